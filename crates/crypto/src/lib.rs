@@ -1,0 +1,1 @@
+//! Mask streams, key derivation, key agreement, sealing, signatures and certified rosters

@@ -1,0 +1,2 @@
+//! The `blindsumd` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Z_2^b word vectors, bit-packing and prime fields

@@ -1,0 +1,1 @@
+//! Coordinator and party over gRPC and mutual TLS

@@ -1,0 +1,1 @@
+//! Secure aggregation protocols as byte machines

@@ -1,0 +1,1 @@
+//! Threshold secret sharing

@@ -1,0 +1,1 @@
+//! Deterministic simulator: any protocol, many parties, one process
