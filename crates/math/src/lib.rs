@@ -1,1 +1,3 @@
 //! Z_2^b word vectors, bit-packing and prime fields
+
+pub mod words;
