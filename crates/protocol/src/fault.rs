@@ -1,0 +1,208 @@
+//! What can go wrong in a round, and whose fault it is.
+
+use std::fmt;
+
+use crate::PartyId;
+
+/// A round, or a party's part in it, ended: what happened and who caused it.
+///
+/// At a client a fault ends the client's part in the round. At a server a fault of one party costs
+/// that party its place; the others go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{culprit}: {kind}")]
+pub struct Fault {
+    /// Who caused it.
+    pub culprit: Culprit,
+    /// What happened.
+    pub kind: FaultKind,
+}
+
+/// Who caused a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culprit {
+    /// The coordinator, or somebody who can change what it sends.
+    Server,
+    /// One party.
+    Party(PartyId),
+    /// The program that drives the machine: a wrong call, an unusable input.
+    Caller,
+    /// Nobody in particular: too many parties were lost.
+    Nobody,
+}
+
+impl fmt::Display for Culprit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Culprit::Server => write!(f, "server"),
+            Culprit::Party(party) => write!(f, "{party}"),
+            Culprit::Caller => write!(f, "caller"),
+            Culprit::Nobody => write!(f, "round"),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Bytes that are no message of this stage.
+    #[error("malformed message: {field}: {rule}")]
+    Malformed {
+        /// The field that is wrong.
+        field: &'static str,
+        /// The rule it breaks.
+        rule: String,
+    },
+    /// The other side speaks another version of the wire format.
+    #[error("wire version {got} is not spoken here, {supported} is")]
+    Version {
+        /// The version in the message.
+        got: u8,
+        /// The version of this program.
+        supported: u8,
+    },
+    /// The message belongs to another round, job, roster or model.
+    #[error("the message belongs to another round: its context differs")]
+    OtherRound,
+    /// The message belongs to another stage than the one under way.
+    #[error("message of stage {got} while stage {expected} is under way")]
+    OtherStage {
+        /// The stage in the message.
+        got: u8,
+        /// The stage under way.
+        expected: u8,
+    },
+    /// A second message for a stage that differs from the first.
+    #[error("a second, different message for stage {stage}")]
+    Conflicting {
+        /// The stage that was answered already.
+        stage: u8,
+    },
+    /// The sender is not in the roster, or lost its place earlier in the round.
+    #[error("not a member of this stage")]
+    NotAMember,
+    /// The machine met a fault before and answers nothing more.
+    #[error("this side of the round has ended")]
+    Ended,
+    /// A public key that must not be used.
+    #[error("unusable key of {owner}: {reason}")]
+    BadKey {
+        /// Whose key it is said to be.
+        owner: PartyId,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A signature that does not verify.
+    #[error("bad signature of {signer}")]
+    BadSignature {
+        /// Whose signature it is said to be.
+        signer: PartyId,
+    },
+    /// A list of parties that no honest server sends.
+    #[error("bad survivor list: {0}")]
+    BadSurvivorList(SurvivorListError),
+    /// Not enough parties are left to go on safely.
+    #[error("too few survivors: have {have}, need {need}")]
+    TooFewSurvivors {
+        /// How many there are.
+        have: usize,
+        /// How many are needed.
+        need: usize,
+    },
+    /// Not enough parties signed the same survivor set.
+    #[error("inconsistent survivor sets: {have} parties signed this one, need {need}")]
+    Inconsistent {
+        /// How many signatures over this party's view verify.
+        have: usize,
+        /// How many are needed.
+        need: usize,
+    },
+    /// A sealed share that does not open.
+    #[error("sealed share from {from} does not open")]
+    Sealed {
+        /// Who is said to have sealed it.
+        from: PartyId,
+    },
+    /// Shares that reconstruct no value or the wrong one.
+    #[error("the shares of a secret of {owner} do not fit together")]
+    BadShares {
+        /// Whose secret was shared.
+        owner: PartyId,
+    },
+    /// A share that differs from what the other holders' shares determine.
+    #[error("wrong share of a secret of {owner}")]
+    WrongShare {
+        /// Whose secret was shared.
+        owner: PartyId,
+    },
+    /// The thresholds cannot be met by this roster.
+    #[error("no parameters for this roster: {0}")]
+    Parameters(String),
+    /// The caller's input was refused.
+    #[error("input: {0}")]
+    Input(String),
+    /// The next answer needs the party's input and none was given.
+    #[error("input: this answer needs the party's vector")]
+    InputMissing,
+    /// A snapshot that does not belong to this round and party, or was damaged.
+    #[error("snapshot: {0}")]
+    Snapshot(String),
+}
+
+/// What is wrong with a list of survivors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SurvivorListError {
+    /// The bitmap is not one of this roster.
+    #[error("names parties outside the roster")]
+    OutsideRoster,
+    /// The party that is asked is said to have dropped.
+    #[error("lists the receiver itself as dropped")]
+    SelfDropped,
+    /// A party that never took part is listed as alive.
+    #[error("{0} is listed as alive but had dropped before")]
+    Revived(PartyId),
+}
+
+impl Fault {
+    /// A fault of the server.
+    pub fn server(kind: FaultKind) -> Self {
+        Self {
+            culprit: Culprit::Server,
+            kind,
+        }
+    }
+
+    /// A fault of one party.
+    pub fn party(party: PartyId, kind: FaultKind) -> Self {
+        Self {
+            culprit: Culprit::Party(party),
+            kind,
+        }
+    }
+
+    /// A fault of the program that drives the machine.
+    pub fn caller(kind: FaultKind) -> Self {
+        Self {
+            culprit: Culprit::Caller,
+            kind,
+        }
+    }
+
+    /// A fault of nobody in particular.
+    pub fn nobody(kind: FaultKind) -> Self {
+        Self {
+            culprit: Culprit::Nobody,
+            kind,
+        }
+    }
+}
+
+impl FaultKind {
+    /// A malformed field.
+    pub(crate) fn malformed(field: &'static str, rule: impl Into<String>) -> Self {
+        FaultKind::Malformed {
+            field,
+            rule: rule.into(),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The words that a party adds to the sum.
+
+use blindsum_math::words::{TileMut, Words};
+
+use crate::FaultKind;
+
+/// A party's encoded vector, given out tile by tile so that encoding, masking and packing happen in
+/// one pass over the cache.
+pub trait Input {
+    /// How many words there are; must equal [`crate::Job::lanes`].
+    fn lanes(&self) -> usize;
+
+    /// Writes words `first_lane..first_lane + tile.len()` over the tile.
+    ///
+    /// # Errors
+    /// A value that cannot be encoded; nothing may be sent then.
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind>;
+}

@@ -1,0 +1,252 @@
+//! One party's side of one round.
+
+use std::sync::Arc;
+
+use blindsum_crypto::kdf;
+use blindsum_crypto::seal::StorageKey;
+use blindsum_crypto::sign::IdentityKey;
+use rand_core::CryptoRng;
+use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize, VLBytes};
+
+use super::{ClientStage, ClientStep, InputRef, RoundSum};
+use crate::wire::{self, Message};
+use crate::{Fault, FaultKind, Input, PartyId, Round, registry};
+
+/// Who a client is, in which round.
+pub struct ClientSetup {
+    /// The round.
+    pub round: Arc<Round>,
+    /// The party's rank in the roster.
+    pub me: PartyId,
+    /// The party's long-term key, the one in its certificate.
+    pub identity: Arc<IdentityKey>,
+}
+
+/// One party's side of one round.
+///
+/// A fault ends it: every later call answers [`FaultKind::Ended`], so nothing more is revealed. A
+/// message that was answered before is answered by the same bytes.
+pub struct Client {
+    setup: Arc<ClientSetup>,
+    state: State,
+    /// Hash of the server's message that led to each answer after the first.
+    answered: Vec<[u8; 32]>,
+    /// The latest answer, with its frame.
+    latest: Message,
+}
+
+enum State {
+    Waiting(Box<dyn ClientStage>),
+    Done,
+    Ended,
+}
+
+/// What a client does with a message of the server.
+#[derive(Debug)]
+pub enum Answer {
+    /// A message to send. The same request again gives the same bytes.
+    Send(Message),
+    /// An old message came once more; it was answered and the server went on since.
+    Old,
+    /// The round is over.
+    Done(RoundSum),
+}
+
+impl Client {
+    /// Starts a round: the client and its first message. `input` is needed where
+    /// [`crate::Job::input_stage`] is 0.
+    ///
+    /// # Errors
+    /// A roster that this party is not in, unusable parameters or input.
+    pub fn start(
+        setup: ClientSetup,
+        input: Option<&mut dyn Input>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<(Self, Message), Fault> {
+        setup.check()?;
+        let setup = Arc::new(setup);
+        let start = registry::info(setup.round.job().spec().protocol).start;
+        match start(&setup, reborrow(input), rng)? {
+            ClientStep::Done(_) => Err(Fault::caller(FaultKind::Ended)),
+            ClientStep::Send { body, next } => {
+                let latest = wire::frame(setup.round.context(), 0, &body);
+                let message = latest.clone();
+                let state = State::Waiting(next);
+                Ok((
+                    Self {
+                        setup,
+                        state,
+                        answered: Vec::new(),
+                        latest,
+                    },
+                    message,
+                ))
+            }
+        }
+    }
+
+    /// The stage of the latest answer.
+    pub fn stage(&self) -> u8 {
+        self.answered.len() as u8
+    }
+
+    /// Whether the next answer carries the party's vector.
+    pub fn needs_input(&self) -> bool {
+        self.setup.round.job().input_stage() == self.stage() + 1
+    }
+
+    /// The latest answer, to send again after a lost connection.
+    pub fn latest(&self) -> &Message {
+        &self.latest
+    }
+
+    /// The server's message in, the answer out. Where [`Self::needs_input`] says so, `input` must be
+    /// given: the call fails with [`FaultKind::InputMissing`] and may be repeated.
+    ///
+    /// # Errors
+    /// A message that no honest server sends, or an input that cannot be encoded: both end this
+    /// client's round.
+    pub fn answer(
+        &mut self,
+        message: &[u8],
+        input: Option<&mut dyn Input>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Answer, Fault> {
+        match self.try_answer(message, reborrow(input), rng) {
+            Err(fault) if fault.kind != FaultKind::InputMissing => {
+                self.state = State::Ended;
+                Err(fault)
+            }
+            other => other,
+        }
+    }
+
+    fn try_answer(
+        &mut self,
+        message: &[u8],
+        input: InputRef<'_, '_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Answer, Fault> {
+        if matches!(self.state, State::Ended) {
+            return Err(Fault::caller(FaultKind::Ended));
+        }
+        let (stage, body) = wire::unframe(&self.setup.round, message).map_err(Fault::server)?;
+        let hash = kdf::hash("blindsum message", &[message]);
+        if let Some(before) = self.answered.get(usize::from(stage)) {
+            return match *before == hash {
+                false => Err(Fault::server(FaultKind::Conflicting { stage })),
+                true if usize::from(stage) + 1 == self.answered.len() => {
+                    Ok(Answer::Send(self.latest.clone()))
+                }
+                true => Ok(Answer::Old),
+            };
+        }
+        let expected = self.stage();
+        if stage != expected || matches!(self.state, State::Done) {
+            return Err(Fault::server(FaultKind::OtherStage {
+                got: stage,
+                expected,
+            }));
+        }
+        if self.needs_input() && input.is_none() {
+            return Err(Fault::caller(FaultKind::InputMissing));
+        }
+        let State::Waiting(state) = std::mem::replace(&mut self.state, State::Ended) else {
+            return Err(Fault::caller(FaultKind::Ended));
+        };
+        let step = state.answer(body, input, rng)?;
+        self.answered.push(hash);
+        match step {
+            ClientStep::Send { body, next } => {
+                self.latest = wire::frame(self.setup.round.context(), self.stage(), &body);
+                self.state = State::Waiting(next);
+                Ok(Answer::Send(self.latest.clone()))
+            }
+            ClientStep::Done(sum) => {
+                self.state = State::Done;
+                Ok(Answer::Done(sum))
+            }
+        }
+    }
+
+    /// Everything that another process needs to go on, sealed under the party's storage key. Write it
+    /// to disk before the latest answer is sent: what may be said only once is then never said twice.
+    ///
+    /// # Errors
+    /// The round has ended.
+    pub fn seal(&self, key: &StorageKey, rng: &mut dyn CryptoRng) -> Result<Vec<u8>, Fault> {
+        let State::Waiting(stage) = &self.state else {
+            return Err(Fault::caller(FaultKind::Ended));
+        };
+        let snapshot = Snapshot {
+            answered: self.answered.clone(),
+            latest: self.latest.to_vec().into(),
+            state: stage.save().map_err(Fault::caller)?.to_vec().into(),
+        };
+        let bytes = wire::encode("snapshot", &snapshot).map_err(Fault::caller)?;
+        let mut bytes = zeroize::Zeroizing::new(bytes);
+        let sealed = key.seal(&self.setup.snapshot_header(), &bytes, rng);
+        bytes.clear();
+        Ok(sealed)
+    }
+
+    /// Goes on from a snapshot of the same party in the same round.
+    ///
+    /// # Errors
+    /// A snapshot of another party or round, or a damaged one.
+    pub fn unseal(setup: ClientSetup, key: &StorageKey, sealed: &[u8]) -> Result<Self, Fault> {
+        setup.check()?;
+        let refused = |rule: &str| Fault::caller(FaultKind::Snapshot(rule.into()));
+        let bytes = key
+            .open(&setup.snapshot_header(), sealed)
+            .map_err(|_| refused("not one of this party in this round, or damaged"))?;
+        let snapshot: Snapshot = wire::decode("snapshot", &bytes).map_err(Fault::caller)?;
+        let setup = Arc::new(setup);
+        let stage =
+            u8::try_from(snapshot.answered.len()).map_err(|_| refused("too many stages"))?;
+        let restore = registry::info(setup.round.job().spec().protocol).restore;
+        let state = restore(&setup, stage, snapshot.state.as_slice()).map_err(Fault::caller)?;
+        Ok(Self {
+            setup,
+            state: State::Waiting(state),
+            answered: snapshot.answered,
+            latest: Vec::from(snapshot.latest).into(),
+        })
+    }
+}
+
+impl ClientSetup {
+    fn check(&self) -> Result<(), Fault> {
+        let key = self.round.roster().verifying_key(self.me.rank());
+        if key.is_some_and(|key| *key == self.identity.verifying_key()) {
+            Ok(())
+        } else {
+            let reason = "the roster holds another key at this party's place".into();
+            Err(Fault::server(FaultKind::BadKey {
+                owner: self.me,
+                reason,
+            }))
+        }
+    }
+
+    fn snapshot_header(&self) -> Vec<u8> {
+        [
+            b"blindsum snapshot" as &[u8],
+            &self.round.context().0,
+            &self.me.0.to_be_bytes(),
+        ]
+        .concat()
+    }
+}
+
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+struct Snapshot {
+    answered: Vec<[u8; 32]>,
+    latest: VLBytes,
+    state: VLBytes,
+}
+
+/// Shortens the trait object's lifetime, which `Option<&mut dyn _>` does not do by itself.
+fn reborrow<'a, 'b>(input: Option<&'a mut (dyn Input + 'b)>) -> InputRef<'a, 'b> {
+    input
+}

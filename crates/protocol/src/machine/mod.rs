@@ -1,0 +1,101 @@
+//! The two machines, and what a protocol's stages look like from inside.
+//!
+//! The machines do what every protocol needs in the same way: frames, the order of stages, repeated
+//! and conflicting messages, lost places, snapshots. A protocol only writes its stages.
+
+mod client;
+mod server;
+
+pub use crate::wire::Message;
+pub use client::{Answer, Client, ClientSetup};
+pub use server::{Closed, Outcome, Receipt, Server, Waiting};
+
+use std::collections::BTreeSet;
+
+use blindsum_math::words::Words;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use crate::{Fault, FaultKind, Input, PartyId, PartySet};
+
+/// What a client learns when the round is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundSum {
+    /// The sum of the survivors' words.
+    pub sum: Words,
+    /// Whose words are in it.
+    pub survivors: PartySet,
+}
+
+/// The party's vector, where the caller has it already.
+pub(crate) type InputRef<'a, 'b> = Option<&'a mut (dyn Input + 'b)>;
+
+/// A client that waits for one message of the server, with the secrets it needs from then on.
+pub(crate) trait ClientStage: Send {
+    /// The server's message in; the answer and the next stage out.
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        input: InputRef<'_, '_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault>;
+
+    /// All that is needed to go on in another process.
+    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind>;
+}
+
+/// What a client does with a message.
+pub(crate) enum ClientStep {
+    /// It answers and waits for the next message.
+    Send {
+        body: Body,
+        next: Box<dyn ClientStage>,
+    },
+    /// It has the result.
+    Done(RoundSum),
+}
+
+/// A body in one piece, or one that was framed while it was made.
+pub(crate) type Body = Vec<u8>;
+
+/// A server that collects the answers of one stage.
+pub(crate) trait ServerStage: Send {
+    /// Who may answer.
+    fn expected(&self) -> &BTreeSet<PartyId>;
+
+    /// How many answers are enough to go on.
+    fn required(&self) -> usize;
+
+    /// One party's answer. An error leaves the stage as if the message had not come.
+    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind>;
+
+    /// Ends the stage with the answers there are.
+    fn close(self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault>;
+}
+
+/// What a server does when a stage ends.
+pub(crate) enum ServerStep {
+    /// It sends messages and collects the next answers.
+    Next {
+        next: Box<dyn ServerStage>,
+        bodies: Bodies,
+        /// Parties found to have cheated.
+        faults: Vec<Fault>,
+    },
+    /// It has the sum.
+    Done {
+        sum: Words,
+        survivors: PartySet,
+        /// Those who are told the result.
+        bodies: Bodies,
+        faults: Vec<Fault>,
+    },
+}
+
+/// What the server says at the end of a stage.
+pub(crate) enum Bodies {
+    /// The same to all of these.
+    Same(Vec<PartyId>, Vec<u8>),
+    /// To each its own.
+    Each(Vec<(PartyId, Vec<u8>)>),
+}

@@ -1,0 +1,99 @@
+//! Choices of the job specification, written by one name each: in files, on the command line, in
+//! hashes and in messages.
+
+use serde::{Deserialize, Serialize};
+
+/// Declares a choice whose variants have one written name each.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Every choice.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name it is written by.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+choice! {
+    /// Which protocol protects the sum.
+    ProtocolName {
+        /// No protection: the server sees every update. The baseline.
+        Plain = "plain",
+    }
+}
+
+choice! {
+    /// What the server and the corrupt parties may do.
+    Adversary {
+        /// They follow the protocol and look.
+        SemiHonest = "semi-honest",
+        /// They do whatever they like.
+        Active = "active",
+    }
+}
+
+choice! {
+    /// Key agreement between parties.
+    SuiteName {
+        /// X25519.
+        X25519 = "x25519",
+        /// NIST P-256.
+        P256 = "p256",
+    }
+}
+
+choice! {
+    /// How numbers become words.
+    EncodingName {
+        /// Clipped and quantised to `bits` bits.
+        Quantised = "quantised",
+        /// 64-bit fixed point with 16 fractional bits.
+        Fixed64 = "fixed64",
+    }
+}
+
+choice! {
+    /// How values are rounded to levels.
+    RoundingName {
+        /// At random, so that the expectation is the value.
+        Stochastic = "stochastic",
+        /// To the nearest level.
+        Nearest = "nearest",
+    }
+}
+
+choice! {
+    /// What `clip` bounds.
+    Clipping {
+        /// Every coordinate of a tensor.
+        Tensor = "tensor",
+        /// The L2 norm of the whole vector.
+        L2 = "l2",
+    }
+}
+
+choice! {
+    /// What the mean does to the job's model.
+    ModelUpdate {
+        /// It is added to the model: parties send differences.
+        Add = "add",
+        /// It becomes the model: parties send models.
+        Replace = "replace",
+        /// Nothing: the job only computes means.
+        Nothing = "none",
+    }
+}

@@ -1,0 +1,339 @@
+//! The job specification: what is agreed before anything is sent.
+
+use std::sync::Arc;
+
+use blindsum_encode::{ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec};
+use blindsum_math::words::{Width, Words};
+use serde::{Deserialize, Serialize};
+
+use crate::names::{
+    Adversary, Clipping, EncodingName, ModelUpdate, ProtocolName, RoundingName, SuiteName,
+};
+use crate::registry;
+
+/// A run of coordinates with its own clipping bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorLayout {
+    /// Name, for reports.
+    pub name: String,
+    /// Number of coordinates.
+    pub len: u64,
+    /// Bound on the absolute value of a coordinate.
+    pub clip: f64,
+}
+
+/// What is agreed before anything is sent. Plain data; [`JobSpec::validate`] checks every rule once
+/// and gives the [`Job`] that machines take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobSpec {
+    /// Name of the job, `[a-z0-9._-]{1,64}`.
+    pub job: String,
+    /// The protocol.
+    pub protocol: ProtocolName,
+    /// Against whom it must hold.
+    pub adversary: Adversary,
+    /// Key agreement.
+    pub suite: SuiteName,
+    /// Largest number of parties in a round.
+    pub parties: u32,
+    /// Smallest number of survivors whose sum may be opened; 0 chooses the protocol's threshold.
+    pub min_parties: u32,
+    /// Number of coordinates of an update.
+    pub dim: u64,
+    /// Number of rounds; 0 goes on until the job is stopped.
+    pub rounds: u32,
+    /// How numbers become words.
+    pub encoding: EncodingName,
+    /// Bits of a quantised value, 2 to 32.
+    pub bits: u32,
+    /// Bound on a coordinate or on the L2 norm, by `clipping`.
+    pub clip: f64,
+    /// What `clip` bounds.
+    pub clipping: Clipping,
+    /// How values are rounded.
+    pub rounding: RoundingName,
+    /// Largest weight of an update; 1 gives every party the same weight.
+    pub max_weight: u32,
+    /// Clipping bounds per tensor; empty applies `clip` to all coordinates.
+    pub tensors: Vec<TensorLayout>,
+    /// Neighbours of a party in the graph of `secagg+`; 0 finds the smallest safe number.
+    pub neighbours: u32,
+    /// Shares that reconstruct a party's secret; 0 finds it.
+    pub threshold: u32,
+    /// Fraction of the parties that may work together with the server.
+    pub corrupt: f64,
+    /// Fraction of the parties that may drop out of a round.
+    pub dropout: f64,
+    /// Seconds that a round waits for parties to join.
+    pub join_deadline: f64,
+    /// Seconds that a stage waits for answers.
+    pub stage_deadline: f64,
+    /// Seconds that the input stage waits: training happens in it.
+    pub input_deadline: f64,
+    /// What the mean does to the job's model.
+    pub model_update: ModelUpdate,
+}
+
+impl Default for JobSpec {
+    fn default() -> Self {
+        Self {
+            job: "job".into(),
+            protocol: ProtocolName::Plain,
+            adversary: Adversary::Active,
+            suite: SuiteName::X25519,
+            parties: 2,
+            min_parties: 0,
+            dim: 1,
+            rounds: 1,
+            encoding: EncodingName::Quantised,
+            bits: 16,
+            clip: 1.0,
+            clipping: Clipping::Tensor,
+            rounding: RoundingName::Stochastic,
+            max_weight: 1,
+            tensors: Vec::new(),
+            neighbours: 0,
+            threshold: 0,
+            corrupt: 0.1,
+            dropout: 0.1,
+            join_deadline: 60.0,
+            stage_deadline: 30.0,
+            input_deadline: 600.0,
+            model_update: ModelUpdate::Add,
+        }
+    }
+}
+
+/// A rule of the job specification that a field breaks.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("job specification: {field}: {rule}")]
+pub struct SpecError {
+    /// The field.
+    pub field: String,
+    /// The rule, as an inequality where it is one, with the values that break it.
+    pub rule: String,
+}
+
+impl SpecError {
+    pub(crate) fn new(field: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            rule: rule.into(),
+        }
+    }
+}
+
+/// Largest number of parties in a round.
+pub const MAX_PARTIES: u32 = 100_000;
+/// Largest number of coordinates.
+pub const MAX_DIM: u64 = 1 << 32;
+
+/// A checked job specification.
+#[derive(Clone, Debug)]
+pub struct Job {
+    spec: JobSpec,
+    encoding: Arc<Encoding>,
+    hash: [u8; 32],
+}
+
+impl JobSpec {
+    /// Checks every rule.
+    ///
+    /// # Errors
+    /// The first field that breaks a rule, with the rule.
+    pub fn validate(self) -> Result<Job, SpecError> {
+        self.check_name()?;
+        self.check_numbers()?;
+        let encoding = self
+            .encoding_spec()
+            .validate()
+            .map_err(|e| SpecError::new("encoding", e.to_string()))?;
+        let job = Job {
+            hash: self.hash(),
+            encoding: Arc::new(encoding),
+            spec: self,
+        };
+        (registry::info(job.spec.protocol).check)(&job)?;
+        if job.min_parties() > job.spec.parties as usize {
+            let rule = format!(
+                "min_parties = {} <= parties = {}",
+                job.min_parties(),
+                job.spec.parties
+            );
+            return Err(SpecError::new("min_parties", rule));
+        }
+        Ok(job)
+    }
+
+    fn check_name(&self) -> Result<(), SpecError> {
+        let fits = (1..=64).contains(&self.job.len())
+            && self
+                .job
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b));
+        if fits {
+            Ok(())
+        } else {
+            Err(SpecError::new("job", "a name is 1 to 64 of a-z 0-9 . _ -"))
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), SpecError> {
+        if !(1..=MAX_PARTIES).contains(&self.parties) {
+            let rule = format!("1 <= parties = {} <= {MAX_PARTIES}", self.parties);
+            return Err(SpecError::new("parties", rule));
+        }
+        if !(1..=MAX_DIM).contains(&self.dim) {
+            return Err(SpecError::new(
+                "dim",
+                format!("1 <= dim = {} <= 2^32", self.dim),
+            ));
+        }
+        for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(SpecError::new(field, format!("0 <= {field} = {value} < 1")));
+            }
+        }
+        let deadlines = [
+            ("join_deadline", self.join_deadline),
+            ("stage_deadline", self.stage_deadline),
+            ("input_deadline", self.input_deadline),
+        ];
+        for (field, value) in deadlines {
+            if !(value > 0.0 && value <= 1e6) {
+                return Err(SpecError::new(
+                    field,
+                    format!("0 < {field} = {value} <= 1000000 seconds"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn encoding_spec(&self) -> EncodingSpec {
+        let clip = match self.clipping {
+            Clipping::Tensor => ClipSpec::Tensor(self.clip),
+            Clipping::L2 => ClipSpec::L2(self.clip),
+        };
+        let rounding = match self.rounding {
+            RoundingName::Stochastic => Rounding::Stochastic,
+            RoundingName::Nearest => Rounding::Nearest,
+        };
+        let kind = match self.encoding {
+            EncodingName::Quantised => EncodingKind::Quantised {
+                bits: self.bits,
+                clip,
+                rounding,
+            },
+            EncodingName::Fixed64 => EncodingKind::Fixed64 { clip },
+        };
+        EncodingSpec {
+            dim: self.dim as usize,
+            kind,
+            max_weight: self.max_weight,
+            parties: self.parties as usize,
+            tensors: self
+                .tensors
+                .iter()
+                .map(|t| TensorSpec {
+                    len: t.len as usize,
+                    clip: t.clip,
+                })
+                .collect(),
+        }
+    }
+
+    /// Hash of every field, in the order of the struct: numbers as 8 bytes big-endian, `f64` by its
+    /// bits, enumerations by their names, each part length-prefixed (docs/wire.md).
+    fn hash(&self) -> [u8; 32] {
+        let number = |n: u64| n.to_be_bytes().to_vec();
+        let real = |x: f64| x.to_bits().to_be_bytes().to_vec();
+        let text = |s: &str| s.as_bytes().to_vec();
+        let mut parts: Vec<Vec<u8>> = vec![
+            text(&self.job),
+            text(self.protocol.as_str()),
+            text(self.adversary.as_str()),
+            text(self.suite.as_str()),
+        ];
+        parts.extend([self.parties, self.min_parties].map(|n| number(n.into())));
+        parts.extend([
+            number(self.dim),
+            number(self.rounds.into()),
+            text(self.encoding.as_str()),
+        ]);
+        parts.extend([
+            number(self.bits.into()),
+            real(self.clip),
+            text(self.clipping.as_str()),
+        ]);
+        parts.extend([text(self.rounding.as_str()), number(self.max_weight.into())]);
+        parts.push(number(self.tensors.len() as u64));
+        for tensor in &self.tensors {
+            parts.extend([text(&tensor.name), number(tensor.len), real(tensor.clip)]);
+        }
+        parts.extend([self.neighbours, self.threshold].map(|n| number(n.into())));
+        parts.extend([self.corrupt, self.dropout].map(real));
+        parts.extend([self.join_deadline, self.stage_deadline, self.input_deadline].map(real));
+        parts.push(text(self.model_update.as_str()));
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        blindsum_crypto::kdf::hash("blindsum job", &parts)
+    }
+}
+
+impl Job {
+    /// The specification.
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
+    /// The checked encoding.
+    pub fn encoding(&self) -> &Arc<Encoding> {
+        &self.encoding
+    }
+
+    /// Hash of every field; part of every key and signature.
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    /// Words of a vector: the coordinates and whatever the encoding adds to them.
+    pub fn lanes(&self) -> usize {
+        self.encoding.lanes()
+    }
+
+    /// Bits of a word, so wide that no sum can wrap.
+    pub fn width(&self) -> Width {
+        self.encoding.width()
+    }
+
+    /// A vector of zeros.
+    pub fn zeros(&self) -> Words {
+        Words::zeros(self.width(), self.lanes())
+    }
+
+    /// Bytes of one packed vector.
+    pub fn packed_len(&self) -> usize {
+        self.width().packed_len(self.lanes())
+    }
+
+    /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own
+    /// smallest number where that is 0.
+    pub fn min_parties(&self) -> usize {
+        match self.spec.min_parties {
+            0 => (registry::info(self.spec.protocol).min_parties)(&self.spec),
+            chosen => chosen as usize,
+        }
+    }
+
+    /// Names of the stages of a round, in order. The n-th is what clients answer n-th.
+    pub fn stages(&self) -> &'static [&'static str] {
+        (registry::info(self.spec.protocol).stages)(&self.spec)
+    }
+
+    /// The stage whose answer needs the party's vector.
+    pub fn input_stage(&self) -> u8 {
+        registry::info(self.spec.protocol).input_stage
+    }
+}

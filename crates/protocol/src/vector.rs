@@ -1,0 +1,81 @@
+//! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
+
+use blindsum_math::words::{Tile, TileMut, Width, pack_tile};
+
+use crate::{FaultKind, Input, Job};
+
+/// Lanes of a tile; a multiple of 8 so that tiles meet at byte borders, and small enough that a tile
+/// and its packed form stay in the first-level cache.
+pub(crate) const TILE: usize = 4096;
+
+/// Packs the input, after `mask(first_lane, tile)` has worked on each tile.
+///
+/// # Errors
+/// An input of another length, or one that cannot be encoded.
+pub(crate) fn pack_input(
+    job: &Job,
+    input: &mut dyn Input,
+    mask: impl Fn(u64, TileMut<'_>),
+) -> Result<Vec<u8>, FaultKind> {
+    let lanes = job.lanes();
+    if input.lanes() != lanes {
+        let rule = format!(
+            "words = {} must be {lanes}, as the job's dim says",
+            input.lanes()
+        );
+        return Err(FaultKind::Input(rule));
+    }
+    let mut packed = Vec::with_capacity(job.packed_len());
+    if job.width().bits() <= 32 {
+        let mut tile = vec![0u32; TILE.min(lanes)];
+        pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
+    } else {
+        let mut tile = vec![0u64; TILE.min(lanes)];
+        pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
+    }
+    Ok(packed)
+}
+
+fn pack_tiles<T: Lane>(
+    lanes: usize,
+    tile: &mut [T],
+    width: Width,
+    packed: &mut Vec<u8>,
+    input: &mut dyn Input,
+    mask: impl Fn(u64, TileMut<'_>),
+) -> Result<(), FaultKind> {
+    for first in (0..lanes).step_by(TILE) {
+        let Some(tile) = tile.get_mut(..TILE.min(lanes - first)) else {
+            break;
+        };
+        input.read(first, T::tile_mut(tile))?;
+        mask(first as u64, T::tile_mut(tile));
+        pack_tile(width, T::tile(tile), packed);
+    }
+    zeroize::Zeroize::zeroize(tile);
+    Ok(())
+}
+
+/// The two lane types.
+trait Lane: zeroize::DefaultIsZeroes {
+    fn tile(lanes: &[Self]) -> Tile<'_>;
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
+}
+
+impl Lane for u32 {
+    fn tile(lanes: &[Self]) -> Tile<'_> {
+        Tile::W32(lanes)
+    }
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
+        TileMut::W32(lanes)
+    }
+}
+
+impl Lane for u64 {
+    fn tile(lanes: &[Self]) -> Tile<'_> {
+        Tile::W64(lanes)
+    }
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
+        TileMut::W64(lanes)
+    }
+}

@@ -1,0 +1,74 @@
+//! The frame around every protocol message, and how bodies are read.
+//!
+//! `version: u8 ‖ stage: u8 ‖ context: 32 bytes ‖ body`. Control messages are TLS presentation
+//! language (RFC 8446 §3, vectors with RFC 9000 length prefixes); a packed vector is the rest of the
+//! message, its length fixed by the job. Trailing bytes are refused.
+
+use blindsum_crypto::kdf::Context;
+use tls_codec::{DeserializeBytes, SerializeBytes};
+
+use crate::{FaultKind, Round};
+
+/// Version of the wire format.
+pub const VERSION: u8 = 1;
+/// Bytes of the frame before the body.
+pub const HEADER: usize = 34;
+
+/// A message with its frame. Cheap to clone: one copy serves every addressee.
+pub type Message = bytes::Bytes;
+
+/// Puts the frame around a body.
+pub fn frame(context: &Context, stage: u8, body: &[u8]) -> Message {
+    frame_parts(context, stage, &[body])
+}
+
+/// Puts the frame around a body given in pieces.
+pub fn frame_parts(context: &Context, stage: u8, body: &[&[u8]]) -> Message {
+    let length = HEADER + body.iter().map(|piece| piece.len()).sum::<usize>();
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend([VERSION, stage]);
+    bytes.extend(context.0);
+    body.iter().for_each(|piece| bytes.extend_from_slice(piece));
+    bytes.into()
+}
+
+/// Checks the frame; gives the stage and the body.
+///
+/// # Errors
+/// A short message, another version, another round.
+pub fn unframe<'a>(round: &Round, message: &'a [u8]) -> Result<(u8, &'a [u8]), FaultKind> {
+    let Some((header, body)) = message.split_at_checked(HEADER) else {
+        let rule = format!(
+            "a message has at least {HEADER} bytes, not {}",
+            message.len()
+        );
+        return Err(FaultKind::malformed("frame", rule));
+    };
+    match header {
+        [VERSION, stage, context @ ..] if context == round.context().0 => Ok((*stage, body)),
+        [VERSION, ..] => Err(FaultKind::OtherRound),
+        [got, ..] => Err(FaultKind::Version {
+            got: *got,
+            supported: VERSION,
+        }),
+        [] => Err(FaultKind::malformed("frame", "empty")),
+    }
+}
+
+/// Reads a whole control message.
+///
+/// # Errors
+/// Anything but exactly one well-formed value.
+pub fn decode<T: DeserializeBytes>(field: &'static str, body: &[u8]) -> Result<T, FaultKind> {
+    T::tls_deserialize_exact_bytes(body).map_err(|e| FaultKind::malformed(field, e.to_string()))
+}
+
+/// Writes a control message.
+///
+/// # Errors
+/// A vector beyond the codec's range; cannot happen for messages within the job's bounds.
+pub fn encode<T: SerializeBytes>(field: &'static str, value: &T) -> Result<Vec<u8>, FaultKind> {
+    value
+        .tls_serialize_bytes()
+        .map_err(|e| FaultKind::malformed(field, e.to_string()))
+}
