@@ -1,0 +1,59 @@
+//! The one error type of this crate.
+
+/// Why an operation of `blindsum-math` refused its input. No operand is changed when one is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MathError {
+    /// A word width outside 1..=64 bits.
+    #[error("width: {bits} bits, but 1 <= bits <= 64 must hold")]
+    Width {
+        /// The width asked for, in bits.
+        bits: u32,
+    },
+    /// A packed vector of the wrong length.
+    #[error(
+        "packed words: {got} bytes, but {lanes} lanes of {bits} bits take exactly {expected} bytes"
+    )]
+    PackedLength {
+        /// Bytes given.
+        got: usize,
+        /// Bytes that `lanes` lanes of `bits` bits take.
+        expected: usize,
+        /// Lanes of the vector.
+        lanes: usize,
+        /// Width of a lane, in bits.
+        bits: u32,
+    },
+    /// Bits behind the last lane are set, so that two packings would mean the same vector.
+    #[error(
+        "packed words: the last byte is {last:#04x}, but the bits behind the last lane must be zero"
+    )]
+    Padding {
+        /// The last byte given.
+        last: u8,
+    },
+    /// Two vectors of different length or width.
+    #[error(
+        "words: {got_lanes} lanes of {got_bits} bits, but {lanes} lanes of {bits} bits are needed here"
+    )]
+    Shape {
+        /// Lanes of the operand.
+        got_lanes: usize,
+        /// Width of the operand, in bits.
+        got_bits: u32,
+        /// Lanes needed.
+        lanes: usize,
+        /// Width needed, in bits.
+        bits: u32,
+    },
+    /// A value that does not fit its lane.
+    #[error("words: value {value} at lane {lane}, but value < 2^{bits} must hold")]
+    Value {
+        /// Index of the lane.
+        lane: usize,
+        /// The value given.
+        value: u64,
+        /// Width of a lane, in bits.
+        bits: u32,
+    },
+}
