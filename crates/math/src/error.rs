@@ -56,4 +56,21 @@ pub enum MathError {
         /// Width of a lane, in bits.
         bits: u32,
     },
+    /// Bytes that should encode one field element.
+    #[error("field element: {got} bytes, but it takes exactly {need}")]
+    ElementLength {
+        /// Bytes given.
+        got: usize,
+        /// Bytes of an encoded element.
+        need: usize,
+    },
+    /// The encoded representative is not reduced.
+    #[error("field element: not canonical, but value < p = {modulus} must hold")]
+    NonCanonical {
+        /// The prime p.
+        modulus: u64,
+    },
+    /// An element to be inverted is zero.
+    #[error("field element: value to invert is 0, but value != 0 must hold")]
+    InverseOfZero,
 }

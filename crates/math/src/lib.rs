@@ -3,6 +3,9 @@
 #![deny(unsafe_code)]
 
 mod error;
+pub mod field;
+pub mod field61;
+pub mod tiny_field;
 pub mod words;
 
 pub use error::MathError;
