@@ -73,4 +73,35 @@ pub enum MathError {
     /// An element to be inverted is zero.
     #[error("field element: value to invert is 0, but value != 0 must hold")]
     InverseOfZero,
+    /// A code without room for its message.
+    #[error("code: dimension k = {dimension}, length n = {length}, but 1 <= k <= n must hold")]
+    CodeDimension {
+        /// Dimension k.
+        dimension: usize,
+        /// Length n.
+        length: usize,
+    },
+    /// Two evaluation points of a code are equal.
+    #[error("code: two evaluation points are equal, but all must be distinct")]
+    EqualPoints,
+    /// A received word of the wrong length.
+    #[error("code: {got} received values, but the length is n = {length}")]
+    WordLength {
+        /// Values given.
+        got: usize,
+        /// Length n of the code.
+        length: usize,
+    },
+    /// No codeword is close enough.
+    #[error(
+        "code: of {length} received values, {dimension} needed, more than {correctable} are wrong"
+    )]
+    Undecodable {
+        /// Dimension k.
+        dimension: usize,
+        /// Length n.
+        length: usize,
+        /// ⌊(n − k)/2⌋.
+        correctable: usize,
+    },
 }

@@ -5,6 +5,8 @@
 mod error;
 pub mod field;
 pub mod field61;
+pub mod polynomial;
+pub mod reed_solomon;
 pub mod tiny_field;
 pub mod words;
 
