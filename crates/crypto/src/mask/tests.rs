@@ -1,0 +1,179 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::test_util::{hex, hex_array};
+
+/// A stream for every backend that this machine has.
+fn streams(key: [u8; 32], sign: Sign) -> Vec<(Backend, MaskStream)> {
+    let stream =
+        |backend| MaskStream::with_backend(MaskSeed::from(Secret::from(key)), sign, backend);
+    let available = Backend::ALL
+        .into_iter()
+        .filter(|backend| backend.is_available());
+    available
+        .map(|backend| (backend, stream(backend).unwrap()))
+        .collect()
+}
+
+fn masks_u32(stream: &MaskStream, first_lane: u64, count: usize) -> Vec<u32> {
+    let mut lanes = vec![0; count];
+    apply_masks(
+        std::slice::from_ref(stream),
+        first_lane,
+        TileMut::W32(&mut lanes),
+    );
+    lanes
+}
+
+fn bytes(stream: &MaskStream, first_lane: u64, count: usize) -> Vec<u8> {
+    let lanes = masks_u32(stream, first_lane, count).into_iter();
+    lanes.flat_map(u32::to_le_bytes).collect()
+}
+
+/// NIST SP 800-38A section F.5.5 (CTR-AES256.Encrypt), whose counter does not start at 0.
+#[test]
+fn nist_sp_800_38a() {
+    let key = hex_array("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4");
+    let plaintext = hex(concat!(
+        "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51",
+        "30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710",
+    ));
+    let ciphertext = hex(concat!(
+        "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5",
+        "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6",
+    ));
+    let keystream: Vec<u8> = plaintext
+        .iter()
+        .zip(ciphertext)
+        .map(|(p, c)| p ^ c)
+        .collect();
+    for (backend, mut stream) in streams(key, Sign::Add) {
+        stream.origin = u128::from_be_bytes(hex_array("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"));
+        assert_eq!(bytes(&stream, 0, 16), keystream, "{}", backend.name());
+    }
+}
+
+/// Blocks 0, 1, 2 and 2^32 under the key of FIPS 197 appendix C.3, from `openssl enc -aes-256-ctr`.
+#[test]
+fn counts_from_zero() {
+    let key = hex_array("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+    let first = concat!(
+        "f29000b62a499fd0a9f39a6add2e7780f05d76ae4ab99fe5a6f69b3148c2363d",
+        "0ebcb5deb52c83bd08a8a935182c9199",
+    );
+    for (backend, stream) in streams(key, Sign::Add) {
+        assert_eq!(bytes(&stream, 0, 12), hex(first), "{}", backend.name());
+        let far = hex("641d1a3a80becff6f0f38f9764fdcf96");
+        assert_eq!(bytes(&stream, 4 << 32, 4), far, "{}", backend.name());
+    }
+}
+
+#[test]
+fn wide_lanes_are_the_same_bytes() {
+    for (backend, stream) in streams([5; 32], Sign::Add) {
+        let mut wide = vec![0u64; 100];
+        apply_masks(std::slice::from_ref(&stream), 33, TileMut::W64(&mut wide));
+        let wide: Vec<u8> = wide.into_iter().flat_map(u64::to_le_bytes).collect();
+        assert_eq!(wide, bytes(&stream, 66, 200), "{}", backend.name());
+    }
+}
+
+#[test]
+fn the_last_lanes_of_a_stream_can_be_reached() {
+    let mut all = streams([6; 32], Sign::Add).into_iter();
+    let (_, scalar) = all.next().unwrap();
+    let expected = masks_u32(&scalar, u64::MAX - 9, 10);
+    for (backend, stream) in all {
+        assert_eq!(
+            masks_u32(&stream, u64::MAX - 9, 10),
+            expected,
+            "{}",
+            backend.name()
+        );
+    }
+}
+
+#[test]
+fn the_default_is_the_fastest_available() {
+    assert!(backend().is_available());
+    let default = MaskStream::new(MaskSeed::from(Secret::from([1; 32])), Sign::Add);
+    let same =
+        MaskStream::with_backend(MaskSeed::from(Secret::from([1; 32])), Sign::Add, backend());
+    assert_eq!(masks_u32(&default, 3, 50), masks_u32(&same.unwrap(), 3, 50));
+}
+
+#[test]
+fn a_mask_taken_off_again_leaves_the_vector() {
+    let original: Vec<u64> = (0..10_000)
+        .map(|d: u64| d.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .collect();
+    for (backend, plus) in streams([8; 32], Sign::Add) {
+        let minus =
+            MaskStream::with_backend(MaskSeed::from(Secret::from([8; 32])), Sign::Sub, backend);
+        let mut lanes = original.clone();
+        apply_masks(&[plus], 1, TileMut::W64(&mut lanes));
+        assert!(
+            lanes
+                .iter()
+                .zip(&original)
+                .all(|(masked, original)| masked != original)
+        );
+        apply_masks(&[minus.unwrap()], 1, TileMut::W64(&mut lanes));
+        assert_eq!(lanes, original);
+    }
+}
+
+/// Applies `keys` (each with a sign) with one backend to a copy of `lanes`.
+macro_rules! masked {
+    ($tile:path, $keys:expr, $backend:expr, $first:expr, $lanes:expr) => {{
+        let stream = |&(key, sub): &(u8, bool)| {
+            let sign = if sub { Sign::Sub } else { Sign::Add };
+            MaskStream::with_backend(MaskSeed::from(Secret::from([key; 32])), sign, $backend)
+                .unwrap()
+        };
+        let streams: Vec<MaskStream> = $keys.iter().map(stream).collect();
+        let mut lanes = $lanes.clone();
+        // Start anywhere in memory: kernels must not assume an alignment.
+        apply_masks(&streams, $first, $tile(&mut lanes[1..]));
+        lanes
+    }};
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn backends_agree(
+        keys in proptest::collection::vec((any::<u8>(), any::<bool>()), 0..5),
+        first in prop_oneof![0..10_000u64, any::<u64>().prop_map(|d| d >> 1)],
+        narrow in proptest::collection::vec(any::<u32>(), 1..9000),
+        wide in proptest::collection::vec(any::<u64>(), 1..5000),
+    ) {
+        let narrow_expected = masked!(TileMut::W32, keys, Backend::Scalar, first, narrow);
+        let wide_expected = masked!(TileMut::W64, keys, Backend::Scalar, first, wide);
+        prop_assert_eq!(narrow_expected[0], narrow[0]);
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+            prop_assert_eq!(&masked!(TileMut::W32, keys, backend, first, narrow), &narrow_expected);
+            prop_assert_eq!(&masked!(TileMut::W64, keys, backend, first, wide), &wide_expected);
+        }
+    }
+
+    #[test]
+    fn a_vector_may_be_worked_off_in_any_tiles(
+        cuts in proptest::collection::vec(0..3000usize, 0..6),
+        first in 0..1000u64,
+    ) {
+        for (backend, stream) in streams([3; 32], Sign::Sub) {
+            let whole = masks_u32(&stream, first, 3000);
+            let mut tiled = vec![0; 3000];
+            let mut cuts = cuts.clone();
+            cuts.extend([0, 3000]);
+            cuts.sort_unstable();
+            for ends in cuts.windows(2) {
+                let tile = TileMut::W32(&mut tiled[ends[0]..ends[1]]);
+                apply_masks(std::slice::from_ref(&stream), first + ends[0] as u64, tile);
+            }
+            prop_assert_eq!(&tiled, &whole, "{}", backend.name());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Secret bytes of a fixed length.
+
+use rand_core::CryptoRng;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::CryptoError;
+
+/// `N` secret bytes: moved, never copied, compared in constant time and wiped when dropped.
+///
+/// ```compile_fail,E0277
+/// let secret = blindsum_crypto::secret::Secret::from([7u8; 32]);
+/// println!("{secret:?}"); // a secret cannot be printed
+/// ```
+///
+/// ```compile_fail,E0599
+/// let secret = blindsum_crypto::secret::Secret::from([7u8; 32]);
+/// let copy = secret.clone(); // nor copied
+/// ```
+#[derive(ZeroizeOnDrop)]
+pub struct Secret<const N: usize>([u8; N]);
+
+impl<const N: usize> Secret<N> {
+    /// Draws `N` bytes from `rng`.
+    pub fn generate(rng: &mut dyn CryptoRng) -> Self {
+        let mut secret = Self([0; N]);
+        rng.fill_bytes(&mut secret.0);
+        secret
+    }
+
+    /// The bytes, to hand to an algorithm; they must not be kept.
+    pub fn expose(&self) -> &[u8; N] {
+        &self.0
+    }
+
+    pub(crate) fn expose_mut(&mut self) -> &mut [u8; N] {
+        &mut self.0
+    }
+
+    /// An all-zero secret to be filled in place, so that no copy stays behind.
+    pub(crate) fn zeroed() -> Self {
+        Self([0; N])
+    }
+}
+
+/// Takes over the bytes. An array is copied when it is moved: wipe the original where that matters.
+impl<const N: usize> From<[u8; N]> for Secret<N> {
+    fn from(mut bytes: [u8; N]) -> Self {
+        let secret = Self(bytes);
+        bytes.zeroize();
+        secret
+    }
+}
+
+/// Copies the bytes, which must be exactly `N`.
+impl<const N: usize> TryFrom<&[u8]> for Secret<N> {
+    type Error = CryptoError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, CryptoError> {
+        let mut secret = Self::zeroed();
+        if bytes.len() != N {
+            return Err(CryptoError::SecretLength {
+                expected: N,
+                got: bytes.len(),
+            });
+        }
+        secret.0.copy_from_slice(bytes);
+        Ok(secret)
+    }
+}
+
+impl<const N: usize> ConstantTimeEq for Secret<N> {
+    fn ct_eq(&self, other: &Self) -> subtle::Choice {
+        self.0.ct_eq(&other.0)
+    }
+}
+
+impl<const N: usize> PartialEq for Secret<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.ct_eq(other).into()
+    }
+}
+
+impl<const N: usize> Eq for Secret<N> {}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn drawn_from_the_given_generator_only() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let first = Secret::<32>::generate(&mut rng);
+        let second = Secret::<32>::generate(&mut rng);
+        let again = Secret::<32>::generate(&mut ChaCha20Rng::seed_from_u64(1));
+        assert!(first != second);
+        assert!(first == again);
+    }
+
+    #[test]
+    fn wrong_length_is_an_error() {
+        assert!(Secret::<4>::try_from(&[1u8, 2, 3, 4][..]).is_ok());
+        assert!(matches!(
+            Secret::<4>::try_from(&[1u8, 2, 3][..]),
+            Err(CryptoError::SecretLength {
+                expected: 4,
+                got: 3
+            })
+        ));
+    }
+
+    #[test]
+    fn wiped_when_dropped() {
+        let mut secret = std::mem::ManuallyDrop::new(Secret::from([0xa5u8; 32]));
+        zeroize_now(&mut secret);
+        assert_eq!(secret.expose(), &[0; 32]);
+    }
+
+    /// What `drop` runs, on a place that stays readable.
+    fn zeroize_now(secret: &mut Secret<32>) {
+        fn wipes_on_drop<T: ZeroizeOnDrop>(_: &T) {}
+        wipes_on_drop(secret);
+        secret.0.zeroize();
+    }
+}
