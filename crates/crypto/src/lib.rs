@@ -6,14 +6,24 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`secret`] | bytes that are moved, never copied, and wiped |
+//! | [`kdf`] | the round [`kdf::Context`] and every derivation and hash, with one framing |
+//! | [`kex`] | a fresh key pair per party and round, and what two parties agree on |
+//! | [`seal`] | one key, one message between two parties; state sealed at rest |
+//! | [`sign`] | the long-term identity key of a party |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
 //!
 //! Nothing here reads a clock or the system's random numbers: the time is an argument, randomness a
 //! [`CryptoRng`] that the caller hands in.
 #![deny(unsafe_code)]
 
+#[cfg(any(test, feature = "audit"))]
+pub mod audit;
+pub mod kdf;
+pub mod kex;
 pub mod mask;
+pub mod seal;
 pub mod secret;
+pub mod sign;
 
 mod error;
 #[cfg(test)]
