@@ -1,6 +1,6 @@
 //! Everything that can go wrong in this crate.
 
-use crate::kex::Suite;
+use crate::{certificate::CertificateError, kex::Suite, roster::RosterError};
 
 /// Why a key, message, certificate or roster was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,4 +72,27 @@ pub enum CryptoError {
         /// What is wrong with it.
         why: String,
     },
+    /// A name breaks the rule for names.
+    #[error(
+        "name {name:?}: must be 1 to 64 characters, labels of [a-z0-9-] joined by dots, \
+         a label 1 to 63 characters without a hyphen at its ends"
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A certificate could not be made.
+    #[error("{what}: {why}")]
+    Issue {
+        /// What was to be made, as in "certificate".
+        what: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// A certificate was refused.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// A roster was refused.
+    #[error(transparent)]
+    Roster(#[from] RosterError),
 }

@@ -10,6 +10,9 @@
 //! | [`kex`] | a fresh key pair per party and round, and what two parties agree on |
 //! | [`seal`] | one key, one message between two parties; state sealed at rest |
 //! | [`sign`] | the long-term identity key of a party |
+//! | [`certificate`] | what the job's CA vouches for |
+//! | [`roster`] | the parties of one round, all certified |
+//! | [`pki`] | making the CA, certificates and revocation lists |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
 //!
 //! Nothing here reads a clock or the system's random numbers: the time is an argument, randomness a
@@ -18,9 +21,12 @@
 
 #[cfg(any(test, feature = "audit"))]
 pub mod audit;
+pub mod certificate;
 pub mod kdf;
 pub mod kex;
 pub mod mask;
+pub mod pki;
+pub mod roster;
 pub mod seal;
 pub mod secret;
 pub mod sign;

@@ -1,0 +1,353 @@
+//! What a certificate of the job's CA vouches for: the name and the signing key of a party.
+//!
+//! A party's certificate has exactly one DNS name, the party's name (see [`check_name`]), and the
+//! extended key usage "client authentication". The coordinator's has "server authentication" instead,
+//! so it cannot pose as a party.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime, pem::PemObject};
+use webpki::{
+    CertRevocationList, EndEntityCert, ExpirationPolicy, KeyUsage, OwnedCertRevocationList,
+    RevocationCheckDepth, RevocationOptions, RevocationOptionsBuilder, UnknownStatusPolicy,
+};
+use x509_parser::{
+    oid_registry::{OID_EC_P256, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_SIG_ED25519},
+    prelude::{FromDer, GeneralName, X509Certificate},
+    x509::SubjectPublicKeyInfo,
+};
+
+use crate::{
+    CryptoError, kdf,
+    sign::{Algorithm, VerifyingKey},
+};
+
+/// Seconds since 1970-01-01 00:00 UTC.
+pub type UnixSeconds = u64;
+
+/// Why a certificate was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// It is no X.509 certificate, or one that breaks RFC 5280.
+    #[error("certificate: malformed: {0}")]
+    Malformed(String),
+    /// Its time is over.
+    #[error("certificate: expired (valid until {not_after}, now {now}, Unix seconds)")]
+    Expired {
+        /// The last second in which it was valid.
+        not_after: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// Its time has not come.
+    #[error("certificate: not valid yet (valid from {not_before}, now {now}, Unix seconds)")]
+    NotYetValid {
+        /// The first second in which it is valid.
+        not_before: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// It is not signed by the job's CA.
+    #[error("certificate: not signed by the job's CA")]
+    UnknownIssuer,
+    /// It is on the CA's revocation list.
+    #[error("certificate: revoked")]
+    Revoked,
+    /// The job has revocation lists, but none of the CA that signed it.
+    #[error("certificate: no revocation list of its CA")]
+    RevocationUnknown,
+    /// The revocation list of its CA is out of date.
+    #[error("revocation list: out of date (next update {next_update}, now {now}, Unix seconds)")]
+    RevocationListExpired {
+        /// When the CA promised the next list.
+        next_update: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// It was not issued for a party.
+    #[error("certificate: must be an end-entity certificate with the usage client authentication")]
+    Usage,
+    /// It does not name exactly one party.
+    #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
+    Names(Vec<String>),
+    /// Its key is neither Ed25519 nor P-256.
+    #[error("certificate: key must be Ed25519 or P-256")]
+    Key,
+}
+
+/// What a valid certificate says about a party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertifiedParty {
+    /// The party's name.
+    pub name: String,
+    /// The key with which the party signs.
+    pub key: VerifyingKey,
+}
+
+/// The CA of a job, its revocation lists, and the certificates that it was already found to have signed.
+///
+/// Checking a certificate again costs two comparisons of time, so a party keeps one anchor for all its
+/// rounds; it may be shared between threads.
+pub struct TrustAnchor {
+    authorities: Vec<rustls_pki_types::TrustAnchor<'static>>,
+    lists: Vec<CertRevocationList<'static>>,
+    /// The first `next_update` of the lists; from then on no certificate passes.
+    lists_valid_until: UnixSeconds,
+    verified: Mutex<HashMap<[u8; 32], Verified>>,
+}
+
+/// Certificates remembered at most; when there are more, they are verified again.
+const MOST_VERIFIED: usize = 1 << 16;
+
+#[derive(Clone)]
+struct Verified {
+    not_before: UnixSeconds,
+    not_after: UnixSeconds,
+    party: CertifiedParty,
+}
+
+impl TrustAnchor {
+    /// Reads the CA's certificate, and its revocation list if there is one, both in PEM.
+    ///
+    /// While a CA is being replaced there may be several certificates, then with one list each.
+    ///
+    /// # Errors
+    ///
+    /// [`CryptoError::Pem`] if there is no CA certificate or something unreadable, or if a list is not
+    /// of one of the CAs or the second one of the same CA (only one of them would be looked at).
+    pub fn from_pem(
+        certificates: &str,
+        revocation_lists: Option<&str>,
+    ) -> Result<Self, CryptoError> {
+        let authorities = read_authorities(certificates)?;
+        let (lists, lists_valid_until) = read_lists(revocation_lists.unwrap_or_default())?;
+        for (i, list) in lists.iter().enumerate() {
+            let refuse = |why: &str| CryptoError::Pem {
+                what: "revocation list",
+                why: why.into(),
+            };
+            if !authorities
+                .iter()
+                .any(|authority| authority.subject.as_ref() == list.issuer())
+            {
+                return Err(refuse("its issuer must be the job's CA"));
+            }
+            if lists[..i]
+                .iter()
+                .any(|earlier| earlier.issuer() == list.issuer())
+            {
+                return Err(refuse("must be the only one of its CA: keep the newest"));
+            }
+        }
+        Ok(TrustAnchor {
+            authorities,
+            lists,
+            lists_valid_until,
+            verified: Mutex::default(),
+        })
+    }
+
+    /// Checks a certificate in DER: signed by the CA, in its time, not revoked, issued for one party.
+    ///
+    /// # Errors
+    ///
+    /// A [`CertificateError`] that says which of these failed.
+    pub fn verify_party(
+        &self,
+        certificate: &[u8],
+        now: UnixSeconds,
+    ) -> Result<CertifiedParty, CertificateError> {
+        let digest = kdf::hash("certificate", &[certificate]);
+        let lock = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&digest) {
+            let in_time = known.not_before <= now && now <= known.not_after;
+            if in_time && now < self.lists_valid_until {
+                return Ok(known.party.clone());
+            }
+        }
+        let verified = self.verify_afresh(certificate, now)?;
+        let party = verified.party.clone();
+        let mut known = lock();
+        if known.len() >= MOST_VERIFIED {
+            known.clear();
+        }
+        known.insert(digest, verified);
+        Ok(party)
+    }
+
+    fn verify_afresh(
+        &self,
+        certificate: &[u8],
+        now: UnixSeconds,
+    ) -> Result<Verified, CertificateError> {
+        let der = CertificateDer::from(certificate);
+        let entity = EndEntityCert::try_from(&der).map_err(certificate_error)?;
+        let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
+        entity
+            .verify_for_usage(
+                webpki::ALL_VERIFICATION_ALGS,
+                &self.authorities,
+                &[],
+                UnixTime::since_unix_epoch(std::time::Duration::from_secs(now)),
+                KeyUsage::client_auth(),
+                revocation(&lists),
+                None,
+            )
+            .map_err(certificate_error)?;
+        let malformed = |e: x509_parser::nom::Err<_>| CertificateError::Malformed(e.to_string());
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
+        let name = match &subject_names(&parsed)?[..] {
+            [GeneralName::DNSName(name)] if check_name(name).is_ok() => (*name).to_owned(),
+            names => {
+                return Err(CertificateError::Names(
+                    names.iter().map(|name| name.to_string()).collect(),
+                ));
+            }
+        };
+        let key = verifying_key(parsed.public_key())?;
+        let time = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
+        Ok(Verified {
+            not_before: time(parsed.validity().not_before),
+            not_after: time(parsed.validity().not_after),
+            party: CertifiedParty { name, key },
+        })
+    }
+}
+
+/// The rule for names of parties: what a DNS name may look like, in lower case and at most 64 characters
+/// long.
+///
+/// # Errors
+///
+/// [`CryptoError::Name`], which quotes the rule.
+pub fn check_name(name: &str) -> Result<(), CryptoError> {
+    let is_label = |label: &str| {
+        let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(allowed)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() <= 64 && name.split('.').all(is_label) {
+        Ok(())
+    } else {
+        let name = name.chars().take(80).collect();
+        Err(CryptoError::Name { name })
+    }
+}
+
+/// The subject alternative names of a certificate.
+pub(crate) fn subject_names<'a>(
+    certificate: &X509Certificate<'a>,
+) -> Result<Vec<GeneralName<'a>>, CertificateError> {
+    let extension = certificate
+        .subject_alternative_name()
+        .map_err(|e| CertificateError::Malformed(e.to_string()))?;
+    Ok(extension.map_or_else(Vec::new, |extension| extension.value.general_names.clone()))
+}
+
+/// The Ed25519 or P-256 key of a certificate.
+pub(crate) fn verifying_key(
+    spki: &SubjectPublicKeyInfo<'_>,
+) -> Result<VerifyingKey, CertificateError> {
+    let oid = &spki.algorithm.algorithm;
+    let curve = spki
+        .algorithm
+        .parameters
+        .as_ref()
+        .and_then(|any| any.as_oid().ok());
+    let algorithm = if *oid == OID_SIG_ED25519 {
+        Algorithm::Ed25519
+    } else if *oid == OID_KEY_TYPE_EC_PUBLIC_KEY && curve == Some(OID_EC_P256) {
+        Algorithm::P256
+    } else {
+        return Err(CertificateError::Key);
+    };
+    VerifyingKey::parse(algorithm, &spki.subject_public_key.data).map_err(|_| CertificateError::Key)
+}
+
+fn read_authorities(pem: &str) -> Result<Vec<rustls_pki_types::TrustAnchor<'static>>, CryptoError> {
+    let refuse = |why: String| CryptoError::Pem {
+        what: "CA certificate",
+        why,
+    };
+    let mut authorities = Vec::new();
+    for der in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        let der = der.map_err(|e| refuse(e.to_string()))?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|e| refuse(e.to_string()))?;
+        if !parsed.is_ca() {
+            return Err(refuse("must be the certificate of a CA".into()));
+        }
+        let anchor = webpki::anchor_from_trusted_cert(&der).map_err(|e| refuse(e.to_string()))?;
+        authorities.push(anchor.to_owned());
+    }
+    if authorities.is_empty() {
+        return Err(refuse("must hold a section CERTIFICATE".into()));
+    }
+    Ok(authorities)
+}
+
+/// The lists of a PEM text, and the time from which one of them is out of date.
+fn read_lists(pem: &str) -> Result<(Vec<CertRevocationList<'static>>, UnixSeconds), CryptoError> {
+    let refuse = |why: String| CryptoError::Pem {
+        what: "revocation list",
+        why,
+    };
+    let mut lists = Vec::new();
+    let mut valid_until = UnixSeconds::MAX;
+    for der in CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()) {
+        let der = der.map_err(|e| refuse(e.to_string()))?;
+        let list = OwnedCertRevocationList::from_der(&der).map_err(|e| refuse(e.to_string()))?;
+        let (_, parsed) = x509_parser::parse_x509_crl(&der).map_err(|e| refuse(e.to_string()))?;
+        let next_update = parsed
+            .next_update()
+            .ok_or_else(|| refuse("must say when the next one comes".into()))?;
+        valid_until = valid_until.min(u64::try_from(next_update.timestamp()).unwrap_or(0));
+        lists.push(list.into());
+    }
+    if lists.is_empty() && !pem.trim().is_empty() {
+        return Err(refuse("must hold a section X509 CRL".into()));
+    }
+    Ok((lists, valid_until))
+}
+
+/// Revocation as strict as webpki knows: with lists, every certificate needs a current one of its CA.
+fn revocation<'a>(lists: &'a [&'a CertRevocationList<'a>]) -> Option<RevocationOptions<'a>> {
+    let options = RevocationOptionsBuilder::new(lists).ok()?;
+    Some(
+        options
+            .with_depth(RevocationCheckDepth::EndEntity)
+            .with_status_policy(UnknownStatusPolicy::Deny)
+            .with_expiration_policy(ExpirationPolicy::Enforce)
+            .build(),
+    )
+}
+
+fn certificate_error(error: webpki::Error) -> CertificateError {
+    use webpki::Error;
+    match error {
+        Error::CertExpired { time, not_after } => CertificateError::Expired {
+            not_after: not_after.as_secs(),
+            now: time.as_secs(),
+        },
+        Error::CertNotValidYet { time, not_before } => CertificateError::NotYetValid {
+            not_before: not_before.as_secs(),
+            now: time.as_secs(),
+        },
+        Error::CrlExpired { time, next_update } => CertificateError::RevocationListExpired {
+            next_update: next_update.as_secs(),
+            now: time.as_secs(),
+        },
+        Error::UnknownIssuer | Error::InvalidSignatureForPublicKey => {
+            CertificateError::UnknownIssuer
+        }
+        Error::CertRevoked => CertificateError::Revoked,
+        Error::UnknownRevocationStatus => CertificateError::RevocationUnknown,
+        Error::RequiredEkuNotFoundContext(_) | Error::CaUsedAsEndEntity => CertificateError::Usage,
+        other => CertificateError::Malformed(other.to_string()),
+    }
+}
