@@ -1,0 +1,73 @@
+//! The one error type of this crate.
+
+/// Why a sharing, a share or a set of shares was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SharingError {
+    /// No set of holders, or every set, could rebuild the secret.
+    #[error("threshold: t = {threshold}, n = {holders} holders, but 1 <= t <= n must hold")]
+    Threshold {
+        /// The threshold t.
+        threshold: usize,
+        /// The number n of holders.
+        holders: usize,
+    },
+    /// The share at point 0 would be the secret itself.
+    #[error("point: x = 0, but x >= 1 must hold")]
+    ZeroPoint,
+    /// A rank with no point of its own.
+    #[error("point: x = rank + 1, rank = {rank}, but x < 2^32 must hold")]
+    Rank {
+        /// The rank in the roster.
+        rank: u32,
+    },
+    /// Two holders with the same share.
+    #[error("point: x = {point} is given twice, but points must be distinct")]
+    DuplicatePoint {
+        /// The repeated point.
+        point: u32,
+    },
+    /// Too few shares to rebuild a secret.
+    #[error("shares: m = {got}, but m >= t = {threshold} must hold")]
+    TooFewShares {
+        /// Shares, or points of their holders, given.
+        got: usize,
+        /// The threshold t.
+        threshold: usize,
+    },
+    /// Shares that cannot be matched to the points they belong to.
+    #[error("shares: m = {got}, but exactly one for each of {points} points is needed")]
+    ShareCount {
+        /// Shares given.
+        got: usize,
+        /// Points they were to belong to.
+        points: usize,
+    },
+    /// Bytes of the wrong length.
+    #[error("share: {got} bytes, but it takes exactly {need}")]
+    ShareLength {
+        /// Bytes given.
+        got: usize,
+        /// Bytes of an encoded share.
+        need: usize,
+    },
+    /// An encoded share that is not reduced.
+    #[error("share: element {element} is not canonical, but value < 2^61 - 1 must hold")]
+    NonCanonical {
+        /// Index of the field element in the share.
+        element: usize,
+    },
+    /// What the shares add up to was never a 32-byte secret.
+    #[error("shares: they rebuild limbs out of range, but shares of one secret must be given")]
+    NotASecret,
+    /// More shares are wrong than can be corrected.
+    #[error("shares: of m = {got}, t = {threshold}, more than (m - t)/2 = {correctable} are wrong")]
+    Undecodable {
+        /// The number m of shares.
+        got: usize,
+        /// The threshold t.
+        threshold: usize,
+        /// ⌊(m − t)/2⌋.
+        correctable: usize,
+    },
+}
