@@ -24,6 +24,8 @@ pub enum Culprit {
     Server,
     /// One party.
     Party(PartyId),
+    /// The coordinator or one party: what one says of the other cannot be told apart.
+    ServerOr(PartyId),
     /// The program that drives the machine: a wrong call, an unusable input.
     Caller,
     /// Nobody in particular: too many parties were lost.
@@ -35,6 +37,7 @@ impl fmt::Display for Culprit {
         match self {
             Culprit::Server => write!(f, "server"),
             Culprit::Party(party) => write!(f, "{party}"),
+            Culprit::ServerOr(party) => write!(f, "server or {party}"),
             Culprit::Caller => write!(f, "caller"),
             Culprit::Nobody => write!(f, "round"),
         }

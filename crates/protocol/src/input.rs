@@ -1,6 +1,7 @@
 //! The words that a party adds to the sum.
 
-use blindsum_math::words::{TileMut, Words};
+use blindsum_encode::Encoder;
+use blindsum_math::words::TileMut;
 
 use crate::FaultKind;
 
@@ -15,4 +16,15 @@ pub trait Input {
     /// # Errors
     /// A value that cannot be encoded; nothing may be sent then.
     fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind>;
+}
+
+impl Input for Encoder<'_> {
+    fn lanes(&self) -> usize {
+        Encoder::lanes(self)
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        self.encode_tile(first_lane, tile)
+            .map_err(|e| FaultKind::Input(e.to_string()))
+    }
 }

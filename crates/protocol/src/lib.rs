@@ -24,7 +24,10 @@ mod plain;
 mod registry;
 mod result;
 mod round;
+mod secagg;
 mod spec;
+#[cfg(test)]
+mod testing;
 mod vector;
 mod wire;
 
@@ -39,4 +42,5 @@ pub use names::{
 pub use party::{PartyId, PartySet};
 pub use registry::{ProtocolInfo, protocols};
 pub use round::Round;
+pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
 pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout};

@@ -33,6 +33,10 @@ choice! {
     ProtocolName {
         /// No protection: the server sees every update. The baseline.
         Plain = "plain",
+        /// Double masking on the complete graph (Bonawitz17).
+        SecAgg = "secagg",
+        /// Double masking on a random sparse graph (Bell20).
+        SecAggPlus = "secagg+",
     }
 }
 

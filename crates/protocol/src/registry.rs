@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, plain};
+use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, plain, secagg};
 
 /// What the rest of the house needs to know of a protocol.
 pub struct ProtocolInfo {
@@ -24,15 +24,16 @@ pub struct ProtocolInfo {
     /// A client from its snapshot.
     pub(crate) restore: RestoreClient,
     /// A server.
-    pub(crate) serve: fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>,
+    pub(crate) serve: StartServer,
 }
 
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_, '_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
+pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;
 
-static PROTOCOLS: [ProtocolInfo; 1] = [plain::INFO];
+static PROTOCOLS: [ProtocolInfo; 3] = [plain::INFO, secagg::SECAGG, secagg::SECAGG_PLUS];
 
 /// Every protocol, in the order in which they are listed to users.
 pub fn protocols() -> &'static [ProtocolInfo] {
@@ -40,8 +41,10 @@ pub fn protocols() -> &'static [ProtocolInfo] {
 }
 
 pub(crate) fn info(name: ProtocolName) -> &'static ProtocolInfo {
-    let [plain] = &PROTOCOLS;
+    let [plain, secagg, secagg_plus] = &PROTOCOLS;
     match name {
         ProtocolName::Plain => plain,
+        ProtocolName::SecAgg => secagg,
+        ProtocolName::SecAggPlus => secagg_plus,
     }
 }

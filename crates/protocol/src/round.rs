@@ -1,6 +1,7 @@
 //! What one aggregation is bound to.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
@@ -14,6 +15,7 @@ pub struct Round {
     number: u64,
     roster: Arc<CertifiedRoster>,
     context: Context,
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Round {
@@ -44,13 +46,19 @@ impl Round {
             );
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
-        let parts: [&[u8]; 4] = [job.hash(), &number.to_be_bytes(), roster.hash(), model_hash];
+        let parts: [&[u8]; 4] = [
+            job.hash(),
+            &number.to_be_bytes(),
+            &roster.hash(),
+            model_hash,
+        ];
         let context = Context(kdf::hash("blindsum round", &parts));
         Ok(Self {
             job,
             number,
             roster,
             context,
+            derived: OnceLock::new(),
         })
     }
 
@@ -82,5 +90,23 @@ impl Round {
     /// Everybody in the roster.
     pub fn everyone(&self) -> impl Iterator<Item = PartyId> + use<> {
         (0..self.roster.len() as u32).map(PartyId)
+    }
+
+    /// What the protocol derives from the round, made at the first call and kept: many machines of
+    /// one process may share a round.
+    pub(crate) fn derived<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce(&Self) -> Result<T, Fault>,
+    ) -> Result<Arc<T>, Fault> {
+        if let Some(kept) = self
+            .derived
+            .get()
+            .and_then(|kept| kept.clone().downcast().ok())
+        {
+            return Ok(kept);
+        }
+        let made = Arc::new(make(self)?);
+        let _ = self.derived.set(made.clone());
+        Ok(made)
     }
 }

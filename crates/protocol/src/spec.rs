@@ -80,7 +80,7 @@ impl Default for JobSpec {
     fn default() -> Self {
         Self {
             job: "job".into(),
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::SecAggPlus,
             adversary: Adversary::Active,
             suite: SuiteName::X25519,
             parties: 2,
@@ -191,6 +191,10 @@ impl JobSpec {
                 format!("1 <= dim = {} <= 2^32", self.dim),
             ));
         }
+        if self.encoding == EncodingName::Fixed64 && self.clipping == Clipping::L2 {
+            let rule = "clipping must be tensor where encoding is fixed64";
+            return Err(SpecError::new("clipping", rule));
+        }
         for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
             if !(0.0..1.0).contains(&value) {
                 return Err(SpecError::new(field, format!("0 <= {field} = {value} < 1")));
@@ -227,7 +231,7 @@ impl JobSpec {
                 clip,
                 rounding,
             },
-            EncodingName::Fixed64 => EncodingKind::Fixed64 { clip },
+            EncodingName::Fixed64 => EncodingKind::Fixed64 { clip: self.clip },
         };
         EncodingSpec {
             dim: self.dim as usize,

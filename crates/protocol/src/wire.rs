@@ -5,7 +5,7 @@
 //! message, its length fixed by the job. Trailing bytes are refused.
 
 use blindsum_crypto::kdf::Context;
-use tls_codec::{DeserializeBytes, SerializeBytes};
+use tls_codec::{DeserializeBytes, Error, SerializeBytes, Size, TlsVarInt, VLByteSlice};
 
 use crate::{FaultKind, Round};
 
@@ -71,4 +71,42 @@ pub fn encode<T: SerializeBytes>(field: &'static str, value: &T) -> Result<Vec<u
     value
         .tls_serialize_bytes()
         .map_err(|e| FaultKind::malformed(field, e.to_string()))
+}
+
+/// Bytes with a length prefix. The codec's own type panics in debug builds where the bytes are cut short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque(pub Vec<u8>);
+
+impl Opaque {
+    /// The bytes without the prefix.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Opaque {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Size for Opaque {
+    fn tls_serialized_len(&self) -> usize {
+        VLByteSlice(&self.0).tls_serialized_len()
+    }
+}
+
+impl SerializeBytes for Opaque {
+    fn tls_serialize_bytes(&self) -> Result<Vec<u8>, Error> {
+        VLByteSlice(&self.0).tls_serialize_bytes()
+    }
+}
+
+impl DeserializeBytes for Opaque {
+    fn tls_deserialize_bytes(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
+        let (length, rest) = TlsVarInt::tls_deserialize_bytes(bytes)?;
+        let length = usize::try_from(length.value())?;
+        let (bytes, rest) = rest.split_at_checked(length).ok_or(Error::EndOfStream)?;
+        Ok((Self(bytes.to_vec()), rest))
+    }
 }

@@ -6,10 +6,10 @@ use blindsum_crypto::kdf;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
-use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize, VLBytes};
+use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
-use crate::wire::{self, Message};
+use crate::wire::{self, Message, Opaque};
 use crate::{Fault, FaultKind, Input, PartyId, Round, registry};
 
 /// Who a client is, in which round.
@@ -210,15 +210,15 @@ impl Client {
             setup,
             state: State::Waiting(state),
             answered: snapshot.answered,
-            latest: Vec::from(snapshot.latest).into(),
+            latest: snapshot.latest.0.into(),
         })
     }
 }
 
 impl ClientSetup {
     fn check(&self) -> Result<(), Fault> {
-        let key = self.round.roster().verifying_key(self.me.rank());
-        if key.is_some_and(|key| *key == self.identity.verifying_key()) {
+        let key = self.round.roster().verifying_key(self.me.0);
+        if key.is_some_and(|key| key == self.identity.verifying_key()) {
             Ok(())
         } else {
             let reason = "the roster holds another key at this party's place".into();
@@ -242,8 +242,8 @@ impl ClientSetup {
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 struct Snapshot {
     answered: Vec<[u8; 32]>,
-    latest: VLBytes,
-    state: VLBytes,
+    latest: Opaque,
+    state: Opaque,
 }
 
 /// Shortens the trait object's lifetime, which `Option<&mut dyn _>` does not do by itself.

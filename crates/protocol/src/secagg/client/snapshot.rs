@@ -1,0 +1,83 @@
+//! How stages are written down and read back. Only ever sealed, see [`crate::Client::seal`].
+
+use blindsum_crypto::secret::Secret;
+use blindsum_sharing::{SHARE_LEN, Share};
+use zeroize::Zeroizing;
+
+use crate::{FaultKind, PartyId};
+
+/// Writes fixed-size pieces one after the other; wiped on drop.
+#[derive(Default)]
+pub(super) struct Writer(Zeroizing<Vec<u8>>);
+
+impl Writer {
+    pub fn number(self, number: u32) -> Self {
+        self.bytes(&number.to_be_bytes())
+    }
+
+    /// Bytes of a length that the reader knows.
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        let length = self.0.len() + bytes.len();
+        if length > self.0.capacity() {
+            // Grown by hand: a vector that grows itself leaves secrets behind in freed memory.
+            let mut larger = Zeroizing::new(Vec::with_capacity(length.next_power_of_two()));
+            larger.extend_from_slice(&self.0);
+            self.0 = larger;
+        }
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    pub fn finish(self) -> Zeroizing<Vec<u8>> {
+        self.0
+    }
+}
+
+/// Reads what [`Writer`] wrote.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], FaultKind> {
+        let (bytes, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or_else(|| FaultKind::Snapshot("cut short".into()))?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FaultKind> {
+        let bytes = self.bytes(N)?;
+        bytes
+            .try_into()
+            .map_err(|_| FaultKind::Snapshot("cut short".into()))
+    }
+
+    pub fn number(&mut self) -> Result<u32, FaultKind> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    pub fn party(&mut self) -> Result<PartyId, FaultKind> {
+        Ok(PartyId(self.number()?))
+    }
+
+    pub fn secret(&mut self) -> Result<Secret<32>, FaultKind> {
+        Ok(Secret::from(self.array()?))
+    }
+
+    pub fn share(&mut self) -> Result<Share, FaultKind> {
+        Share::parse(self.bytes(SHARE_LEN)?).map_err(|e| FaultKind::Snapshot(e.to_string()))
+    }
+
+    pub fn end(self) -> Result<(), FaultKind> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(FaultKind::Snapshot("trailing bytes".into()))
+        }
+    }
+}

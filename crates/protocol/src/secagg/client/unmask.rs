@@ -1,0 +1,151 @@
+//! Stages 3 and 4: everybody confirms one survivor set, then each neighbour's secret that is needed,
+//! and no other, is revealed. Last comes the sum.
+
+use std::sync::Arc;
+
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use super::masked_input::AwaitSurvivors;
+use super::snapshot::{Reader, Writer};
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::result::read_result;
+use crate::secagg::keys::signed_survivors;
+use crate::secagg::messages::{Revealed, RevealedShare, Signatures, ascending};
+use crate::wire::{decode, encode};
+use crate::{Fault, FaultKind, PartyId, PartySet};
+
+/// A share of b_j of every survivor j, of s_j^SK of every other: the set is fixed, so one of each.
+pub(super) fn reveal(shares: &AwaitSurvivors, survivors: &PartySet) -> Result<Vec<u8>, FaultKind> {
+    let me = shares.setup.me;
+    let own = RevealedShare {
+        party: me.0,
+        share: *shares.own_seed_share.to_bytes(),
+    };
+    let others = shares.held.iter().map(|(party, held)| {
+        let share = match survivors.contains(*party) {
+            true => &held.seed_share,
+            false => &held.mask_share,
+        };
+        RevealedShare {
+            party: party.0,
+            share: *share.to_bytes(),
+        }
+    });
+    let mut revealed: Vec<RevealedShare> = std::iter::once(own).chain(others).collect();
+    revealed.sort_by_key(|entry| entry.party);
+    encode("revealed shares", &Revealed { shares: revealed })
+}
+
+/// This party signed the survivor set; the neighbours' signatures come next.
+pub(super) struct AwaitSignatures {
+    pub shares: AwaitSurvivors,
+    pub survivors: PartySet,
+}
+
+impl AwaitSignatures {
+    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
+        let survivors = load_survivors(&setup, reader)?;
+        let shares = AwaitSurvivors::load(setup, reader)?;
+        Ok(Self { shares, survivors })
+    }
+
+    /// At least t holders, this party among them, signed this very set (Bonawitz17 Fig. 4,
+    /// ConsistencyCheck). A signature over another set does not count.
+    fn check(&self, message: &Signatures) -> Result<(), FaultKind> {
+        if !ascending(message.entries.iter().map(|entry| entry.party)) {
+            return Err(FaultKind::malformed(
+                "signatures",
+                "parties must ascend, each listed once",
+            ));
+        }
+        let round = &self.shares.setup.round;
+        let mut have = 1;
+        for entry in &message.entries {
+            let signer = PartyId(entry.party);
+            if !self.shares.held.contains_key(&signer) || !self.survivors.contains(signer) {
+                let rule = format!("{signer} is no surviving neighbour");
+                return Err(FaultKind::malformed("signatures", rule));
+            }
+            if signed_survivors(round, signer, &self.survivors, entry.signature.as_slice()) {
+                have += 1;
+            }
+        }
+        let need = self.shares.graph.parameters().threshold();
+        if message.entries.len() + 1 < need {
+            return Err(FaultKind::TooFewSurvivors {
+                have: message.entries.len() + 1,
+                need,
+            });
+        }
+        if have < need {
+            return Err(FaultKind::Inconsistent { have, need });
+        }
+        Ok(())
+    }
+}
+
+impl ClientStage for AwaitSignatures {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_, '_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let message: Signatures = decode("signatures", body).map_err(Fault::server)?;
+        self.check(&message).map_err(Fault::server)?;
+        let body = reveal(&self.shares, &self.survivors).map_err(Fault::caller)?;
+        let next = AwaitResult {
+            setup: self.shares.setup,
+            survivors: self.survivors,
+        };
+        Ok(ClientStep::Send {
+            body,
+            next: Box::new(next),
+        })
+    }
+
+    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+        let writer = Writer::default().bytes(self.survivors.as_bitmap());
+        Ok(writer.bytes(&self.shares.write().finish()).finish())
+    }
+}
+
+/// Everything is said; the sum comes next.
+pub(super) struct AwaitResult {
+    pub setup: Arc<ClientSetup>,
+    pub survivors: PartySet,
+}
+
+impl AwaitResult {
+    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
+        let survivors = load_survivors(&setup, reader)?;
+        Ok(Self { setup, survivors })
+    }
+}
+
+impl ClientStage for AwaitResult {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_, '_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let result = read_result(&self.setup.round, body).map_err(Fault::server)?;
+        if result.survivors != self.survivors {
+            let kind = FaultKind::malformed("survivors", "not the set that was unmasked");
+            return Err(Fault::server(kind));
+        }
+        Ok(ClientStep::Done(result))
+    }
+
+    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+        Ok(Writer::default().bytes(self.survivors.as_bitmap()).finish())
+    }
+}
+
+fn load_survivors(setup: &ClientSetup, reader: &mut Reader<'_>) -> Result<PartySet, FaultKind> {
+    let parties = setup.round.parties();
+    PartySet::from_bitmap(parties, reader.bytes(parties.div_ceil(8))?)
+        .ok_or_else(|| FaultKind::Snapshot("the survivor set is damaged".into()))
+}

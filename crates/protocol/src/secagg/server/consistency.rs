@@ -1,0 +1,81 @@
+//! Stage 3, active only: collects signatures over the survivor set and passes them on to neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand_core::CryptoRng;
+
+use super::Common;
+use super::masked_input::MaskedSum;
+use super::unmask::CollectRevealed;
+use crate::machine::{Bodies, ServerStage, ServerStep};
+use crate::secagg::keys::signed_survivors;
+use crate::secagg::messages::{SignatureEntry, Signatures, Signed};
+use crate::wire::{Opaque, decode, encode};
+use crate::{Fault, FaultKind, PartyId};
+
+pub(super) struct CollectSignatures {
+    common: Common,
+    masked: MaskedSum,
+    expected: BTreeSet<PartyId>,
+    signatures: BTreeMap<PartyId, Opaque>,
+}
+
+impl CollectSignatures {
+    pub fn new(common: Common, masked: MaskedSum) -> Self {
+        let expected = masked.survivors.iter().collect();
+        Self {
+            common,
+            masked,
+            expected,
+            signatures: BTreeMap::new(),
+        }
+    }
+}
+
+impl ServerStage for CollectSignatures {
+    fn expected(&self) -> &BTreeSet<PartyId> {
+        &self.expected
+    }
+
+    fn required(&self) -> usize {
+        self.common.required_shares()
+    }
+
+    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
+        let Signed { signature } = decode("signature", body)?;
+        let round = &self.common.round;
+        if !signed_survivors(round, from, &self.masked.survivors, signature.as_slice()) {
+            return Err(FaultKind::BadSignature { signer: from });
+        }
+        self.signatures.insert(from, signature);
+        Ok(())
+    }
+
+    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+        let Self {
+            common,
+            masked,
+            signatures,
+            ..
+        } = *self;
+        let signers: BTreeSet<PartyId> = signatures.keys().copied().collect();
+        let mut bodies = Vec::with_capacity(signers.len());
+        for &party in &signers {
+            let entries = common
+                .neighbours_in(party, &signers)
+                .filter_map(|signer| Some((signer, signatures.get(&signer)?)))
+                .map(|(signer, signature)| SignatureEntry {
+                    party: signer.0,
+                    signature: signature.clone(),
+                })
+                .collect();
+            let body = encode("signatures", &Signatures { entries }).map_err(Fault::caller)?;
+            bodies.push((party, body));
+        }
+        Ok(ServerStep::Next {
+            next: Box::new(CollectRevealed::new(common, masked, signers)),
+            bodies: Bodies::Each(bodies),
+            faults: Vec::new(),
+        })
+    }
+}

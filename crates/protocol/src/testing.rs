@@ -1,0 +1,248 @@
+//! A small cohort in one process, for the tests of this crate: machines driven by hand, stage by stage,
+//! so that a test can change any message on its way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::roster::{Member, Roster};
+use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_math::words::{TileMut, Words};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+
+use crate::{
+    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, Message, Outcome,
+    PartyId, Round, Server,
+};
+
+/// Words that are given as they are.
+pub struct Given<'a>(pub &'a Words);
+
+impl Input for Given<'_> {
+    fn lanes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        match tile {
+            TileMut::W32(lanes) => {
+                (first_lane..)
+                    .zip(lanes)
+                    .for_each(|(at, lane)| *lane = self.0.get(at) as u32);
+            }
+            TileMut::W64(lanes) => {
+                (first_lane..)
+                    .zip(lanes)
+                    .for_each(|(at, lane)| *lane = self.0.get(at));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything but the machines.
+pub struct Cohort {
+    pub round: Arc<Round>,
+    pub identities: Vec<Arc<IdentityKey>>,
+    pub inputs: Vec<Words>,
+}
+
+impl Cohort {
+    pub fn new(spec: JobSpec, seed: u64) -> Self {
+        let job = Arc::new(spec.validate().unwrap());
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let validity = Validity {
+            not_before: 1_000,
+            not_after: 2_000,
+        };
+        let ca =
+            CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut rng).unwrap();
+        let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+        let (mut members, mut identities, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..job.spec().parties {
+            let (member, identity) = enrol(&ca, &format!("party-{i:05}"), validity, &mut rng);
+            members.push(member);
+            identities.push(Arc::new(identity));
+            inputs.push(random_words(&job, &mut rng));
+        }
+        let roster = Arc::new(Roster(members).certify(&anchor, 1_500).unwrap());
+        let round = Arc::new(Round::new(job, seed, roster, &[9; 32]).unwrap());
+        Self {
+            round,
+            identities,
+            inputs,
+        }
+    }
+
+    pub fn setup(&self, me: PartyId) -> ClientSetup {
+        ClientSetup {
+            round: self.round.clone(),
+            me,
+            identity: self.identities[me.rank()].clone(),
+        }
+    }
+
+    /// The plaintext sum of some parties.
+    pub fn sum_of(&self, parties: impl IntoIterator<Item = PartyId>) -> Words {
+        let mut sum = self.round.job().zeros();
+        parties
+            .into_iter()
+            .for_each(|party| sum.add(&self.inputs[party.rank()]).unwrap());
+        sum
+    }
+}
+
+fn enrol(
+    ca: &CertificateAuthority,
+    name: &str,
+    validity: Validity,
+    rng: &mut ChaCha20Rng,
+) -> (Member, IdentityKey) {
+    let credential = ca
+        .issue(name, &Kind::Party, Algorithm::Ed25519, validity, rng)
+        .unwrap();
+    let identity = IdentityKey::from_pem(&credential.key).unwrap();
+    let mut nonce = [0; 32];
+    rng.fill_bytes(&mut nonce);
+    let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes()).unwrap();
+    let certificate = certificate.to_vec();
+    (
+        Member {
+            name: name.into(),
+            certificate,
+            nonce,
+        },
+        identity,
+    )
+}
+
+/// Uniform words below 2^b / n, so that sums do not wrap.
+fn random_words(job: &Job, rng: &mut ChaCha20Rng) -> Words {
+    let mut words = job.zeros();
+    let bound = job.width().mask() / u64::from(job.spec().parties);
+    match words.tile_mut(0..words.len()) {
+        TileMut::W32(lanes) => lanes
+            .iter_mut()
+            .for_each(|l| *l = (rng.next_u64() % bound) as u32),
+        TileMut::W64(lanes) => lanes.iter_mut().for_each(|l| *l = rng.next_u64() % bound),
+    }
+    words
+}
+
+/// A cohort with its machines.
+pub struct Rig {
+    pub cohort: Cohort,
+    pub clients: BTreeMap<PartyId, Client>,
+    pub server: Option<Server>,
+    /// What clients are about to receive.
+    pub down: BTreeMap<PartyId, Message>,
+    /// What the server is about to receive.
+    pub up: BTreeMap<PartyId, Message>,
+    pub outcome: Option<Outcome>,
+    pub rng: ChaCha20Rng,
+}
+
+impl Rig {
+    /// Everybody's first message is on its way.
+    pub fn new(spec: JobSpec, seed: u64) -> Self {
+        let cohort = Cohort::new(spec, seed);
+        let mut rng = ChaCha20Rng::seed_from_u64(seed + 1);
+        let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
+        for party in cohort.round.everyone() {
+            let mut input = Given(&cohort.inputs[party.rank()]);
+            let started = Client::start(cohort.setup(party), Some(&mut input), &mut rng);
+            let (client, message) = started.unwrap();
+            clients.insert(party, client);
+            up.insert(party, message);
+        }
+        let server = Some(Server::start(cohort.round.clone()).unwrap());
+        Self {
+            cohort,
+            clients,
+            server,
+            down: BTreeMap::new(),
+            up,
+            outcome: None,
+            rng,
+        }
+    }
+
+    /// A cohort where everything has happened up to the answers of stage `stage`, which are on their
+    /// way.
+    pub fn at(spec: JobSpec, stage: u8) -> Self {
+        let mut rig = Self::new(spec, 7);
+        for _ in 0..stage {
+            rig.serve().unwrap();
+            rig.answer_all().unwrap();
+        }
+        rig
+    }
+
+    /// Parties vanish: what they were about to say is lost and they say nothing more.
+    pub fn drop_out(&mut self, parties: impl IntoIterator<Item = PartyId>) {
+        for party in parties {
+            self.clients.remove(&party);
+            self.up.remove(&party);
+            self.down.remove(&party);
+        }
+    }
+
+    /// The server takes what is on its way and ends the stage.
+    pub fn serve(&mut self) -> Result<(), Fault> {
+        let mut server = self.server.take().unwrap();
+        for (party, message) in std::mem::take(&mut self.up) {
+            let _ = server.receive(party, &message);
+        }
+        match server.close(&mut self.rng)? {
+            Closed::Next { server, messages } => {
+                self.server = Some(server);
+                self.down = messages.into_iter().collect();
+            }
+            Closed::Done { outcome, messages } => {
+                self.outcome = Some(outcome);
+                self.down = messages.into_iter().collect();
+            }
+        }
+        Ok(())
+    }
+
+    /// One client answers what is on its way to it.
+    pub fn answer(&mut self, party: PartyId) -> Result<Answer, Fault> {
+        let message = self.down[&party].clone();
+        self.answer_to(party, &message)
+    }
+
+    /// One client answers any message.
+    pub fn answer_to(&mut self, party: PartyId, message: &[u8]) -> Result<Answer, Fault> {
+        let mut input = Given(&self.cohort.inputs[party.rank()]);
+        let client = self.clients.get_mut(&party).unwrap();
+        let answer = client.answer(message, Some(&mut input), &mut self.rng)?;
+        if let Answer::Send(message) = &answer {
+            self.up.insert(party, message.clone());
+        }
+        Ok(answer)
+    }
+
+    /// Every client that has something to answer does.
+    pub fn answer_all(&mut self) -> Result<(), Fault> {
+        let parties: Vec<PartyId> = self.down.keys().copied().collect();
+        for party in parties {
+            if self.clients.contains_key(&party) {
+                self.answer(party)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on to the end of the round.
+    pub fn finish(&mut self) -> Result<Outcome, Fault> {
+        while self.outcome.is_none() {
+            self.serve()?;
+            self.answer_all()?;
+        }
+        Ok(self.outcome.take().unwrap())
+    }
+}
