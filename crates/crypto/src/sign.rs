@@ -13,13 +13,10 @@
 //! (RFC 6979) and with s at most half the group order. So a message has one signature under a key, and
 //! signing again after a restart gives the same bytes.
 
-use aws_lc_rs::{
-    encoding::AsBigEndian,
-    signature::{self, Ed25519KeyPair, KeyPair as _, ParsedPublicKey},
-};
+use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair as _, ParsedPublicKey};
 use p256::{
     ecdsa::{self, signature::Signer},
-    pkcs8::{DecodePrivateKey, EncodePrivateKey, LineEnding, SecretDocument},
+    pkcs8::{EncodePrivateKey, LineEnding, ObjectIdentifier, PrivateKeyInfoRef, SecretDocument},
 };
 use rand_core::CryptoRng;
 use std::fmt;
@@ -31,6 +28,8 @@ use crate::{CryptoError, kdf, kex::Hex, secret::Secret};
 pub const SIGNATURE_LEN: usize = 64;
 
 const PREFIX: &[u8] = b"Blindsum signature\0";
+
+const ED25519_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 /// How a party signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +56,9 @@ pub struct IdentityKey {
 }
 
 enum PrivateKey {
-    Ed25519(Ed25519KeyPair),
+    /// The seed is kept for [`IdentityKey::to_pem`]: the library would give it out in memory that it does
+    /// not wipe.
+    Ed25519(Secret<32>, Ed25519KeyPair),
     P256(ecdsa::SigningKey),
 }
 
@@ -72,7 +73,7 @@ impl IdentityKey {
         loop {
             let secret = Secret::<32>::generate(rng);
             match algorithm {
-                Algorithm::Ed25519 => return Self::from_seed(&secret),
+                Algorithm::Ed25519 => return Self::from_seed(secret),
                 Algorithm::P256 => {
                     if let Ok(key) = ecdsa::SigningKey::from_slice(secret.expose()) {
                         return Self::from_p256(key);
@@ -98,10 +99,16 @@ impl IdentityKey {
                 "section {label:?}, must be PKCS#8 \"PRIVATE KEY\""
             )));
         }
-        if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(document.as_bytes()) {
-            return Self::from_ed25519(pair);
+        let key =
+            PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|e| refuse(e.to_string()))?;
+        if key.algorithm.oid == ED25519_OID {
+            // RFC 8410 section 7: an OCTET STRING within the OCTET STRING.
+            return match key.private_key.as_bytes() {
+                [0x04, 0x20, seed @ ..] if seed.len() == 32 => Self::from_seed(seed.try_into()?),
+                _ => Err(refuse("an Ed25519 key must have a seed of 32 bytes".into())),
+            };
         }
-        let key = ecdsa::SigningKey::from_pkcs8_der(document.as_bytes())
+        let key = ecdsa::SigningKey::try_from(key)
             .map_err(|_| refuse("must be an Ed25519 or P-256 key".into()))?;
         Self::from_p256(key)
     }
@@ -115,23 +122,24 @@ impl IdentityKey {
         /// RFC 8410 section 7: everything in front of the 32 bytes of the seed.
         const ED25519_PKCS8: [u8; 16] =
             *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
-        let refuse = |why: String| CryptoError::Pem {
-            what: "identity key",
-            why,
-        };
-        match &self.private {
-            PrivateKey::Ed25519(pair) => {
-                let seed = pair.seed().and_then(|seed| seed.as_be_bytes());
-                let seed = seed.map_err(|e| refuse(e.to_string()))?;
-                let der = Zeroizing::new([&ED25519_PKCS8, seed.as_ref()].concat());
-                SecretDocument::try_from(der.as_slice())
-                    .and_then(|document| document.to_pem("PRIVATE KEY", LineEnding::LF))
-                    .map_err(|e| refuse(e.to_string()))
+        let document = match &self.private {
+            PrivateKey::Ed25519(seed, _) => {
+                let mut der = Zeroizing::new([0; 48]);
+                der[..16].copy_from_slice(&ED25519_PKCS8);
+                der[16..].copy_from_slice(seed.expose());
+                SecretDocument::try_from(der.as_slice()).map_err(|e| e.to_string())
             }
-            PrivateKey::P256(key) => key
-                .to_pkcs8_pem(LineEnding::LF)
-                .map_err(|e| refuse(e.to_string())),
-        }
+            PrivateKey::P256(key) => key.to_pkcs8_der().map_err(|e| e.to_string()),
+        };
+        document
+            .and_then(|der| {
+                der.to_pem("PRIVATE KEY", LineEnding::LF)
+                    .map_err(|e| e.to_string())
+            })
+            .map_err(|why| CryptoError::Pem {
+                what: "identity key",
+                why,
+            })
     }
 
     /// How this key signs.
@@ -152,7 +160,7 @@ impl IdentityKey {
     pub fn sign(&self, label: &str, message: &[u8]) -> Vec<u8> {
         let signed = signed_bytes(label, message);
         match &self.private {
-            PrivateKey::Ed25519(pair) => pair.sign(&signed).as_ref().to_vec(),
+            PrivateKey::Ed25519(_, pair) => pair.sign(&signed).as_ref().to_vec(),
             PrivateKey::P256(key) => {
                 let signature: ecdsa::Signature = key.sign(&signed);
                 signature.normalize_s().to_vec()
@@ -163,7 +171,7 @@ impl IdentityKey {
     /// Signs the bytes of a certificate, request or revocation list, in the form X.509 wants.
     pub(crate) fn sign_x509(&self, bytes: &[u8]) -> Vec<u8> {
         match &self.private {
-            PrivateKey::Ed25519(pair) => pair.sign(bytes).as_ref().to_vec(),
+            PrivateKey::Ed25519(_, pair) => pair.sign(bytes).as_ref().to_vec(),
             PrivateKey::P256(key) => {
                 let signature: ecdsa::DerSignature = key.sign(bytes);
                 signature.as_bytes().to_vec()
@@ -171,14 +179,11 @@ impl IdentityKey {
         }
     }
 
-    fn from_seed(seed: &Secret<32>) -> Result<Self, CryptoError> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed.expose());
-        Self::from_ed25519(pair.map_err(|_| CryptoError::VerifyingKey("no key for this seed"))?)
-    }
-
-    fn from_ed25519(pair: Ed25519KeyPair) -> Result<Self, CryptoError> {
+    fn from_seed(seed: Secret<32>) -> Result<Self, CryptoError> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed.expose())
+            .map_err(|_| CryptoError::VerifyingKey("no key for this seed"))?;
         let public = VerifyingKey::parse(Algorithm::Ed25519, pair.public_key().as_ref())?;
-        let private = PrivateKey::Ed25519(pair);
+        let private = PrivateKey::Ed25519(seed, pair);
         Ok(IdentityKey { private, public })
     }
 
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     fn rfc_8032() {
         let seed = hex_array("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
-        let key = IdentityKey::from_seed(&Secret::from(seed)).unwrap();
+        let key = IdentityKey::from_seed(Secret::from(seed)).unwrap();
         let public = hex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
         assert_eq!(key.verifying_key().as_bytes(), public);
         let signature = hex(concat!(
