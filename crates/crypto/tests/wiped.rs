@@ -1,0 +1,155 @@
+//! Secrets leave nothing behind on the heap: an allocator that looks into every block it takes back.
+//!
+//! Only memory of the Rust heap is seen; aws-lc wipes its own, and what the compiler leaves on the stack
+//! nobody can promise.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    convert::Infallible,
+    hint::black_box,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use blindsum_crypto::{
+    kdf::Context,
+    kex::{KeyPair, Suite},
+    mask::{Backend, MaskSeed, MaskStream, Sign},
+    seal::{StorageKey, seal_key},
+    secret::Secret,
+    sign::{Algorithm, IdentityKey},
+};
+use rand_core::{TryCryptoRng, TryRng};
+
+/// Half of a secret is enough to be found.
+const NEEDLE_BYTES: usize = 16;
+static NEEDLE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static FOUND: AtomicUsize = AtomicUsize::new(0);
+
+struct Inspector;
+
+// SAFETY: every request is passed on to the system's allocator; blocks are only looked at before they
+// are given back.
+unsafe impl GlobalAlloc for Inspector {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // Zeroed, so that `dealloc` may read all of it.
+        // SAFETY: the caller's promise about `layout`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block is still ours, and was initialised by `alloc`.
+        let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+        let needle = NEEDLE
+            .each_ref()
+            .map(|half| half.load(Relaxed).to_ne_bytes());
+        if needle != [[0; 8]; 2]
+            && bytes
+                .windows(NEEDLE_BYTES)
+                .any(|window| window == needle.as_flattened())
+        {
+            FOUND.fetch_add(1, Relaxed);
+        }
+        // SAFETY: the caller's promise about `block` and `layout`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static INSPECTOR: Inspector = Inspector;
+
+/// How many blocks that `work` gave back held the needle.
+fn left_behind<R>(needle: &[u8], work: impl FnOnce() -> R) -> usize {
+    for (place, half) in NEEDLE.iter().zip(needle[..NEEDLE_BYTES].chunks(8)) {
+        place.store(
+            u64::from_ne_bytes(half.try_into().expect("8 bytes")),
+            Relaxed,
+        );
+    }
+    FOUND.store(0, Relaxed);
+    drop(black_box(work()));
+    NEEDLE.iter().for_each(|place| place.store(0, Relaxed));
+    FOUND.load(Relaxed)
+}
+
+/// Gives the same 32 bytes again and again.
+struct Repeating([u8; 32]);
+
+impl TryRng for Repeating {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        unreachable!("keys are drawn as bytes")
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        unreachable!("keys are drawn as bytes")
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        bytes.copy_from_slice(&self.0[..bytes.len()]);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Repeating {}
+
+/// One test, because there is one allocator for all threads.
+#[test]
+fn secrets_are_wiped() {
+    let canary: [u8; 32] = std::array::from_fn(|i| 0x5a ^ (7 * i) as u8);
+    assert_eq!(
+        left_behind(&canary, || Box::new(canary)),
+        1,
+        "the inspector sees what is not wiped"
+    );
+
+    assert_eq!(left_behind(&canary, || Box::new(Secret::from(canary))), 0);
+    assert_eq!(
+        left_behind(&canary, || Box::new(MaskSeed::from(Secret::from(canary)))),
+        0
+    );
+    assert_eq!(
+        left_behind(&canary, || Box::new(StorageKey::from(Secret::from(canary)))),
+        0
+    );
+    for backend in Backend::ALL {
+        // The first two round keys of AES-256 are the key itself.
+        let stream =
+            || MaskStream::with_backend(MaskSeed::from(Secret::from(canary)), Sign::Add, backend);
+        assert_eq!(left_behind(&canary, stream), 0, "{}", backend.name());
+    }
+    for suite in [Suite::X25519, Suite::P256] {
+        let pair = || Box::new(KeyPair::generate(suite, &mut Repeating(canary)).expect("in range"));
+        assert_eq!(left_behind(&canary, pair), 0, "{suite}");
+    }
+    for algorithm in [Algorithm::Ed25519, Algorithm::P256] {
+        let key = || {
+            Box::new(IdentityKey::generate(algorithm, &mut Repeating(canary)).expect("in range"))
+        };
+        let pem = key().to_pem().expect("a key has a file");
+        let digits = &pem.lines().nth(1).expect("digits").as_bytes()[24..];
+        let through_file = || {
+            let pem = key().to_pem().expect("a key has a file");
+            IdentityKey::from_pem(&pem).expect("a file has a key")
+        };
+        assert_eq!(left_behind(&canary, through_file), 0, "{algorithm}, bytes");
+        assert_eq!(left_behind(digits, through_file), 0, "{algorithm}, digits");
+    }
+    let [own, other] = [1, 2].map(|byte| {
+        KeyPair::generate(Suite::X25519, &mut Repeating([byte; 32])).expect("in range")
+    });
+    let key = || {
+        seal_key(
+            &own.agree(other.public()).expect("agree"),
+            &Context([0; 32]),
+            0,
+            1,
+            "share",
+        )
+    };
+    let sealed = key().seal(b"", &canary);
+    assert_eq!(
+        left_behind(&canary, || key().open(b"", &sealed).expect("opens")),
+        0
+    );
+}
