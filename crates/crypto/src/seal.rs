@@ -23,10 +23,21 @@ const NONCE: [u8; 12] = [0; 12];
 
 /// The key of one message from one party to another; used up by sealing or opening it.
 ///
+/// ```
+/// use blindsum_crypto::{CryptoError, CryptoRng, kdf::Context, kex::{KeyPair, Suite}, seal::seal_key};
+/// # fn send(rng: &mut dyn CryptoRng) -> Result<(), CryptoError> {
+/// let (own, other) = (KeyPair::generate(Suite::X25519, rng)?, KeyPair::generate(Suite::X25519, rng)?);
+/// let key = seal_key(&own.agree(other.public())?, &Context([0; 32]), 0, 1, "share");
+/// let first = key.seal(b"", b"one");
+/// # Ok(()) }
+/// ```
+///
+/// Sealing a second message with it does not compile:
+///
 /// ```compile_fail,E0382
-/// use blindsum_crypto::{kdf::Context, kex::{KeyPair, Suite}, seal::seal_key};
-/// # fn pair(mut rng: impl rand_core::CryptoRng) -> Result<(), blindsum_crypto::CryptoError> {
-/// let (own, other) = (KeyPair::generate(Suite::X25519, &mut rng)?, KeyPair::generate(Suite::X25519, &mut rng)?);
+/// use blindsum_crypto::{CryptoError, CryptoRng, kdf::Context, kex::{KeyPair, Suite}, seal::seal_key};
+/// # fn send(rng: &mut dyn CryptoRng) -> Result<(), CryptoError> {
+/// let (own, other) = (KeyPair::generate(Suite::X25519, rng)?, KeyPair::generate(Suite::X25519, rng)?);
 /// let key = seal_key(&own.agree(other.public())?, &Context([0; 32]), 0, 1, "share");
 /// let first = key.seal(b"", b"one");
 /// let second = key.seal(b"", b"two"); // use of moved value

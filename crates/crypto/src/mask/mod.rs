@@ -21,6 +21,19 @@ use crate::secret::Secret;
 
 /// The seed of one mask, used up by expanding it.
 ///
+/// ```
+/// use blindsum_crypto::{mask::{MaskSeed, MaskStream, Sign, apply_masks}, secret::Secret};
+/// use blindsum_math::words::TileMut;
+/// let mask = |sign| MaskStream::new(MaskSeed::from(Secret::from([7; 32])), sign);
+/// let mut lanes = [1, 2, 3];
+/// apply_masks(&[mask(Sign::Add)], 0, TileMut::W32(&mut lanes));
+/// assert_ne!(lanes, [1, 2, 3]);
+/// apply_masks(&[mask(Sign::Sub)], 0, TileMut::W32(&mut lanes));
+/// assert_eq!(lanes, [1, 2, 3]);
+/// ```
+///
+/// Expanding it twice does not compile:
+///
 /// ```compile_fail,E0382
 /// use blindsum_crypto::{mask::{MaskSeed, MaskStream, Sign}, secret::Secret};
 /// let seed = MaskSeed::from(Secret::from([7; 32]));

@@ -93,6 +93,17 @@ fn a_good_roster_is_certified() {
 }
 
 #[test]
+fn an_anchor_is_shared_between_threads() {
+    let (ca, roster, _) = good();
+    let anchor = anchor(&ca);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert!(roster.clone().certify(&anchor, NOW).is_ok()));
+        }
+    });
+}
+
+#[test]
 fn an_empty_roster() {
     let (ca, ..) = good();
     assert_eq!(
