@@ -1,1 +1,38 @@
-//! Floating-point vectors to words of Z_2^b and back
+//! Floating-point vectors to words of Z_2^b and back.
+//!
+//! Secure aggregation adds words modulo 2^b. An [`Encoding`] says how the coordinates of a vector become such
+//! words, so that their sum is known to fit and gives back the mean:
+//!
+//! ```text
+//! word  =  round(weight * (clip(x) + c) * (2^q - 1) / 2c)        one rounding, after the weight
+//! mean  =  c * (2 * sum of words / (total weight * (2^q - 1)) - 1)
+//! b     =  q + ⌈log2(parties * max_weight)⌉                      so that no sum wraps
+//! ```
+//!
+//! [`EncodingSpec::validate`] checks the numbers once. An [`Encoder`] judges one vector and then writes its
+//! words tile by tile, so that encoding, masking and packing are one pass through the cache;
+//! [`Encoding::decode_mean`] turns the sum back. Both compute in `f64` with a fixed order of operations: the
+//! words are the same on every machine.
+
+#![deny(unsafe_code)]
+
+mod decode;
+mod encoder;
+mod error;
+mod integers;
+mod lanes;
+mod quantise;
+#[allow(unsafe_code)]
+mod simd;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use encoder::Encoder;
+pub use error::EncodeError;
+pub use integers::{IntegerWords, Integers};
+pub use spec::{
+    ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
+};
+pub use values::{EncodeReport, Real, Values};

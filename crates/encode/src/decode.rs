@@ -1,0 +1,193 @@
+//! From the sum of words back to the mean.
+
+use blindsum_math::words::{Tile, Words};
+
+use crate::simd::{self, Kernel};
+use crate::spec::{FIXED64_UNIT, Kind};
+use crate::values::Real;
+use crate::{EncodeError, Encoding};
+
+impl Encoding {
+    /// Writes the weighted mean of the vectors of `survivors` parties, whose words add up to `sum`, over
+    /// `mean`, and gives the total weight that it is the mean over.
+    ///
+    /// The mean is within [`Encoding::max_error`] of that of the clipped vectors.
+    ///
+    /// # Errors
+    /// [`EncodeError::Dim`] if `mean` has another length than `dim`, [`EncodeError::SumShape`],
+    /// [`EncodeError::Survivors`]; [`EncodeError::TotalWeight`] and [`EncodeError::Sum`] for sums that no
+    /// vectors of so many parties add up to. What `mean` holds after an error is unspecified.
+    pub fn decode_mean<R: Real>(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        mean: &mut [R],
+    ) -> Result<u64, EncodeError> {
+        let (got, dim) = (mean.len(), self.dim());
+        if got != dim {
+            return Err(EncodeError::Dim { got, dim });
+        }
+        let total_weight = self.total_weight(sum, survivors)?;
+        for (run, clip) in self.clip_runs(0..dim) {
+            let lanes = sum.tile(run.clone());
+            let mean = &mut mean[run.clone()];
+            let mask = self.width().mask();
+            let bad = match self.kind() {
+                Kind::Quantised { bits, .. } => {
+                    let top = total_weight * ((1 << bits) - 1);
+                    let levels = Levels { mask, top, clip };
+                    simd::run(DecodeLevels {
+                        lanes,
+                        levels,
+                        mean,
+                    })
+                }
+                Kind::Fixed64 => {
+                    let unit = FIXED64_UNIT * total_weight as f64;
+                    // Every party's word is rounded, by 1/2 at most.
+                    let limit = (clip * unit * (1.0 + f64::EPSILON)) as u64;
+                    let limit = limit.saturating_add(survivors as u64);
+                    simd::run(DecodeFixed {
+                        lanes,
+                        limit,
+                        unit,
+                        mean,
+                    })
+                }
+            };
+            if let Some(at) = bad {
+                let lane = run.start + at;
+                return Err(EncodeError::Sum { lane, total_weight });
+            }
+        }
+        Ok(total_weight)
+    }
+
+    /// The total weight of a sum, checked to be one that `survivors` parties can have.
+    fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
+        if sum.len() != self.lanes() || sum.width() != self.width() {
+            return Err(EncodeError::SumShape {
+                got_lanes: sum.len(),
+                got_bits: sum.width().bits(),
+                lanes: self.lanes(),
+                bits: self.width().bits(),
+            });
+        }
+        let parties = self.parties();
+        if !(1..=parties).contains(&survivors) {
+            return Err(EncodeError::Survivors { survivors, parties });
+        }
+        if !self.has_weight_word() {
+            return Ok(survivors as u64);
+        }
+        let total_weight = sum.get(self.dim());
+        // parties * max_weight < 2^64, so that no sum wraps.
+        let largest = survivors as u64 * u64::from(self.max_weight());
+        if (survivors as u64..=largest).contains(&total_weight) {
+            return Ok(total_weight);
+        }
+        Err(EncodeError::TotalWeight {
+            total_weight,
+            survivors,
+            largest,
+        })
+    }
+}
+
+/// The map from levels summed over weights back to coordinates: 0 to -c, `top` to c.
+#[derive(Clone, Copy)]
+struct Levels {
+    mask: u64,
+    /// total weight * (2^q - 1), below 2^64.
+    top: u64,
+    clip: f64,
+}
+
+/// Decodes levels; gives the index of a word above the top, if there is one.
+struct DecodeLevels<'a, R> {
+    lanes: Tile<'a>,
+    levels: Levels,
+    mean: &'a mut [R],
+}
+
+impl<R: Real> Kernel for DecodeLevels<'_, R> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let Self {
+            lanes,
+            levels,
+            mean,
+        } = self;
+        match lanes {
+            Tile::W32(lanes) => levels.decode(lanes, mean),
+            Tile::W64(lanes) => levels.decode(lanes, mean),
+        }
+    }
+}
+
+impl Levels {
+    #[inline(always)]
+    fn decode<R: Real, L: Copy + Into<u64>>(self, lanes: &[L], mean: &mut [R]) -> Option<usize> {
+        let Self { mask, top, clip } = self;
+        let mut too_large = 0_u64;
+        // The division keeps the ends exact: 0 gives -c and the top gives c.
+        if top < 1 << 52 {
+            let real_top = top as f64;
+            for (mean, &lane) in mean.iter_mut().zip(lanes) {
+                let word = lane.into() & mask;
+                too_large |= u64::from(word > top);
+                let twice_above_half = 2.0 * below_2_52_to_f64(word) - real_top;
+                *mean = R::from_f64(clip * (twice_above_half / real_top));
+            }
+        } else {
+            for (mean, &lane) in mean.iter_mut().zip(lanes) {
+                let word = lane.into() & mask;
+                too_large |= u64::from(word > top);
+                let twice_above_half = 2 * i128::from(word) - i128::from(top);
+                *mean = R::from_f64(clip * (twice_above_half as f64 / top as f64));
+            }
+        }
+        if too_large == 0 {
+            return None;
+        }
+        lanes.iter().position(|&lane| lane.into() & mask > top)
+    }
+}
+
+/// Decodes fixed point; gives the index of a word further than `limit` from 0, if there is one.
+struct DecodeFixed<'a, R> {
+    lanes: Tile<'a>,
+    limit: u64,
+    unit: f64,
+    mean: &'a mut [R],
+}
+
+impl<R: Real> Kernel for DecodeFixed<'_, R> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let Tile::W64(lanes) = self.lanes else {
+            unreachable!("the words of fixed point are 64 bits wide");
+        };
+        let is_too_large = |lane: u64| lane.cast_signed().unsigned_abs() > self.limit;
+        let mut too_large = 0_u64;
+        for (mean, &lane) in self.mean.iter_mut().zip(lanes) {
+            too_large |= u64::from(is_too_large(lane));
+            *mean = R::from_f64(lane.cast_signed() as f64 / self.unit);
+        }
+        if too_large == 0 {
+            return None;
+        }
+        lanes.iter().position(|&lane| is_too_large(lane))
+    }
+}
+
+/// The same number, exactly; anything for 2^52 and more. Unlike a conversion, every instruction set can do it.
+#[inline(always)]
+fn below_2_52_to_f64(word: u64) -> f64 {
+    const TWO_52: f64 = (1_u64 << 52) as f64;
+    f64::from_bits(word | TWO_52.to_bits()) - TWO_52
+}

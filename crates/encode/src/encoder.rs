@@ -1,0 +1,152 @@
+//! From numbers to words, tile by tile.
+
+use blindsum_crypto::Zeroizing;
+use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign, apply_masks};
+use blindsum_math::words::TileMut;
+
+use crate::lanes::{self, Lane};
+use crate::quantise::{Fixed, Nearest, Scale, Stochastic};
+use crate::simd;
+use crate::spec::{FIXED64_UNIT, Kind, Rounding};
+use crate::values::{Real, judge};
+use crate::{EncodeError, EncodeReport, Encoding, Values};
+
+/// One vector on its way into words.
+///
+/// Everything that can be wrong with the vector is found by [`Encoder::new`], before a word is made. A word
+/// depends on the vector, the weight and the seed only, not on the tiles or the machine.
+pub struct Encoder<'a> {
+    encoding: &'a Encoding,
+    values: Values<'a>,
+    weight: u32,
+    report: EncodeReport,
+    /// What the vector is scaled with before anything else: below 1 where its norm is too large.
+    factor: f64,
+    stream: MaskStream,
+    random: Zeroizing<Vec<u32>>,
+}
+
+/// Coordinates rounded at a time, so that their random bits stay in the first-level cache.
+const PIECE: usize = 1024;
+
+impl<'a> Encoder<'a> {
+    /// Judges `values` and prepares to encode them with `weight`.
+    ///
+    /// `seed` gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at
+    /// bytes 4d..4d+4 of its stream. Two vectors must not share one. Nearest rounding takes none of it.
+    ///
+    /// # Errors
+    /// [`EncodeError::Weight`], [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities,
+    /// and [`EncodeError::Norm`] where the norm matters and overflows.
+    pub fn new(
+        encoding: &'a Encoding,
+        values: impl Into<Values<'a>>,
+        weight: u32,
+        seed: MaskSeed,
+    ) -> Result<Self, EncodeError> {
+        lanes::check_weight(encoding, weight)?;
+        let values = values.into();
+        let (report, factor) = judge(encoding, values)?;
+        Ok(Self {
+            encoding,
+            values,
+            weight,
+            report,
+            factor,
+            stream: MaskStream::new(seed, Sign::Add),
+            random: Zeroizing::new(vec![0; PIECE]),
+        })
+    }
+
+    /// What clipping does to the vector.
+    pub fn report(&self) -> EncodeReport {
+        self.report
+    }
+
+    /// Words of the vector, [`Encoding::lanes`].
+    pub fn lanes(&self) -> usize {
+        self.encoding.lanes()
+    }
+
+    /// Writes words `first_lane..first_lane + tile.len()` over `tile`.
+    ///
+    /// # Errors
+    /// [`EncodeError::Tile`] if they are not all in the vector or the lanes are not those of its width.
+    pub fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
+        lanes::check_tile(self.encoding, first_lane, &tile)?;
+        match (self.values, tile) {
+            (Values::F32(values), TileMut::W32(lanes)) => self.encode(values, first_lane, lanes),
+            (Values::F64(values), TileMut::W32(lanes)) => self.encode(values, first_lane, lanes),
+            (Values::F32(values), TileMut::W64(lanes)) => {
+                self.encode_wide(values, first_lane, lanes)
+            }
+            (Values::F64(values), TileMut::W64(lanes)) => {
+                self.encode_wide(values, first_lane, lanes)
+            }
+        }
+        Ok(())
+    }
+
+    /// Lanes of `u64`, which fixed point has always.
+    fn encode_wide<R: Real>(&mut self, values: &[R], first: usize, lanes: &mut [u64]) {
+        if self.encoding.kind() != Kind::Fixed64 {
+            return self.encode(values, first, lanes);
+        }
+        let unit = FIXED64_UNIT * f64::from(self.weight);
+        let (mut lanes, coordinates) =
+            lanes::split_weight(self.encoding, self.weight, first, lanes);
+        for (run, clip) in self.encoding.clip_runs(coordinates) {
+            let (piece, rest) = lanes.split_at_mut(run.len());
+            let values = &values[run];
+            simd::run(Fixed {
+                values,
+                clip,
+                unit,
+                lanes: piece,
+            });
+            lanes = rest;
+        }
+    }
+
+    fn encode<R: Real, L: Lane>(&mut self, values: &[R], first: usize, lanes: &mut [L]) {
+        let Kind::Quantised { bits, rounding, .. } = self.encoding.kind() else {
+            unreachable!("the words of fixed point are 64 bits wide");
+        };
+        let top = ((1_u64 << bits) - 1) as f64 * f64::from(self.weight);
+        let (mut lanes, coordinates) =
+            lanes::split_weight(self.encoding, self.weight, first, lanes);
+        for (run, clip) in self.encoding.clip_runs(coordinates) {
+            let scale = Scale::new(clip, top, self.factor);
+            let (of_run, rest) = lanes.split_at_mut(run.len());
+            match rounding {
+                Rounding::Nearest => {
+                    let values = &values[run];
+                    simd::run(Nearest {
+                        values,
+                        scale,
+                        lanes: of_run,
+                    });
+                }
+                Rounding::Stochastic => {
+                    for (lanes, start) in of_run.chunks_mut(PIECE).zip(run.step_by(PIECE)) {
+                        let values = &values[start..start + lanes.len()];
+                        let random = &mut self.random[..lanes.len()];
+                        random.fill(0);
+                        apply_masks(
+                            std::slice::from_ref(&self.stream),
+                            start as u64,
+                            TileMut::W32(random),
+                        );
+                        simd::run(Stochastic {
+                            values,
+                            random,
+                            scale,
+                            lanes,
+                        });
+                    }
+                }
+            }
+            lanes = rest;
+        }
+    }
+}

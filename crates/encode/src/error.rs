@@ -1,0 +1,121 @@
+//! The one error type of this crate.
+
+/// Why a specification, an input or a sum was refused. Nothing has been written when one is returned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A field of the [`EncodingSpec`](crate::EncodingSpec) breaks a rule.
+    #[error("{field}: {rule}")]
+    Spec {
+        /// The field.
+        field: &'static str,
+        /// The rule, with the numbers that break it.
+        rule: String,
+    },
+    /// An input or output of another length.
+    #[error("{got} coordinates, but the encoding has dim = {dim}")]
+    Dim {
+        /// Coordinates given.
+        got: usize,
+        /// Coordinates of the encoding.
+        dim: usize,
+    },
+    /// A coordinate that is NaN or infinite.
+    #[error("coordinate {index} is not a finite number")]
+    NotFinite {
+        /// Index of the first such coordinate.
+        index: usize,
+    },
+    /// A vector whose L2 norm cannot be computed.
+    #[error("the sum of the squared coordinates must be < 2^1024")]
+    Norm,
+    /// A weight outside the range of the job.
+    #[error("weight = {weight}, but 1 <= weight <= max_weight = {max_weight} must hold")]
+    Weight {
+        /// The weight given.
+        weight: u32,
+        /// Largest weight of the encoding.
+        max_weight: u32,
+    },
+    /// An integer that does not fit the encoding's bits.
+    #[error("coordinate {index} = {value}, but value < 2^{bits} must hold")]
+    Value {
+        /// Index of the first such coordinate.
+        index: usize,
+        /// The value.
+        value: u64,
+        /// Bits of a value.
+        bits: u32,
+    },
+    /// Integers for an encoding that has none.
+    #[error("fixed64 encodes no unsigned integers")]
+    Integers,
+    /// A tile that does not lie in the vector, or whose lanes are not those of the encoding's width.
+    #[error(
+        "{len} lanes of {tile_bits} bits from lane {first}, but the vector has {lanes} lanes of {bits} bits"
+    )]
+    Tile {
+        /// First lane asked for.
+        first: usize,
+        /// Lanes asked for.
+        len: usize,
+        /// 32 or 64, the lane type given.
+        tile_bits: u32,
+        /// Lanes of the vector.
+        lanes: usize,
+        /// 32 or 64, the lane type of the encoding.
+        bits: u32,
+    },
+    /// A sum of other shape than the encoding's vectors.
+    #[error(
+        "a sum of {got_lanes} words of {got_bits} bits, but the encoding has {lanes} of {bits} bits"
+    )]
+    SumShape {
+        /// Words of the sum.
+        got_lanes: usize,
+        /// Width of the sum, in bits.
+        got_bits: u32,
+        /// Words of a vector.
+        lanes: usize,
+        /// Width of a vector, in bits.
+        bits: u32,
+    },
+    /// A number of survivors that a round cannot have.
+    #[error("survivors = {survivors}, but 1 <= survivors <= parties = {parties} must hold")]
+    Survivors {
+        /// Survivors given.
+        survivors: usize,
+        /// Largest number of parties.
+        parties: usize,
+    },
+    /// A total weight that no such survivors have.
+    #[error(
+        "total weight = {total_weight}, but survivors = {survivors} <= total weight <= \
+         survivors * max_weight = {largest} must hold"
+    )]
+    TotalWeight {
+        /// The weight word of the sum.
+        total_weight: u64,
+        /// Number of survivors.
+        survivors: usize,
+        /// Largest possible total weight.
+        largest: u64,
+    },
+    /// A word of the sum that no honest inputs add up to.
+    #[error("word {lane} of the sum is outside the range of total weight {total_weight}")]
+    Sum {
+        /// Index of the first such word.
+        lane: usize,
+        /// Total weight of the sum.
+        total_weight: u64,
+    },
+}
+
+impl EncodeError {
+    pub(crate) fn spec(field: &'static str, rule: impl Into<String>) -> Self {
+        Self::Spec {
+            field,
+            rule: rule.into(),
+        }
+    }
+}

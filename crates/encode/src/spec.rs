@@ -1,0 +1,351 @@
+//! What is agreed about the encoding of a job, checked once.
+
+use std::ops::Range;
+
+use blindsum_math::words::Width;
+
+use crate::EncodeError;
+
+/// How values are clipped: every party does the same, so that one party's share of the sum is bounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClipSpec {
+    /// Every coordinate is clamped to `[-c, c]`; `c` is this number, or that of the coordinate's tensor
+    /// where tensors are listed.
+    Tensor(f64),
+    /// The whole vector is scaled down to an L2 norm of at most this number. Quantisation comes after
+    /// scaling and may lift the norm again, by at most [`Encoding::max_error`] a coordinate.
+    L2(f64),
+}
+
+/// How a scaled value becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Up with a probability equal to the fraction, down otherwise. Unbiased: 32 random bits a coordinate
+    /// keep the expectation within 2^-33 of a level of the exact value.
+    Stochastic,
+    /// To the nearest integer, ties to even. Needs no randomness and halves the largest error, but has a
+    /// bias: 0 lies halfway between two levels and always goes to the same one.
+    Nearest,
+}
+
+/// How a coordinate becomes a word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EncodingKind {
+    /// `[-c, c]` is mapped to the levels `0..=2^bits - 1`, -c to 0 and c to the last one.
+    Quantised {
+        /// Bits q of a value, 2 to 32.
+        bits: u32,
+        /// Clipping.
+        clip: ClipSpec,
+        /// Rounding.
+        rounding: Rounding,
+    },
+    /// 64-bit two's complement fixed point with 16 bits of fraction, rounded to nearest, ties to even.
+    Fixed64 {
+        /// Bound c that coordinates are clamped to, where no tensors are listed; see
+        /// [`largest_fixed64_clip`].
+        clip: f64,
+    },
+}
+
+/// A run of coordinates with its own clipping bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TensorSpec {
+    /// Number of coordinates.
+    pub len: usize,
+    /// Bound on the absolute value of a coordinate.
+    pub clip: f64,
+}
+
+/// The encoding of a job, unchecked; [`EncodingSpec::validate`] makes an [`Encoding`] of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncodingSpec {
+    /// Coordinates of a vector, at least 1.
+    pub dim: usize,
+    /// How a coordinate becomes a word.
+    pub kind: EncodingKind,
+    /// Largest weight of a vector, at least 1.
+    pub max_weight: u32,
+    /// Largest number of parties in a sum, at least 1.
+    pub parties: usize,
+    /// Clipping bounds tensor by tensor, covering all coordinates; empty for one bound.
+    pub tensors: Vec<TensorSpec>,
+}
+
+/// How the vectors of a job are encoded. Checked: no sum of `parties` vectors can wrap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoding {
+    dim: usize,
+    kind: Kind,
+    max_weight: u32,
+    parties: usize,
+    width: Width,
+    runs: Vec<Run>,
+}
+
+/// The form of a word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Quantised {
+        bits: u32,
+        rounding: Rounding,
+        by_norm: bool,
+    },
+    Fixed64,
+}
+
+/// Coordinates up to `end` (from the end of the run before) that share a bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    end: usize,
+    clip: f64,
+}
+
+/// Bits of fraction of [`EncodingKind::Fixed64`].
+const FRACTION_BITS: i32 = 16;
+
+/// What one unit of a [`EncodingKind::Fixed64`] coordinate is in its word.
+pub(crate) const FIXED64_UNIT: f64 = (1_u64 << FRACTION_BITS) as f64;
+
+/// Bounds outside this range would leave the exponents of `f64` that scaling is exact in.
+const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+
+/// The largest power of two that is a valid clip of [`EncodingKind::Fixed64`] for so many parties and weights,
+/// of which there is at least one.
+pub fn largest_fixed64_clip(parties: usize, max_weight: u32) -> f64 {
+    let weights = parties as u128 * u128::from(max_weight);
+    f64::powi(2.0, 62 - FRACTION_BITS - weights.max(1).ilog2() as i32)
+}
+
+/// ⌈log2(n)⌉, and 0 for 0.
+fn ceil_log2(n: u128) -> u32 {
+    u128::BITS - n.saturating_sub(1).leading_zeros()
+}
+
+impl EncodingSpec {
+    /// Checks every rule.
+    ///
+    /// # Errors
+    /// [`EncodeError::Spec`] names the first field that breaks a rule and quotes the rule:
+    /// `dim`, `parties` and `max_weight` at least 1; `2 <= bits <= 32`; every clip in `1e-100..=1e100`;
+    /// the tensors cover `dim`, and there are none for [`ClipSpec::L2`];
+    /// `max_weight * (2^bits - 1) < 2^52`, for which scaling in `f64` gives exact integers; and the sum
+    /// does not wrap: `bits + ⌈log2(parties * max_weight)⌉ <= 64`, or
+    /// `clip * max_weight * parties * 2^16 < 2^63` for [`EncodingKind::Fixed64`].
+    pub fn validate(self) -> Result<Encoding, EncodeError> {
+        for (field, value) in [
+            ("dim", self.dim),
+            ("parties", self.parties),
+            ("max_weight", self.max_weight as usize),
+        ] {
+            if value < 1 {
+                return Err(EncodeError::spec(field, format!("1 <= {field} = {value}")));
+            }
+        }
+        if self.dim == usize::MAX {
+            return Err(EncodeError::spec(
+                "dim",
+                format!("dim = {} < 2^64 - 1", self.dim),
+            ));
+        }
+        let (kind, width, clip) = match self.kind {
+            EncodingKind::Quantised {
+                bits,
+                clip,
+                rounding,
+            } => {
+                let (clip, by_norm) = match clip {
+                    ClipSpec::Tensor(clip) => (clip, false),
+                    ClipSpec::L2(clip) => (clip, true),
+                };
+                let width = self.quantised_width(bits)?;
+                let kind = Kind::Quantised {
+                    bits,
+                    rounding,
+                    by_norm,
+                };
+                (kind, width, clip)
+            }
+            EncodingKind::Fixed64 { clip } => (Kind::Fixed64, 64, clip),
+        };
+        let encoding = Encoding {
+            runs: self.runs(kind, clip)?,
+            dim: self.dim,
+            kind,
+            max_weight: self.max_weight,
+            parties: self.parties,
+            width: Width::new(width).map_err(|e| EncodeError::spec("bits", e.to_string()))?,
+        };
+        if kind == Kind::Fixed64 {
+            encoding.check_fixed64()?;
+        }
+        Ok(encoding)
+    }
+
+    /// b = q + ⌈log2(n * w)⌉: n * w * (2^q - 1) < 2^(q + ⌈log2(n * w)⌉).
+    fn quantised_width(&self, bits: u32) -> Result<u32, EncodeError> {
+        if !(2..=32).contains(&bits) {
+            return Err(EncodeError::spec(
+                "bits",
+                format!("2 <= bits = {bits} <= 32"),
+            ));
+        }
+        let weight = self.max_weight;
+        if u128::from(weight) * ((1 << bits) - 1) >= 1 << 52 {
+            let rule = format!("max_weight * (2^bits - 1) = {weight} * (2^{bits} - 1) < 2^52");
+            return Err(EncodeError::spec("max_weight", rule));
+        }
+        let width = bits + ceil_log2(self.parties as u128 * u128::from(weight));
+        if width > 64 {
+            let rule = format!(
+                "bits + ceil(log2(parties * max_weight)) = {bits} + ceil(log2({} * {weight})) = {width} <= 64",
+                self.parties
+            );
+            return Err(EncodeError::spec("bits", rule));
+        }
+        Ok(width)
+    }
+
+    fn runs(&self, kind: Kind, clip: f64) -> Result<Vec<Run>, EncodeError> {
+        let check = |field, clip: f64| {
+            if CLIP_RANGE.contains(&clip) {
+                Ok(())
+            } else {
+                Err(EncodeError::spec(
+                    field,
+                    format!("1e-100 <= {field} = {clip:e} <= 1e100"),
+                ))
+            }
+        };
+        if self.tensors.is_empty() {
+            check("clip", clip)?;
+            let end = self.dim;
+            return Ok(vec![Run { end, clip }]);
+        }
+        if matches!(kind, Kind::Quantised { by_norm: true, .. }) {
+            let rule = "must be empty where clip bounds the L2 norm of the whole vector";
+            return Err(EncodeError::spec("tensors", rule));
+        }
+        let mut runs = Vec::with_capacity(self.tensors.len());
+        let mut end = 0_usize;
+        for tensor in &self.tensors {
+            if tensor.len < 1 {
+                return Err(EncodeError::spec("tensors.len", "1 <= tensors.len = 0"));
+            }
+            check("tensors.clip", tensor.clip)?;
+            end = end.saturating_add(tensor.len);
+            runs.push(Run {
+                end,
+                clip: tensor.clip,
+            });
+        }
+        if end != self.dim {
+            let rule = format!("sum of tensors.len = {end} must be dim = {}", self.dim);
+            return Err(EncodeError::spec("tensors", rule));
+        }
+        Ok(runs)
+    }
+}
+
+impl Encoding {
+    /// Coordinates of a vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Words of a vector: one a coordinate, and the weight as word `dim` where weights above 1 are allowed.
+    ///
+    /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
+    pub fn lanes(&self) -> usize {
+        self.dim + usize::from(self.has_weight_word())
+    }
+
+    /// Bits of a word.
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
+    /// Largest weight of a vector.
+    pub fn max_weight(&self) -> u32 {
+        self.max_weight
+    }
+
+    /// Largest number of parties in a sum.
+    pub fn parties(&self) -> usize {
+        self.parties
+    }
+
+    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of
+    /// the input, for a mean decoded to `f64`; decoding to `f32` adds its own rounding, at most c * 2^-24.
+    pub fn max_error(&self) -> f64 {
+        let clip = self.runs.iter().map(|run| run.clip).fold(0.0, f64::max);
+        // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
+        let float_error = clip * f64::powi(2.0, -49);
+        match self.kind {
+            Kind::Fixed64 => 0.5 / FIXED64_UNIT + float_error,
+            Kind::Quantised {
+                bits,
+                rounding,
+                by_norm,
+            } => {
+                let step = 2.0 * clip / (f64::powi(2.0, bits as i32) - 1.0);
+                let levels = match rounding {
+                    Rounding::Stochastic => 1.0,
+                    Rounding::Nearest => 0.5,
+                };
+                // 16 partial sums of dim / 16 squares each.
+                let norm_error = clip * (self.dim as f64) * f64::powi(2.0, -56);
+                levels * step + float_error + if by_norm { norm_error } else { 0.0 }
+            }
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn has_weight_word(&self) -> bool {
+        self.max_weight > 1
+    }
+
+    /// The pieces of `coordinates` with one clipping bound each, in order.
+    pub(crate) fn clip_runs(
+        &self,
+        coordinates: Range<usize>,
+    ) -> impl Iterator<Item = (Range<usize>, f64)> + '_ {
+        let first = self
+            .runs
+            .partition_point(|run| run.end <= coordinates.start);
+        let mut start = coordinates.start;
+        self.runs[first..]
+            .iter()
+            .map(move |run| {
+                let piece = start..run.end.min(coordinates.end);
+                start = piece.end;
+                (piece, run.clip)
+            })
+            .take_while(|(piece, _)| !piece.is_empty())
+    }
+
+    /// Every word of weight w is at most round(clip * w * 2^16), and n of those stay below 2^63.
+    fn check_fixed64(&self) -> Result<(), EncodeError> {
+        let (parties, weight) = (self.parties, self.max_weight);
+        if parties as u128 * u128::from(weight) >= 1 << 63 {
+            let rule = format!("parties * max_weight = {parties} * {weight} < 2^63");
+            return Err(EncodeError::spec("parties", rule));
+        }
+        for run in &self.runs {
+            let largest = run.clip * (FIXED64_UNIT * f64::from(weight));
+            // One word of 2^63 is refused with any number of parties; capping keeps the product in u128.
+            let word = largest.round_ties_even().min(f64::powi(2.0, 63)) as u128;
+            if word * parties as u128 >= 1 << 63 {
+                let rule = format!(
+                    "clip * max_weight * parties * 2^16 = {:e} * {weight} * {parties} * 2^16 < 2^63",
+                    run.clip
+                );
+                return Err(EncodeError::spec("clip", rule));
+            }
+        }
+        Ok(())
+    }
+}

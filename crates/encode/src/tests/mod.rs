@@ -1,0 +1,48 @@
+//! Tests of the crate as its users see it.
+
+mod laws;
+mod limits;
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_math::words::Words;
+
+use crate::{
+    ClipSpec, EncodeError, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding, Values,
+};
+
+fn seed(byte: u8) -> MaskSeed {
+    MaskSeed::from(Secret::from([byte; 32]))
+}
+
+fn quantised(bits: u32, clip: ClipSpec, rounding: Rounding) -> EncodingKind {
+    EncodingKind::Quantised {
+        bits,
+        clip,
+        rounding,
+    }
+}
+
+/// An unchecked encoding without tensors.
+fn spec(dim: usize, kind: EncodingKind, parties: usize, max_weight: u32) -> EncodingSpec {
+    EncodingSpec {
+        dim,
+        kind,
+        max_weight,
+        parties,
+        tensors: Vec::new(),
+    }
+}
+
+/// All words of a vector, as one tile.
+fn encode<'a>(
+    encoding: &'a Encoding,
+    values: impl Into<Values<'a>>,
+    weight: u32,
+    seed_byte: u8,
+) -> Result<Words, EncodeError> {
+    let mut encoder = Encoder::new(encoding, values, weight, seed(seed_byte))?;
+    let mut words = Words::zeros(encoding.width(), encoding.lanes());
+    encoder.encode_tile(0, words.tile_mut(0..encoding.lanes()))?;
+    Ok(words)
+}
