@@ -93,7 +93,7 @@ pub fn request(
     let key = IdentityKey::generate(algorithm, rng)?;
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);
-    params.subject_alt_names = vec![subject_name(name)?];
+    params.subject_alt_names = vec![dns_name(name)?];
     let request = params
         .serialize_request(&Signer(&key))
         .and_then(|request| request.pem())
@@ -222,7 +222,7 @@ impl CertificateAuthority {
         };
         let request =
             CertificateSigningRequestParams::from_pem(request).map_err(issue("signing request"))?;
-        if request.params.subject_alt_names != [subject_name(name)?] {
+        if request.params.subject_alt_names != [dns_name(name)?] {
             return Err(refuse(format!(
                 "asks for {:?}, must ask for {name:?}",
                 request.params.subject_alt_names
@@ -289,7 +289,7 @@ impl CertificateAuthority {
         params.use_authority_key_identifier_extension = true;
         match kind {
             Kind::Party => {
-                params.subject_alt_names = vec![subject_name(name)?];
+                params.subject_alt_names = vec![dns_name(name)?];
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
             }
             Kind::Coordinator { hosts } => {
@@ -376,7 +376,12 @@ fn subject_name(host: &str) -> Result<SanType, CryptoError> {
     if let Ok(address) = host.parse() {
         return Ok(SanType::IpAddress(address));
     }
-    let name = host.try_into().map_err(issue("host name"))?;
+    dns_name(host)
+}
+
+/// A DNS name, even where the text could be an IP address: parties may be called 10.0.0.1.
+fn dns_name(name: &str) -> Result<SanType, CryptoError> {
+    let name = name.try_into().map_err(issue("host name"))?;
     Ok(SanType::DnsName(name))
 }
 

@@ -42,6 +42,19 @@ fn issued_certificates_are_accepted() {
 }
 
 #[test]
+fn a_party_may_be_called_like_an_address() {
+    let ca = authority(Algorithm::P256);
+    let made = request("10.0.0.1", Algorithm::Ed25519, &mut rng(20)).unwrap();
+    let kind = Kind::Party;
+    let certificate = ca
+        .sign_request(&made.request, "10.0.0.1", &kind, year(), &mut rng(21))
+        .unwrap();
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    let party = anchor.verify_party(&der(&certificate), NOW).unwrap();
+    assert_eq!(party.name, "10.0.0.1");
+}
+
+#[test]
 fn the_same_generator_gives_the_same_bytes() {
     let make = || {
         let mut rng = rng(3);
