@@ -138,6 +138,7 @@ fn liars_who_split_the_limbs_among_them_are_counted_together() {
     assert_eq!(refused, Some(rule));
 }
 
+/// Case 23 of the abuse suite.
 #[test]
 fn no_share_holds_a_limb_of_the_secret() {
     let rng = &mut ChaCha20Rng::from_seed([2; 32]);
@@ -150,6 +151,7 @@ fn no_share_holds_a_limb_of_the_secret() {
     }
 }
 
+/// Case 24 of the abuse suite.
 #[test]
 fn thresholds_out_of_range_are_refused() {
     let rng = &mut ChaCha20Rng::from_seed([0; 32]);
@@ -170,6 +172,7 @@ fn thresholds_out_of_range_are_refused() {
     assert_eq!(Reconstructor::new(0, &two).err(), Some(rule));
 }
 
+/// Case 24 of the abuse suite.
 #[test]
 fn one_holder_alone_works() {
     let rng = &mut ChaCha20Rng::from_seed([0; 32]);
@@ -181,6 +184,7 @@ fn one_holder_alone_works() {
     );
 }
 
+/// Case 23 of the abuse suite.
 #[test]
 fn equal_points_are_refused() {
     let rng = &mut ChaCha20Rng::from_seed([0; 32]);
@@ -194,6 +198,7 @@ fn equal_points_are_refused() {
     assert_eq!(robust_reconstruct(2, &both).err(), rule);
 }
 
+/// Case 24 of the abuse suite.
 #[test]
 fn too_few_or_too_many_shares_are_refused() {
     let rng = &mut ChaCha20Rng::from_seed([0; 32]);

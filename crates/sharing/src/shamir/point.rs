@@ -55,6 +55,7 @@ pub(super) fn field_points(points: &[Point]) -> Result<Vec<Field61>, SharingErro
 mod tests {
     use super::*;
 
+    /// Case 23 of the abuse suite.
     #[test]
     fn zero_is_no_point() {
         assert_eq!(Point::new(0), Err(SharingError::ZeroPoint));

@@ -81,12 +81,14 @@ fn enumerate<const P: u8>(max_threshold: usize) {
     }
 }
 
+/// Case 25 of the abuse suite.
 #[test]
 fn every_coalition_below_t_sees_every_view_equally_often() {
     enumerate::<5>(4);
     enumerate::<7>(3);
 }
 
+/// Case 23 of the abuse suite.
 #[test]
 fn the_point_zero_would_give_the_secret_away() {
     let zero = [TinyField::<5>::ZERO];
@@ -104,6 +106,7 @@ fn chi_square(counts: &[u32]) -> f64 {
     terms.sum()
 }
 
+/// Case 25 of the abuse suite.
 #[test]
 fn drawn_polynomials_reach_every_view_of_every_limb() {
     // t = 3 over the field of 5 elements: two holders see four values of a two-limb secret, 5^4 views in all.
@@ -123,6 +126,7 @@ fn drawn_polynomials_reach_every_view_of_every_limb() {
     }
 }
 
+/// Case 25 of the abuse suite.
 #[test]
 fn shares_below_the_threshold_look_uniform() {
     let holders: Vec<Point> = (1..=3).map(|x| Point::new(x).unwrap()).collect();
