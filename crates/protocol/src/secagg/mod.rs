@@ -101,7 +101,7 @@ fn graph_of(round: &Round) -> Result<Arc<AggregationGraph>, Fault> {
 
 /// The evaluation point of a party's shares: its rank plus one, since the secret is at zero.
 fn point_of(party: PartyId) -> Result<Point, FaultKind> {
-    Point::new(party.0 + 1).map_err(|e| FaultKind::Parameters(e.to_string()))
+    Point::of_rank(party.0).map_err(|e| FaultKind::Parameters(e.to_string()))
 }
 
 #[cfg(test)]
