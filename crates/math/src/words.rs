@@ -11,6 +11,9 @@
 #[cfg(test)]
 mod laws;
 mod pack;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod vbmi;
 mod vector;
 
 pub use pack::pack_tile;

@@ -4,6 +4,8 @@
 //! of 8 lanes, within which every offset and shift is a constant. A last partial group goes through a padded
 //! copy of itself.
 
+#[cfg(target_arch = "x86_64")]
+use super::vbmi::Vbmi;
 use super::{Tile, TileMut, Width};
 
 /// Appends the packed form of `tile` to `out`.
@@ -17,6 +19,13 @@ pub fn pack_tile(width: Width, tile: Tile<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + width.packed_len(tile.len()), 0);
     let packed = &mut out[start..];
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        return match tile {
+            Tile::W32(lanes) => vbmi.pack32(width, lanes, packed),
+            Tile::W64(lanes) => vbmi.pack64(width, lanes, packed),
+        };
+    }
     match tile {
         Tile::W32(lanes) => portable::pack32(width, lanes, packed),
         Tile::W64(lanes) => portable::pack64(width, lanes, packed),
@@ -28,6 +37,13 @@ pub fn pack_tile(width: Width, tile: Tile<'_>, out: &mut Vec<u8>) {
 /// # Panics
 /// If the lanes of `tile` are not those of `width`.
 pub(super) fn add_to_tile(width: Width, tile: TileMut<'_>, packed: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        return match tile {
+            TileMut::W32(lanes) => vbmi.add32(width, lanes, packed),
+            TileMut::W64(lanes) => vbmi.add64(width, lanes, packed),
+        };
+    }
     match tile {
         TileMut::W32(lanes) => portable::add32(width, lanes, packed),
         TileMut::W64(lanes) => portable::add64(width, lanes, packed),
