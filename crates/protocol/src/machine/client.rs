@@ -95,9 +95,15 @@ impl Client {
         self.setup.round.job().input_stage() == self.stage() + 1
     }
 
-    /// The latest answer, to send again after a lost connection.
+    /// The latest answer, to send again after a lost connection; empty once it is acknowledged.
     pub fn latest(&self) -> &Message {
         &self.latest
+    }
+
+    /// The server has taken the latest answer, so its bytes are not kept any longer: a vector is large.
+    /// The request that led to it is answered by [`Answer::Old`] from then on.
+    pub fn acknowledged(&mut self) {
+        self.latest = Message::new();
     }
 
     /// The server's message in, the answer out. Where [`Self::needs_input`] says so, `input` must be
@@ -135,9 +141,7 @@ impl Client {
         if let Some(before) = self.answered.get(usize::from(stage)) {
             return match *before == hash {
                 false => Err(Fault::server(FaultKind::Conflicting { stage })),
-                true if usize::from(stage) + 1 == self.answered.len() => {
-                    Ok(Answer::Send(self.latest.clone()))
-                }
+                true if self.repeats(stage) => Ok(Answer::Send(self.latest.clone())),
                 true => Ok(Answer::Old),
             };
         }
@@ -167,6 +171,13 @@ impl Client {
                 Ok(Answer::Done(sum))
             }
         }
+    }
+
+    /// Whether the server's message of this stage, come again, is answered by the same bytes again.
+    fn repeats(&self, stage: u8) -> bool {
+        matches!(self.state, State::Waiting(_))
+            && usize::from(stage) + 1 == self.answered.len()
+            && !self.latest.is_empty()
     }
 
     /// Everything that another process needs to go on, sealed under the party's storage key. Write it
@@ -249,4 +260,40 @@ struct Snapshot {
 /// Shortens the trait object's lifetime, which `Option<&mut dyn _>` does not do by itself.
 fn reborrow<'a, 'b>(input: Option<&'a mut (dyn Input + 'b)>) -> InputRef<'a, 'b> {
     input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Rig;
+    use crate::{JobSpec, ProtocolName};
+
+    fn rig() -> (Rig, PartyId) {
+        let spec = JobSpec {
+            protocol: ProtocolName::SecAgg,
+            parties: 5,
+            dim: 4,
+            ..JobSpec::default()
+        };
+        (Rig::at(spec, 1), PartyId(2))
+    }
+
+    #[test]
+    fn acknowledged_answers_are_not_kept_or_repeated() {
+        let (mut rig, party) = rig();
+        assert!(matches!(rig.answer(party), Ok(Answer::Send(_))));
+        let client = rig.clients.get_mut(&party).unwrap();
+        client.acknowledged();
+        assert!(client.latest().is_empty());
+        assert!(matches!(rig.answer(party), Ok(Answer::Old)));
+        rig.finish().unwrap();
+    }
+
+    #[test]
+    fn a_repeated_result_is_an_old_message() {
+        let (mut rig, party) = rig();
+        rig.finish().unwrap();
+        // It has taken the result already.
+        assert!(matches!(rig.answer(party), Ok(Answer::Old)));
+    }
 }
