@@ -1,1 +1,51 @@
-//! Deterministic simulator: any protocol, many parties, one process
+//! Deterministic simulator: any protocol, many parties, one process.
+//!
+//! It drives the machines of `blindsum-protocol` in virtual time. The same scenario, seed and inputs give
+//! the same messages and the same sum, on any number of threads; only the measured times differ. Parties
+//! vanish, restart and are late as the [`Scenario`] says, the [`Network`] delays, loses, repeats and
+//! reorders, and [`Hooks`] stand between the machines and change what they like. Every sum is compared,
+//! bit for bit, with the sum of the survivors' words computed in the clear.
+//!
+//! ```
+//! use std::{ops::ControlFlow, sync::Arc};
+//! use blindsum_protocol::{JobSpec, ProtocolName};
+//! use blindsum_sim::{RoundOutcome, Scenario, Synthetic, run};
+//!
+//! let spec = JobSpec { protocol: ProtocolName::Plain, parties: 10, dim: 100, ..JobSpec::default() };
+//! let job = Arc::new(spec.validate()?);
+//! let inputs = Synthetic::new(&job, 7);
+//! let scenario = Scenario { drop: 0.1, seed: 7, ..Scenario::new(job) };
+//! let result = run(scenario, &inputs, &mut (), &mut |_| ControlFlow::Continue(()))?;
+//! assert_eq!(result.report.last.outcome, RoundOutcome::Sum);
+//! assert_eq!(result.report.last.survivors, 9);
+//! assert!(result.report.last.exact);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod clock;
+mod cohort;
+mod drive;
+mod error;
+mod hooks;
+mod inputs;
+mod network;
+mod queue;
+mod reference;
+mod report;
+mod scenario;
+mod seeds;
+mod simulation;
+mod turn;
+mod workers;
+
+pub use blindsum_encode::Values;
+pub use clock::peak_rss_bytes;
+pub use cohort::Cohort;
+pub use error::SimError;
+pub use hooks::{Action, Hooks};
+pub use inputs::{Given, Inputs, Synthetic};
+pub use network::Network;
+pub use report::{Report, RoundOutcome, RoundReport, Spread, SpreadBytes, StageReport};
+pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
+pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};

@@ -1,0 +1,150 @@
+//! The parties of a run: keys and certificates from a CA that is made for it.
+
+use std::sync::Arc;
+
+use blindsum_crypto::CryptoError;
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
+use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use rand_core::Rng;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::SimError;
+use crate::seeds::stream;
+
+/// Certificates are valid from here on, for one day of simulated time.
+const NOW: u64 = 1_800_000_000;
+
+/// Certified parties, by rank. The same seed gives the same keys and certificates, byte for byte.
+pub struct Cohort {
+    seed: u64,
+    anchor: Arc<TrustAnchor>,
+    parties: Vec<Party>,
+}
+
+/// One of them.
+#[derive(Clone)]
+struct Party {
+    name: String,
+    certificate: Vec<u8>,
+    identity: Arc<IdentityKey>,
+}
+
+impl Cohort {
+    /// Makes a CA and certifies `parties` parties, called `party-000000` and so on.
+    ///
+    /// # Errors
+    /// A failure of the certificate library.
+    pub fn new(parties: usize, seed: u64) -> Result<Self, SimError> {
+        let mut rng = stream("cohort", &[seed]);
+        let validity = Validity::days(NOW, 1);
+        let authority =
+            CertificateAuthority::create("simulation", Algorithm::Ed25519, validity, &mut rng)?;
+        let anchor = Arc::new(TrustAnchor::from_pem(authority.certificate(), None)?);
+        let mut party = |rank: usize| {
+            let name = format!("party-{rank:06}");
+            let credential =
+                authority.issue(&name, &Kind::Party, Algorithm::Ed25519, validity, &mut rng)?;
+            let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes())
+                .map_err(|error| CryptoError::Pem {
+                    what: "certificate",
+                    why: error.to_string(),
+                })?
+                .to_vec();
+            let identity = Arc::new(IdentityKey::from_pem(&credential.key)?);
+            Ok(Party {
+                name,
+                certificate,
+                identity,
+            })
+        };
+        let parties = (0..parties)
+            .map(&mut party)
+            .collect::<Result<_, SimError>>()?;
+        Ok(Self {
+            seed,
+            anchor,
+            parties,
+        })
+    }
+
+    /// Some of the parties, by their ranks here, in this order; others are left out. Their ranks start
+    /// from 0 again.
+    pub fn subset(&self, ranks: &[usize]) -> Self {
+        let parties = ranks
+            .iter()
+            .filter_map(|rank| self.parties.get(*rank))
+            .cloned()
+            .collect();
+        Self {
+            seed: self.seed,
+            anchor: self.anchor.clone(),
+            parties,
+        }
+    }
+
+    /// How many parties there are.
+    pub fn len(&self) -> usize {
+        self.parties.len()
+    }
+
+    /// Whether there is nobody.
+    pub fn is_empty(&self) -> bool {
+        self.parties.is_empty()
+    }
+
+    /// The long-term key of a party.
+    pub fn identity(&self, rank: usize) -> Option<&Arc<IdentityKey>> {
+        self.parties.get(rank).map(|party| &party.identity)
+    }
+
+    /// The roster of a round, in which every party has drawn a new nonce. Certificates are verified the
+    /// first time only.
+    ///
+    /// # Errors
+    /// An empty cohort.
+    pub fn roster(&self, round: u64) -> Result<Arc<CertifiedRoster>, SimError> {
+        let mut rng = stream("nonces", &[self.seed, round]);
+        let mut member = |party: &Party| {
+            let mut nonce = [0; 32];
+            rng.fill_bytes(&mut nonce);
+            Member {
+                name: party.name.clone(),
+                certificate: party.certificate.clone(),
+                nonce,
+            }
+        };
+        let roster = Roster(self.parties.iter().map(&mut member).collect());
+        Ok(Arc::new(roster.certify(&self.anchor, NOW)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_cohort() {
+        let hash = |seed, round| Cohort::new(3, seed).unwrap().roster(round).unwrap().hash();
+        assert_eq!(hash(1, 1), hash(1, 1));
+        assert_ne!(hash(1, 1), hash(2, 1));
+        assert_ne!(hash(1, 1), hash(1, 2));
+    }
+
+    #[test]
+    fn subset_ranks_start_again() {
+        let cohort = Cohort::new(5, 0).unwrap();
+        let some = cohort.subset(&[4, 1, 9]);
+        assert_eq!(some.len(), 2);
+        let key = |cohort: &Cohort, rank| {
+            let key = cohort.identity(rank).unwrap().verifying_key();
+            key.as_bytes().to_vec()
+        };
+        assert_eq!(key(&some, 0), key(&cohort, 4));
+        assert_eq!(key(&some, 1), key(&cohort, 1));
+        assert_eq!(some.roster(1).unwrap().len(), 2);
+        assert!(cohort.subset(&[]).roster(1).is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! One round, stage by stage, in virtual time.
+//!
+//! A party's vector is made when it reaches the server and is gone when the server has added it, so a
+//! round of many parties holds a few vectors at a time. Where messages are repeated or delayed, the
+//! copies that are still on their way keep theirs.
+
+mod parties;
+mod post;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Server};
+use rand_chacha::ChaCha20Rng;
+
+use crate::network::{Network, Time, time};
+use crate::queue::{Arrival, Queue};
+use crate::report::RESULT;
+use crate::scenario::Script;
+use crate::seeds::stream;
+use crate::turn::{Seat, Setting, Turn};
+use crate::workers::Workers;
+use crate::{Hooks, Progress, SimError};
+
+/// What each worker keeps from one turn to the next: the vector it is working on.
+pub(crate) type Scratch = Vec<f32>;
+
+/// Bytes of vectors that are made ahead of the server at most, where that is more than one per thread.
+const AHEAD: usize = 4 << 20;
+
+/// An answer on its way to the server, with all its copies.
+struct Letter {
+    from: PartyId,
+    stage: u8,
+    content: Content,
+    /// How often it was sent.
+    attempts: u64,
+    /// Copies still on their way.
+    copies: usize,
+}
+
+/// What a letter says.
+enum Content {
+    /// Nothing yet: the party's turn comes when the letter arrives.
+    Owed(Turn),
+    /// These messages; none where the party had nothing to say, or a hook took it away.
+    Made(Vec<Message>),
+}
+
+/// A round in progress.
+pub(crate) struct Drive<'a> {
+    setting: Setting<'a>,
+    script: Script,
+    network: Network,
+    workers: &'a Workers<Scratch>,
+    hooks: &'a mut dyn Hooks,
+    progress: &'a mut ProgressFn<'a>,
+    /// Letters that are made ahead of the server at most.
+    ahead: usize,
+    seats: Vec<Seat>,
+    letters: Vec<Letter>,
+    queue: Queue,
+    network_rng: ChaCha20Rng,
+    server_rng: ChaCha20Rng,
+    now: Time,
+    deadline: Time,
+    stage: u8,
+    expected: usize,
+    missing: usize,
+    server_work: Vec<Duration>,
+    refused: Vec<Fault>,
+    outcome: Option<Outcome>,
+}
+
+/// A round that is over.
+pub(crate) struct Finished {
+    pub(crate) outcome: Result<Outcome, Fault>,
+    pub(crate) seats: Vec<Seat>,
+    /// Per stage.
+    pub(crate) server_work: Vec<Duration>,
+    pub(crate) refused: Vec<Fault>,
+    pub(crate) virtual_time: Time,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn new(
+        setting: Setting<'a>,
+        script: Script,
+        network: Network,
+        workers: &'a Workers<Scratch>,
+        hooks: &'a mut dyn Hooks,
+        progress: &'a mut ProgressFn<'a>,
+    ) -> Self {
+        let (round, seed) = (setting.round.clone(), setting.seed);
+        let seat = |party| Seat::new(&setting, party, hooks.believed_round(party, &round));
+        let seats = round.everyone().map(seat).collect();
+        Self {
+            script,
+            network,
+            workers,
+            hooks,
+            progress,
+            ahead: (AHEAD / round.job().packed_len().max(1)).clamp(workers.threads(), 4096),
+            seats,
+            letters: Vec::new(),
+            queue: Queue::default(),
+            network_rng: stream("network", &[seed, round.number()]),
+            server_rng: stream("server", &[seed, round.number()]),
+            now: 0,
+            deadline: 0,
+            stage: 0,
+            expected: 0,
+            missing: 0,
+            server_work: vec![Duration::ZERO; round.job().stages().len() + 1],
+            refused: Vec::new(),
+            outcome: None,
+            setting,
+        }
+    }
+
+    /// Runs the round to its end.
+    pub(crate) fn run(mut self) -> Result<Finished, SimError> {
+        self.hooks.begin(&self.setting.round, self.setting.cohort);
+        let round = self.setting.round.clone();
+        let mut server = self
+            .serve(|_| Server::start(round))
+            .map_err(SimError::Round)?;
+        for party in self.setting.round.everyone() {
+            self.queue.push(
+                0,
+                Arrival::AtClient {
+                    to: party,
+                    leads_to: 0,
+                    message: None,
+                },
+            );
+        }
+        self.open(Some(&server));
+        let aborted = loop {
+            self.collect(Some(&mut server))?;
+            self.hooks
+                .before_close(self.stage)
+                .into_iter()
+                .for_each(|(from, message)| {
+                    self.receive(&mut server, from, &message);
+                });
+            match self.serve(|rng| server.close(rng)) {
+                Err(fault) => break Some(fault),
+                Ok(Closed::Next {
+                    server: next,
+                    messages,
+                }) => {
+                    server = next;
+                    self.stage += 1;
+                    self.open(Some(&server));
+                    self.send(messages);
+                }
+                Ok(Closed::Done { outcome, messages }) => {
+                    self.outcome = Some(outcome);
+                    self.stage += 1;
+                    self.open(None);
+                    self.send(messages);
+                    self.collect(None)?;
+                    break None;
+                }
+            }
+        };
+        Ok(self.finish(aborted))
+    }
+
+    fn finish(self, aborted: Option<Fault>) -> Finished {
+        let nothing = || Fault::nobody(blindsum_protocol::FaultKind::Ended);
+        Finished {
+            outcome: match aborted {
+                Some(fault) => Err(fault),
+                None => self.outcome.ok_or_else(nothing),
+            },
+            seats: self.seats,
+            server_work: self.server_work,
+            refused: self.refused,
+            virtual_time: self.now,
+        }
+    }
+
+    /// Measures work of the server.
+    fn serve<T>(&mut self, work: impl FnOnce(&mut ChaCha20Rng) -> T) -> T {
+        let rng = &mut self.server_rng;
+        let (result, time) = self.workers.server_clock().measure(|| work(rng));
+        if let Some(total) = self.server_work.get_mut(usize::from(self.stage)) {
+            *total += time;
+        }
+        result
+    }
+
+    /// A stage begins; without a server it is the one in which parties take the result.
+    fn open(&mut self, server: Option<&Server>) {
+        let job = self.setting.round.job();
+        let seconds = match self.stage == job.input_stage() {
+            true => job.spec().input_deadline,
+            false => job.spec().stage_deadline,
+        };
+        self.deadline = self.now + time(seconds);
+        self.missing = server.map_or(0, |server| server.waiting().missing.len());
+        self.expected = self.missing;
+    }
+
+    /// Lets things happen until nobody is missing, or until the deadline where somebody stays away.
+    fn collect(&mut self, mut server: Option<&mut Server>) -> Result<(), SimError> {
+        self.tell()?;
+        while server.is_none() || self.missing > 0 {
+            let happened = self.client_run()? || self.server_run(server.as_deref_mut())?;
+            if !happened {
+                break;
+            }
+        }
+        if self.missing > 0 {
+            self.now = self.deadline;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self) -> Result<(), SimError> {
+        let stages = self.setting.round.job().stages();
+        let progress = Progress {
+            round: self.setting.round.number(),
+            stage: self.stage,
+            name: stages
+                .get(usize::from(self.stage))
+                .copied()
+                .unwrap_or(RESULT),
+            answered: self.expected - self.missing,
+            expected: self.expected,
+        };
+        match (self.progress)(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(SimError::Cancelled),
+        }
+    }
+}
+
+/// What is called with the progress of a run; it may stop it.
+pub(crate) type ProgressFn<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;

@@ -1,0 +1,162 @@
+//! The parties' side of a round: whose turn it is, and what becomes of what they say.
+
+use std::collections::BTreeSet;
+
+use blindsum_protocol::{Message, PartyId};
+
+use super::{Content, Drive};
+use crate::queue::Arrival;
+use crate::turn::{Said, Seat, Turn};
+use crate::{PartyEnd, SimError};
+
+impl Drive<'_> {
+    /// Takes the next messages that reach clients, one per party, as long as nothing reaches the server
+    /// between them. False if there is none.
+    pub(super) fn client_run(&mut self) -> Result<bool, SimError> {
+        let mut reached = BTreeSet::new();
+        let mut ready = Vec::new();
+        while let Some(entry) = self.queue.pop_if(self.deadline, |arrival| match arrival {
+            Arrival::AtClient { to, .. } => reached.insert(*to),
+            Arrival::AtServer { .. } => false,
+        }) {
+            self.now = entry.at;
+            let Arrival::AtClient {
+                to,
+                leads_to,
+                message,
+            } = entry.arrival
+            else {
+                continue;
+            };
+            let restarts = self.script.restarts(to, leads_to);
+            ready.extend(self.reach(
+                to,
+                Turn {
+                    leads_to,
+                    message,
+                    restarts,
+                },
+            )?);
+        }
+        let said = self.take_turns(&ready)?;
+        for ((party, turn), said) in ready.iter().zip(said) {
+            let messages = self.settle(*party, turn.leads_to, said);
+            if !messages.is_empty() {
+                self.post(*party, turn.leads_to, Content::Made(messages));
+            }
+        }
+        Ok(!reached.is_empty())
+    }
+
+    /// A message reaches a party. Gives its turn, unless it is gone or its answer can wait until it
+    /// arrives at the server.
+    fn reach(&mut self, to: PartyId, turn: Turn) -> Result<Option<(PartyId, Turn)>, SimError> {
+        let gone = self.script.is_gone(to, turn.leads_to);
+        let Some(seat) = self.seats.get_mut(to.rank()) else {
+            return Ok(None);
+        };
+        if gone {
+            seat.leave();
+            return Ok(None);
+        }
+        if let Some(letter) = seat.owes.take() {
+            self.make(&[letter])?;
+        }
+        let waits = self.seats.get(to.rank()).is_some_and(Seat::needs_input);
+        if !waits {
+            return Ok(Some((to, turn)));
+        }
+        let letter = self.post(to, turn.leads_to, Content::Owed(turn));
+        if let Some(seat) = self.seats.get_mut(to.rank()) {
+            seat.owes = Some(letter);
+        }
+        Ok(None)
+    }
+
+    /// Makes letters that are owed, in parallel.
+    pub(super) fn make(&mut self, letters: &[usize]) -> Result<(), SimError> {
+        let mut owed = Vec::new();
+        let mut turns = Vec::new();
+        for &index in letters {
+            let Some(letter) = self.letters.get_mut(index) else {
+                continue;
+            };
+            if let Content::Owed(turn) =
+                std::mem::replace(&mut letter.content, Content::Made(Vec::new()))
+            {
+                owed.push(index);
+                turns.push((letter.from, turn));
+            }
+        }
+        let said = self.take_turns(&turns)?;
+        for ((index, (party, turn)), said) in owed.into_iter().zip(&turns).zip(said) {
+            let messages = self.settle(*party, turn.leads_to, said);
+            if let Some(letter) = self.letters.get_mut(index) {
+                letter.content = Content::Made(messages);
+            }
+            self.charge(index);
+        }
+        Ok(())
+    }
+
+    /// Takes turns of different parties, in parallel; gives what they said, in order.
+    fn take_turns(&mut self, turns: &[(PartyId, Turn)]) -> Result<Vec<Said>, SimError> {
+        let mut order: Vec<usize> = (0..turns.len()).collect();
+        order.sort_by_key(|index| turns[*index].0);
+        let parties = order.iter().map(|index| turns[*index].0.rank());
+        let seats = pick(&mut self.seats, parties);
+        let mut work: Vec<_> = order
+            .into_iter()
+            .zip(seats)
+            .map(|(index, seat)| (index, seat, None))
+            .collect();
+        let (setting, outcome) = (&self.setting, self.outcome.as_ref());
+        self.workers
+            .each(&mut work, |scratch, (index, seat, said)| {
+                seat.owes = None;
+                *said = Some(seat.take(setting, outcome, scratch, &turns[*index].1));
+            });
+        work.sort_by_key(|(index, ..)| *index);
+        work.into_iter().filter_map(|(.., said)| said).collect()
+    }
+
+    /// What becomes of what a party said: the messages that go out.
+    fn settle(&mut self, party: PartyId, stage: u8, said: Said) -> Vec<Message> {
+        let Some(seat) = self.seats.get_mut(party.rank()) else {
+            return Vec::new();
+        };
+        match said {
+            Said::Message(message) => {
+                return self
+                    .hooks
+                    .client_says(stage, party, &message)
+                    .apply(message);
+            }
+            Said::Nothing => {}
+            Said::Result { agrees } => seat.end = PartyEnd::Result { agrees },
+            Said::Fault(fault) if seat.end == PartyEnd::Waiting => {
+                self.hooks.client_ended(stage, party, &fault);
+                seat.end = PartyEnd::Fault { stage, fault };
+            }
+            Said::Fault(_) => {}
+        }
+        Vec::new()
+    }
+}
+
+/// The seats of some parties, whose ranks ascend.
+fn pick(seats: &mut [Seat], ranks: impl Iterator<Item = usize>) -> Vec<&mut Seat> {
+    let mut picked = Vec::new();
+    let (mut rest, mut first) = (seats, 0);
+    for rank in ranks {
+        let Some((_, from)) = std::mem::take(&mut rest).split_at_mut_checked(rank - first) else {
+            break;
+        };
+        let Some((seat, after)) = from.split_first_mut() else {
+            break;
+        };
+        picked.push(seat);
+        (rest, first) = (after, rank + 1);
+    }
+    picked
+}

@@ -1,0 +1,188 @@
+//! Messages of a round on their way: sent, carried by the network, delivered, freed.
+
+use std::collections::BTreeSet;
+
+use blindsum_protocol::{Message, PartyId, Receipt, Server};
+
+use super::{Content, Drive, Letter};
+use crate::SimError;
+use crate::network::Time;
+use crate::queue::{Arrival, Entry};
+use crate::turn::Seat;
+
+impl Drive<'_> {
+    /// Sends an answer; gives the number of the letter.
+    pub(super) fn post(&mut self, from: PartyId, stage: u8, content: Content) -> usize {
+        let sent = self.now + self.script.delay(from, stage);
+        let transmission = self
+            .network
+            .transmit(&mut self.network_rng, sent, self.deadline);
+        let index = self.letters.len();
+        let (attempts, copies) = (transmission.attempts, transmission.arrivals.len());
+        self.letters.push(Letter {
+            from,
+            stage,
+            content,
+            attempts,
+            copies,
+        });
+        for at in transmission.arrivals {
+            self.queue.push(at, Arrival::AtServer { letter: index });
+        }
+        self.charge(index);
+        self.release(index);
+        index
+    }
+
+    /// Counts the bytes of a letter that is made.
+    pub(super) fn charge(&mut self, index: usize) {
+        let Some(letter) = self.letters.get(index) else {
+            return;
+        };
+        let Content::Made(messages) = &letter.content else {
+            return;
+        };
+        let bytes: usize = messages.iter().map(|message| message.len()).sum();
+        if let Some(cost) = self
+            .seats
+            .get_mut(letter.from.rank())
+            .and_then(|seat| seat.cost(letter.stage))
+        {
+            cost.up += letter.attempts * bytes as u64;
+        }
+    }
+
+    /// Frees a letter of which no copy is left, and the vector that the client kept to repeat it.
+    fn release(&mut self, index: usize) {
+        let Some(letter) = self
+            .letters
+            .get_mut(index)
+            .filter(|letter| letter.copies == 0)
+        else {
+            return;
+        };
+        if matches!(letter.content, Content::Owed(_)) {
+            return;
+        }
+        letter.content = Content::Made(Vec::new());
+        if letter.stage == self.setting.round.job().input_stage() {
+            let seat = self.seats.get_mut(letter.from.rank());
+            seat.into_iter().for_each(Seat::acknowledged);
+        }
+    }
+
+    /// Takes the next answers that reach the server, as long as nothing reaches a client between them.
+    /// False if there is none.
+    pub(super) fn server_run(&mut self, mut server: Option<&mut Server>) -> Result<bool, SimError> {
+        let mut owed = BTreeSet::new();
+        let mut entries: Vec<(Entry, usize)> = Vec::new();
+        let (letters, ahead) = (&self.letters, self.ahead);
+        let mut wanted = |arrival: &Arrival| match arrival {
+            Arrival::AtServer { letter } if owed.len() < ahead => {
+                if letters
+                    .get(*letter)
+                    .is_some_and(|l| matches!(l.content, Content::Owed(_)))
+                {
+                    owed.insert(*letter);
+                }
+                true
+            }
+            _ => false,
+        };
+        while let Some(entry) = self.queue.pop_if(self.deadline, &mut wanted) {
+            if let Arrival::AtServer { letter } = entry.arrival {
+                entries.push((entry, letter));
+            }
+        }
+        if server.is_some() {
+            let owed: Vec<usize> = owed.into_iter().collect();
+            self.make(&owed)?;
+        }
+        let happened = !entries.is_empty();
+        for (entry, letter) in entries {
+            match &mut server {
+                Some(_) if self.missing == 0 => self.queue.put_back(entry),
+                Some(server) => self.deliver(server, entry.at, letter),
+                None => self.drop_copy(letter),
+            }
+        }
+        self.tell()?;
+        Ok(happened)
+    }
+
+    /// A copy of a letter reaches the server.
+    fn deliver(&mut self, server: &mut Server, at: Time, index: usize) {
+        self.now = at;
+        if let Some(Letter {
+            from,
+            content: Content::Made(messages),
+            ..
+        }) = self.letters.get(index)
+        {
+            let (from, messages) = (*from, messages.clone());
+            for message in messages {
+                self.receive(server, from, &message);
+            }
+        }
+        self.drop_copy(index);
+    }
+
+    fn drop_copy(&mut self, index: usize) {
+        if let Some(letter) = self.letters.get_mut(index) {
+            letter.copies = letter.copies.saturating_sub(1);
+        }
+        self.release(index);
+    }
+
+    /// The server takes or refuses a message.
+    pub(super) fn receive(&mut self, server: &mut Server, from: PartyId, message: &Message) {
+        match self.serve(|_| server.receive(from, message)) {
+            Ok(Receipt::Taken) => self.missing = self.missing.saturating_sub(1),
+            Ok(Receipt::Repeated) => {}
+            Err(fault) => {
+                self.hooks.refused(self.stage, &fault);
+                self.refused.push(fault);
+            }
+        }
+    }
+
+    /// Sends the server's messages that end the stage before this one.
+    pub(super) fn send(&mut self, messages: Vec<(PartyId, Message)>) {
+        let leads_to = self.stage;
+        for (to, message) in messages {
+            if self.script.is_gone(to, leads_to) {
+                self.seats
+                    .get_mut(to.rank())
+                    .into_iter()
+                    .for_each(Seat::leave);
+                continue;
+            }
+            for message in self
+                .hooks
+                .server_says(leads_to - 1, to, &message)
+                .apply(message)
+            {
+                let transmission =
+                    self.network
+                        .transmit(&mut self.network_rng, self.now, self.deadline);
+                if let Some(cost) = self
+                    .seats
+                    .get_mut(to.rank())
+                    .and_then(|seat| seat.cost(leads_to))
+                {
+                    cost.down += transmission.attempts * message.len() as u64;
+                }
+                for at in transmission.arrivals {
+                    self.queue.push(
+                        at,
+                        Arrival::AtClient {
+                            to,
+                            leads_to,
+                            message: Some(message.clone()),
+                        },
+                    );
+                }
+            }
+        }
+    }
+}

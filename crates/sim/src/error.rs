@@ -1,0 +1,68 @@
+//! What can go wrong outside the machines.
+
+use blindsum_crypto::CryptoError;
+use blindsum_crypto::roster::RosterError;
+use blindsum_protocol::{Fault, PartyId, SpecError};
+
+/// A simulation that cannot be run, or one that found the machines to break a law they must keep.
+///
+/// A round that ends without a sum is no error: see [`crate::Report::outcome`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// A field of the scenario that breaks a rule.
+    #[error("scenario: {field}: {rule}")]
+    Scenario {
+        /// The field.
+        field: &'static str,
+        /// The rule, with the values that break it.
+        rule: String,
+    },
+    /// The job specification breaks a rule.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The vectors do not fit the job.
+    #[error("inputs: {field} of {party}: {rule}")]
+    Inputs {
+        /// Whose vector.
+        party: PartyId,
+        /// The field.
+        field: &'static str,
+        /// The rule, with the values that break it.
+        rule: String,
+    },
+    /// Keys or certificates of the cohort could not be made.
+    #[error("cohort: {0}")]
+    Crypto(#[from] CryptoError),
+    /// The certificates of the cohort were refused.
+    #[error("cohort: {0}")]
+    Roster(#[from] RosterError),
+    /// The round cannot start: its parameters do not fit this roster.
+    #[error("round: {0}")]
+    Round(Fault),
+    /// A client that was sealed and opened again is not the one that was sealed.
+    #[error("{party}: restart in stage {stage}: {rule}")]
+    Restart {
+        /// The client.
+        party: PartyId,
+        /// The stage it had answered.
+        stage: u8,
+        /// What differs.
+        rule: String,
+    },
+    /// The worker threads could not be started.
+    #[error("threads: {0}")]
+    Threads(String),
+    /// The progress callback asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl SimError {
+    pub(crate) fn scenario(field: &'static str, rule: impl Into<String>) -> Self {
+        SimError::Scenario {
+            field,
+            rule: rule.into(),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Who supplies the parties' vectors.
+
+use blindsum_encode::Values;
+use blindsum_protocol::{Clipping, EncodingName, Job, JobSpec, PartyId};
+use rand_core::Rng;
+
+use crate::SimError;
+use crate::seeds::{below, seed_bytes, stream};
+
+/// Who supplies the parties' vectors. A vector is asked for whenever it is needed, more than once, and
+/// must be the same every time; so nobody has to hold them all.
+pub trait Inputs: Sync {
+    /// The vector of a party in a round: `dim` coordinates. `scratch` is a buffer to build it in, with
+    /// whatever it held before.
+    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Vec<f32>) -> Values<'a>;
+
+    /// The weight of the vector, 1 to `max_weight`.
+    fn weight(&self, _round: u64, _party: PartyId) -> u32 {
+        1
+    }
+
+    /// Whether there is a fitting vector and weight for each of `parties` parties.
+    ///
+    /// # Errors
+    /// The first that is missing or does not fit.
+    fn check(&self, _job: &Job, _parties: usize) -> Result<(), SimError> {
+        Ok(())
+    }
+}
+
+/// Vectors that the caller has, by rank; the same in every round.
+pub struct Given<'a> {
+    vectors: Vec<Values<'a>>,
+    weights: Vec<u32>,
+}
+
+impl<'a> Given<'a> {
+    /// Takes a vector per party. Where `weights` is empty all have weight 1.
+    pub fn new<V: Into<Values<'a>>>(
+        vectors: impl IntoIterator<Item = V>,
+        weights: Vec<u32>,
+    ) -> Self {
+        Self {
+            vectors: vectors.into_iter().map(Into::into).collect(),
+            weights,
+        }
+    }
+}
+
+impl Inputs for Given<'_> {
+    fn values<'a>(&'a self, _round: u64, party: PartyId, _scratch: &'a mut Vec<f32>) -> Values<'a> {
+        self.vectors
+            .get(party.rank())
+            .copied()
+            .unwrap_or(Values::F32(&[]))
+    }
+
+    fn weight(&self, _round: u64, party: PartyId) -> u32 {
+        self.weights.get(party.rank()).copied().unwrap_or(1)
+    }
+
+    fn check(&self, job: &Job, parties: usize) -> Result<(), SimError> {
+        if self.vectors.len() != parties {
+            let rule = format!("vectors = {} = parties = {parties}", self.vectors.len());
+            return Err(SimError::scenario("inputs", rule));
+        }
+        if !self.weights.is_empty() && self.weights.len() != parties {
+            let rule = format!("weights = {} = parties = {parties}", self.weights.len());
+            return Err(SimError::scenario("weights", rule));
+        }
+        let dim = job.spec().dim;
+        for (party, values) in (0..).map(PartyId).zip(&self.vectors) {
+            if values.len() as u64 != dim {
+                let rule = format!("coordinates = {} = dim = {dim}", values.len());
+                return Err(SimError::Inputs {
+                    party,
+                    field: "values",
+                    rule,
+                });
+            }
+            let (weight, most) = (self.weight(0, party), job.spec().max_weight);
+            if !(1..=most).contains(&weight) {
+                let rule = format!("1 <= weight = {weight} <= max_weight = {most}");
+                return Err(SimError::Inputs {
+                    party,
+                    field: "weight",
+                    rule,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Random vectors that fill the range of the job's encoding, made when they are asked for: coordinates
+/// uniform between the clipping bounds, or, where the norm is bounded, with an expected squared norm
+/// equal to that of the bound, so that about half of the vectors are scaled down. Weights are uniform.
+pub struct Synthetic {
+    seed: u64,
+    /// Bounds of runs of coordinates, with where each run ends.
+    runs: Vec<(usize, f32)>,
+    max_weight: u32,
+}
+
+/// Generators that run side by side, so that the compiler can use vector instructions.
+const STRIPES: usize = 16;
+
+impl Synthetic {
+    /// Vectors for this job.
+    pub fn new(job: &Job, seed: u64) -> Self {
+        let spec = job.spec();
+        let by_norm = spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2;
+        // Uniform in [-a, a] has variance a^2 / 3.
+        let factor = if by_norm {
+            (3.0 / spec.dim as f64).sqrt()
+        } else {
+            1.0
+        };
+        let runs = clipping_runs(spec)
+            .map(|(end, clip)| (end, (clip * factor) as f32))
+            .collect();
+        Self {
+            seed,
+            runs,
+            max_weight: spec.max_weight,
+        }
+    }
+}
+
+/// Where each run of coordinates with one clipping bound ends, and the bound.
+pub(crate) fn clipping_runs(spec: &JobSpec) -> impl Iterator<Item = (usize, f64)> {
+    let whole = spec
+        .tensors
+        .is_empty()
+        .then_some((spec.dim as usize, spec.clip));
+    let mut end = 0;
+    let tensors = spec.tensors.iter().map(move |tensor| {
+        end += tensor.len as usize;
+        (end, tensor.clip)
+    });
+    whole.into_iter().chain(tensors)
+}
+
+impl Inputs for Synthetic {
+    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Vec<f32>) -> Values<'a> {
+        let dim = self.runs.last().map_or(0, |(end, _)| *end);
+        scratch.resize(dim, 0.0);
+        let mut states = [0u32; STRIPES];
+        let mut rng = stream("vector", &[self.seed, round, party.0.into()]);
+        states
+            .iter_mut()
+            .for_each(|state| *state = rng.next_u32() | 1);
+        let mut first = 0;
+        for &(end, bound) in &self.runs {
+            if let Some(run) = scratch.get_mut(first..end) {
+                fill(&mut states, bound, run);
+            }
+            first = end;
+        }
+        Values::F32(scratch)
+    }
+
+    fn weight(&self, round: u64, party: PartyId) -> u32 {
+        let mut rng = stream("weight", &[self.seed, round, party.0.into()]);
+        1 + below(&mut rng, self.max_weight.into()) as u32
+    }
+}
+
+/// Fills `run` with numbers in `[-bound, bound)`. The generators are xorshift32 (Marsaglia 2003): three
+/// shifts, so that making a vector costs less than one pass of a protocol over it.
+fn fill(states: &mut [u32; STRIPES], bound: f32, run: &mut [f32]) {
+    let scale = bound * (1.0 / (1u32 << 31) as f32);
+    for piece in run.chunks_mut(STRIPES) {
+        for state in states.iter_mut() {
+            *state ^= *state << 13;
+            *state ^= *state >> 17;
+            *state ^= *state << 5;
+        }
+        for (value, state) in piece.iter_mut().zip(states.iter()) {
+            *value = *state as i32 as f32 * scale;
+        }
+    }
+}
+
+/// The seed of a party's stochastic rounding in a round.
+pub(crate) fn rounding_seed(seed: u64, round: u64, party: PartyId) -> [u8; 32] {
+    seed_bytes("rounding", &[seed, round, party.0.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{ProtocolName, TensorLayout};
+
+    use super::*;
+
+    fn job(spec: JobSpec) -> Job {
+        JobSpec {
+            protocol: ProtocolName::Plain,
+            ..spec
+        }
+        .validate()
+        .unwrap()
+    }
+
+    fn vector(synthetic: &Synthetic, round: u64, party: u32) -> Vec<f32> {
+        let mut scratch = vec![9.0; 3];
+        match synthetic.values(round, PartyId(party), &mut scratch) {
+            Values::F32(values) => values.to_vec(),
+            Values::F64(_) => unreachable!("synthetic vectors are of single precision"),
+        }
+    }
+
+    #[test]
+    fn synthetic_vectors_are_repeatable_and_differ() {
+        let synthetic = Synthetic::new(
+            &job(JobSpec {
+                dim: 1000,
+                ..JobSpec::default()
+            }),
+            7,
+        );
+        let first = vector(&synthetic, 1, 0);
+        assert_eq!(first, vector(&synthetic, 1, 0));
+        for other in [vector(&synthetic, 1, 1), vector(&synthetic, 2, 0)] {
+            assert!(first.iter().zip(&other).filter(|(a, b)| a == b).count() < 5);
+        }
+    }
+
+    #[test]
+    fn synthetic_vectors_fill_the_clipping_range() {
+        let tensor = |len, clip| TensorLayout {
+            name: String::new(),
+            len,
+            clip,
+        };
+        let spec = JobSpec {
+            dim: 50_000,
+            tensors: vec![tensor(10_000, 2.0), tensor(40_000, 0.5)],
+            ..JobSpec::default()
+        };
+        let values = vector(&Synthetic::new(&job(spec), 1), 1, 0);
+        let (wide, narrow) = values.split_at(10_000);
+        for (run, clip) in [(wide, 2.0), (narrow, 0.5)] {
+            let largest = run.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+            assert!(
+                (0.99 * clip..=clip).contains(&largest),
+                "{largest} of {clip}"
+            );
+            let mean = run.iter().sum::<f32>() / run.len() as f32;
+            assert!(mean.abs() < 0.05 * clip, "mean {mean}");
+        }
+        let spec = JobSpec {
+            dim: 10_000,
+            clip: 3.0,
+            clipping: Clipping::L2,
+            ..JobSpec::default()
+        };
+        let values = vector(&Synthetic::new(&job(spec), 1), 1, 0);
+        let norm = values
+            .iter()
+            .map(|x| f64::from(*x).powi(2))
+            .sum::<f64>()
+            .sqrt();
+        assert!((2.9..3.1).contains(&norm), "{norm}");
+    }
+
+    #[test]
+    fn given_vectors_are_checked() {
+        let job = job(JobSpec {
+            dim: 2,
+            parties: 2,
+            max_weight: 5,
+            ..JobSpec::default()
+        });
+        let (a, b) = ([1.0f32, 2.0], [0.5f32, 0.25]);
+        let check =
+            |vectors: Vec<&[f32]>, weights: Vec<u32>| Given::new(vectors, weights).check(&job, 2);
+        assert!(check(vec![&a, &b], vec![]).is_ok());
+        assert!(check(vec![&a, &b], vec![5, 1]).is_ok());
+        let rule = |result: Result<(), SimError>| result.unwrap_err().to_string();
+        assert_eq!(
+            rule(check(vec![&a], vec![])),
+            "scenario: inputs: vectors = 1 = parties = 2"
+        );
+        assert_eq!(
+            rule(check(vec![&a, &b[..1]], vec![])),
+            "inputs: values of party 1: coordinates = 1 = dim = 2"
+        );
+        assert_eq!(
+            rule(check(vec![&a, &b], vec![6, 1])),
+            "inputs: weight of party 0: 1 <= weight = 6 <= max_weight = 5"
+        );
+        assert_eq!(
+            rule(check(vec![&a, &b], vec![1])),
+            "scenario: weights: weights = 1 = parties = 2"
+        );
+    }
+}

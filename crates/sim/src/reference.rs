@@ -1,0 +1,254 @@
+//! The sum that must come out, computed in the clear and without the machines.
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::{Encoder, Values};
+use blindsum_math::words::{TileMut, Words};
+use blindsum_protocol::{Clipping, EncodingName, Job, PartySet};
+
+use crate::inputs::{clipping_runs, rounding_seed};
+use crate::{Inputs, SimError};
+
+/// Lanes that are encoded at a time.
+const TILE: usize = 4096;
+
+/// The sum and the weighted mean of some parties' vectors.
+pub(crate) struct Reference {
+    /// Sum of the words, modulo 2^64; the width of a job is so large that it does not wrap.
+    sum: Vec<u64>,
+    /// Sum of the clipped vectors times their weights.
+    weighted: Vec<f64>,
+    total_weight: f64,
+}
+
+impl Reference {
+    /// Adds up the vectors of the survivors of round `number`.
+    pub(crate) fn of(
+        job: &Job,
+        inputs: &dyn Inputs,
+        seed: u64,
+        number: u64,
+        survivors: &PartySet,
+    ) -> Result<Self, SimError> {
+        let dim = job.spec().dim as usize;
+        let mut reference = Self {
+            sum: vec![0; job.lanes()],
+            weighted: vec![0.0; dim],
+            total_weight: 0.0,
+        };
+        let (mut scratch, mut tile) = (Vec::new(), Tile::of(job));
+        for party in survivors.iter() {
+            let values = inputs.values(number, party, &mut scratch);
+            let weight = inputs.weight(number, party);
+            let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
+            reference
+                .add(job, values, weight, seed, &mut tile)
+                .map_err(|rule| SimError::Inputs {
+                    party,
+                    field: "values",
+                    rule,
+                })?;
+        }
+        Ok(reference)
+    }
+
+    fn add(
+        &mut self,
+        job: &Job,
+        values: Values<'_>,
+        weight: u32,
+        seed: MaskSeed,
+        tile: &mut Tile,
+    ) -> Result<(), String> {
+        let mut encoder =
+            Encoder::new(job.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
+        for (first, sums) in (0..).step_by(TILE).zip(self.sum.chunks_mut(TILE)) {
+            encoder
+                .encode_tile(first, tile.lanes(sums.len()))
+                .map_err(|e| e.to_string())?;
+            tile.add_to(sums);
+        }
+        match values {
+            Values::F32(values) => add_clipped(job, values, weight, &mut self.weighted),
+            Values::F64(values) => add_clipped(job, values, weight, &mut self.weighted),
+        }
+        self.total_weight += f64::from(weight);
+        Ok(())
+    }
+
+    /// Whether these words are the sum.
+    pub(crate) fn equals(&self, sum: &Words) -> bool {
+        let mask = sum.width().mask();
+        sum.len() == self.sum.len()
+            && sum
+                .iter()
+                .zip(&self.sum)
+                .all(|(word, expected)| word == expected & mask)
+    }
+
+    /// Largest difference between `mean` and the weighted mean.
+    pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
+        let exact = self.weighted.iter().map(|sum| sum / self.total_weight);
+        exact
+            .zip(mean)
+            .map(|(exact, mean)| (exact - mean).abs())
+            .fold(0.0, f64::max)
+    }
+}
+
+/// Adds a vector, clipped as the job says, times its weight.
+fn add_clipped<R: Copy + Into<f64>>(job: &Job, values: &[R], weight: u32, weighted: &mut [f64]) {
+    let (spec, weight) = (job.spec(), f64::from(weight));
+    if spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2 {
+        let norm = values
+            .iter()
+            .map(|value| (*value).into().powi(2))
+            .sum::<f64>()
+            .sqrt();
+        let factor = if norm > spec.clip {
+            spec.clip / norm
+        } else {
+            1.0
+        };
+        weighted
+            .iter_mut()
+            .zip(values)
+            .for_each(|(sum, value)| *sum += (*value).into() * factor * weight);
+        return;
+    }
+    let mut first = 0;
+    for (end, clip) in clipping_runs(spec) {
+        let run = weighted.iter_mut().zip(values).take(end).skip(first);
+        run.for_each(|(sum, value)| *sum += (*value).into().clamp(-clip, clip) * weight);
+        first = end;
+    }
+}
+
+/// Room for some lanes of the kind that the job's words have.
+enum Tile {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Tile {
+    fn of(job: &Job) -> Self {
+        match job.width().fits_u32() {
+            true => Tile::Narrow(vec![0; TILE]),
+            false => Tile::Wide(vec![0; TILE]),
+        }
+    }
+
+    /// The first `count` of at most [`TILE`] lanes.
+    fn lanes(&mut self, count: usize) -> TileMut<'_> {
+        match self {
+            Tile::Narrow(lanes) => TileMut::W32(&mut lanes[..count]),
+            Tile::Wide(lanes) => TileMut::W64(&mut lanes[..count]),
+        }
+    }
+
+    fn add_to(&self, sums: &mut [u64]) {
+        match self {
+            Tile::Narrow(lanes) => sums
+                .iter_mut()
+                .zip(lanes)
+                .for_each(|(sum, lane)| *sum = sum.wrapping_add(u64::from(*lane))),
+            Tile::Wide(lanes) => sums
+                .iter_mut()
+                .zip(lanes)
+                .for_each(|(sum, lane)| *sum = sum.wrapping_add(*lane)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{JobSpec, PartyId, ProtocolName, RoundingName, TensorLayout};
+
+    use super::*;
+    use crate::Given;
+
+    fn reference(spec: JobSpec, vectors: &[Vec<f64>], weights: Vec<u32>) -> Reference {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            parties: vectors.len() as u32,
+            dim: vectors[0].len() as u64,
+            ..spec
+        };
+        let job = spec.validate().unwrap();
+        let inputs = Given::new(vectors.iter().map(Vec::as_slice), weights);
+        let everyone = PartySet::of(vectors.len(), (0..job.spec().parties).map(PartyId));
+        Reference::of(&job, &inputs, 0, 1, &everyone).unwrap()
+    }
+
+    #[test]
+    fn levels_of_a_small_example() {
+        // Two bits: -1, -1/3, 1/3 and 1 are the levels 0, 1, 2 and 3.
+        let spec = JobSpec {
+            bits: 2,
+            rounding: RoundingName::Nearest,
+            max_weight: 4,
+            ..JobSpec::default()
+        };
+        let vectors = [vec![-1.0, 1.0, 5.0], vec![1.0, 1.0 / 3.0, -1.0]];
+        let reference = reference(spec, &vectors, vec![1, 3]);
+        assert_eq!(reference.sum, [9, 9, 3, 4]);
+        assert_eq!(reference.weighted, [2.0, 2.0, -2.0]);
+        assert_eq!(reference.max_abs_error(&[0.5, 0.75, -0.5]), 0.25);
+    }
+
+    #[test]
+    fn clipping_is_per_tensor_or_by_norm() {
+        let tensor = |len, clip| TensorLayout {
+            name: String::new(),
+            len,
+            clip,
+        };
+        let spec = JobSpec {
+            tensors: vec![tensor(1, 0.5), tensor(2, 2.0)],
+            ..JobSpec::default()
+        };
+        assert_eq!(
+            reference(spec, &[vec![3.0, 3.0, -1.0]], vec![]).weighted,
+            [0.5, 2.0, -1.0]
+        );
+        let spec = JobSpec {
+            clip: 2.5,
+            clipping: Clipping::L2,
+            ..JobSpec::default()
+        };
+        assert_eq!(
+            reference(spec.clone(), &[vec![3.0, 4.0]], vec![]).weighted,
+            [1.5, 2.0]
+        );
+        assert_eq!(
+            reference(spec, &[vec![0.5, 1.0]], vec![]).weighted,
+            [0.5, 1.0]
+        );
+    }
+
+    #[test]
+    fn one_wrong_word_is_found() {
+        let reference = reference(JobSpec::default(), &[vec![0.1; 9], vec![-0.7; 9]], vec![]);
+        let job = JobSpec {
+            protocol: ProtocolName::Plain,
+            dim: 9,
+            ..JobSpec::default()
+        }
+        .validate()
+        .unwrap();
+        let mut sum = job.zeros();
+        let fill = |sum: &mut Words| match sum.tile_mut(0..9) {
+            TileMut::W32(lanes) => lanes
+                .iter_mut()
+                .zip(&reference.sum)
+                .for_each(|(lane, word)| *lane = *word as u32),
+            TileMut::W64(lanes) => lanes.copy_from_slice(&reference.sum),
+        };
+        fill(&mut sum);
+        assert!(reference.equals(&sum));
+        if let TileMut::W32(lanes) = sum.tile_mut(8..9) {
+            lanes[0] ^= 1;
+        }
+        assert!(!reference.equals(&sum));
+    }
+}

@@ -1,0 +1,247 @@
+//! What a run says about itself: one JSON object.
+
+use std::time::Duration;
+
+use blindsum_protocol::ProtocolName;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::peak_rss_bytes;
+
+/// Name of the row in which parties take the result; no stage of a protocol is called so.
+pub(crate) const RESULT: &str = "result";
+
+/// What a run says about itself.
+///
+/// The fields of the last round stand at the top level. A round that aborts ends the run, so `outcome` is
+/// [`RoundOutcome::Sum`] exactly when every round had a sum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The protocol.
+    pub protocol: ProtocolName,
+    /// Parties in the roster.
+    pub parties: usize,
+    /// Coordinates of an update.
+    pub dim: u64,
+    /// The last round.
+    #[serde(flatten)]
+    pub last: RoundReport,
+    /// The most memory that the process has ever held; 0 where the system does not say.
+    pub peak_rss_bytes: u64,
+    /// Every round, the last one too, where more than one was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<RoundReport>,
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoundOutcome {
+    /// The server has the sum.
+    Sum,
+    /// There is no sum; [`RoundReport::fault`] says why.
+    Abort,
+}
+
+/// What one round says about itself.
+///
+/// Times are CPU work inside the machines, without waiting. Those of parties are medians and maxima over
+/// the parties that did the work named.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// How it ended.
+    pub outcome: RoundOutcome,
+    /// Why there is no sum.
+    pub fault: Option<String>,
+    /// Parties whose update is in the sum; 0 without one.
+    pub survivors: usize,
+    /// Whether the sum equals, bit for bit, the sum of the survivors' words computed in the clear, and
+    /// every party that took a result took this one. False without a sum.
+    pub exact: bool,
+    /// Largest difference, over the coordinates, between the decoded mean and the weighted mean of the
+    /// survivors' clipped updates: what quantisation costs. Absent without a sum.
+    pub max_abs_error: Option<f64>,
+    /// One row per stage, then one called `result`.
+    pub stages: Vec<StageReport>,
+    /// Work of one survivor (of any party, without a sum) in the whole round.
+    pub client_ms: Spread,
+    /// Work of the server in the whole round.
+    pub server_ms: f64,
+    /// Bytes that a survivor (any party, without a sum) sends in the round, on average, rounded up.
+    pub up_bytes_per_party: u64,
+    /// Bytes that are sent to a survivor (any party, without a sum), on average, rounded up.
+    pub down_bytes_per_party: u64,
+    /// Virtual time from the start of the round to its last delivered message: the network's delays and
+    /// the deadlines waited for. Work takes no virtual time.
+    pub virtual_seconds: f64,
+}
+
+/// What one stage cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Name of the stage.
+    pub name: String,
+    /// From the server's message to the party's answer.
+    pub client_ms: Spread,
+    /// Taking the answers and closing the stage.
+    pub server_ms: f64,
+    /// Bytes of the answer, repetitions included.
+    pub up_bytes: SpreadBytes,
+    /// Bytes of the server's message that led to the answer, repetitions included.
+    pub down_bytes: SpreadBytes,
+}
+
+/// Milliseconds over parties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Half of the parties took no more.
+    pub median: f64,
+    /// The most that one took.
+    pub max: f64,
+}
+
+/// Bytes over parties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpreadBytes {
+    /// Half of the parties had no more.
+    pub median: u64,
+    /// The most that one had.
+    pub max: u64,
+}
+
+/// What one party did in one stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    pub(crate) work: Duration,
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+    /// Whether it did anything.
+    pub(crate) active: bool,
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.work += other.work;
+        self.up += other.up;
+        self.down += other.down;
+        self.active |= other.active;
+    }
+}
+
+/// The row of one stage, from the costs of all parties in it.
+pub(crate) fn stage_report(
+    name: &str,
+    costs: impl Iterator<Item = Cost>,
+    server: Duration,
+) -> StageReport {
+    let costs: Vec<Cost> = costs.filter(|cost| cost.active).collect();
+    let (up_median, up_max) = spread(costs.iter().map(|cost| cost.up).collect());
+    let (down_median, down_max) = spread(costs.iter().map(|cost| cost.down).collect());
+    StageReport {
+        name: name.into(),
+        client_ms: work(&costs),
+        server_ms: milliseconds(server),
+        up_bytes: SpreadBytes {
+            median: up_median,
+            max: up_max,
+        },
+        down_bytes: SpreadBytes {
+            median: down_median,
+            max: down_max,
+        },
+    }
+}
+
+/// Work of parties, milliseconds.
+pub(crate) fn work(costs: &[Cost]) -> Spread {
+    let (median, max) = spread(costs.iter().map(|cost| cost.work).collect());
+    Spread {
+        median: milliseconds(median),
+        max: milliseconds(max),
+    }
+}
+
+/// Milliseconds.
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The average, rounded up.
+pub(crate) fn average(total: u64, count: usize) -> u64 {
+    total.div_ceil(count.max(1) as u64)
+}
+
+/// Lower median and maximum; zero of nothing.
+fn spread<T: Ord + Copy + Default>(mut values: Vec<T>) -> (T, T) {
+    values.sort_unstable();
+    let median = values.get(values.len().saturating_sub(1) / 2);
+    (
+        median.copied().unwrap_or_default(),
+        values.last().copied().unwrap_or_default(),
+    )
+}
+
+impl Report {
+    /// The report of a run, from the reports of its rounds.
+    pub(crate) fn new(
+        protocol: ProtocolName,
+        parties: usize,
+        dim: u64,
+        asked: u32,
+        rounds: Vec<RoundReport>,
+    ) -> Option<Self> {
+        let last = rounds.last()?.clone();
+        Some(Self {
+            protocol,
+            parties,
+            dim,
+            last,
+            peak_rss_bytes: peak_rss_bytes(),
+            rounds: if asked > 1 { rounds } else { Vec::new() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_lower_median_and_maximum() {
+        assert_eq!(spread::<u64>(vec![]), (0, 0));
+        assert_eq!(spread(vec![7u64]), (7, 7));
+        assert_eq!(spread(vec![4u64, 1, 3, 2]), (2, 4));
+        assert_eq!(spread(vec![5u64, 1, 3]), (3, 5));
+        assert_eq!(average(10, 3), 4);
+        assert_eq!(average(0, 0), 0);
+    }
+
+    #[test]
+    fn rows_leave_out_who_did_nothing() {
+        let cost = |ms, up, active| Cost {
+            work: Duration::from_millis(ms),
+            up,
+            down: 1,
+            active,
+        };
+        let row = stage_report(
+            "input",
+            [cost(0, 0, false), cost(4, 10, true), cost(2, 30, true)].into_iter(),
+            Duration::from_micros(1500),
+        );
+        assert_eq!(
+            row.client_ms,
+            Spread {
+                median: 2.0,
+                max: 4.0
+            }
+        );
+        assert_eq!(
+            row.up_bytes,
+            SpreadBytes {
+                median: 10,
+                max: 30
+            }
+        );
+        assert_eq!(row.server_ms, 1.5);
+    }
+}

@@ -1,0 +1,289 @@
+//! What is simulated: the job, and everything that goes wrong on purpose.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use blindsum_protocol::{Job, PartyId};
+use serde::{Deserialize, Serialize};
+
+use crate::network::{Network, Time, time};
+use crate::seeds::{choose, stream};
+use crate::{SimError, report};
+
+/// What is simulated. Plain data; [`crate::Simulation::new`] checks every rule once.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The job.
+    pub job: Arc<Job>,
+    /// Where every random number of the run comes from.
+    pub seed: u64,
+    /// Rounds to run, at least 1. The first one that aborts is the last.
+    pub rounds: u32,
+    /// Number of the first round, for runs that go on where another one stopped.
+    pub first_round: u64,
+    /// Fraction of the parties that vanishes before the input stage of every round, chosen by the seed:
+    /// they answer every stage before it and never upload.
+    pub drop: f64,
+    /// Further parties that vanish in every round, chosen by the seed.
+    pub drop_at: Vec<DropAt>,
+    /// What happens to one party in one stage.
+    pub events: Vec<Event>,
+    /// The network.
+    pub network: Network,
+    /// Threads to work with. Results do not depend on it; times are most honest with 1.
+    pub threads: usize,
+}
+
+impl Scenario {
+    /// One round of `job` in which nothing goes wrong, on one thread.
+    pub fn new(job: Arc<Job>) -> Self {
+        Self {
+            job,
+            seed: 0,
+            rounds: 1,
+            first_round: 1,
+            drop: 0.0,
+            drop_at: Vec::new(),
+            events: Vec::new(),
+            network: Network::default(),
+            threads: 1,
+        }
+    }
+}
+
+/// A stage of the protocol, by its number or by its name. The stage after the last one, in which parties
+/// take the result, is called `result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Stage {
+    /// The n-th message of a party, from 0 on.
+    Number(u8),
+    /// As in [`Job::stages`].
+    Name(String),
+}
+
+impl FromStr for Stage {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text
+            .parse()
+            .map_or_else(|_| Stage::Name(text.into()), Stage::Number))
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stage::Number(number) => number.fmt(f),
+            Stage::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+impl Stage {
+    fn resolve(&self, field: &'static str, job: &Job) -> Result<u8, SimError> {
+        let stages = job.stages();
+        let number = match self {
+            Stage::Number(number) => Some(usize::from(*number)).filter(|n| *n <= stages.len()),
+            Stage::Name(name) if name == report::RESULT => Some(stages.len()),
+            Stage::Name(name) => stages.iter().position(|stage| stage == name),
+        };
+        number.and_then(|n| u8::try_from(n).ok()).ok_or_else(|| {
+            let names = stages.join(", ");
+            let rule = format!(
+                "stage {self} must be 0 to {} or one of {names}, {}",
+                stages.len(),
+                report::RESULT
+            );
+            SimError::scenario(field, rule)
+        })
+    }
+}
+
+/// So many parties vanish instead of answering a stage. Written `STAGE:COUNT`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropAt {
+    /// The stage.
+    pub stage: Stage,
+    /// How many.
+    pub count: u32,
+}
+
+impl FromStr for DropAt {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Self, SimError> {
+        let refused = || SimError::scenario("drop_at", format!("{text:?} must be STAGE:COUNT"));
+        let (stage, count) = text.rsplit_once(':').ok_or_else(refused)?;
+        let Ok(stage) = stage.parse();
+        Ok(Self {
+            stage,
+            count: count.parse().map_err(|_| refused())?,
+        })
+    }
+}
+
+/// What happens to one party in one stage of one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The round, counted from 0 in this run.
+    pub round: u32,
+    /// The party's rank.
+    pub party: u32,
+    /// The stage.
+    pub stage: Stage,
+    /// What happens.
+    pub what: Happening,
+}
+
+/// What happens to a party.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Happening {
+    /// It vanishes instead of answering.
+    Drop,
+    /// After it has made its answer and before it sends it, its process is killed; another one goes on
+    /// from the sealed snapshot.
+    Restart,
+    /// It sends its answer so many seconds of virtual time late.
+    Delay(f64),
+}
+
+/// What one round has in store for each party.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    vanishing: BTreeMap<PartyId, u8>,
+    restarts: BTreeSet<(PartyId, u8)>,
+    delays: BTreeMap<(PartyId, u8), Time>,
+}
+
+impl Script {
+    /// Whether the party vanishes instead of answering this stage, or has vanished before.
+    pub(crate) fn is_gone(&self, party: PartyId, stage: u8) -> bool {
+        self.vanishing
+            .get(&party)
+            .is_some_and(|from| *from <= stage)
+    }
+
+    /// Whether the party restarts when it has made this answer.
+    pub(crate) fn restarts(&self, party: PartyId, stage: u8) -> bool {
+        self.restarts.contains(&(party, stage))
+    }
+
+    /// How late the party sends this answer.
+    pub(crate) fn delay(&self, party: PartyId, stage: u8) -> Time {
+        self.delays.get(&(party, stage)).copied().unwrap_or(0)
+    }
+
+    fn vanish(&mut self, party: PartyId, stage: u8) {
+        let from = self.vanishing.entry(party).or_insert(stage);
+        *from = stage.min(*from);
+    }
+}
+
+impl Scenario {
+    /// Checks every rule for a cohort of `parties`.
+    pub(crate) fn check(&self, parties: usize) -> Result<(), SimError> {
+        if self.rounds == 0 {
+            return Err(SimError::scenario("rounds", "1 <= rounds = 0"));
+        }
+        if self.first_round.checked_add(self.rounds.into()).is_none() {
+            return Err(SimError::scenario(
+                "first_round",
+                format!("first_round = {} + rounds < 2^64", self.first_round),
+            ));
+        }
+        if !(1..=1024).contains(&self.threads) {
+            return Err(SimError::scenario(
+                "threads",
+                format!("1 <= threads = {} <= 1024", self.threads),
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.drop) {
+            return Err(SimError::scenario(
+                "drop",
+                format!("0 <= drop = {} <= 1", self.drop),
+            ));
+        }
+        let counts: usize = self.drop_at.iter().map(|drop| drop.count as usize).sum();
+        let dropped = self.dropped_before_input(parties) + counts;
+        if dropped > parties {
+            let rule = format!("parties that drop = {dropped} <= parties = {parties}");
+            return Err(SimError::scenario("drop_at", rule));
+        }
+        self.network.check()?;
+        self.events
+            .iter()
+            .try_for_each(|event| self.check_event(event, parties))?;
+        (0..self.rounds).try_for_each(|round| self.script(round, parties).map(drop))
+    }
+
+    fn check_event(&self, event: &Event, parties: usize) -> Result<(), SimError> {
+        if event.round >= self.rounds {
+            let rule = format!("round = {} < rounds = {}", event.round, self.rounds);
+            return Err(SimError::scenario("events.round", rule));
+        }
+        if event.party as usize >= parties {
+            let rule = format!("party = {} < parties = {parties}", event.party);
+            return Err(SimError::scenario("events.party", rule));
+        }
+        let stage = event.stage.resolve("events.stage", &self.job)?;
+        let answers = usize::from(stage) < self.job.stages().len();
+        match event.what {
+            Happening::Drop => Ok(()),
+            _ if !answers => Err(SimError::scenario(
+                "events.stage",
+                "nothing is sent in the stage result",
+            )),
+            Happening::Delay(seconds) if !(0.0..=1e6).contains(&seconds) => {
+                Err(SimError::scenario(
+                    "events.what",
+                    format!("0 <= delay = {seconds} <= 1000000 seconds"),
+                ))
+            }
+            Happening::Delay(_) | Happening::Restart => Ok(()),
+        }
+    }
+
+    /// What the round, counted from 0 in this run, has in store for each party.
+    pub(crate) fn script(&self, round: u32, parties: usize) -> Result<Script, SimError> {
+        let mut rng = stream("drop", &[self.seed, self.first_round + u64::from(round)]);
+        let mut script = Script::default();
+        let mut present: Vec<PartyId> = (0..parties as u32).map(PartyId).collect();
+        let mut drops = vec![(self.job.input_stage(), self.dropped_before_input(parties))];
+        for drop in &self.drop_at {
+            drops.push((
+                drop.stage.resolve("drop_at", &self.job)?,
+                drop.count as usize,
+            ));
+        }
+        for (stage, count) in drops {
+            for party in choose(&mut rng, present.clone(), count) {
+                script.vanish(party, stage);
+            }
+            present.retain(|party| !script.vanishing.contains_key(party));
+        }
+        for event in self.events.iter().filter(|event| event.round == round) {
+            let (party, stage) = (
+                PartyId(event.party),
+                event.stage.resolve("events.stage", &self.job)?,
+            );
+            match event.what {
+                Happening::Drop => script.vanish(party, stage),
+                Happening::Restart => {
+                    script.restarts.insert((party, stage));
+                }
+                Happening::Delay(seconds) => {
+                    script.delays.insert((party, stage), time(seconds));
+                }
+            }
+        }
+        Ok(script)
+    }
+
+    fn dropped_before_input(&self, parties: usize) -> usize {
+        (self.drop * parties as f64).round() as usize
+    }
+}

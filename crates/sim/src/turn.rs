@@ -1,0 +1,244 @@
+//! One party's turn: a message of the server in, its answer out, and what that cost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::seal::StorageKey;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::Encoder;
+use blindsum_math::words::TileMut;
+use blindsum_protocol::{
+    Answer, Client, ClientSetup, Fault, FaultKind, Input, Message, Outcome, PartyId, Round,
+};
+use rand_chacha::ChaCha20Rng;
+
+use crate::clock::Clock;
+use crate::inputs::rounding_seed;
+use crate::report::Cost;
+use crate::seeds::{seed_bytes, stream};
+use crate::{Cohort, Inputs, PartyEnd, SimError};
+
+/// What every turn of a round needs.
+pub(crate) struct Setting<'a> {
+    pub(crate) cohort: &'a Arc<Cohort>,
+    pub(crate) inputs: &'a dyn Inputs,
+    pub(crate) seed: u64,
+    pub(crate) round: Arc<Round>,
+}
+
+/// A party with its machine.
+pub(crate) struct Seat {
+    pub(crate) party: PartyId,
+    /// The round it believes to be in.
+    believed: Arc<Round>,
+    /// `None` before it starts.
+    client: Option<Client>,
+    rng: ChaCha20Rng,
+    /// The letter that it will make when it arrives.
+    pub(crate) owes: Option<usize>,
+    /// Per stage, and one more for the result.
+    pub(crate) costs: Vec<Cost>,
+    pub(crate) end: PartyEnd,
+}
+
+/// What a party is to do.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// The stage that the answer belongs to.
+    pub(crate) leads_to: u8,
+    /// `None` starts the party.
+    pub(crate) message: Option<Message>,
+    /// Whether it restarts when it has made its answer.
+    pub(crate) restarts: bool,
+}
+
+/// What it did.
+pub(crate) enum Said {
+    /// An answer.
+    Message(Message),
+    /// Nothing: the message was an old one.
+    Nothing,
+    /// It took the result; whether that is the server's.
+    Result { agrees: bool },
+    /// It met a fault.
+    Fault(Fault),
+}
+
+impl Seat {
+    pub(crate) fn new(setting: &Setting<'_>, party: PartyId, believed: Arc<Round>) -> Self {
+        let numbers = [setting.seed, setting.round.number(), party.0.into()];
+        Self {
+            party,
+            believed,
+            client: None,
+            rng: stream("party", &numbers),
+            owes: None,
+            costs: vec![Cost::default(); setting.round.job().stages().len() + 1],
+            end: PartyEnd::Waiting,
+        }
+    }
+
+    /// Whether the next answer carries the vector.
+    pub(crate) fn needs_input(&self) -> bool {
+        match &self.client {
+            Some(client) => client.needs_input(),
+            None => self.believed.job().input_stage() == 0,
+        }
+    }
+
+    /// The party vanishes; what it had met before stays its end.
+    pub(crate) fn leave(&mut self) {
+        if self.end == PartyEnd::Waiting {
+            self.end = PartyEnd::Dropped;
+        }
+    }
+
+    /// The server has taken the latest answer.
+    pub(crate) fn acknowledged(&mut self) {
+        if let Some(client) = &mut self.client {
+            client.acknowledged();
+        }
+    }
+
+    /// The costs of a stage.
+    pub(crate) fn cost(&mut self, stage: u8) -> Option<&mut Cost> {
+        self.costs.get_mut(usize::from(stage))
+    }
+
+    /// Takes a turn. `outcome` is what the server has, to compare a result with.
+    pub(crate) fn take(
+        &mut self,
+        setting: &Setting<'_>,
+        outcome: Option<&Outcome>,
+        scratch: &mut Vec<f32>,
+        turn: &Turn,
+    ) -> Result<Said, SimError> {
+        let said = self.answer(setting, scratch, turn)?;
+        let said = match said {
+            Ok(Answer::Send(message)) if turn.restarts => {
+                drop(message);
+                Said::Message(self.restart(setting, turn.leads_to)?)
+            }
+            Ok(Answer::Send(message)) => Said::Message(message),
+            Ok(Answer::Old) => Said::Nothing,
+            Ok(Answer::Done(result)) => Said::Result {
+                agrees: outcome
+                    .is_some_and(|o| o.sum == result.sum && o.survivors == result.survivors),
+            },
+            Err(fault) => Said::Fault(fault),
+        };
+        Ok(said)
+    }
+
+    /// The part that is measured: everything a party does, and nothing that the simulator does for it.
+    fn answer(
+        &mut self,
+        setting: &Setting<'_>,
+        scratch: &mut Vec<f32>,
+        turn: &Turn,
+    ) -> Result<Result<Answer, Fault>, SimError> {
+        let (party, number) = (self.party, setting.round.number());
+        let values = self
+            .needs_input()
+            .then(|| setting.inputs.values(number, party, scratch));
+        let weight = setting.inputs.weight(number, party);
+        let seed = MaskSeed::from(Secret::from(rounding_seed(setting.seed, number, party)));
+        let (believed, setup) = (self.believed.clone(), self.setup(setting)?);
+        let (answer, work) = Clock::Thread.measure(|| {
+            let mut input = match values {
+                None => None,
+                Some(values) => Some(Encoded(Encoder::new(
+                    believed.job().encoding(),
+                    values,
+                    weight,
+                    seed,
+                )?)),
+            };
+            let input = input.as_mut().map(|input| input as &mut dyn Input);
+            let message = turn.message.as_deref().unwrap_or_default();
+            Ok(match &mut self.client {
+                Some(client) => client.answer(message, input, &mut self.rng),
+                None => Client::start(setup, input, &mut self.rng).map(|(client, message)| {
+                    self.client = Some(client);
+                    Answer::Send(message)
+                }),
+            })
+        });
+        self.charge(turn.leads_to, work);
+        answer.map_err(|error: blindsum_encode::EncodeError| SimError::Inputs {
+            party,
+            field: "values",
+            rule: error.to_string(),
+        })
+    }
+
+    fn charge(&mut self, stage: u8, work: Duration) {
+        if let Some(cost) = self.cost(stage) {
+            *cost += Cost {
+                work,
+                active: true,
+                ..Cost::default()
+            };
+        }
+    }
+
+    /// Seals the client, forgets it, and goes on from what was sealed.
+    fn restart(&mut self, setting: &Setting<'_>, stage: u8) -> Result<Message, SimError> {
+        let party = self.party;
+        let error = |rule: String| SimError::Restart { party, stage, rule };
+        let numbers = [
+            setting.seed,
+            setting.round.number(),
+            party.0.into(),
+            stage.into(),
+        ];
+        let key = StorageKey::from(Secret::from(seed_bytes("storage key", &numbers)));
+        let client = self
+            .client
+            .take()
+            .ok_or_else(|| error("there is no client".into()))?;
+        let sealed = client
+            .seal(&key, &mut stream("storage", &numbers))
+            .map_err(|fault| error(fault.to_string()))?;
+        let (before, at) = (client.latest().clone(), client.stage());
+        drop(client);
+        let client = Client::unseal(self.setup(setting)?, &key, &sealed)
+            .map_err(|fault| error(fault.to_string()))?;
+        if client.stage() != at {
+            return Err(error(format!("stage {} must be {at}", client.stage())));
+        }
+        if *client.latest() != before {
+            return Err(error("the latest answer must be the same bytes".into()));
+        }
+        let latest = client.latest().clone();
+        self.client = Some(client);
+        Ok(latest)
+    }
+
+    fn setup(&self, setting: &Setting<'_>) -> Result<ClientSetup, SimError> {
+        let identity = setting.cohort.identity(self.party.rank()).ok_or_else(|| {
+            SimError::scenario("parties", format!("{} is not in the cohort", self.party))
+        })?;
+        Ok(ClientSetup {
+            round: self.believed.clone(),
+            me: self.party,
+            identity: identity.clone(),
+        })
+    }
+}
+
+/// A vector on its way into words, as the machines want to see it.
+struct Encoded<'a>(Encoder<'a>);
+
+impl Input for Encoded<'_> {
+    fn lanes(&self) -> usize {
+        self.0.lanes()
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        self.0
+            .encode_tile(first_lane, tile)
+            .map_err(|error| FaultKind::Input(error.to_string()))
+    }
+}
