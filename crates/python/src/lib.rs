@@ -1,1 +1,31 @@
-//! Python binding
+//! The native module of the Python package: a thin binding, `blindsum._native`.
+//!
+//! Everything that a user sees has its form in `python/blindsum`; here values cross the border, errors
+//! become exceptions, and the GIL is released around work.
+#![forbid(unsafe_code)]
+
+mod errors;
+mod pki;
+mod simulation;
+mod spec;
+mod system;
+mod vectors;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The native part of Blindsum.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(spec::validate_job, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::protocols, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_create_authority, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_issue, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_request, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_sign, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_revoke, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_describe, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,93 @@
+# Everything starts here: `make help`. Needs Rust (rustup or a package), Python >= 3.11 and a C compiler;
+# the rest is set up in .tools and .venv inside this folder.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# An `uv` on the PATH is used; otherwise one is installed into .tools.
+UV ?= $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+
+# maturin finds uv there.
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
+export UV_PYTHON_DOWNLOADS := never
+export MPLBACKEND := Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fuzz docs build format clean \
+	test-rust test-python lint-rust lint-python vectors
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .state/release ## Train on real data over mutual TLS, one party killed on the way
+	$(BIN)/blindsum demo
+
+test: lint-rust test-rust lint-python vectors test-python ## Format, lints, Rust and Python tests
+	@echo "make test: everything passed"
+
+bench: .state/release ## Measure against the targets, with the peer beside it
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra bench
+	$(BIN)/blindsum bench secagg
+	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
+
+fuzz: .state/tools ## Run every fuzz target for FUZZ_SECONDS (60)
+	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
+
+docs: ## API documentation, and check the links of docs/
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	$(PYTHON) tools/links.py
+
+build: .state/tools ## Build a wheel into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+format: .state/tools ## Format everything
+	cargo fmt
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove everything that was built or installed here
+	cargo clean
+	rm -rf .state .tools $(VENV) dist
+
+lint-rust: .state/tools
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --locked -j $(JOBS) -- -D warnings
+
+test-rust: .state/tools
+	cargo test --workspace --locked -j $(JOBS)
+
+lint-python: .state/debug
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+vectors:
+	$(PYTHON) vectors/make.py --check
+
+test-python: .state/debug
+	$(BIN)/pytest
+
+# The native module, in the same profile as `cargo test` so that they share what they build. It is
+# always asked for: cargo knows best what has changed.
+.PHONY: .state/debug .state/release
+.state/debug: .state/tools
+	$(BIN)/maturin develop --uv --locked --quiet --profile dev
+
+.state/release: .state/tools
+	$(BIN)/maturin develop --uv --locked --release
+
+# Python packages, from the lock file. The project itself is built by maturin above.
+.state/tools: uv.lock pyproject.toml $(if $(findstring /,$(UV)),$(UV))
+	@command -v cargo >/dev/null || { echo "make: error: no cargo on the PATH; install Rust >= 1.91 (rustup.rs)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: error: $(PYTHON) is older than 3.11; run make PYTHON=/path/to/python3.11"; exit 1; }
+	$(UV) sync --locked --python $(PYTHON) --no-install-project --inexact --group dev --extra demo
+	@mkdir -p .state && touch $@
+
+.tools/bin/uv:
+	$(PYTHON) -m venv .tools
+	.tools/bin/python -m pip install --quiet uv

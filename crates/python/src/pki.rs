@@ -1,0 +1,126 @@
+//! Certificates as PEM text; Python writes the files.
+
+use blindsum_crypto::pki::{self, CertificateAuthority, Kind, Validity};
+use blindsum_crypto::sign::Algorithm;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{OrRaise, raise};
+use crate::system::{random, unix_seconds};
+
+fn algorithm(py: Python<'_>, name: &str) -> PyResult<Algorithm> {
+    match name {
+        "ed25519" => Ok(Algorithm::Ed25519),
+        "p256" => Ok(Algorithm::P256),
+        _ => {
+            let rule = format!("must be ed25519 or p256, not {name:?}");
+            Err(raise(py, "ConfigError", ("algorithm", rule)))
+        }
+    }
+}
+
+fn kind(hosts: Option<Vec<String>>) -> Kind {
+    hosts.map_or(Kind::Party, |hosts| Kind::Coordinator { hosts })
+}
+
+fn validity(days: u32) -> Validity {
+    Validity::days(unix_seconds(), days)
+}
+
+/// A new CA: certificate and key.
+#[pyfunction]
+pub fn pki_create_authority(
+    py: Python<'_>,
+    name: &str,
+    algorithm_name: &str,
+    days: u32,
+) -> PyResult<(String, String)> {
+    let algorithm = algorithm(py, algorithm_name)?;
+    let authority = CertificateAuthority::create(name, algorithm, validity(days), &mut random()?)
+        .or_raise(py)?;
+    let key = authority.key().or_raise(py)?;
+    Ok((authority.certificate().into(), key.to_string()))
+}
+
+/// A key and its certificate: a party's, or with `hosts` a coordinator's.
+#[pyfunction]
+pub fn pki_issue(
+    py: Python<'_>,
+    authority: (&str, &str),
+    name: &str,
+    hosts: Option<Vec<String>>,
+    algorithm_name: &str,
+    days: u32,
+) -> PyResult<(String, String)> {
+    let algorithm = algorithm(py, algorithm_name)?;
+    let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
+    let issued = authority
+        .issue(
+            name,
+            &kind(hosts),
+            algorithm,
+            validity(days),
+            &mut random()?,
+        )
+        .or_raise(py)?;
+    Ok((issued.certificate, issued.key.to_string()))
+}
+
+/// A signing request and its key.
+#[pyfunction]
+pub fn pki_request(py: Python<'_>, name: &str, algorithm_name: &str) -> PyResult<(String, String)> {
+    let algorithm = algorithm(py, algorithm_name)?;
+    let request = pki::request(name, algorithm, &mut random()?).or_raise(py)?;
+    Ok((request.request, request.key.to_string()))
+}
+
+/// The certificate that a request asks for.
+#[pyfunction]
+pub fn pki_sign(
+    py: Python<'_>,
+    authority: (&str, &str),
+    request: &str,
+    name: &str,
+    hosts: Option<Vec<String>>,
+    days: u32,
+) -> PyResult<String> {
+    let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
+    authority
+        .sign_request(request, name, &kind(hosts), validity(days), &mut random()?)
+        .or_raise(py)
+}
+
+/// The revocation list number `number` with these serial numbers.
+#[pyfunction]
+pub fn pki_revoke(
+    py: Python<'_>,
+    authority: (&str, &str),
+    serials: Vec<String>,
+    number: u64,
+    days: u32,
+) -> PyResult<String> {
+    let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
+    let serials: Vec<&str> = serials.iter().map(String::as_str).collect();
+    authority
+        .revoke(&serials, number, validity(days))
+        .or_raise(py)
+}
+
+/// What a certificate says; nothing of it has been verified.
+#[pyfunction]
+pub fn pki_describe<'py>(py: Python<'py>, certificate: &str) -> PyResult<Bound<'py, PyDict>> {
+    let text = pki::describe(certificate).or_raise(py)?;
+    let fields = PyDict::new(py);
+    fields.set_item("subject", text.subject)?;
+    fields.set_item("issuer", text.issuer)?;
+    fields.set_item("names", text.names)?;
+    fields.set_item("serial", text.serial)?;
+    fields.set_item("not_before", text.not_before)?;
+    fields.set_item("not_after", text.not_after)?;
+    fields.set_item("fingerprint", text.fingerprint)?;
+    fields.set_item("key", text.key)?;
+    fields.set_item("is_ca", text.is_ca)?;
+    fields.set_item("client", text.client)?;
+    fields.set_item("server", text.server)?;
+    Ok(fields)
+}

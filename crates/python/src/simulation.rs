@@ -1,0 +1,185 @@
+//! The simulator.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blindsum_protocol::Job;
+use blindsum_sim::{
+    Cohort, DropAt, Given, Inputs, Progress, Run, Scenario, SimError, Simulation, Synthetic,
+};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::spec::read_job;
+use crate::vectors::Vector;
+use crate::wait::interruptible;
+
+/// A report (JSON) and the mean.
+type Simulated<'py> = (String, Option<Bound<'py, PyArray1<f64>>>);
+
+/// Runs `rounds` rounds of a job. `updates` are flat arrays, one per party; `None` makes random ones.
+/// `progress(round, rounds, text)` is called now and then.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    spec: &str,
+    updates: Option<Vec<Bound<'py, PyAny>>>,
+    weights: Option<Vec<u32>>,
+    drop: f64,
+    drop_at: Vec<String>,
+    rounds: u32,
+    seed: u64,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Simulated<'py>> {
+    let job = Arc::new(read_job(spec).or_raise(py)?);
+    let drop_at: Result<Vec<DropAt>, SimError> = drop_at.iter().map(|text| text.parse()).collect();
+    let mut scenario = Scenario::new(job.clone());
+    scenario.drop_at = drop_at.or_raise(py)?;
+    scenario.drop = drop;
+    scenario.rounds = rounds;
+    scenario.seed = seed;
+    scenario.threads = threads;
+    let watcher = Watcher {
+        callback: progress,
+        rounds,
+        state: Mutex::default(),
+        stop: AtomicBool::new(false),
+    };
+    let Some(updates) = updates else {
+        let inputs = Synthetic::new(&job, seed);
+        let run = execute(py, scenario, job.spec().parties as usize, &inputs, &watcher)?;
+        return Ok((report(&run)?, None));
+    };
+    let vectors: Vec<Vector<'py>> = updates
+        .iter()
+        .map(Vector::borrow)
+        .collect::<PyResult<_>>()?;
+    let values: Vec<_> = vectors
+        .iter()
+        .map(Vector::values)
+        .collect::<PyResult<_>>()?;
+    check_values(py, &job, &values)?;
+    let parties = values.len();
+    let inputs = Given::new(values, weights.unwrap_or_default());
+    let mut run = execute(py, scenario, parties, &inputs, &watcher)?;
+    let mean = run.last.mean.take().map(|mean| mean.into_pyarray(py));
+    Ok((report(&run)?, mean))
+}
+
+/// Refuses what is not a finite number before anything runs, naming party and coordinate.
+fn check_values(
+    py: Python<'_>,
+    job: &Job,
+    vectors: &[blindsum_encode::Values<'_>],
+) -> PyResult<()> {
+    for (party, values) in vectors.iter().enumerate() {
+        if let Some(index) = py.detach(|| first_not_finite(*values)) {
+            let text = format!("updates[{party}]: coordinate {index} is not a finite number");
+            return Err(raise(py, "InputError", (text, index)));
+        }
+    }
+    let least = job.min_parties();
+    if vectors.len() < least {
+        let text = format!(
+            "updates: {} parties, the job needs min_parties = {least}",
+            vectors.len()
+        );
+        return Err(raise(py, "InputError", (text,)));
+    }
+    Ok(())
+}
+
+fn first_not_finite(values: blindsum_encode::Values<'_>) -> Option<usize> {
+    match values {
+        blindsum_encode::Values::F32(values) => values.iter().position(|value| !value.is_finite()),
+        blindsum_encode::Values::F64(values) => values.iter().position(|value| !value.is_finite()),
+    }
+}
+
+fn execute(
+    py: Python<'_>,
+    scenario: Scenario,
+    parties: usize,
+    inputs: &(dyn Inputs + Sync),
+    watcher: &Watcher,
+) -> PyResult<Run> {
+    let work = || {
+        let cohort = Arc::new(Cohort::new(parties, scenario.seed)?);
+        let simulation = Simulation::with_cohort(scenario, cohort)?;
+        simulation.run(inputs, &mut (), &mut |progress: &Progress| {
+            watcher.see(progress)
+        })
+    };
+    let result = interruptible(py, || watcher.stop.store(true, Ordering::Relaxed), work)?;
+    match watcher
+        .state
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .error
+        .take()
+    {
+        Some(error) => Err(error),
+        None => result.or_raise(py),
+    }
+}
+
+/// Passes progress on to Python, and stops the run where that raises.
+struct Watcher {
+    callback: Option<Py<PyAny>>,
+    rounds: u32,
+    state: Mutex<Seen>,
+    stop: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The first round that was seen.
+    first: Option<u64>,
+    error: Option<PyErr>,
+}
+
+impl Watcher {
+    fn see(&self, progress: &Progress) -> ControlFlow<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let Some(callback) = &self.callback else {
+            return ControlFlow::Continue(());
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = progress.round - *state.first.get_or_insert(progress.round);
+        let text = format!(
+            "{}: {} of {}",
+            progress.name, progress.answered, progress.expected
+        );
+        match Python::attach(|py| callback.call1(py, (done, self.rounds, text))) {
+            Ok(_) => ControlFlow::Continue(()),
+            Err(error) => {
+                state.error = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+fn report(run: &Run) -> PyResult<String> {
+    serde_json::to_string(&run.report).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+impl IntoPyErr for SimError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        match self {
+            SimError::Spec(error) => error.into_py_err(py),
+            SimError::Scenario { field, rule } => raise(py, "ConfigError", (field, rule)),
+            SimError::Inputs { .. } => raise(py, "InputError", (self.to_string(),)),
+            SimError::Round(fault) => fault.into_py_err(py),
+            SimError::Crypto(error) => error.into_py_err(py),
+            other => raise(py, "BlindsumError", (other.to_string(),)),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Job specifications as JSON: checked here, described for Python.
+
+use blindsum_protocol::{Job, JobSpec, SpecError};
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::errors::OrRaise;
+
+/// Checks a job specification (a JSON object; missing fields take their default). Gives a JSON object:
+/// the whole `spec` and what follows from it.
+#[pyfunction]
+pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let job = read_job(spec).or_raise(py)?;
+    let hash: String = job
+        .hash()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let description = json!({
+        "spec": job.spec(),
+        "hash": hash,
+        "lanes": job.lanes(),
+        "word_bits": job.width().bits(),
+        "packed_bytes": job.packed_len(),
+        "min_parties": job.min_parties(),
+        "stages": job.stages(),
+        "input_stage": job.input_stage(),
+        "max_error": job.encoding().max_error(),
+    });
+    Ok(description.to_string())
+}
+
+/// Names of the protocols, in the order in which they are listed to users.
+#[pyfunction]
+pub fn protocols() -> Vec<&'static str> {
+    let infos = blindsum_protocol::protocols().iter();
+    infos.map(|info| info.name.as_str()).collect()
+}
+
+/// A checked job from JSON.
+pub fn read_job(spec: &str) -> Result<Job, SpecError> {
+    let refused = |field: &str, rule: String| SpecError {
+        field: field.into(),
+        rule,
+    };
+    let fields: Map<String, Value> =
+        serde_json::from_str(spec).map_err(|e| refused("JSON", e.to_string()))?;
+    // Every field has a default, so each can be read by itself: the error then has a name.
+    for (field, value) in &fields {
+        let alone = Map::from_iter([(field.clone(), value.clone())]);
+        if let Err(error) = serde_json::from_value::<JobSpec>(alone.into()) {
+            return Err(refused(field, error.to_string()));
+        }
+    }
+    let spec: JobSpec =
+        serde_json::from_value(fields.into()).map_err(|e| refused("JSON", e.to_string()))?;
+    spec.validate()
+}

@@ -1,0 +1,100 @@
+"""Secure aggregation for federated learning.
+
+Blindsum computes the sum (or weighted mean) of vectors held by parties who may not see each other's
+vectors. Everything a user meets is one of five nouns: the job specification, the roster of a round,
+the round, its stages, and the survivors whose update is in the sum.
+
+>>> import blindsum as bs
+>>> spec = bs.JobSpec(protocol="plain", parties=3, dim=4)
+>>> spec.stages
+('input',)
+
+Names are loaded when they are first used, so that ``import blindsum`` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blindsum.arrays import flatten, unflatten
+    from blindsum.errors import (
+        BlindsumError,
+        ConfigError,
+        Fault,
+        IdentityError,
+        InputError,
+        NetworkError,
+        PolicyError,
+        RoundAborted,
+        SessionClosedError,
+        SpecError,
+        StoreError,
+        WaitTimeoutError,
+    )
+    from blindsum.simulation import SimulationResult, StageReport, simulate
+    from blindsum.spec import JobSpec, Tensor, protocols
+
+    __version__: str
+
+_HOME = {
+    "flatten": "arrays",
+    "unflatten": "arrays",
+    "BlindsumError": "errors",
+    "ConfigError": "errors",
+    "Fault": "errors",
+    "IdentityError": "errors",
+    "InputError": "errors",
+    "NetworkError": "errors",
+    "PolicyError": "errors",
+    "RoundAborted": "errors",
+    "SessionClosedError": "errors",
+    "SpecError": "errors",
+    "StoreError": "errors",
+    "WaitTimeoutError": "errors",
+    "SimulationResult": "simulation",
+    "StageReport": "simulation",
+    "simulate": "simulation",
+    "JobSpec": "spec",
+    "Tensor": "spec",
+    "protocols": "spec",
+    "__version__": "_native",
+}
+
+__all__ = [
+    "BlindsumError",
+    "ConfigError",
+    "Fault",
+    "IdentityError",
+    "InputError",
+    "JobSpec",
+    "NetworkError",
+    "PolicyError",
+    "RoundAborted",
+    "SessionClosedError",
+    "SimulationResult",
+    "SpecError",
+    "StageReport",
+    "StoreError",
+    "Tensor",
+    "WaitTimeoutError",
+    "__version__",
+    "flatten",
+    "protocols",
+    "simulate",
+    "unflatten",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'blindsum' has no attribute {name!r}")
+    value: object = getattr(import_module(f"blindsum.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

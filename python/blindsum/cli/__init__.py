@@ -1,0 +1,100 @@
+"""The ``blindsum`` command: one module per subcommand, each with ``add`` and ``run``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+EXIT_SUM = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_ABORT = 3
+EXIT_INTERRUPTED = 130
+
+SUBCOMMANDS = {
+    "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
+    "simulate": "run rounds of a protocol in this process and say what they cost",
+    "serve": "run a coordinator for one job",
+    "join": "take part in a job with a training function of yours",
+    "pki": "make and show the certificates of parties and coordinators",
+    "bench": "measure rounds and kernels against the targets",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where to look, exit status 2."""
+        self.exit(EXIT_USAGE, f"blindsum: error: {message} (see `{self.prog} --help`)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; gives the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        print("blindsum: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away, as with `| head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+
+
+def _run(words: list[str]) -> int:
+    from blindsum.errors import (
+        BlindsumError,
+        ConfigError,
+        Fault,
+        IdentityError,
+        InputError,
+        RoundAborted,
+    )
+
+    try:
+        options = _parser(words).parse_args(words)
+        status: int = options.run(options)
+        return status
+    except (ConfigError, IdentityError, InputError) as error:
+        return _complain(error, EXIT_USAGE)
+    except (Fault, RoundAborted) as error:
+        return _complain(error, EXIT_ABORT)
+    except (BlindsumError, OSError) as error:
+        return _complain(error, EXIT_FAILED)
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="blindsum",
+        description="Secure aggregation: the sum of vectors that nobody may see.",
+        epilog="example: blindsum simulate --protocol plain --parties 10 --dim 1000",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    # Only the module of the chosen command is loaded; the others contribute their line of help.
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, text in SUBCOMMANDS.items():
+        command = commands.add_parser(name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name == chosen:
+            import_module(f"blindsum.cli.{name}").add(command)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from blindsum import __version__
+
+        print(f"blindsum {__version__}")
+        parser.exit()
+
+
+def _complain(error: Exception, status: int) -> int:
+    text = " ".join(str(error).split()) or type(error).__name__
+    print(f"blindsum: error: {text}", file=sys.stderr)
+    return status

@@ -1,0 +1,49 @@
+"""Plain FedAvg with the same seeds and the same dropouts, computed in this process in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum.demo import network
+from blindsum.demo.digits import Examples
+
+Array = NDArray[np.float32]
+
+
+def plain_mean(
+    model: Array, data: Sequence[Examples], survivors: Sequence[int], seed: int, number: int
+) -> NDArray[np.float64]:
+    """Weighted mean of the survivors' updates of one round, in double precision."""
+    total = np.zeros(network.DIM)
+    for rank in survivors:
+        part = data[rank]
+        update = network.local_update(model, part.images, part.labels, [seed, number, rank])
+        total += len(part) * update.astype(np.float64)
+    return total / sum(len(data[rank]) for rank in survivors)
+
+
+def plain_fedavg(
+    model: Array, data: Sequence[Examples], rounds: Sequence[tuple[int, Sequence[int]]], seed: int
+) -> list[Array]:
+    """Run FedAvg from ``model``; gives the model after each round.
+
+    Parameters
+    ----------
+    model
+        Where to start, shape ``(DIM,)``.
+    data
+        The parties' examples, by rank.
+    rounds
+        Number and survivors (ranks) of each round.
+    seed
+        The run's seed.
+    """
+    models = []
+    for number, survivors in rounds:
+        mean = plain_mean(model, data, survivors, seed, number)
+        model = (model + mean).astype(np.float32)
+        models.append(model)
+    return models

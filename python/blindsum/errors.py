@@ -1,0 +1,120 @@
+"""What can go wrong, as one hierarchy.
+
+Every error that Blindsum raises on purpose is a :class:`BlindsumError`; the attributes say what was
+wrong and where, so that a program need not read the text.
+"""
+
+from __future__ import annotations
+
+
+class BlindsumError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigError(BlindsumError, ValueError):
+    """A setting breaks a rule.
+
+    Attributes
+    ----------
+    field : str
+        The setting.
+    rule : str
+        The rule, as an inequality with its numbers where it is one.
+    """
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{self._where}{field}: {rule}")
+        self.field = field
+        self.rule = rule
+
+    _where = ""
+
+
+class SpecError(ConfigError):
+    """A job specification breaks a rule; ``field`` is one of :class:`blindsum.JobSpec`."""
+
+    _where = "job specification: "
+
+
+class InputError(BlindsumError, ValueError):
+    """An update, a weight or a model that cannot be used.
+
+    Attributes
+    ----------
+    index : int or None
+        The coordinate that is wrong, where one is.
+    """
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class Fault(BlindsumError):
+    """Somebody broke the protocol, or too few parties were left: this party's round is over.
+
+    Nothing more is revealed in the round after a fault.
+
+    Attributes
+    ----------
+    culprit : str
+        ``"server"``, ``"party 3"``, ``"caller"`` or ``"round"`` (nobody in particular).
+    kind : str
+        What happened.
+    """
+
+    def __init__(self, culprit: str, kind: str) -> None:
+        super().__init__(f"{culprit}: {kind}")
+        self.culprit = culprit
+        self.kind = kind
+
+
+class RoundAborted(BlindsumError):
+    """The coordinator ended a round without a sum.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    reason : str
+        Why.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"round {number} ended without a sum: {reason}")
+        self.number = number
+        self.reason = reason
+
+
+class PolicyError(BlindsumError):
+    """The coordinator asked for something that this party's policy does not allow.
+
+    Attributes
+    ----------
+    rule : str
+        The rule that refused it.
+    """
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"refused by this party's policy: {rule}")
+        self.rule = rule
+
+
+class IdentityError(BlindsumError):
+    """A certificate, a key or a request that is missing, damaged or not signed by the job's CA."""
+
+
+class NetworkError(BlindsumError):
+    """The coordinator cannot be reached, or refused the connection."""
+
+
+class WaitTimeoutError(BlindsumError, TimeoutError):
+    """A wait took longer than the caller allowed."""
+
+
+class SessionClosedError(BlindsumError):
+    """The session was closed, or the job is over."""
+
+
+class StoreError(BlindsumError):
+    """The coordinator's store or a party's state folder cannot be used."""

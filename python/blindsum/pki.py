@@ -1,0 +1,299 @@
+"""Certificates on disk: the job's CA, parties and coordinators, revocation.
+
+A CA is a folder with ``ca.pem`` (give it to everybody), ``ca.key`` (keep it off line) and, once
+somebody was revoked, ``crl.pem``. An identity is a pair of files ``NAME.pem`` and ``NAME.key``. Keys
+are readable by their owner only, and no file is ever overwritten but the revocation list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from blindsum import _native
+from blindsum.errors import IdentityError
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+CA_DAYS = 3650
+IDENTITY_DAYS = 365
+REVOCATION_DAYS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The two files of a party or coordinator.
+
+    Attributes
+    ----------
+    certificate : pathlib.Path
+        The certificate, PEM.
+    key : pathlib.Path
+        The private key, PEM.
+    """
+
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def find(cls, place: AnyPath) -> Identity:
+        """Find an identity by the path of its files without their ending, or by its folder.
+
+        Parameters
+        ----------
+        place
+            ``pki/hospital-a`` for ``pki/hospital-a.pem`` and ``pki/hospital-a.key``; or a folder
+            that holds exactly one such pair, not counting a CA's.
+
+        Raises
+        ------
+        blindsum.IdentityError
+            Nothing there, or more than one.
+        """
+        path = Path(place)
+        if not path.is_dir():
+            found = cls(_with_ending(path, ".pem"), _with_ending(path, ".key"))
+            missing = [file for file in (found.certificate, found.key) if not file.is_file()]
+            if missing:
+                raise IdentityError(
+                    f"identity {path}: no file {missing[0]}; give the path of NAME.pem and NAME.key"
+                    " without the ending"
+                )
+            return found
+        keys = sorted(key for key in path.glob("*.key") if key.name != "ca.key")
+        pairs = [cls(key.with_suffix(".pem"), key) for key in keys]
+        pairs = [pair for pair in pairs if pair.certificate.is_file()]
+        if len(pairs) != 1:
+            names = ", ".join(pair.key.stem for pair in pairs) or "none"
+            raise IdentityError(
+                f"identity {path}: the folder must hold one pair NAME.pem, NAME.key; found: {names}"
+            )
+        return pairs[0]
+
+
+def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519", days: int = CA_DAYS) -> Path:
+    """Make a CA.
+
+    Parameters
+    ----------
+    folder
+        Where; made if it does not exist.
+    name
+        Its common name.
+    algorithm
+        ``"ed25519"`` or ``"p256"``.
+    days
+        How long the certificate is valid.
+
+    Returns
+    -------
+    pathlib.Path
+        The certificate, ``folder/ca.pem``.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        The folder holds a CA already.
+    """
+    folder = Path(folder)
+    _refuse_existing(folder / "ca.pem", folder / "ca.key")
+    certificate, key = _native.pki_create_authority(name, algorithm, days)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _write_pair(folder / "ca", certificate, key).certificate
+
+
+def issue(
+    ca: AnyPath,
+    name: str,
+    *,
+    hosts: Sequence[str] | None = None,
+    out: AnyPath | None = None,
+    algorithm: str = "ed25519",
+    days: int = IDENTITY_DAYS,
+) -> Identity:
+    """Make a key and its certificate in one place, for demonstrations and tests.
+
+    Parameters
+    ----------
+    ca
+        The CA's folder.
+    name
+        The party's name: labels of ``[a-z0-9-]`` joined by dots.
+    hosts
+        Host names and addresses of a coordinator; ``None`` makes a party.
+    out
+        Folder of the files; ``None`` takes the CA's.
+    algorithm
+        ``"ed25519"`` or ``"p256"``.
+    days
+        How long the certificate is valid.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        No such CA, a bad name, or the files exist.
+    """
+    prefix = Path(out if out is not None else ca) / name
+    _refuse_existing(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
+    certificate, key = _native.pki_issue(_authority(ca), name, _hosts(hosts), algorithm, days)
+    return _write_pair(prefix, certificate, key)
+
+
+def request(name: str, out: AnyPath = ".", algorithm: str = "ed25519") -> Path:
+    """Make a key that stays here and a signing request for the CA, ``NAME.key`` and ``NAME.csr``.
+
+    Returns
+    -------
+    pathlib.Path
+        The request.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        A bad name, or the files exist.
+    """
+    prefix = Path(out) / name
+    target, key_file = _with_ending(prefix, ".csr"), _with_ending(prefix, ".key")
+    _refuse_existing(target, key_file)
+    text, key = _native.pki_request(name, algorithm)
+    _write(key_file, key, 0o600)
+    _write(target, text, 0o644)
+    return target
+
+
+def sign(
+    ca: AnyPath,
+    request_file: AnyPath,
+    name: str | None = None,
+    *,
+    hosts: Sequence[str] | None = None,
+    out: AnyPath | None = None,
+    days: int = IDENTITY_DAYS,
+) -> Path:
+    """Turn a signing request into a certificate ``NAME.pem``; the private key is not needed.
+
+    Parameters
+    ----------
+    ca
+        The CA's folder.
+    request_file
+        The request.
+    name
+        The name that it must ask for; ``None`` takes the file's name without its ending.
+    hosts
+        Host names and addresses of a coordinator; ``None`` makes a party.
+    out
+        Folder of the certificate; ``None`` takes the request's.
+    days
+        How long the certificate is valid.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        The request is malformed or asks for another name, or the certificate exists.
+    """
+    path = Path(request_file)
+    name = path.name.removesuffix(".csr") if name is None else name
+    target = _with_ending(Path(out if out is not None else path.parent) / name, ".pem")
+    _refuse_existing(target)
+    text = _read(path, "signing request")
+    _write(target, _native.pki_sign(_authority(ca), text, name, _hosts(hosts), days), 0o644)
+    return target
+
+
+def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_DAYS) -> Path:
+    """Add certificates to the CA's revocation list and write it anew, ``CA/crl.pem``.
+
+    Parameters
+    ----------
+    ca
+        The CA's folder.
+    certificates
+        Certificate files; none renews the list.
+    days
+        How long the list is valid: the next one must be there by then.
+
+    Returns
+    -------
+    pathlib.Path
+        The list. Coordinators and parties must be given it.
+    """
+    folder = Path(ca)
+    record = folder / "revoked.json"
+    state: dict[str, Any] = {"number": 0, "serials": []}
+    if record.exists():
+        state = json.loads(record.read_text())
+    added = [show(path)["serial"] for path in certificates]
+    serials = sorted({*state["serials"], *added})
+    number = state["number"] + 1
+    text = _native.pki_revoke(_authority(folder), serials, number, days)
+    target = folder / "crl.pem"
+    # Replaced, not rewritten: a reader sees the old list or the new one.
+    _replace(record, json.dumps({"number": number, "serials": serials}))
+    _replace(target, text)
+    return target
+
+
+def show(certificate: AnyPath) -> dict[str, Any]:
+    """Say what is in a certificate file; nothing of it is verified."""
+    return dict(_native.pki_describe(_read(Path(certificate), "certificate")))
+
+
+def _authority(folder: AnyPath) -> tuple[str, str]:
+    folder = Path(folder)
+    if not (folder / "ca.key").is_file():
+        raise IdentityError(f"CA {folder}: no file ca.key; `blindsum pki init {folder}` makes a CA")
+    return _read(folder / "ca.pem", "CA certificate"), _read(folder / "ca.key", "CA key")
+
+
+def _hosts(hosts: Sequence[str] | None) -> list[str] | None:
+    if hosts is None:
+        return None
+    if not hosts:
+        raise IdentityError("a coordinator needs at least one host name or address")
+    return list(hosts)
+
+
+def _with_ending(path: Path, ending: str) -> Path:
+    # Not with_suffix: names may contain dots.
+    return path.with_name(path.name + ending)
+
+
+def _refuse_existing(*paths: Path) -> None:
+    for path in paths:
+        if path.exists():
+            raise IdentityError(f"{path} exists and is not overwritten; move it away first")
+
+
+def _write_pair(prefix: Path, certificate: str, key: str) -> Identity:
+    pair = Identity(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
+    _write(pair.key, key, 0o600)
+    _write(pair.certificate, certificate, 0o644)
+    return pair
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except OSError as error:
+        raise IdentityError(f"{path}: cannot be written: {error.strerror}") from error
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise IdentityError(f"{what} {path}: cannot be read: {error}") from error

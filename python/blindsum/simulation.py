@@ -1,0 +1,221 @@
+"""Run a protocol in one process: every party, the server, and what goes wrong on purpose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import _native
+from blindsum.arrays import Vector, as_vector
+from blindsum.errors import InputError
+from blindsum.spec import JobSpec
+
+DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
+"""How many parties vanish at a stage: ``{"unmask": 2}`` or ``["unmask:2"]``."""
+
+OnProgress: TypeAlias = Callable[[int, int, str], object]
+"""Called with the rounds done, the rounds asked for, and what is under way."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over parties: half of them had no more than ``median``, none more than ``max``."""
+
+    median: float
+    max: float
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """What one stage cost.
+
+    Attributes
+    ----------
+    name : str
+        The stage.
+    client_ms : Spread
+        Work of a party, milliseconds.
+    server_ms : float
+        Work of the server, milliseconds.
+    up_bytes, down_bytes : Spread
+        Bytes that a party sends and is sent.
+    """
+
+    name: str
+    client_ms: Spread
+    server_ms: float
+    up_bytes: Spread
+    down_bytes: Spread
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """How a simulation ended. Fields of a round are those of the last one.
+
+    Attributes
+    ----------
+    protocol : str
+        The protocol.
+    parties, dim : int
+        Size of the problem.
+    outcome : str
+        ``"sum"``, or ``"abort"`` where a round ended without one.
+    fault : str or None
+        Why there is no sum.
+    survivors : int
+        Parties whose update is in the sum.
+    exact : bool
+        Whether the sum equals that of the survivors' words computed in the clear, bit for bit.
+    max_abs_error : float or None
+        Largest difference between the mean and that of the survivors' clipped updates.
+    stages : tuple of StageReport
+        What each stage cost.
+    client_ms : Spread
+        Work of one party in the whole round, milliseconds.
+    server_ms : float
+        Work of the server, milliseconds.
+    up_bytes_per_party, down_bytes_per_party : int
+        Bytes that a party sends and is sent.
+    peak_rss_bytes : int
+        The most memory that this process has ever held.
+    mean : numpy.ndarray or None
+        The weighted mean, float64, shape ``(dim,)``, where updates were given and there is a sum.
+    """
+
+    protocol: str
+    parties: int
+    dim: int
+    outcome: str
+    fault: str | None
+    survivors: int
+    exact: bool
+    max_abs_error: float | None
+    stages: tuple[StageReport, ...]
+    client_ms: Spread
+    server_ms: float
+    up_bytes_per_party: int
+    down_bytes_per_party: int
+    peak_rss_bytes: int
+    mean: NDArray[np.float64] | None
+    _report: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole report as plain data, without ``mean``."""
+        return dict(self._report)
+
+
+def simulate(
+    spec: JobSpec,
+    updates: Sequence[object] | NDArray[Any] | None = None,
+    *,
+    weights: Sequence[int] | None = None,
+    drop: float = 0.0,
+    drop_at: DropAt = (),
+    rounds: int = 1,
+    seed: int = 0,
+    threads: int = 1,
+    progress: OnProgress | None = None,
+) -> SimulationResult:
+    """Run rounds of a job in this process, deterministically.
+
+    Parameters
+    ----------
+    spec
+        The job.
+    updates
+        One array of ``dim`` elements per party, or an array of shape ``(parties, dim)``; float32 and
+        float64 are used in place. ``None`` makes random ones.
+    weights
+        A weight per party, 1 to ``max_weight``; ``None`` gives every party weight 1 (where updates
+        are random, a random weight).
+    drop
+        Fraction of the parties that vanishes before the input stage.
+    drop_at
+        Further parties that vanish, by stage.
+    rounds
+        Rounds to run; the first one without a sum is the last.
+    seed
+        Where every random number comes from.
+    threads
+        Threads to work with; results do not depend on it.
+    progress
+        Called now and then; an exception in it ends the simulation.
+
+    Returns
+    -------
+    SimulationResult
+        Also where a round ended without a sum: see ``outcome``.
+
+    Raises
+    ------
+    blindsum.InputError
+        Updates or weights that do not fit the job, or are not finite.
+    blindsum.ConfigError
+        A setting that breaks a rule, e.g. a stage that the protocol does not have.
+
+    Examples
+    --------
+    >>> updates = np.array([[0.5, -0.25], [0.25, 0.25]], dtype=np.float32)
+    >>> spec = JobSpec(protocol="plain", parties=2, dim=2)
+    >>> result = simulate(spec, updates)
+    >>> result.outcome, bool(np.allclose(result.mean, [0.375, 0.0], atol=spec.max_error))
+    ('sum', True)
+    """
+    vectors = None if updates is None else _vectors(spec, updates)
+    if weights is not None and vectors is None:
+        raise InputError("weights: only together with updates")
+    report, mean = _native.simulate(
+        spec.to_json(),
+        vectors,
+        None if weights is None else [int(weight) for weight in weights],
+        float(drop),
+        _drops(drop_at),
+        int(rounds),
+        int(seed),
+        int(threads),
+        progress,
+    )
+    return _result(json.loads(report), mean)
+
+
+def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector]:
+    rows: Sequence[object] = list(updates)
+    if len(rows) > spec.parties:
+        raise InputError(f"updates: {len(rows)}, but the job has parties = {spec.parties}")
+    return [as_vector(row, spec.dim, f"updates[{place}]") for place, row in enumerate(rows)]
+
+
+def _drops(drop_at: DropAt) -> list[str]:
+    if isinstance(drop_at, Mapping):
+        return [f"{stage}:{count}" for stage, count in drop_at.items()]
+    return list(drop_at)
+
+
+def _result(report: dict[str, Any], mean: NDArray[np.float64] | None) -> SimulationResult:
+    plain = {
+        name: report[name]
+        for name in SimulationResult.__dataclass_fields__
+        if name not in ("stages", "client_ms", "mean", "_report")
+    }
+    return SimulationResult(
+        **plain,
+        stages=tuple(_stage(stage) for stage in report["stages"]),
+        client_ms=Spread(**report["client_ms"]),
+        mean=mean,
+        _report=report,
+    )
+
+
+def _stage(stage: dict[str, Any]) -> StageReport:
+    return StageReport(
+        name=stage["name"],
+        client_ms=Spread(**stage["client_ms"]),
+        server_ms=stage["server_ms"],
+        up_bytes=Spread(**stage["up_bytes"]),
+        down_bytes=Spread(**stage["down_bytes"]),
+    )

@@ -1,0 +1,223 @@
+"""The job specification: what is agreed before anything is sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from blindsum import _native
+from blindsum.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A run of coordinates with its own clipping bound.
+
+    Attributes
+    ----------
+    name : str
+        Name, for reports.
+    len : int
+        Number of coordinates.
+    clip : float
+        Bound on the absolute value of a coordinate.
+    """
+
+    name: str
+    len: int
+    clip: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """What is agreed before anything is sent. Checked when it is made; its hash is in every key.
+
+    Attributes
+    ----------
+    protocol : str
+        One of :func:`blindsum.protocols`.
+    parties : int
+        Largest number of parties in a round.
+    dim : int
+        Number of coordinates of an update.
+    job : str
+        Name of the job, ``[a-z0-9._-]{1,64}``.
+    adversary : str
+        Against whom it must hold: ``"active"`` or ``"semi-honest"``.
+    suite : str
+        Key agreement: ``"x25519"`` or ``"p256"``.
+    min_parties : int
+        Smallest number of survivors whose sum may be opened; 0 chooses the protocol's threshold.
+    rounds : int
+        Number of rounds; 0 goes on until the job is stopped.
+    encoding : str
+        ``"quantised"`` or ``"fixed64"`` (64-bit fixed point, 16 fractional bits).
+    bits : int
+        Bits of a quantised value, 2 to 32.
+    clip : float
+        Bound on a coordinate or on the L2 norm, by ``clipping``.
+    clipping : str
+        ``"tensor"`` (every coordinate) or ``"l2"`` (the norm of the vector).
+    rounding : str
+        ``"stochastic"`` (unbiased) or ``"nearest"``.
+    max_weight : int
+        Largest weight of an update; 1 gives every party the same weight.
+    tensors : sequence of Tensor
+        Clipping bounds per tensor; empty applies ``clip`` to all coordinates.
+    neighbours : int
+        Neighbours of a party in the graph of ``secagg+``; 0 finds the smallest safe number.
+    threshold : int
+        Shares that reconstruct a party's secret; 0 finds it.
+    corrupt : float
+        Fraction of the parties that may work together with the server.
+    dropout : float
+        Fraction of the parties that may drop out of a round.
+    join_deadline : float
+        Seconds that a round waits for parties to join.
+    stage_deadline : float
+        Seconds that a stage waits for answers.
+    input_deadline : float
+        Seconds that the input stage waits: training happens in it.
+    model_update : str
+        What the mean does to the job's model: ``"add"``, ``"replace"`` or ``"none"``.
+
+    Raises
+    ------
+    blindsum.SpecError
+        A field breaks a rule; the error quotes it.
+
+    Examples
+    --------
+    >>> spec = JobSpec(protocol="plain", parties=10, dim=1000, bits=16)
+    >>> spec.word_bits
+    20
+    """
+
+    protocol: str
+    parties: int
+    dim: int
+    job: str = "job"
+    adversary: str = "active"
+    suite: str = "x25519"
+    min_parties: int = 0
+    rounds: int = 1
+    encoding: str = "quantised"
+    bits: int = 16
+    clip: float = 1.0
+    clipping: str = "tensor"
+    rounding: str = "stochastic"
+    max_weight: int = 1
+    tensors: Sequence[Tensor] = ()
+    neighbours: int = 0
+    threshold: int = 0
+    corrupt: float = 0.1
+    dropout: float = 0.1
+    join_deadline: float = 60.0
+    stage_deadline: float = 30.0
+    input_deadline: float = 600.0
+    model_update: str = "add"
+    _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", tuple(_tensor(item) for item in self.tensors))
+        try:
+            text = json.dumps(self._fields(), allow_nan=False, default=_scalar)
+        except (TypeError, ValueError) as error:
+            raise SpecError("JSON", f"values must be plain numbers and text: {error}") from error
+        object.__setattr__(self, "_checked", json.loads(_native.validate_job(text)))
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> JobSpec:
+        """Make a specification from a mapping, e.g. a parsed TOML or JSON file.
+
+        Raises
+        ------
+        blindsum.SpecError
+            An unknown field, a missing one, or a rule that is broken.
+        """
+        names = [item.name for item in dataclasses.fields(cls) if item.init]
+        for name in fields:
+            if name not in names:
+                raise SpecError(name, f"no such field; there are {', '.join(names)}")
+        for name in ("protocol", "parties", "dim"):
+            if name not in fields:
+                raise SpecError(name, "must be given")
+        return cls(**fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field as plain data, the inverse of :meth:`from_dict`."""
+        spec: dict[str, Any] = dict(self._checked["spec"])
+        return spec
+
+    def to_json(self) -> str:
+        """Every field as a JSON object."""
+        return json.dumps(self.to_dict())
+
+    def replace(self, **changes: Any) -> JobSpec:
+        """Give a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages of a round; the n-th is what parties answer n-th."""
+        return tuple(self._checked["stages"])
+
+    @property
+    def input_stage(self) -> str:
+        """The stage in which a party sends its vector."""
+        return self.stages[int(self._checked["input_stage"])]
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a word on the wire, so wide that no sum can wrap."""
+        return int(self._checked["word_bits"])
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of one party's vector on the wire."""
+        return int(self._checked["packed_bytes"])
+
+    @property
+    def quorum(self) -> int:
+        """Smallest number of survivors whose sum may be opened."""
+        return int(self._checked["min_parties"])
+
+    @property
+    def max_error(self) -> float:
+        """Largest difference between the opened mean and the mean of the clipped updates."""
+        return float(self._checked["max_error"])
+
+    @property
+    def hash(self) -> str:
+        """Hash of every field, 64 hexadecimal digits; part of every key and signature."""
+        return str(self._checked["hash"])
+
+    def _fields(self) -> dict[str, Any]:
+        items = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self) if item.init)
+        return {
+            name: [dataclasses.asdict(tensor) for tensor in value] if name == "tensors" else value
+            for name, value in items
+        }
+
+
+def protocols() -> tuple[str, ...]:
+    """Names of the protocols that this build has."""
+    return tuple(_native.protocols())
+
+
+def _tensor(item: object) -> Tensor:
+    if isinstance(item, Tensor):
+        return item
+    if isinstance(item, Mapping) and set(item) == {"name", "len", "clip"}:
+        return Tensor(**item)
+    raise SpecError("tensors", f"must hold blindsum.Tensor(name, len, clip), not {item!r}")
+
+
+def _scalar(value: Any) -> Any:
+    """Numpy scalars as Python ones."""
+    if callable(getattr(value, "item", None)):
+        return value.item()
+    raise TypeError(f"{value!r} is a {type(value).__name__}")

@@ -1,0 +1,139 @@
+"""Certificates on disk, read again by another library."""
+
+import stat
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+import blindsum as bs
+from blindsum import pki
+from blindsum.pki import Identity
+
+
+@pytest.fixture
+def ca(tmp_path):
+    return pki.init(tmp_path / "ca").parent
+
+
+def load(path):
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def test_a_party_certificate_is_signed_by_the_ca(ca):
+    identity = pki.issue(ca, "hospital-a")
+    certificate = load(identity.certificate)
+    certificate.verify_directly_issued_by(load(ca / "ca.pem"))
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+    key = serialization.load_pem_private_key(identity.key.read_bytes(), None)
+    assert isinstance(key, ed25519.Ed25519PrivateKey)
+    assert key.public_key() == certificate.public_key()
+
+
+def test_a_coordinator_has_its_hosts(ca):
+    identity = pki.issue(ca, "agg", hosts=["localhost", "127.0.0.1"], algorithm="p256")
+    names = load(identity.certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+    key = serialization.load_pem_private_key(identity.key.read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    with pytest.raises(bs.IdentityError, match="at least one host"):
+        pki.issue(ca, "agg2", hosts=[])
+
+
+def test_keys_are_for_their_owner_only(ca):
+    identity = pki.issue(ca, "hospital-a")
+    pki.request("hospital-b", out=ca)
+    for key in (ca / "ca.key", identity.key, ca / "hospital-b.key"):
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(ca.stat().st_mode) == 0o700
+
+
+def test_nothing_is_overwritten(ca, tmp_path):
+    before = (ca / "ca.key").read_bytes()
+    with pytest.raises(bs.IdentityError, match="not overwritten"):
+        pki.init(ca)
+    assert (ca / "ca.key").read_bytes() == before
+    pki.issue(ca, "a")
+    with pytest.raises(bs.IdentityError, match="not overwritten"):
+        pki.issue(ca, "a")
+    pki.request("b", out=tmp_path)
+    with pytest.raises(bs.IdentityError, match="not overwritten"):
+        pki.request("b", out=tmp_path)
+
+
+def test_a_key_never_leaves_its_party(ca, tmp_path):
+    party = tmp_path / "party"
+    request = pki.request("hospital-a", out=party)
+    at_the_ca = tmp_path / "inbox" / "hospital-a.csr"
+    at_the_ca.parent.mkdir()
+    at_the_ca.write_bytes(request.read_bytes())
+    certificate = pki.sign(ca, at_the_ca)
+    (party / certificate.name).write_bytes(certificate.read_bytes())
+    identity = Identity.find(party)
+    key = serialization.load_pem_private_key(identity.key.read_bytes(), None)
+    assert load(identity.certificate).public_key() == key.public_key()
+
+
+def test_a_request_for_another_name_is_not_signed(ca, tmp_path):
+    request = pki.request("hospital-a", out=tmp_path)
+    with pytest.raises(bs.IdentityError, match="hospital-a"):
+        pki.sign(ca, request, "hospital-b")
+    request.write_text("nonsense")
+    with pytest.raises(bs.IdentityError):
+        pki.sign(ca, request)
+
+
+def test_revocation_lists_grow(ca):
+    first, second = pki.issue(ca, "a"), pki.issue(ca, "b")
+    pki.revoke(ca, [first.certificate])
+    path = pki.revoke(ca, [second.certificate])
+    revoked = x509.load_pem_x509_crl(path.read_bytes())
+    assert {entry.serial_number for entry in revoked} == {
+        load(identity.certificate).serial_number for identity in (first, second)
+    }
+    assert revoked.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number == 2
+
+
+def test_show_says_what_is_in_a_certificate(ca):
+    fields = pki.show(pki.issue(ca, "hospital-a", days=10).certificate)
+    assert fields["names"] == ["hospital-a"]
+    assert (fields["client"], fields["server"], fields["is_ca"]) == (True, False, False)
+    assert fields["not_after"] - fields["not_before"] == 10 * 86400
+    assert pki.show(ca / "ca.pem")["is_ca"]
+
+
+def test_identities_are_found_by_prefix_and_by_folder(ca, tmp_path):
+    one = pki.issue(ca, "a.b", out=tmp_path / "one")
+    assert Identity.find(tmp_path / "one" / "a.b") == one
+    assert Identity.find(tmp_path / "one") == one
+    pki.issue(ca, "c", out=tmp_path / "one")
+    with pytest.raises(bs.IdentityError, match=r"found: a\.b, c"):
+        Identity.find(tmp_path / "one")
+    with pytest.raises(bs.IdentityError, match="no file"):
+        Identity.find(tmp_path / "one" / "d")
+
+
+@pytest.mark.parametrize("name", ["", "UPPER", "a b", "../a", "-a", "a" * 65])
+def test_bad_names_are_refused_before_anything_is_written(ca, name):
+    files = sorted(ca.rglob("*"))
+    with pytest.raises(bs.IdentityError):
+        pki.issue(ca, name)
+    assert sorted(ca.parent.rglob("*")) == sorted([ca, *files])
+
+
+def test_a_folder_without_ca_says_how_to_make_one(tmp_path):
+    with pytest.raises(bs.IdentityError, match="blindsum pki init"):
+        pki.issue(tmp_path, "a")
+
+
+def test_damaged_files_are_refused(ca, tmp_path):
+    (tmp_path / "x.pem").write_bytes(b"\xff\xfe")
+    with pytest.raises(bs.IdentityError, match="cannot be read"):
+        pki.show(tmp_path / "x.pem")
+    (ca / "ca.key").write_text("nonsense")
+    with pytest.raises(bs.IdentityError):
+        pki.issue(ca, "a")

@@ -1,0 +1,192 @@
+"""Simulated rounds from Python, and what abuse case 43 asks of long native work."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+
+
+def spec(**changes):
+    return bs.JobSpec(**{"protocol": "plain", "parties": 5, "dim": 50} | changes)
+
+
+def updates(parties=5, dim=50, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (parties, dim)).astype(np.float32)
+
+
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_the_mean_is_right_within_quantisation(protocol):
+    job = spec(protocol=protocol, parties=10)
+    rows = updates(10)
+    result = bs.simulate(job, rows)
+    assert (result.outcome, result.fault, result.survivors, result.exact) == ("sum", None, 10, True)
+    assert result.mean.dtype == np.float64
+    error = np.abs(result.mean - rows.astype(np.float64).mean(axis=0)).max()
+    assert error <= job.max_error
+    assert result.max_abs_error == pytest.approx(error, abs=1e-12)
+    assert [stage.name for stage in result.stages] == [*job.stages, "result"]
+
+
+def test_weights_are_counted():
+    rows = updates(3)
+    job = spec(parties=3, max_weight=100)
+    result = bs.simulate(job, rows, weights=[1, 20, 100])
+    expected = np.average(rows.astype(np.float64), axis=0, weights=[1, 20, 100])
+    assert np.abs(result.mean - expected).max() <= job.max_error
+
+
+def test_updates_may_be_any_arrays():
+    rows = [np.full((5, 10), 0.5), np.full(50, 0.5, dtype=np.float16), np.full(100, 0.5, dtype=np.float32)[::2]]
+    result = bs.simulate(spec(parties=3), rows)
+    assert np.allclose(result.mean, 0.5, atol=spec(parties=3).max_error)
+
+
+def test_the_seed_decides_everything():
+    def run(**changes):
+        return bs.simulate(spec(), updates(), **{"seed": 3} | changes).mean
+
+    assert np.array_equal(run(), run())
+    assert np.array_equal(run(), run(threads=2))
+    assert not np.array_equal(run(), run(seed=4))
+
+
+def test_dropouts_are_not_in_the_sum():
+    result = bs.simulate(spec(parties=10), drop=0.2, drop_at={"input": 1}, rounds=2)
+    assert result.survivors == 7
+    assert result.exact
+    assert len(result.to_dict()["rounds"]) == 2
+    assert result.mean is None
+
+
+def test_too_many_dropouts_abort_with_a_named_fault():
+    result = bs.simulate(spec(min_parties=4), updates(), drop_at=["input:2"])
+    assert result.outcome == "abort"
+    assert "too few survivors" in result.fault
+    assert result.mean is None
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_finite_is_refused_with_its_index(bad, dtype):
+    rows = updates().astype(dtype)
+    rows[2, 17] = bad
+    with pytest.raises(bs.InputError, match=r"updates\[2\]: coordinate 17") as caught:
+        bs.simulate(spec(), rows)
+    assert caught.value.index == 17
+
+
+def test_settings_that_break_a_rule_are_named():
+    with pytest.raises(bs.ConfigError, match="nonsense") as caught:
+        bs.simulate(spec(), drop_at={"nonsense": 1})
+    assert caught.value.field == "drop_at"
+    with pytest.raises(bs.ConfigError):
+        bs.simulate(spec(), drop=1.5)
+    with pytest.raises(bs.InputError, match="6, but the job has parties = 5"):
+        bs.simulate(spec(), updates(6))
+    with pytest.raises(bs.InputError, match="weight"):
+        bs.simulate(spec(), updates(), weights=[1, 1, 1, 1, 2])
+    with pytest.raises(bs.InputError, match="only together with updates"):
+        bs.simulate(spec(), weights=[1])
+
+
+def test_progress_is_told_and_may_stop():
+    seen = []
+    bs.simulate(spec(), rounds=3, progress=lambda *state: seen.append(state))
+    assert {done for done, _, _ in seen} <= {0, 1, 2}
+    assert all(total == 3 for _, total, _ in seen)
+    assert seen
+
+    def stop(*_):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        bs.simulate(spec(), rounds=1000, progress=stop)
+
+
+LONG = spec(parties=20, dim=200_000)
+
+
+def test_other_threads_run_meanwhile():
+    turns = 0
+    finished = threading.Event()
+
+    def count():
+        nonlocal turns
+        while not finished.is_set():
+            turns += 1
+
+    counter = threading.Thread(target=count)
+    bs.simulate(LONG, rounds=1)
+    counter.start()
+    before = turns
+    bs.simulate(LONG, rounds=3)
+    during = turns - before
+    finished.set()
+    counter.join()
+    # With the GIL held, the counter would get one switch interval at most: some thousand turns.
+    assert during > 20_000
+
+
+def test_several_threads_simulate_at_once():
+    results = [None] * 4
+
+    def run(place):
+        results[place] = bs.simulate(spec(), updates(seed=place), seed=place).mean
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for place, mean in enumerate(results):
+        assert np.array_equal(mean, bs.simulate(spec(), updates(seed=place), seed=place).mean)
+
+
+def test_ctrl_c_ends_a_simulation():
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        bs.simulate(LONG, rounds=100_000)
+    timer.join()
+    assert bs.simulate(spec()).exact
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_can_simulate_too():
+    bs.simulate(spec(), threads=2)
+    child = os.fork()
+    if child == 0:
+        exact = bs.simulate(spec(), threads=2).exact
+        os._exit(0 if exact else 1)
+    deadline = time.monotonic() + 60
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.01)
+    assert os.waitstatus_to_exitcode(status[1]) == 0
+
+
+def test_the_interpreter_exits_while_a_thread_simulates():
+    program = """
+import threading, time
+import blindsum as bs
+spec = bs.JobSpec(protocol="plain", parties=20, dim=200_000)
+started = threading.Event()
+run = lambda: bs.simulate(spec, rounds=100_000, progress=lambda *_: started.set())
+threading.Thread(target=run, daemon=True).start()
+started.wait()
+print("leaving")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "leaving\n"), done.stderr
