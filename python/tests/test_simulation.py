@@ -43,7 +43,11 @@ def test_weights_are_counted():
 
 
 def test_updates_may_be_any_arrays():
-    rows = [np.full((5, 10), 0.5), np.full(50, 0.5, dtype=np.float16), np.full(100, 0.5, dtype=np.float32)[::2]]
+    rows = [
+        np.full((5, 10), 0.5),
+        np.full(50, 0.5, dtype=np.float16),
+        np.full(100, 0.5, dtype=np.float32)[::2],
+    ]
     result = bs.simulate(spec(parties=3), rows)
     assert np.allclose(result.mean, 0.5, atol=spec(parties=3).max_error)
 

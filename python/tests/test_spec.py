@@ -52,7 +52,9 @@ def test_it_is_frozen_and_comparable():
 
 
 def test_dictionaries_go_both_ways():
-    spec = bs.JobSpec(**PLAIN | {"dim": 4}, tensors=[bs.Tensor("w", 3, 0.5), {"name": "b", "len": 1, "clip": 1.0}])
+    spec = bs.JobSpec(
+        **PLAIN | {"dim": 4}, tensors=[bs.Tensor("w", 3, 0.5), {"name": "b", "len": 1, "clip": 1.0}]
+    )
     assert bs.JobSpec.from_dict(spec.to_dict()) == spec
     assert bs.JobSpec.from_dict(json.loads(spec.to_json())).hash == spec.hash
 

@@ -16,12 +16,8 @@ EXIT_ABORT = 3
 EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
-    "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
     "simulate": "run rounds of a protocol in this process and say what they cost",
-    "serve": "run a coordinator for one job",
-    "join": "take part in a job with a training function of yours",
     "pki": "make and show the certificates of parties and coordinators",
-    "bench": "measure rounds and kernels against the targets",
 }
 
 
