@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 # An `uv` on the PATH is used; otherwise one is installed into .tools.
 UV ?= $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-FUZZ_SECONDS ?= 60
 
 # maturin finds uv there.
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
@@ -17,25 +16,14 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz docs build format clean \
+.PHONY: help test docs build format clean \
 	test-rust test-python lint-rust lint-python vectors
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .state/release ## Train on real data over mutual TLS, one party killed on the way
-	$(BIN)/blindsum demo
-
 test: lint-rust test-rust lint-python vectors test-python ## Format, lints, Rust and Python tests
 	@echo "make test: everything passed"
-
-bench: .state/release ## Measure against the targets, with the peer beside it
-	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra bench
-	$(BIN)/blindsum bench secagg
-	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
-
-fuzz: .state/tools ## Run every fuzz target for FUZZ_SECONDS (60)
-	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 docs: ## API documentation, and check the links of docs/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
