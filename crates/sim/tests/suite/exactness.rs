@@ -1,0 +1,151 @@
+//! The sum is right, bit for bit, whatever the shape of the job.
+
+use blindsum_protocol::{Clipping, EncodingName, JobSpec, RoundingName, TensorLayout};
+use blindsum_sim::{Given, RoundOutcome, Scenario};
+
+use crate::support::{jobs, name, simulate, simulate_inputs, small};
+
+/// Every protocol with this job: everybody survives and the sum is exact.
+fn exact(spec: JobSpec) {
+    for job in jobs(&spec) {
+        let run = simulate(Scenario::new(job.clone()));
+        assert_eq!(run.report.last.outcome, RoundOutcome::Sum, "{}", name(&job));
+        assert_eq!(run.report.last.survivors, spec.parties as usize);
+    }
+}
+
+#[test]
+fn dimensions_around_the_size_of_a_tile() {
+    for dim in [1, 7, 8, 9, 4095, 4096, 4097, 12_289] {
+        exact(JobSpec { dim, ..small() });
+    }
+}
+
+#[test]
+fn a_large_vector() {
+    exact(JobSpec {
+        dim: 100_000,
+        parties: 5,
+        ..small()
+    });
+}
+
+#[test]
+fn widths_of_values() {
+    for bits in 2..=32 {
+        exact(JobSpec { bits, ..small() });
+    }
+}
+
+#[test]
+fn weights_are_summed_too() {
+    for max_weight in [2, 1000, 65_535] {
+        exact(JobSpec {
+            max_weight,
+            ..small()
+        });
+    }
+}
+
+#[test]
+fn fixed_point_and_roundings() {
+    for rounding in RoundingName::ALL {
+        exact(JobSpec {
+            rounding: *rounding,
+            ..small()
+        });
+    }
+    let encoding = EncodingName::Fixed64;
+    exact(JobSpec {
+        encoding,
+        ..small()
+    });
+    exact(JobSpec {
+        encoding,
+        max_weight: 100,
+        clip: 50.0,
+        ..small()
+    });
+}
+
+#[test]
+fn clipping_by_norm_and_by_tensor() {
+    exact(JobSpec {
+        clipping: Clipping::L2,
+        clip: 3.0,
+        ..small()
+    });
+    let tensor = |len, clip| TensorLayout {
+        name: "layer".into(),
+        len,
+        clip,
+    };
+    exact(JobSpec {
+        tensors: vec![tensor(13, 0.25), tensor(7, 8.0)],
+        ..small()
+    });
+}
+
+#[test]
+fn numbers_of_parties() {
+    for parties in [3, 4, 5, 6, 9, 17, 33] {
+        exact(JobSpec {
+            parties,
+            dim: 3,
+            ..small()
+        });
+    }
+}
+
+#[test]
+fn given_vectors_and_their_mean() {
+    let spec = JobSpec {
+        parties: 5,
+        dim: 3,
+        max_weight: 10,
+        bits: 20,
+        ..small()
+    };
+    let vectors: Vec<Vec<f32>> = (0..5).map(|i| vec![0.1 * i as f32, -0.5, 7.0]).collect();
+    let doubles: Vec<Vec<f64>> = vectors
+        .iter()
+        .map(|v| v.iter().map(|x| f64::from(*x)).collect())
+        .collect();
+    for job in jobs(&spec) {
+        let weights = vec![1, 2, 3, 4, 10];
+        let singles = Given::new(vectors.iter().map(Vec::as_slice), weights.clone());
+        let run = simulate_inputs(Scenario::new(job.clone()), &singles, &mut ()).unwrap();
+        assert!(run.report.last.exact);
+        // (0.1 * 2 + 0.2 * 3 + 0.3 * 4 + 0.4 * 10) / 20; the third coordinate is clipped.
+        let mean = run.last.mean.unwrap();
+        for (mean, expected) in mean.iter().zip([0.3, -0.5, 1.0]) {
+            assert!(
+                (mean - expected).abs() <= job.encoding().max_error() + 1e-7,
+                "{mean}, not {expected}"
+            );
+        }
+        let doubles = Given::new(doubles.iter().map(Vec::as_slice), weights);
+        let same = simulate_inputs(Scenario::new(job), &doubles, &mut ()).unwrap();
+        assert_eq!(same.last.mean.unwrap(), mean);
+    }
+}
+
+#[test]
+fn case_26_numbers_that_are_none_are_refused_before_anything_is_sent() {
+    let spec = JobSpec {
+        parties: 4,
+        dim: 2,
+        ..small()
+    };
+    for job in jobs(&spec) {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let vectors = [[0.0, 0.5], [1.0, bad], [0.0, 0.0], [0.0, 0.0]];
+            let inputs = Given::new(vectors.iter().map(|v| v.as_slice()), vec![]);
+            let error = simulate_inputs(Scenario::new(job.clone()), &inputs, &mut ()).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "inputs: values of party 1: coordinate 1 is not a finite number"
+            );
+        }
+    }
+}

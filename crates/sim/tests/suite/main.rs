@@ -1,0 +1,11 @@
+//! Whole rounds in the simulator, for every protocol in the registry. Names give the number of the abuse
+//! case that a test covers (docs/security).
+
+mod determinism;
+mod dropouts;
+mod exactness;
+mod hostile;
+mod network;
+mod operations;
+mod restarts;
+mod support;
