@@ -35,7 +35,7 @@ impl Encoding {
             let bad = match self.kind() {
                 Kind::Quantised { bits, .. } => {
                     let top = total_weight * ((1 << bits) - 1);
-                    let levels = Levels { mask, top, clip };
+                    let levels = Levels::new(mask, top, clip);
                     simd::run(DecodeLevels {
                         lanes,
                         levels,
@@ -101,6 +101,7 @@ struct Levels {
     /// total weight * (2^q - 1), below 2^64.
     top: u64,
     clip: f64,
+    slope: f64,
 }
 
 /// Decodes levels; gives the index of a word above the top, if there is one.
@@ -128,31 +129,61 @@ impl<R: Real> Kernel for DecodeLevels<'_, R> {
 }
 
 impl Levels {
+    fn new(mask: u64, top: u64, clip: f64) -> Self {
+        let nearest = clip / top as f64;
+        // Rounded up where it must be for the top to reach c. What lies above is clamped.
+        let slope = if nearest * (top as f64) < clip {
+            nearest.next_up()
+        } else {
+            nearest
+        };
+        Self {
+            mask,
+            top,
+            clip,
+            slope,
+        }
+    }
+
     #[inline(always)]
     fn decode<R: Real, L: Copy + Into<u64>>(self, lanes: &[L], mean: &mut [R]) -> Option<usize> {
-        let Self { mask, top, clip } = self;
+        let Self { mask, top, .. } = self;
         let mut too_large = 0_u64;
-        // The division keeps the ends exact: 0 gives -c and the top gives c.
         if top < 1 << 52 {
-            let real_top = top as f64;
             for (mean, &lane) in mean.iter_mut().zip(lanes) {
                 let word = lane.into() & mask;
                 too_large |= u64::from(word > top);
-                let twice_above_half = 2.0 * below_2_52_to_f64(word) - real_top;
-                *mean = R::from_f64(clip * (twice_above_half / real_top));
+                let twice_above_half = 2.0 * below_2_52_to_f64(word) - top as f64;
+                *mean = R::from_f64(self.coordinate(twice_above_half));
             }
         } else {
             for (mean, &lane) in mean.iter_mut().zip(lanes) {
                 let word = lane.into() & mask;
                 too_large |= u64::from(word > top);
                 let twice_above_half = 2 * i128::from(word) - i128::from(top);
-                *mean = R::from_f64(clip * (twice_above_half as f64 / top as f64));
+                *mean = R::from_f64(self.coordinate(twice_above_half as f64));
             }
         }
         if too_large == 0 {
             return None;
         }
         lanes.iter().position(|&lane| lane.into() & mask > top)
+    }
+
+    /// The coordinate at a level, given as 2 * level - top.
+    #[inline(always)]
+    fn coordinate(self, twice_above_half: f64) -> f64 {
+        let coordinate = twice_above_half * self.slope;
+        let coordinate = if coordinate > -self.clip {
+            coordinate
+        } else {
+            -self.clip
+        };
+        if coordinate < self.clip {
+            coordinate
+        } else {
+            self.clip
+        }
     }
 }
 

@@ -112,14 +112,14 @@ impl<'a> Encoder<'a> {
         let Kind::Quantised { bits, rounding, .. } = self.encoding.kind() else {
             unreachable!("the words of fixed point are 64 bits wide");
         };
-        let top = ((1_u64 << bits) - 1) as f64 * f64::from(self.weight);
+        let top = ((1 << bits) - 1) * u64::from(self.weight);
         let (mut lanes, coordinates) =
             lanes::split_weight(self.encoding, self.weight, first, lanes);
         for (run, clip) in self.encoding.clip_runs(coordinates) {
-            let scale = Scale::new(clip, top, self.factor);
             let (of_run, rest) = lanes.split_at_mut(run.len());
             match rounding {
                 Rounding::Nearest => {
+                    let scale = Scale::nearest(clip, top, self.factor);
                     let values = &values[run];
                     simd::run(Nearest {
                         values,
@@ -128,6 +128,7 @@ impl<'a> Encoder<'a> {
                     });
                 }
                 Rounding::Stochastic => {
+                    let scale = Scale::stochastic(clip, top, self.factor);
                     for (lanes, start) in of_run.chunks_mut(PIECE).zip(run.step_by(PIECE)) {
                         let values = &values[start..start + lanes.len()];
                         let random = &mut self.random[..lanes.len()];

@@ -1,7 +1,7 @@
 //! The loops that turn numbers into words.
 //!
 //! All arithmetic is in `f64`, and a multiplication is never fused with the addition after it. Integers come
-//! from adding 2^52: the sum of a number below 2^52 with it has no bits left for a fraction, so the addition
+//! from adding 2^52: the sum of 2^52 and a number below it has no bits left for a fraction, so the addition
 //! rounds to nearest (ties to even), and the integer stands in the low bits of the sum. Unlike a conversion,
 //! that needs no check of the range, and every instruction set can do it.
 
@@ -16,16 +16,33 @@ const TWO_52: f64 = (1_u64 << 52) as f64;
 const SIGNED_ROUND: f64 = 1.5 * TWO_52;
 
 /// The map from coordinates to levels: -c to 0, c to `top` = weight * (2^q - 1).
+///
+/// A level is a fixed-point number here: 2^f times its value, rounded to nearest (ties to even), so that f bits
+/// of its fraction are left for the rounding that makes a word of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Scale {
     slope: f64,
     half: f64,
     top: f64,
+    fraction_bits: u32,
 }
 
 impl Scale {
-    /// The map of `[-clip, clip]` to `[0, top]`, `top` an integer below 2^52, after a multiplication by `factor`.
-    pub(crate) fn new(clip: f64, top: f64, factor: f64) -> Self {
+    /// For rounding to nearest: the map of `[-clip, clip]` to `[0, top]`, after a multiplication by `factor`.
+    pub(crate) fn nearest(clip: f64, top: u64, factor: f64) -> Self {
+        Self::new(clip, top, factor, 0)
+    }
+
+    /// The same for stochastic rounding, with as many bits of fraction as there are random bits or, for large
+    /// `top`, as fit behind the integer in the 52 bits of an `f64`.
+    pub(crate) fn stochastic(clip: f64, top: u64, factor: f64) -> Self {
+        let fraction_bits = RANDOM_BITS.min(top.leading_zeros() - 12);
+        Self::new(clip, top, factor, fraction_bits)
+    }
+
+    /// `top` is below 2^(52 - fraction_bits).
+    fn new(clip: f64, top: u64, factor: f64, fraction_bits: u32) -> Self {
+        let top = (top << fraction_bits) as f64;
         let half = top / 2.0;
         let nearest = half / clip;
         // Rounded up where it must be for c to reach the top. What lies above is clamped.
@@ -38,17 +55,22 @@ impl Scale {
             slope: slope * factor,
             half,
             top,
+            fraction_bits,
         }
     }
 
-    /// The level of a finite coordinate, with its fraction; what lies outside is clamped.
+    /// The level of a finite coordinate; what lies outside is clamped.
     #[inline(always)]
-    fn level(self, value: f64) -> f64 {
+    fn level(self, value: f64) -> u64 {
         let level = value * self.slope + self.half;
         let level = if level > 0.0 { level } else { 0.0 };
-        if level < self.top { level } else { self.top }
+        let level = if level < self.top { level } else { self.top };
+        (level + TWO_52).to_bits() ^ TWO_52.to_bits()
     }
 }
+
+/// Random bits of a coordinate.
+const RANDOM_BITS: u32 = u32::BITS;
 
 /// Rounds to the nearest level, ties to even.
 pub(crate) struct Nearest<'a, R, L> {
@@ -63,14 +85,13 @@ impl<R: Real, L: Lane> Kernel for Nearest<'_, R, L> {
     #[inline(always)]
     fn run(self) {
         for (lane, value) in self.lanes.iter_mut().zip(self.values) {
-            let level = self.scale.level(value.to_f64());
-            *lane = L::truncate((level + TWO_52).to_bits() ^ TWO_52.to_bits());
+            *lane = L::truncate(self.scale.level(value.to_f64()));
         }
     }
 }
 
-/// Rounds up with the probability of the fraction, by 32 random bits a coordinate: up if and only if
-/// (r + 1/2) / 2^32 is below the fraction.
+/// Adds f random bits, the upper ones of 32, below the point and drops the fraction: so a level is rounded up
+/// with exactly the probability of its fraction.
 pub(crate) struct Stochastic<'a, R, L> {
     pub(crate) values: &'a [R],
     pub(crate) random: &'a [u32],
@@ -83,20 +104,13 @@ impl<R: Real, L: Lane> Kernel for Stochastic<'_, R, L> {
 
     #[inline(always)]
     fn run(self) {
-        const STEP: f64 = 1.0 / (1_u64 << 32) as f64;
+        let fraction_bits = self.scale.fraction_bits;
+        let unused_bits = RANDOM_BITS - fraction_bits;
         let inputs = self.values.iter().zip(self.random);
         for (lane, (value, random)) in self.lanes.iter_mut().zip(inputs) {
             let level = self.scale.level(value.to_f64());
-            let rounded = level + TWO_52;
-            // In [-1/2, 1/2], and exact.
-            let above = level - (rounded - TWO_52);
-            let threshold = f64::from(*random) * STEP + STEP / 2.0;
-            // From the nearest integer: one up if it lies below and the fraction is above the threshold,
-            // one down if it lies above and the fraction, which is `above + 1`, is not.
-            let up = u64::from(above > threshold);
-            let down = u64::from(above <= threshold - 1.0);
-            let nearest = rounded.to_bits() ^ TWO_52.to_bits();
-            *lane = L::truncate(nearest.wrapping_add(up).wrapping_sub(down));
+            let below_point = u64::from(*random) >> unused_bits;
+            *lane = L::truncate((level + below_point) >> fraction_bits);
         }
     }
 }
@@ -147,7 +161,7 @@ mod tests {
         values: &'a [R],
         random: &'a [u32],
         clip: f64,
-        top: f64,
+        top: u64,
     }
 
     #[derive(Debug, PartialEq)]
@@ -170,7 +184,6 @@ mod tests {
                 clip,
                 top,
             } = self;
-            let scale = Scale::new(clip, top, 1.0);
             let len = values.len();
             let mut words = Words {
                 nearest: vec![0; len],
@@ -179,6 +192,7 @@ mod tests {
                 stochastic_wide: vec![0; len],
                 fixed: vec![0; len],
             };
+            let scale = Scale::nearest(clip, top, 1.0);
             let lanes = &mut words.nearest[..];
             Nearest {
                 values,
@@ -193,6 +207,7 @@ mod tests {
                 lanes,
             }
             .run();
+            let scale = Scale::stochastic(clip, top, 1.0);
             let lanes = &mut words.stochastic[..];
             Stochastic {
                 values,
@@ -222,20 +237,22 @@ mod tests {
     }
 
     /// The same from the definitions, with the rounding functions of the standard library.
-    fn by_definition(value: f64, random: u32, clip: f64, top: f64) -> (u64, u64, u64) {
-        let Scale { slope, half, .. } = Scale::new(clip, top, 1.0);
-        let level = (value * slope + half).clamp(0.0, top);
-        let threshold = (f64::from(random) + 0.5) / 4_294_967_296.0;
-        let up = threshold < level - level.floor();
+    fn by_definition(value: f64, random: u32, clip: f64, top: u64) -> (u64, u64, u64) {
+        let Scale { slope, half, .. } = Scale::nearest(clip, top, 1.0);
+        let level = (value * slope + half).clamp(0.0, top as f64);
+        let bits = (0..=32).rev().find(|bits| top << bits < 1 << 52).unwrap();
+        let fixed_level = (level * f64::powi(2.0, bits)).round_ties_even() as u128;
+        let random = u128::from(random) * (1 << bits) / (1 << 32);
+        let stochastic = (fixed_level + random) / (1 << bits);
         let fixed = (value.clamp(-clip, clip) * (3.0 * 65536.0)).round_ties_even() as i64;
         (
             level.round_ties_even() as u64,
-            level.floor() as u64 + u64::from(up),
+            stochastic as u64,
             fixed as u64,
         )
     }
 
-    fn check<R: Real>(values: &[R], random: &[u32], clip: f64, top: f64) {
+    fn check<R: Real>(values: &[R], random: &[u32], clip: f64, top: u64) {
         for words in run_on_all(|| Loops {
             values,
             random,
@@ -259,10 +276,10 @@ mod tests {
     }
 
     /// A number of levels 2^q - 1, times a weight, below 2^52.
-    fn tops() -> impl Strategy<Value = f64> {
-        (2..=32_u32, 0..20_u32, any::<u32>()).prop_map(|(bits, weight_bits, weight)| {
+    fn tops() -> impl Strategy<Value = u64> {
+        (2..=32_u32, 0..=20_u32, any::<u32>()).prop_map(|(bits, weight_bits, weight)| {
             let weight = 1 + (weight & ((1 << weight_bits) - 1));
-            ((1_u64 << bits) - 1) as f64 * f64::from(weight)
+            ((1 << bits) - 1) * u64::from(weight)
         })
     }
 
@@ -285,13 +302,31 @@ mod tests {
             clip in prop_oneof![1e-100..1e-99_f64, 1e-3..1e3_f64, 1e99..1e100_f64],
             top in tops(),
         ) {
-            let scale = Scale::new(clip, top, 1.0);
-            prop_assert_eq!(scale.level(clip), top);
-            prop_assert_eq!(scale.level(clip.next_up()), top);
-            prop_assert_eq!(scale.level(f64::MAX), top);
-            prop_assert_eq!(scale.level(-clip), 0.0);
-            prop_assert_eq!(scale.level(f64::MIN), 0.0);
+            let scale = Scale::nearest(clip, top, 1.0);
+            let finer = Scale::stochastic(clip, top, 1.0);
+            for value in [clip, clip.next_up(), f64::MAX] {
+                prop_assert_eq!(scale.level(value), top);
+                prop_assert_eq!(finer.level(value), top << finer.fraction_bits);
+                prop_assert_eq!(scale.level(-value), 0);
+                prop_assert_eq!(finer.level(-value), 0);
+            }
         }
+    }
+
+    #[test]
+    fn fraction_bits_are_those_that_fit() {
+        let bits = |top| Scale::stochastic(1.0, top, 1.0).fraction_bits;
+        let largest = |bits: u32| (1_u64 << bits) - 1;
+        let tops = [
+            3,
+            largest(16),
+            largest(20),
+            1 << 20,
+            largest(32),
+            largest(51),
+            largest(52),
+        ];
+        assert_eq!(tops.map(bits), [32, 32, 32, 31, 20, 1, 0]);
     }
 
     #[test]
@@ -311,7 +346,7 @@ mod tests {
             values.extend([at, at.next_up(), at.next_down(), -at]);
         }
         for random in [0, 1, 1 << 31, u32::MAX - 1, u32::MAX] {
-            check(&values, &vec![random; values.len()], 1.0, 15.0);
+            check(&values, &vec![random; values.len()], 1.0, 15);
         }
         // Words of fixed point around the border between the halves.
         let borders: Vec<f64> = [31, 32, 33, 40, 62]
@@ -320,6 +355,6 @@ mod tests {
             .flat_map(|(bit, near)| [1.0, -1.0].map(|sign| sign * (f64::powi(2.0, bit) + near)))
             .map(|word| word / (3.0 * 65536.0))
             .collect();
-        check(&borders, &vec![0; borders.len()], 3e13, 15.0);
+        check(&borders, &vec![0; borders.len()], 3e13, 15);
     }
 }

@@ -20,8 +20,10 @@ pub enum ClipSpec {
 /// How a scaled value becomes an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// Up with a probability equal to the fraction, down otherwise. Unbiased: 32 random bits a coordinate
-    /// keep the expectation within 2^-33 of a level of the exact value.
+    /// Up with a probability equal to the fraction, down otherwise. Unbiased: the fraction is taken to f bits
+    /// and compared with as many random ones, `f = min(32, 52 - bits of (weight * (2^bits - 1)))`, so the
+    /// expectation is within 2^-33 of a level of the exact value or, for large levels, within 2^-53 of the
+    /// whole range.
     Stochastic,
     /// To the nearest integer, ties to even. Needs no randomness and halves the largest error, but has a
     /// bias: 0 lies halfway between two levels and always goes to the same one.
