@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 TOPICS = [
     "shamir",
+    "words",
 ]
 
 

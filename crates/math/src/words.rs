@@ -15,6 +15,8 @@ mod pack;
 #[allow(unsafe_code)]
 mod vbmi;
 mod vector;
+#[cfg(test)]
+mod vectors;
 
 pub use pack::pack_tile;
 pub use vector::Words;
