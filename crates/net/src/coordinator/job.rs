@@ -1,0 +1,467 @@
+//! One job at the coordinator: who is connected, which round is under way, what comes next.
+//!
+//! A job is one task. It alone changes the job's state, by one event at a time, so that a reader can
+//! follow it from top to bottom: [`JobTask::run`] waits for parties, runs rounds (`round.rs`), ends.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_protocol::Job;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info, warn};
+
+use super::round::{Joining, Running};
+use super::session::{Event, Gate, SessionHandle, refused, short};
+use crate::limits::{Limits, seconds};
+use crate::outbox::Outgoing;
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, RefusalCode};
+use crate::report::{self, JobState, JobStatus, RoundReport};
+use crate::store::{Store, StoredJob};
+use crate::{Model, NetError};
+
+/// Rounds whose end is told to a party that asks for them later.
+const REMEMBERED: u32 = 32;
+
+/// What a job is made of.
+pub(crate) struct JobParts {
+    pub job: Arc<Job>,
+    pub store: Arc<dyn Store>,
+    pub anchor: Arc<TrustAnchor>,
+    pub limits: Limits,
+    pub events: mpsc::Receiver<Event>,
+    pub gate: watch::Sender<Gate>,
+    pub status: watch::Sender<JobStatus>,
+    pub stopping: watch::Receiver<bool>,
+}
+
+/// A job that runs.
+pub(crate) struct JobTask {
+    pub(super) parts: JobParts,
+    pub(super) name: String,
+    pub(super) model: Model,
+    model_bytes: Bytes,
+    pub(super) members: BTreeMap<Arc<str>, Member>,
+    pub(super) joining: Option<Joining>,
+    /// The round under way, or the latest one, for parties that have not heard its end.
+    pub(super) running: Option<Running>,
+    pub(super) next_round: u64,
+    pub(super) rounds_done: u64,
+    /// Rounds done since the coordinator started.
+    pub(super) done_here: u64,
+    /// When somebody last came or went.
+    pub(super) changed: Instant,
+    /// Why earlier rounds were aborted.
+    pub(super) aborted: BTreeMap<u64, String>,
+    state: JobState,
+    reason: String,
+}
+
+/// A connected party.
+pub(super) struct Member {
+    pub session: SessionHandle,
+    /// Certificates that were sent over this connection.
+    pub sent: HashSet<[u8; 32]>,
+    /// Bytes of this connection that are accounted for.
+    pub counted: report::Bytes,
+    /// Whether the model was asked for and is being sent.
+    pub model_sent: Option<u64>,
+}
+
+/// Why a job does nothing more.
+pub(super) enum Halt {
+    /// The coordinator is stopping.
+    Stop,
+    /// The round gave no result.
+    Aborted(String),
+    /// The job cannot go on.
+    Broken(NetError),
+}
+
+impl From<crate::StoreError> for Halt {
+    fn from(error: crate::StoreError) -> Self {
+        Halt::Broken(error.into())
+    }
+}
+
+impl JobTask {
+    /// A job as the store has it.
+    pub fn new(parts: JobParts, stored: StoredJob) -> Result<Self, NetError> {
+        let name = parts.job.spec().job.clone();
+        for round in &stored.interrupted {
+            warn!(job = %name, round, "aborted: the coordinator was restarted");
+        }
+        let reports = parts.store.rounds(&name, REMEMBERED)?;
+        let aborted = reports.iter().filter(|r| !r.reason.is_empty());
+        let aborted = aborted.map(|r| (r.number, r.reason.clone())).collect();
+        let task = Self {
+            name,
+            model_bytes: stored.model.to_bytes(),
+            model: stored.model,
+            members: BTreeMap::new(),
+            joining: None,
+            running: None,
+            next_round: stored.next_round,
+            rounds_done: stored.rounds_done,
+            done_here: 0,
+            changed: Instant::now(),
+            aborted,
+            state: JobState::Running,
+            reason: String::new(),
+            parts,
+        };
+        task.publish(reports.into_iter().next());
+        Ok(task)
+    }
+
+    /// Runs the job until the coordinator stops. A job that is over still answers its parties.
+    pub async fn run(mut self) -> Result<(), NetError> {
+        let result = match self.run_rounds().await {
+            Halt::Stop => Ok(()),
+            Halt::Aborted(reason) => Err(NetError::System(reason)),
+            Halt::Broken(error) => Err(error),
+        };
+        if let Err(error) = &result {
+            error!(job = %self.name, %error, "the job cannot go on");
+            self.fail(error.to_string());
+        }
+        while let Ok(Some(event)) = self.next_event(None).await {
+            self.handle(event);
+        }
+        for member in self.members.values() {
+            let reason = "the coordinator is stopping; connect again when it is back";
+            let frame = refused(RefusalCode::RefusalStopping, reason);
+            member.session.outbox.put(Outgoing::Last(frame.into()));
+        }
+        result
+    }
+
+    async fn run_rounds(&mut self) -> Halt {
+        let mut failed_in_row = 0;
+        loop {
+            let rounds = u64::from(self.parts.job.spec().rounds);
+            if rounds != 0 && self.rounds_done >= rounds {
+                return match self.finish() {
+                    Ok(()) => self.serve_finished().await,
+                    Err(error) => Halt::Broken(error),
+                };
+            }
+            let halt = match self.wait_for_parties().await {
+                Ok(()) => self.run_round().await,
+                Err(halt) => Err(halt),
+            };
+            match halt {
+                Ok(()) => failed_in_row = 0,
+                Err(Halt::Aborted(reason)) => {
+                    failed_in_row += 1;
+                    if failed_in_row >= self.parts.limits.failed_rounds {
+                        return Halt::Aborted(format!(
+                            "{failed_in_row} rounds in a row gave no result; the last: {reason}"
+                        ));
+                    }
+                    if let Err(halt) = self.pause().await {
+                        return halt;
+                    }
+                }
+                Err(halt) => return halt,
+            }
+        }
+    }
+
+    /// After a failed round, a moment for parties to come back.
+    async fn pause(&mut self) -> Result<(), Halt> {
+        let until = Instant::now() + seconds(self.parts.limits.reconnect_grace);
+        while let Some(event) = self.next_event(Some(until)).await? {
+            self.handle(event);
+        }
+        Ok(())
+    }
+
+    /// Until enough parties are connected for a round.
+    async fn wait_for_parties(&mut self) -> Result<(), Halt> {
+        while self.members.len() < self.parts.job.min_parties() {
+            if let Some(event) = self.next_event(None).await? {
+                self.handle(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// All rounds are done: everybody is told.
+    fn finish(&mut self) -> Result<(), NetError> {
+        info!(job = %self.name, rounds = self.rounds_done, model = self.model.version(), "job done");
+        self.parts
+            .store
+            .set_job_state(&self.name, JobState::Done, "")?;
+        self.state = JobState::Done;
+        for member in self.members.values() {
+            member.session.outbox.frame(self.job_done().into());
+        }
+        self.publish(None);
+        Ok(())
+    }
+
+    fn fail(&mut self, reason: String) {
+        let stored = self
+            .parts
+            .store
+            .set_job_state(&self.name, JobState::Failed, &reason);
+        if let Err(error) = stored {
+            error!(job = %self.name, %error, "the job's end could not be stored");
+        }
+        self.state = JobState::Failed;
+        self.reason = reason;
+        for member in std::mem::take(&mut self.members).into_values() {
+            let frame = refused(RefusalCode::RefusalJobFailed, self.reason.as_str());
+            member.session.outbox.put(Outgoing::Last(frame.into()));
+        }
+        self.publish(None);
+    }
+
+    /// Answers latecomers of a job that is over.
+    async fn serve_finished(&mut self) -> Halt {
+        loop {
+            match self.next_event(None).await {
+                Ok(Some(event)) => drop(self.handle(event)),
+                Ok(None) => {}
+                Err(halt) => return halt,
+            }
+        }
+    }
+
+    /// The next event; none where the deadline comes first.
+    pub(super) async fn next_event(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Event>, Halt> {
+        let parts = &mut self.parts;
+        let sleep = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = parts.stopping.wait_for(|stopping| *stopping) => Err(Halt::Stop),
+            event = parts.events.recv() => event.map(Some).ok_or(Halt::Stop),
+            () = sleep => Ok(None),
+        }
+    }
+
+    /// Does what every event needs whatever the job is doing, and gives back those of the round.
+    pub(super) fn handle(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::Connected {
+                hello,
+                session,
+                admitted,
+            } => {
+                let _ = admitted.send(self.admit(hello, session));
+                None
+            }
+            Event::Disconnected {
+                session,
+                name,
+                reason,
+            } => {
+                self.leave(session, &name, &reason);
+                None
+            }
+            Event::Frame { session, name, .. } | Event::Answer { session, name, .. }
+                if !self.is_current(session, &name) =>
+            {
+                None
+            }
+            Event::Frame {
+                name,
+                frame: Frame::ModelRequest(request),
+                ..
+            } => {
+                self.send_model(&name, request.version);
+                None
+            }
+            Event::Frame {
+                name,
+                frame: Frame::RoundConfirmed(confirmed),
+                ..
+            } => {
+                self.check_confirmation(&name, &confirmed);
+                None
+            }
+            event => Some(event),
+        }
+    }
+
+    fn is_current(&self, session: u64, name: &str) -> bool {
+        self.members
+            .get(name)
+            .is_some_and(|member| member.session.id == session)
+    }
+
+    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; a
+    /// second party with the same name is refused.
+    fn admit(&mut self, hello: pb::Hello, session: SessionHandle) -> Result<(), pb::Refused> {
+        if self.state == JobState::Failed {
+            let reason = format!("the job has failed: {}", self.reason);
+            return Err(refused(RefusalCode::RefusalJobFailed, reason));
+        }
+        let name = session.peer.name.clone();
+        if let Some(older) = self.members.get(&name) {
+            if older.session.peer.certificate != session.peer.certificate {
+                let reason = format!(
+                    "two parties with one name: {name:?} is connected from {} with another \
+                     certificate; give each party a name of its own",
+                    older.session.peer.address
+                );
+                return Err(refused(RefusalCode::RefusalNameTaken, reason));
+            }
+            let reason = "the same party has connected again, with this certificate and key";
+            let frame = refused(RefusalCode::RefusalReplaced, reason);
+            older.session.outbox.put(Outgoing::Last(frame.into()));
+            self.settle(&name);
+        }
+        info!(job = %self.name, party = %name, address = %session.peer.address,
+            program = %short(&hello.program), "party joined");
+        let spec = serde_json::to_string(self.parts.job.spec())
+            .map_err(|e| refused(RefusalCode::RefusalJobFailed, e.to_string()))?;
+        let welcome = pb::Welcome {
+            version: *pb::WIRE_VERSIONS.end(),
+            program: pb::PROGRAM.into(),
+            job_spec: spec,
+            job_hash: self.parts.job.hash().to_vec(),
+            model: Some(self.model.name()),
+        };
+        session.outbox.frame(welcome.into());
+        let member = Member {
+            session,
+            sent: HashSet::new(),
+            counted: report::Bytes::default(),
+            model_sent: None,
+        };
+        self.members.insert(name.clone(), member);
+        self.changed = Instant::now();
+        self.greet(&name, &hello);
+        self.publish(None);
+        Ok(())
+    }
+
+    /// What a party that has just connected needs to go on.
+    fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
+        self.resume(name, hello);
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        if self.state == JobState::Done {
+            member.session.outbox.frame(self.job_done().into());
+        }
+        if let Some(joining) = &mut self.joining {
+            if hello.round != joining.number {
+                joining.forget(name);
+            }
+            let offer = pb::RoundOffer {
+                round: joining.number,
+                model: Some(self.model.name()),
+            };
+            member.session.outbox.frame(offer.into());
+        }
+    }
+
+    fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str) {
+        if !self.is_current(session, name) {
+            return;
+        }
+        info!(job = %self.name, party = %name, %reason, "party left");
+        self.settle(name);
+        self.members.remove(name);
+        self.changed = Instant::now();
+        if let Some(running) = &mut self.running {
+            running.lost(name);
+        }
+        self.publish(None);
+    }
+
+    /// Sends the current model, once a connection and version.
+    fn send_model(&mut self, name: &str, version: u64) {
+        let current = self.model.version();
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        if version != current {
+            // A round was finished meanwhile; the next offer names the newer version.
+            return;
+        }
+        if member.model_sent == Some(version) {
+            let reason = format!("model version {version} was sent over this connection already");
+            let frame = refused(RefusalCode::RefusalBadFrame, reason);
+            member.session.outbox.put(Outgoing::Last(frame.into()));
+            return;
+        }
+        member.model_sent = Some(version);
+        info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
+        member.session.outbox.put(Outgoing::Model {
+            version,
+            values: self.model_bytes.clone(),
+        });
+    }
+
+    /// A party's own model must be the coordinator's.
+    fn check_confirmation(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
+        let expected = self.running.as_ref().and_then(|running| running.done());
+        let Some(expected) = expected.filter(|done| done.round == confirmed.round) else {
+            return;
+        };
+        if expected.model != confirmed.model {
+            let detail = format!("{name} computes another model from the same sum");
+            error!(job = %self.name, party = %name, round = confirmed.round, "{detail}");
+            let event = self
+                .parts
+                .store
+                .event(&self.name, confirmed.round, "model", &detail);
+            if let Err(error) = event {
+                error!(job = %self.name, %error, "an event could not be stored");
+            }
+        }
+    }
+
+    fn job_done(&self) -> pb::JobDone {
+        pb::JobDone {
+            model: Some(self.model.name()),
+        }
+    }
+
+    /// The model after a round.
+    pub(super) fn set_model(&mut self, model: Model) {
+        if model.version() != self.model.version() {
+            self.model_bytes = model.to_bytes();
+            self.model = model;
+        }
+    }
+
+    /// Tells the watchers where the job stands.
+    pub(super) fn publish(&self, latest: Option<RoundReport>) {
+        self.parts.status.send_modify(|status| {
+            status.state = self.state;
+            status.reason.clone_from(&self.reason);
+            status.rounds_done = self.rounds_done;
+            status.model_version = self.model.version();
+            status.model_hash = crate::error::hex(self.model.hash());
+            status.connected = self.members.keys().map(|name| name.to_string()).collect();
+            status.waiting_for = match (&self.joining, &self.running) {
+                (Some(joining), _) => {
+                    let absent = |name: &&Arc<str>| !joining.has(name);
+                    let names = self.members.keys().filter(absent);
+                    names.map(|name| name.to_string()).collect()
+                }
+                (None, Some(running)) => running.waiting_for(),
+                (None, None) => Vec::new(),
+            };
+            if latest.is_some() {
+                status.round = latest;
+            }
+        });
+    }
+}

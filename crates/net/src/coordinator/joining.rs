@@ -1,0 +1,223 @@
+//! Before a round: it is offered, and those who are ready in time make its roster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
+use blindsum_protocol::Round;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::job::{Halt, JobTask};
+use super::session::{Event, refused, short};
+use crate::limits::seconds;
+use crate::outbox::Outgoing;
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, RefusalCode};
+use crate::report::RoundReport;
+use crate::system::{unix_millis, unix_seconds};
+
+/// A round that is offered.
+pub(crate) struct Joining {
+    pub number: u64,
+    /// Who is ready, first come first, with the nonces.
+    ready: Vec<(Arc<str>, [u8; 32])>,
+}
+
+impl Joining {
+    pub fn has(&self, name: &str) -> bool {
+        self.ready.iter().any(|(ready, _)| **ready == *name)
+    }
+
+    pub fn forget(&mut self, name: &str) {
+        self.ready.retain(|(ready, _)| **ready != *name);
+    }
+}
+
+impl JobTask {
+    /// Offers the next round and collects its roster.
+    pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
+        let number = report.number;
+        self.joining = Some(Joining {
+            number,
+            ready: Vec::new(),
+        });
+        for member in self.members.values() {
+            let model = Some(self.model.name());
+            let offer = pb::RoundOffer {
+                round: number,
+                model,
+            };
+            member.session.outbox.frame(offer.into());
+        }
+        info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
+        self.publish(Some(report.clone()));
+        let collected = self.collect_ready(number).await;
+        let joining = self.joining.take();
+        collected?;
+        let ready = joining.map(|joining| joining.ready).unwrap_or_default();
+        let roster = self.certify(number, ready)?;
+        report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
+        let round = Round::new(
+            self.parts.job.clone(),
+            number,
+            Arc::new(roster),
+            self.model.hash(),
+        );
+        let round = round.map_err(|fault| {
+            Halt::Aborted(format!(
+                "{} ({} s given to join)",
+                fault.kind,
+                self.parts.job.spec().join_deadline
+            ))
+        })?;
+        Ok(Arc::new(round))
+    }
+
+    async fn collect_ready(&mut self, number: u64) -> Result<(), Halt> {
+        let most = self.parts.job.spec().parties as usize;
+        let deadline = Instant::now() + seconds(self.parts.job.spec().join_deadline);
+        let grace = seconds(self.parts.limits.reconnect_grace);
+        loop {
+            let ready = self
+                .joining
+                .as_ref()
+                .map_or(0, |joining| joining.ready.len());
+            if ready >= most {
+                return Ok(());
+            }
+            // Once a round has been done, whoever is there is whom to wait for; somebody who has just
+            // gone gets the time to come back.
+            let settled = self.changed + grace;
+            let all_ready = ready > 0 && ready == self.members.len();
+            let complete = self.done_here > 0 && all_ready && ready >= self.parts.job.min_parties();
+            if complete && Instant::now() >= settled {
+                return Ok(());
+            }
+            let until = match complete {
+                true => deadline.min(settled),
+                false => deadline,
+            };
+            match self.next_event(Some(until)).await? {
+                Some(event) => self.joining_event(number, event),
+                None if Instant::now() >= deadline => return Ok(()),
+                None => {}
+            }
+        }
+    }
+
+    fn joining_event(&mut self, number: u64, event: Event) {
+        let left = match &event {
+            Event::Disconnected { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        match self.handle(event) {
+            Some(Event::Frame {
+                name,
+                frame: Frame::Ready(ready),
+                ..
+            }) if ready.round == number => match <[u8; 32]>::try_from(ready.nonce) {
+                Ok(nonce) => {
+                    if let Some(joining) = &mut self.joining {
+                        joining.forget(&name);
+                        joining.ready.push((name, nonce));
+                    }
+                    self.publish(None);
+                }
+                Err(_) => self.refuse(&name, "Ready: the nonce must have 32 bytes"),
+            },
+            Some(Event::Frame {
+                name,
+                frame: Frame::RoundRefused(refusal),
+                ..
+            }) if refusal.round == number => {
+                let reason = short(&refusal.reason);
+                warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
+                if let Some(joining) = &mut self.joining {
+                    joining.forget(&name);
+                }
+            }
+            _ => {}
+        }
+        if let (Some(name), Some(joining)) = (left, &mut self.joining)
+            && !self.members.contains_key(&name)
+        {
+            joining.forget(&name);
+        }
+    }
+
+    /// Ends the connection of a party that sent what it must not send.
+    pub(super) fn refuse(&mut self, name: &str, reason: &str) {
+        if let Some(member) = self.members.get(name) {
+            let frame = refused(RefusalCode::RefusalBadFrame, reason);
+            member.session.outbox.put(Outgoing::Last(frame.into()));
+        }
+    }
+
+    /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.
+    fn certify(
+        &mut self,
+        round: u64,
+        ready: Vec<(Arc<str>, [u8; 32])>,
+    ) -> Result<CertifiedRoster, Halt> {
+        let most = self.parts.job.spec().parties as usize;
+        let mut members: Vec<Member> = ready
+            .into_iter()
+            .filter_map(|(name, nonce)| {
+                let certificate = &self.members.get(&name)?.session.peer.certificate;
+                Some(Member {
+                    name: name.to_string(),
+                    certificate: certificate.to_vec(),
+                    nonce,
+                })
+            })
+            .take(most)
+            .collect();
+        members.sort_by(|a, b| a.name.cmp(&b.name));
+        loop {
+            let error = match Roster(members.clone()).certify(&self.parts.anchor, unix_seconds()) {
+                Ok(roster) => return Ok(roster),
+                Err(error) => error,
+            };
+            let culprit = match &error {
+                RosterError::Certificate { party, .. }
+                | RosterError::WrongName { party, .. }
+                | RosterError::DuplicateKey { party, .. }
+                | RosterError::DuplicateName { party } => party.clone(),
+                RosterError::Empty => {
+                    return Err(Halt::Aborted("nobody was ready in time".into()));
+                }
+                other => return Err(Halt::Aborted(other.to_string())),
+            };
+            warn!(job = %self.name, round, party = %culprit, %error, "left out of the roster");
+            self.tell_dropped(round, &culprit, &error.to_string());
+            members.retain(|member| member.name != culprit);
+        }
+    }
+
+    /// Tells one party that the round goes on without it.
+    pub(super) fn tell_dropped(&self, round: u64, name: &str, reason: &str) {
+        if let Some(member) = self.members.get(name) {
+            let frame = pb::RoundAborted {
+                round,
+                only_you: true,
+                reason: reason.into(),
+            };
+            member.session.outbox.frame(frame.into());
+        }
+    }
+
+    /// A report of the next round, whose number is taken for ever.
+    pub(super) fn next_report(&mut self) -> Result<RoundReport, Halt> {
+        let report = RoundReport::offered(self.next_round, self.model.version(), unix_millis());
+        self.parts.store.begin_round(&self.name, &report)?;
+        self.next_round += 1;
+        Ok(report)
+    }
+
+    /// Names of a roster.
+    pub(super) fn names(round: &Round) -> Arc<BTreeSet<Arc<str>>> {
+        let members = round.roster().members().iter();
+        Arc::new(members.map(|m| Arc::from(m.name.as_str())).collect())
+    }
+}

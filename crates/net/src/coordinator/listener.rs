@@ -1,0 +1,176 @@
+//! Taking connections: TCP, the TLS handshake within its time, and the name of who it is.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+use tracing::{debug, info, warn};
+
+use crate::limits::{Limits, seconds};
+use crate::stream::{Traffic, Watched};
+use crate::system::unix_seconds;
+
+/// Who is at the other end, as TLS has verified it.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    /// The party's name.
+    pub name: Arc<str>,
+    /// The party's certificate in DER.
+    pub certificate: Arc<[u8]>,
+    pub traffic: Arc<Traffic>,
+}
+
+/// A connection after the handshake; holds its place among the connections until it is dropped.
+pub(crate) struct Connection {
+    stream: TlsStream<Watched<TcpStream>>,
+    peer: Peer,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Takes connections until the receiver is dropped.
+pub(crate) async fn accept_all(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    anchor: Arc<TrustAnchor>,
+    limits: Limits,
+    connections: mpsc::Sender<io::Result<Connection>>,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let handshakes = Arc::new(Semaphore::new(limits.handshakes));
+    loop {
+        let Ok(handshake) = handshakes.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = connections.closed() => return,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, most likely: those in use come back in time.
+                warn!(%error, "cannot take a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            warn!(%address, limit = limits.connections, "connection refused: limit reached");
+            continue;
+        };
+        let (acceptor, anchor, connections) =
+            (acceptor.clone(), anchor.clone(), connections.clone());
+        let timeout = seconds(limits.handshake_timeout);
+        tokio::spawn(async move {
+            let shaken = tokio::time::timeout(timeout, shake(stream, address, acceptor, &anchor));
+            match shaken.await {
+                Ok(Ok((stream, peer))) => {
+                    drop(handshake);
+                    debug!(%address, party = %peer.name, "connected");
+                    let connection = Connection {
+                        stream,
+                        peer,
+                        _place: place,
+                    };
+                    let _ = connections.send(Ok(connection)).await;
+                }
+                Ok(Err(reason)) => info!(%address, %reason, "TLS handshake refused"),
+                Err(_) => info!(%address, "TLS handshake refused: not finished in time"),
+            }
+        });
+    }
+}
+
+/// The handshake, and the party's name out of its certificate.
+async fn shake(
+    stream: TcpStream,
+    address: SocketAddr,
+    acceptor: TlsAcceptor,
+    anchor: &TrustAnchor,
+) -> Result<(TlsStream<Watched<TcpStream>>, Peer), String> {
+    let _ = stream.set_nodelay(true);
+    let traffic = Arc::new(Traffic::default());
+    let stream = Watched::new(stream, traffic.clone());
+    let mut stream = match acceptor.accept(stream).into_fallible().await {
+        Ok(stream) => stream,
+        Err((error, stream)) => {
+            linger(stream).await;
+            return Err(error.to_string());
+        }
+    };
+    let certificate = stream.get_ref().1.peer_certificates();
+    let certificate: Arc<[u8]> = match certificate.and_then(|chain| chain.first()) {
+        Some(certificate) => Arc::from(certificate.as_ref()),
+        None => return Err("no certificate".into()),
+    };
+    match anchor.verify_party(&certificate, unix_seconds()) {
+        Ok(party) => {
+            let peer = Peer {
+                address,
+                name: party.name.into(),
+                certificate,
+                traffic,
+            };
+            Ok((stream, peer))
+        }
+        Err(error) => {
+            let _ = stream.shutdown().await;
+            Err(error.to_string())
+        }
+    }
+}
+
+/// Reads what the peer still sends, for a moment: closing a socket with unread bytes resets it, and
+/// the alert that says what is wrong would never be read.
+async fn linger(mut stream: Watched<TcpStream>) {
+    let _ = stream.shutdown().await;
+    let mut rest = [0; 4096];
+    let drain = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };
+    let _ = tokio::time::timeout(Duration::from_secs(1), drain).await;
+}

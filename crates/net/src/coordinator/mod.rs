@@ -1,0 +1,310 @@
+//! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
+//!
+//! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
+//! of one job, `joining`, `running` and `round` are its rounds.
+
+mod job;
+mod joining;
+mod listener;
+mod round;
+mod running;
+mod service;
+mod session;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_protocol::{Job, JobSpec};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+use tracing::info;
+
+use crate::chunks::CHUNK;
+use crate::limits::{Limits, seconds};
+use crate::pb::coordinator_server::CoordinatorServer;
+use crate::report::{JobState, JobStatus};
+use crate::store::{SqliteStore, Store};
+use crate::tls::Credentials;
+use crate::{Model, NetError};
+use job::{JobParts, JobTask};
+pub(crate) use round::blocking;
+use service::{Jobs, ServedJob, Service};
+use session::{Gate, JobHandle};
+
+/// What a coordinator is started with.
+pub struct Config {
+    /// Where to listen, as in `0.0.0.0:9443`; port 0 takes a free one.
+    pub listen: String,
+    /// The coordinator's certificate and key, and the CA of its parties.
+    pub credentials: Credentials,
+    /// The SQLite file that remembers jobs, rounds and models; none forgets them at the end.
+    pub store: Option<PathBuf>,
+    /// The jobs.
+    pub jobs: Vec<JobConfig>,
+    /// Limits for parties.
+    pub limits: Limits,
+    /// Whether to stop once every job is done or has failed.
+    pub stop_when_done: bool,
+}
+
+/// One job.
+pub struct JobConfig {
+    /// What is agreed on.
+    pub spec: JobSpec,
+    /// The model that round 1 starts from, `[dim]`; none starts from zeros.
+    pub initial_model: Option<Vec<f32>>,
+}
+
+/// A coordinator that runs. Dropping it stops it without goodbyes; [`Coordinator::stop`] is kinder.
+pub struct Coordinator {
+    address: SocketAddr,
+    jobs: Jobs,
+    stopping: watch::Sender<bool>,
+    tasks: JoinSet<Result<(), NetError>>,
+    stop_when_done: bool,
+}
+
+/// Runs a coordinator until `shutdown` comes, or its jobs are over where the configuration says so.
+/// `ready` is called with the address once parties can connect.
+///
+/// # Errors
+/// A configuration that cannot be used, or a job that failed.
+pub async fn run(
+    config: Config,
+    ready: impl FnOnce(SocketAddr),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), NetError> {
+    let mut coordinator = Coordinator::start(config).await?;
+    ready(coordinator.address());
+    tokio::select! {
+        () = shutdown => info!("stopping"),
+        () = coordinator.finished() => info!("every job is over"),
+    }
+    coordinator.stop().await
+}
+
+impl Coordinator {
+    /// Checks everything, opens the store, listens.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: nothing runs then.
+    pub async fn start(config: Config) -> Result<Self, NetError> {
+        let limits = config.limits.clone();
+        limits
+            .check()
+            .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
+        let tls = config.credentials.server()?;
+        let anchor = config.credentials.anchor()?;
+        let jobs = check_jobs(config.jobs)?;
+        let store: Arc<dyn Store> = Arc::new(match &config.store {
+            Some(path) => SqliteStore::open(path, limits.models_kept)?,
+            None => SqliteStore::in_memory(limits.models_kept)?,
+        });
+        let listener = listen(&config.listen).await?;
+        let address = listener.local_addr().map_err(NetError::system)?;
+        let (stopping, stop) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        let mut served = BTreeMap::new();
+        for (job, initial) in jobs {
+            let name = job.spec().job.clone();
+            let (task, handle) = open_job(job, initial, &store, &anchor, &limits, stop.clone())?;
+            tasks.spawn(task.run());
+            served.insert(name, handle);
+        }
+        let jobs: Jobs = Arc::new(served);
+        let service = Service::new(jobs.clone(), limits.clone());
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        tasks.spawn(serve(listener, acceptor, anchor, limits, service, stop));
+        info!(%address, jobs = jobs.len(), "coordinator listening");
+        Ok(Self {
+            address,
+            jobs,
+            stopping,
+            tasks,
+            stop_when_done: config.stop_when_done,
+        })
+    }
+
+    /// Where parties can connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The latest status of a job, and of every change to come.
+    pub fn status(&self, job: &str) -> Option<watch::Receiver<JobStatus>> {
+        self.jobs.get(job).map(|job| job.status.clone())
+    }
+
+    /// Waits until every job is over and the parties have had a moment to hear it. Never ends where
+    /// the configuration says that the coordinator goes on.
+    pub async fn finished(&mut self) {
+        if !self.stop_when_done {
+            return std::future::pending().await;
+        }
+        for job in self.jobs.values() {
+            let mut status = job.status.clone();
+            let over = status.wait_for(|status| status.state != JobState::Running);
+            let _ = over.await;
+        }
+        for job in self.jobs.values() {
+            let mut status = job.status.clone();
+            let left = status.wait_for(|status| status.connected.is_empty());
+            let _ = tokio::time::timeout(Duration::from_secs(5), left).await;
+        }
+    }
+
+    /// Tells the parties, records rounds under way as aborted, and ends.
+    ///
+    /// # Errors
+    /// The first job that failed.
+    pub async fn stop(mut self) -> Result<(), NetError> {
+        self.stopping.send_replace(true);
+        let mut result = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            let ended = ended.map_err(NetError::system).and_then(|ended| ended);
+            result = result.and(ended);
+        }
+        result
+    }
+}
+
+fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<(Arc<Job>, Model)>, NetError> {
+    if configs.is_empty() {
+        return Err(NetError::config("jobs", "there must be at least one job"));
+    }
+    let mut names = std::collections::BTreeSet::new();
+    let mut jobs = Vec::new();
+    for config in configs {
+        let job = Arc::new(config.spec.validate()?);
+        let name = &job.spec().job;
+        if !names.insert(name.clone()) {
+            let rule = format!("two jobs have the name {name:?}; give each a name of its own");
+            return Err(NetError::config("jobs", rule));
+        }
+        let model = match config.initial_model {
+            Some(values) if values.len() as u64 != job.spec().dim => {
+                let rule = format!(
+                    "initial_model of job {name:?} has {} values, dim is {}",
+                    values.len(),
+                    job.spec().dim
+                );
+                return Err(NetError::config("initial_model", rule));
+            }
+            Some(values) if !values.iter().all(|value| value.is_finite()) => {
+                let rule = format!("initial_model of job {name:?} holds NaN or infinities");
+                return Err(NetError::config("initial_model", rule));
+            }
+            Some(values) => Model::new(0, values),
+            None => Model::initial(&job),
+        };
+        jobs.push((job, model));
+    }
+    Ok(jobs)
+}
+
+fn open_job(
+    job: Arc<Job>,
+    initial: Model,
+    store: &Arc<dyn Store>,
+    anchor: &Arc<TrustAnchor>,
+    limits: &Limits,
+    stopping: watch::Receiver<bool>,
+) -> Result<(JobTask, ServedJob), NetError> {
+    let stored = store.open_job(&job, &initial)?;
+    let spec = job.spec();
+    let status = JobStatus {
+        job: spec.job.clone(),
+        state: JobState::Running,
+        reason: String::new(),
+        protocol: spec.protocol.to_string(),
+        rounds_done: stored.rounds_done,
+        rounds: spec.rounds.into(),
+        model_version: stored.model.version(),
+        model_hash: String::new(),
+        connected: Vec::new(),
+        waiting_for: Vec::new(),
+        round: None,
+    };
+    let (status_sender, status) = watch::channel(status);
+    let (events_sender, events) = mpsc::channel(256);
+    let (gate_sender, gate) = watch::channel(Gate::default());
+    let parts = JobParts {
+        job,
+        store: store.clone(),
+        anchor: anchor.clone(),
+        limits: limits.clone(),
+        events,
+        gate: gate_sender,
+        status: status_sender,
+        stopping,
+    };
+    let handle = JobHandle {
+        events: events_sender,
+        gate,
+    };
+    Ok((JobTask::new(parts, stored)?, ServedJob { handle, status }))
+}
+
+async fn listen(address: &str) -> Result<TcpListener, NetError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let advice = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "the port is in use; stop the other program or choose another port"
+            }
+            std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
+            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+            _ => "must be ADDRESS:PORT, as in 0.0.0.0:9443",
+        };
+        NetError::Listen {
+            address: address.into(),
+            reason: format!("{error}: {advice}"),
+        }
+    })
+}
+
+/// Serves connections until the coordinator stops, and then gives goodbyes a moment to go out.
+async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    anchor: Arc<TrustAnchor>,
+    limits: Limits,
+    service: Service,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), NetError> {
+    let (sender, connections) = mpsc::channel(16);
+    let accepting = async {
+        listener::accept_all(listener, acceptor, anchor, limits.clone(), sender).await;
+        std::future::pending().await
+    };
+    let keepalive = seconds(limits.keepalive);
+    let service = CoordinatorServer::new(service).max_decoding_message_size(CHUNK + 4096);
+    let mut stop = stopping.clone();
+    let serving = Server::builder()
+        .http2_keepalive_interval(Some(keepalive))
+        .http2_keepalive_timeout(Some(keepalive))
+        .initial_stream_window_size(Some(2 * CHUNK as u32))
+        .initial_connection_window_size(Some(4 * CHUNK as u32))
+        .max_concurrent_streams(Some(8))
+        .http2_max_header_list_size(Some(16 * 1024))
+        .serve_with_incoming_shutdown(service, ReceiverStream::new(connections), async move {
+            let _ = stop.wait_for(|stopping| *stopping).await;
+        });
+    let late = async {
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    };
+    tokio::select! {
+        served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
+        () = accepting => Ok(()),
+        () = late => Ok(()),
+    }
+}

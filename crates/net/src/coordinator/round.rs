@@ -1,0 +1,417 @@
+//! One round at the coordinator, from its offer to its result: the stages of the protocol, each until
+//! everybody has answered or its deadline has passed.
+
+use std::sync::Arc;
+use std::time::Instant as Clock;
+
+use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Receipt, Round, Server};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+pub(crate) use super::joining::Joining;
+pub(crate) use super::running::Running;
+
+use super::job::{Halt, JobTask};
+use super::session::{Event, Gate, short};
+use crate::limits::{message_limit, seconds};
+use crate::pb;
+use crate::pb::party_frame::Frame;
+use crate::report::{RoundReport, RoundState};
+use crate::system::{random, unix_millis};
+use crate::{Model, NetError};
+
+/// Runs work that takes long on a thread of its own, so that connections are served meanwhile.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NetError> {
+    let work = tokio::task::spawn_blocking(work);
+    work.await
+        .map_err(|e| NetError::system(format!("internal error: {e}")))
+}
+
+/// What a round leads to.
+struct Finished {
+    model: Model,
+    total_weight: u64,
+    outcome: Outcome,
+}
+
+impl JobTask {
+    /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
+    pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
+        let mut report = self.next_report()?;
+        let number = report.number;
+        let result = match self.join(&mut report).await {
+            Ok(round) => {
+                self.start_round(round.clone(), report.clone());
+                let result = self.run_stages(round).await;
+                if let Some(running) = &self.running {
+                    report = running.report.clone();
+                }
+                result
+            }
+            Err(halt) => Err(halt),
+        };
+        self.close_gate(number);
+        match result {
+            Ok(()) => Ok(()),
+            Err(Halt::Stop) => {
+                let reason = "the coordinator was stopped";
+                self.abort(report, reason)?;
+                Err(Halt::Stop)
+            }
+            Err(Halt::Aborted(reason)) => {
+                self.abort(report, &reason)?;
+                Err(Halt::Aborted(reason))
+            }
+            Err(Halt::Broken(error)) => {
+                // The store may be what is broken; what matters is that the parties know.
+                let _ = self.abort(report, &error.to_string());
+                Err(Halt::Broken(error))
+            }
+        }
+    }
+
+    /// The round has its roster: everybody in it is told.
+    fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
+        report.state = RoundState::Running;
+        info!(job = %self.name, round = round.number(), parties = round.parties(),
+            "round started");
+        let names = Self::names(&round);
+        self.running = None;
+        for name in names.iter() {
+            self.settle(name);
+        }
+        self.open_gate(&round, 0, names.clone());
+        let running = Running::new(round, self.model.name(), report);
+        self.running = Some(running);
+        for name in names.iter() {
+            match self.members.contains_key(name) {
+                true => self.send_start(name, 0),
+                false => {
+                    if let Some(running) = &mut self.running {
+                        running.lost(name);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
+        let number = round.number();
+        let names = Self::names(&round);
+        let aborted = |fault: Fault| Halt::Aborted(fault.to_string());
+        let start = round.clone();
+        let mut server = blocking(move || Server::start(start))
+            .await
+            .map_err(Halt::Broken)?
+            .map_err(aborted)?;
+        loop {
+            let stage = server.waiting().stage;
+            server = self.run_stage(&round, server).await?;
+            let mut rng = random().map_err(Halt::Broken)?;
+            let closed = blocking(move || server.close(&mut rng)).await;
+            match closed.map_err(Halt::Broken)?.map_err(aborted)? {
+                Closed::Next {
+                    server: next,
+                    messages,
+                } => {
+                    self.open_gate(&round, stage + 1, names.clone());
+                    self.deliver_all(number, stage, messages);
+                    server = next;
+                }
+                Closed::Done { outcome, messages } => {
+                    return self.finish_round(&round, stage, outcome, messages).await;
+                }
+            }
+        }
+    }
+
+    /// Collects the answers of a stage.
+    async fn run_stage(&mut self, round: &Round, mut server: Server) -> Result<Server, Halt> {
+        let (clock, waiting) = (Clock::now(), server.waiting());
+        let spec = round.job().spec();
+        let time = match waiting.stage == round.job().input_stage() {
+            true => spec.input_deadline,
+            false => spec.stage_deadline,
+        };
+        let deadline = Instant::now() + seconds(time);
+        let grace = seconds(self.parts.limits.reconnect_grace);
+        let number = round.number();
+        self.with_running(|running| {
+            running.begin_stage(waiting.name, waiting.required, waiting.missing);
+        });
+        self.publish(self.current_report());
+        loop {
+            let (overdue, next) = match &self.running {
+                Some(running) if !running.nobody_missing() => running.overdue(grace),
+                _ => break,
+            };
+            for party in overdue {
+                self.drop_party(number, party, "its connection was lost");
+            }
+            if Instant::now() >= deadline {
+                let reason = format!("no answer to stage {} within {time} s", waiting.name);
+                for party in self.missing() {
+                    self.drop_party(number, party, &reason);
+                }
+                break;
+            }
+            let until = next.map_or(deadline, |next| next.min(deadline));
+            if let Some(event) = self.next_event(Some(until)).await?
+                && let Some(event) = self.handle(event)
+            {
+                server = self.round_event(number, server, event).await?;
+            }
+        }
+        self.with_running(|running| {
+            if let Some(stage) = running.report.stages.last_mut() {
+                stage.seconds = clock.elapsed().as_secs_f64();
+            }
+        });
+        let ms = clock.elapsed().as_millis() as u64;
+        info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
+        Ok(server)
+    }
+
+    async fn round_event(
+        &mut self,
+        number: u64,
+        server: Server,
+        event: Event,
+    ) -> Result<Server, Halt> {
+        match event {
+            Event::Answer {
+                name,
+                round,
+                message,
+                memory,
+                ..
+            } if round == number => {
+                let server = self.take(number, server, &name, message).await;
+                drop(memory);
+                server
+            }
+            Event::Frame {
+                name,
+                frame: Frame::RoundRefused(refusal),
+                ..
+            } if refusal.round == number => {
+                let party = self.running.as_ref().and_then(|running| running.id(&name));
+                if let Some(party) = party {
+                    let reason = format!("refused by the party: {}", short(&refusal.reason));
+                    self.drop_party(number, party, &reason);
+                }
+                Ok(server)
+            }
+            _ => Ok(server),
+        }
+    }
+
+    /// Folds one answer in.
+    async fn take(
+        &mut self,
+        number: u64,
+        mut server: Server,
+        name: &str,
+        message: Message,
+    ) -> Result<Server, Halt> {
+        let party = self.running.as_ref().and_then(|running| running.id(name));
+        let Some(party) = party.filter(|p| self.running.as_ref().is_some_and(|r| !r.is_gone(*p)))
+        else {
+            return Ok(server);
+        };
+        let bytes = message.len();
+        let (server, receipt) = blocking(move || {
+            let receipt = server.receive(party, &message);
+            (server, receipt)
+        })
+        .await
+        .map_err(Halt::Broken)?;
+        match receipt {
+            Ok(Receipt::Taken) => {
+                debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
+                self.with_running(|running| running.answered(party, bytes));
+                self.publish(self.current_report());
+            }
+            Ok(Receipt::Repeated) => {}
+            Err(fault) => {
+                self.with_running(|running| running.report.faults.push(format!("{name}: {fault}")));
+                self.drop_party(number, party, &fault.kind.to_string());
+            }
+        }
+        Ok(server)
+    }
+
+    fn deliver_all(&mut self, round: u64, stage: u8, messages: Vec<(PartyId, Message)>) {
+        let mut addressed = std::collections::BTreeSet::new();
+        for (party, message) in messages {
+            addressed.insert(party);
+            self.deliver(party, stage, message);
+        }
+        let parties = self
+            .running
+            .as_ref()
+            .map_or(0, |running| running.names().len());
+        for party in (0..parties as u32).map(PartyId) {
+            if !addressed.contains(&party) {
+                self.drop_party(round, party, "left out by the protocol");
+            }
+        }
+    }
+
+    /// The sum is there: the mean, the next model, the record, and then the news.
+    async fn finish_round(
+        &mut self,
+        round: &Arc<Round>,
+        stage: u8,
+        outcome: Outcome,
+        messages: Vec<(PartyId, Message)>,
+    ) -> Result<(), Halt> {
+        let (job, model) = (round.job().clone(), self.model.clone());
+        let finished = blocking(move || {
+            let mut mean = vec![0.0f32; job.spec().dim as usize];
+            let survivors = outcome.survivors.len();
+            let total_weight = job
+                .encoding()
+                .decode_mean(&outcome.sum, survivors, &mut mean)?;
+            let model = model.after(&mean, job.spec().model_update);
+            Ok::<_, blindsum_encode::EncodeError>(Finished {
+                model,
+                total_weight,
+                outcome,
+            })
+        })
+        .await
+        .map_err(Halt::Broken)?
+        .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
+        for name in Self::names(round).iter() {
+            self.settle(name);
+        }
+        let Some(running) = &mut self.running else {
+            return Err(Halt::Aborted("the round has no parties".into()));
+        };
+        let survivors = finished.outcome.survivors.iter();
+        let survivors = survivors
+            .map(|party| running.name(party).to_string())
+            .collect();
+        let report = &mut running.report;
+        report.survivors = survivors;
+        for fault in &finished.outcome.faults {
+            let text = fault.to_string();
+            if !report.faults.iter().any(|known| known.ends_with(&text)) {
+                report.faults.push(text);
+            }
+        }
+        report.state = RoundState::Done;
+        report.total_weight = finished.total_weight;
+        report.seconds = elapsed(report);
+        let changed = finished.model.version() != self.model.version();
+        let model = changed.then_some(&finished.model);
+        self.parts.store.end_round(&self.name, report, model)?;
+        let report = report.clone();
+        self.set_model(finished.model);
+        self.rounds_done += 1;
+        self.done_here += 1;
+        let done = pb::RoundDone {
+            round: round.number(),
+            model: Some(self.model.name()),
+        };
+        self.deliver_all(round.number(), stage, messages);
+        self.tell_done(&done);
+        info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
+            parties = report.parties.len(), model = self.model.version(),
+            ms = (report.seconds * 1000.0) as u64, "round done");
+        self.publish(Some(report));
+        Ok(())
+    }
+
+    fn tell_done(&mut self, done: &pb::RoundDone) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.set_done(done.clone());
+        for (rank, name) in (0..).zip(running.names()) {
+            if !running.is_gone(PartyId(rank))
+                && let Some(member) = self.members.get(name)
+            {
+                member.session.outbox.frame(done.clone().into());
+            }
+        }
+    }
+
+    /// The round ends without a result: it is recorded, and everybody is told.
+    fn abort(&mut self, mut report: RoundReport, reason: &str) -> Result<(), Halt> {
+        let number = report.number;
+        warn!(job = %self.name, round = number, %reason, "round aborted");
+        for name in report.parties.clone() {
+            self.settle(&name);
+        }
+        if let Some(running) = self.running.take_if(|running| running.number() == number) {
+            report.wire = running.report.wire;
+        }
+        report.state = RoundState::Aborted;
+        report.reason = reason.into();
+        report.seconds = elapsed(&report);
+        self.aborted.insert(number, reason.into());
+        while self.aborted.len() > 64 {
+            self.aborted.pop_first();
+        }
+        for member in self.members.values() {
+            let frame = pb::RoundAborted {
+                round: number,
+                only_you: false,
+                reason: reason.into(),
+            };
+            member.session.outbox.frame(frame.into());
+        }
+        self.parts.store.end_round(&self.name, &report, None)?;
+        self.publish(Some(report));
+        Ok(())
+    }
+
+    fn open_gate(
+        &self,
+        round: &Round,
+        stage: u8,
+        members: Arc<std::collections::BTreeSet<Arc<str>>>,
+    ) {
+        let with_vector = stage == round.job().input_stage();
+        self.parts.gate.send_replace(Gate {
+            round: round.number(),
+            stage: stage.into(),
+            limit: message_limit(round.job(), with_vector),
+            members,
+        });
+    }
+
+    /// Whatever comes for this round from now on comes too late.
+    fn close_gate(&self, round: u64) {
+        self.parts.gate.send_replace(Gate {
+            round,
+            stage: u32::MAX,
+            ..Gate::default()
+        });
+    }
+
+    fn with_running(&mut self, change: impl FnOnce(&mut Running)) {
+        if let Some(running) = &mut self.running {
+            change(running);
+        }
+    }
+
+    fn missing(&self) -> Vec<PartyId> {
+        self.running
+            .as_ref()
+            .map(Running::missing)
+            .unwrap_or_default()
+    }
+
+    fn current_report(&self) -> Option<RoundReport> {
+        self.running.as_ref().map(|running| running.report.clone())
+    }
+}
+
+fn elapsed(report: &RoundReport) -> f64 {
+    unix_millis().saturating_sub(report.started_ms) as f64 / 1000.0
+}

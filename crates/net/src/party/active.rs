@@ -1,0 +1,111 @@
+//! The round that a party is in.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use blindsum_crypto::roster::{Member, Roster};
+use blindsum_protocol::{Client, Job, PartyId, Round};
+use tokio::time::Instant;
+
+use super::policy::Cohort;
+use super::{RoundResult, Update};
+use crate::limits::seconds;
+use crate::pb;
+use crate::system::unix_seconds;
+use crate::tls::OwnIdentity;
+use crate::{Model, NetError};
+
+/// Time beyond the deadlines of a round for its messages to arrive.
+const SLACK: f64 = 30.0;
+
+/// A round under way at a party.
+pub(super) struct Active {
+    pub number: u64,
+    pub round: Arc<Round>,
+    pub me: PartyId,
+    pub model: Model,
+    /// The machine; none before it has started, and while a step runs.
+    pub client: Option<Client>,
+    /// The caller's update, once it is there.
+    pub update: Option<(Update, u32)>,
+    /// The result, while the coordinator's word on the model is awaited.
+    pub computed: Option<RoundResult>,
+    pub results: Sender<Result<RoundResult, NetError>>,
+    /// When the round cannot give a result any more.
+    pub deadline: Instant,
+}
+
+impl Active {
+    /// How many messages of the coordinator were answered.
+    pub fn answered(&self) -> u32 {
+        self.client
+            .as_ref()
+            .map_or(0, |client| client.stage().into())
+    }
+
+    /// Whether the next step of the machine needs the caller's update.
+    pub fn needs_update(&self) -> bool {
+        match &self.client {
+            None => self.round.job().input_stage() == 0,
+            Some(client) => client.needs_input(),
+        }
+    }
+}
+
+/// When a round that begins now has passed all its deadlines.
+pub(super) fn deadline(job: &Job) -> Instant {
+    let spec = job.spec();
+    let stages = job.stages().len() as f64;
+    Instant::now() + seconds(spec.input_deadline + stages * spec.stage_deadline + SLACK)
+}
+
+/// Finds the certificates of a roster and checks every one of them.
+pub(super) fn certified_round(
+    start: &pb::RoundStart,
+    job: &Arc<Job>,
+    identity: &OwnIdentity,
+    certificates: &std::collections::HashMap<[u8; 32], Vec<u8>>,
+) -> Result<Round, String> {
+    let model = start.model.as_ref().ok_or("RoundStart names no model")?;
+    let hash = <[u8; 32]>::try_from(model.hash.as_slice())
+        .map_err(|_| "the hash of the model must have 32 bytes")?;
+    if start.roster.len() as u64 > u64::from(job.spec().parties) {
+        return Err(format!(
+            "the roster has {} parties, the job at most {}",
+            start.roster.len(),
+            job.spec().parties
+        ));
+    }
+    let mut members = Vec::with_capacity(start.roster.len());
+    for participant in &start.roster {
+        let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_slice())
+            .map_err(|_| "a fingerprint must have 32 bytes")?;
+        let nonce = <[u8; 32]>::try_from(participant.nonce.as_slice())
+            .map_err(|_| "a nonce must have 32 bytes")?;
+        let certificate = certificates
+            .get(&fingerprint)
+            .ok_or("a certificate of the roster was never sent")?;
+        let party = identity
+            .anchor
+            .verify_party(certificate, unix_seconds())
+            .map_err(|e| format!("a member of the roster cannot be trusted: {e}"))?;
+        members.push(Member {
+            name: party.name,
+            certificate: certificate.clone(),
+            nonce,
+        });
+    }
+    if !members.is_sorted_by(|a, b| a.name < b.name) {
+        return Err("the roster is not in the order of names".into());
+    }
+    let roster = Roster(members)
+        .certify(&identity.anchor, unix_seconds())
+        .map_err(|e| e.to_string())?;
+    Round::new(job.clone(), start.round, Arc::new(roster), &hash).map_err(|fault| fault.to_string())
+}
+
+/// The names of a round's parties.
+pub(super) fn cohort(round: &Round) -> Cohort {
+    let members = round.roster().members().iter();
+    members.map(|member| member.name.clone()).collect()
+}

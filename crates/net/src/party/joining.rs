@@ -1,0 +1,288 @@
+//! How a party comes into a round: the offer, the model, the roster that it checks.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use blindsum_protocol::{Client, ClientSetup, PartyId, Round};
+use rand_core::Rng;
+use tracing::{debug, info};
+
+use super::RoundHandle;
+use super::active::{Active, certified_round, cohort, deadline};
+use super::rounds::wrong;
+use super::state::Live;
+use super::task::{Notice, Task};
+use crate::chunks::{Assembly, Pushed};
+use crate::coordinator::blocking;
+use crate::pb::{self, RoundRefusalCode};
+use crate::system::random;
+use crate::{Model, NetError};
+
+impl Task {
+    /// A round may be joined.
+    pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), NetError> {
+        if let Some(active) = &self.active {
+            let round = active.number;
+            let reason = "the coordinator went on to the next round".into();
+            self.end_round(Err(NetError::RoundAborted { round, reason }));
+        }
+        self.offer = Some(offer);
+        self.try_ready().await
+    }
+
+    /// Answers the offer, once the caller waits for a round and the model is here.
+    pub(super) async fn try_ready(&mut self) -> Result<(), NetError> {
+        if !self.wanted || self.active.is_some() {
+            return Ok(());
+        }
+        let Some(offer) = self.offer.clone() else {
+            return Ok(());
+        };
+        let name = offer.model.clone();
+        let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
+        if !self.have_model(&name)? {
+            return Ok(());
+        }
+        self.offer = None;
+        let round = offer.round;
+        let live = self.memory.live.as_ref().filter(|live| live.round == round);
+        let nonce = match live {
+            Some(live) if !live.begun => live.nonce,
+            _ if round <= self.memory.last_round => {
+                let reason = format!(
+                    "this party took part in round {} already and never goes back",
+                    self.memory.last_round
+                );
+                let error = NetError::Dropped { round, reason };
+                let code = RoundRefusalCode::RoundRefusalUnable;
+                return self.refuse(round, code, error).await;
+            }
+            _ => {
+                let mut nonce = [0; 32];
+                random()?.fill_bytes(&mut nonce);
+                self.memory.last_round = round;
+                self.memory.live = Some(Live {
+                    round,
+                    nonce,
+                    answered: 0,
+                    begun: false,
+                });
+                self.save(Vec::new()).await?;
+                nonce
+            }
+        };
+        let nonce = nonce.to_vec();
+        self.send(pb::Ready { round, nonce });
+        Ok(())
+    }
+
+    /// Whether this model is here; it is asked for where it is not.
+    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+        if self.model.as_ref().is_some_and(|model| model.is(name)) {
+            return Ok(true);
+        }
+        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        let own = Model::initial(job);
+        if own.is(name) {
+            self.model = Some(own);
+            return Ok(true);
+        }
+        if name.dim != job.spec().dim {
+            let (got, dim) = (name.dim, job.spec().dim);
+            return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
+        }
+        if self
+            .requested
+            .as_ref()
+            .is_none_or(|(asked, _)| asked != name)
+        {
+            debug!(party = %self.identity.name, version = name.version, "asking for the model");
+            self.requested = Some((name.clone(), None));
+            let version = name.version;
+            self.send(pb::ModelRequest { version });
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), NetError> {
+        let Some((name, assembly)) = self.requested.take() else {
+            return Ok(());
+        };
+        if chunk.version != name.version {
+            self.requested = Some((name, assembly));
+            return Ok(());
+        }
+        let assembly = match assembly {
+            Some(assembly) => assembly,
+            None => Assembly::begin(chunk.total, 4 * name.dim).map_err(|e| wrong(e.to_string()))?,
+        };
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(|e| wrong(format!("model: {e}")))? {
+            Pushed::Part(assembly) => {
+                self.requested = Some((name, Some(assembly)));
+                Ok(())
+            }
+            Pushed::Whole(bytes) => {
+                let read = move || Model::from_bytes(name.version, &bytes, &name.hash);
+                self.model = Some(blocking(read).await??);
+                match self.pending_start.take() {
+                    Some(start) => Box::pin(self.started(start)).await,
+                    None => self.try_ready().await,
+                }
+            }
+        }
+    }
+
+    /// A round begins, or goes on after the connection was lost.
+    pub(super) async fn started(&mut self, start: pb::RoundStart) -> Result<(), NetError> {
+        for certificate in &start.certificates {
+            let fingerprint = crate::fingerprint(certificate);
+            self.certificates.insert(fingerprint, certificate.clone());
+        }
+        let number = start.round;
+        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        let round = match certified_round(&start, &job, &self.identity, &self.certificates) {
+            Ok(round) => Arc::new(round),
+            Err(reason) => {
+                let error = wrong(format!("round {number}: {reason}"));
+                return self
+                    .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
+                    .await;
+            }
+        };
+        let active = self
+            .active
+            .as_ref()
+            .filter(|active| active.number == number);
+        match active.map(|active| active.round.context() == round.context()) {
+            Some(true) => {}
+            Some(false) => {
+                let error = wrong(format!("two different beginnings of round {number}"));
+                return self
+                    .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
+                    .await;
+            }
+            None => {
+                let name = start.model.clone().unwrap_or_default();
+                if !self.have_model(&name)? {
+                    // After a restart the model comes first.
+                    self.pending_start = Some(start);
+                    return Ok(());
+                }
+                if let Err((code, error)) = self.take_up(round).await {
+                    return self.refuse(number, code, error).await;
+                }
+            }
+        }
+        let says_something =
+            self.active
+                .as_ref()
+                .is_some_and(|active| match active.client.is_some() {
+                    true => start.answers_taken <= active.answered(),
+                    false => !active.needs_update() || active.update.is_some(),
+                });
+        if says_something {
+            self.step(None).await?;
+        }
+        self.go_on().await
+    }
+
+    /// Takes part in a round that this party was ready for.
+    async fn take_up(&mut self, round: Arc<Round>) -> Result<(), (RoundRefusalCode, NetError)> {
+        let number = round.number();
+        let unable = |reason: &str| {
+            let reason = reason.to_owned();
+            let error = NetError::Dropped {
+                round: number,
+                reason,
+            };
+            (RoundRefusalCode::RoundRefusalUnable, error)
+        };
+        let live = self.memory.live.clone().filter(|live| live.round == number);
+        let live = live.ok_or_else(|| unable("this party was not ready for it"))?;
+        let me = round.roster().rank_of(&self.identity.name);
+        let member = me.and_then(|me| round.roster().member(me));
+        let (Some(me), Some(member)) = (me, member) else {
+            return Err(unable("the roster lacks this party"));
+        };
+        if member.certificate != self.identity.certificate || member.nonce != live.nonce {
+            return Err(unable(
+                "the roster holds another certificate or nonce of this party",
+            ));
+        }
+        let cohort = cohort(&round);
+        if !live.begun {
+            let policy = &self.config.policy;
+            policy
+                .check_cohort(&cohort, &self.memory.cohorts)
+                .map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
+            if policy.min_cohort_change > 0 {
+                self.memory.add_cohort(cohort.clone());
+            }
+        }
+        let setup = self.setup(&round, PartyId(me));
+        let client = match (&self.state, live.begun) {
+            (_, false) => None,
+            (None, true) => return Err(unable("this party has no state of it any more")),
+            (Some(state), true) => {
+                let (state, snapshot) = (state.clone(), std::mem::take(&mut self.snapshot));
+                let unseal = move || Client::unseal(setup, state.key(), &snapshot);
+                let client = blocking(unseal).await.map_err(|e| unable(&e.to_string()))?;
+                Some(client.map_err(|fault| unable(&fault.to_string()))?)
+            }
+        };
+        self.begin(round, PartyId(me), client, cohort.into_iter().collect());
+        Ok(())
+    }
+
+    /// The caller gets the round.
+    fn begin(
+        &mut self,
+        round: Arc<Round>,
+        me: PartyId,
+        client: Option<Client>,
+        names: Vec<String>,
+    ) {
+        let Some(model) = self.model.clone() else {
+            return;
+        };
+        let (results, received) = channel();
+        let job = round.job().clone();
+        let answered_input = client
+            .as_ref()
+            .is_some_and(|client| client.stage() >= job.input_stage());
+        let handle = RoundHandle {
+            number: round.number(),
+            model: model.clone(),
+            parties: names,
+            needs_update: !answered_input,
+            commands: self.commands.clone(),
+            results: received,
+            early: None,
+            job: job.clone(),
+        };
+        info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
+            resumed = client.is_some(), "round begins");
+        self.active = Some(Active {
+            number: round.number(),
+            deadline: deadline(&job),
+            round,
+            me,
+            model,
+            client,
+            update: None,
+            computed: None,
+            results,
+        });
+        self.wanted = false;
+        let _ = self.notices.send(Notice::Round(handle));
+    }
+
+    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId) -> ClientSetup {
+        ClientSetup {
+            round: round.clone(),
+            me,
+            identity: self.identity.key.clone(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The steps of a party that take long: encoding, masking, unmasking. They run on threads that may
+//! block, and hand everything back.
+
+use std::sync::Arc;
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::Encoder;
+use blindsum_protocol::{
+    Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
+};
+use rand_chacha::ChaCha20Rng;
+
+use super::state::StateFile;
+use super::{RoundResult, Update};
+use crate::{Model, NetError};
+
+/// Finds everything that can be wrong with an update before anything is sent.
+pub(super) fn check_update(job: &Job, update: &Update, weight: u32) -> Result<(), NetError> {
+    let unused = MaskSeed::from(Secret::from([0; 32]));
+    Encoder::new(job.encoding(), update.values(), weight, unused)
+        .map(|_| ())
+        .map_err(|e| NetError::Input(e.to_string()))
+}
+
+/// What a step works on.
+pub(super) struct Step {
+    pub setup: ClientSetup,
+    /// The machine; none before its first message.
+    pub client: Option<Client>,
+    /// The coordinator's message; none starts the machine.
+    pub message: Option<Message>,
+    pub update: Option<(Update, u32)>,
+    pub state: Option<Arc<StateFile>>,
+    pub rng: ChaCha20Rng,
+}
+
+/// What a step led to.
+pub(super) struct Stepped {
+    pub client: Option<Client>,
+    pub answer: Result<Answer, Fault>,
+    /// The machine's snapshot, where there is a state file and something to send.
+    pub snapshot: Vec<u8>,
+}
+
+impl Step {
+    /// Runs the machine.
+    pub fn run(mut self) -> Stepped {
+        let mut client = self.client.take();
+        let answer = self.advance(&mut client);
+        let mut snapshot = Vec::new();
+        let answer = match (answer, &client, &self.state) {
+            (Ok(Answer::Send(message)), Some(client), Some(state)) => {
+                client.seal(state.key(), &mut self.rng).map(|sealed| {
+                    snapshot = sealed;
+                    Answer::Send(message)
+                })
+            }
+            (answer, _, _) => answer,
+        };
+        Stepped {
+            client,
+            answer,
+            snapshot,
+        }
+    }
+
+    fn advance(&mut self, client: &mut Option<Client>) -> Result<Answer, Fault> {
+        let job = self.setup.round.job().clone();
+        let mut encoder = match &self.update {
+            None => None,
+            Some((update, weight)) => {
+                let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+                let refused = |e: blindsum_encode::EncodeError| {
+                    Fault::caller(FaultKind::Input(e.to_string()))
+                };
+                let encoder = Encoder::new(job.encoding(), update.values(), *weight, seed);
+                Some(encoder.map_err(refused)?)
+            }
+        };
+        let input = encoder.as_mut().map(|encoder| encoder as &mut dyn Input);
+        match (client.as_mut(), &self.message) {
+            (Some(client), Some(message)) => client.answer(message, input, &mut self.rng),
+            (Some(client), None) => Ok(Answer::Send(client.latest().clone())),
+            (None, _) => {
+                let setup = ClientSetup {
+                    round: self.setup.round.clone(),
+                    me: self.setup.me,
+                    identity: self.setup.identity.clone(),
+                };
+                let (started, message) = Client::start(setup, input, &mut self.rng)?;
+                *client = Some(started);
+                Ok(Answer::Send(message))
+            }
+        }
+    }
+}
+
+/// The mean out of the sum, and the model after it.
+pub(super) fn result(
+    round: &Round,
+    sum: &RoundSum,
+    model: &Model,
+) -> Result<RoundResult, NetError> {
+    let job = round.job();
+    let mut mean = vec![0.0f32; job.spec().dim as usize];
+    let total_weight = job
+        .encoding()
+        .decode_mean(&sum.sum, sum.survivors.len(), &mut mean)
+        .map_err(|e| NetError::Coordinator(format!("the sum is none of honest parties: {e}")))?;
+    let members = round.roster().members();
+    let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
+    Ok(RoundResult {
+        survivors: survivors.map(|member| member.name.clone()).collect(),
+        model: model.after(&mean, job.spec().model_update),
+        mean,
+        total_weight,
+    })
+}

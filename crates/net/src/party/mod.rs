@@ -1,0 +1,406 @@
+//! A party of a job: joins a coordinator, gives an update a round, gets the mean.
+//!
+//! [`Party`] and [`RoundHandle`] are plain blocking calls; the network, the protocol's stages and
+//! reconnections go on behind them, on threads of their own, while the caller trains.
+//!
+//! ```no_run
+//! use blindsum_net::Credentials;
+//! use blindsum_net::party::{Party, PartyConfig};
+//!
+//! # fn train(model: &[f32]) -> Vec<f32> { model.to_vec() }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let read = std::fs::read_to_string;
+//! let credentials = Credentials::new(read("party.pem")?, read("party.key")?, read("ca.pem")?);
+//! let mut party = Party::join(PartyConfig::new("https://agg.example:9443", "job", credentials))?;
+//! while let Some(mut round) = party.next_round()? {
+//!     let update = train(round.model().values());
+//!     round.submit(update, 1)?;
+//!     let result = round.result()?;
+//!     println!("{} parties", result.survivors.len());
+//! }
+//! # Ok(()) }
+//! ```
+
+mod active;
+mod joining;
+mod machine;
+mod policy;
+mod rounds;
+mod state;
+mod task;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use blindsum_encode::Values;
+use blindsum_protocol::Job;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedSender;
+use tracing::debug;
+
+use crate::connect::Target;
+use crate::limits::seconds;
+use crate::tls::Credentials;
+use crate::{Model, NetError};
+pub use policy::{Policy, PolicyError};
+use task::{Command, Notice, Task};
+
+/// How a party joins a job.
+pub struct PartyConfig {
+    /// Where the coordinator is: `https://HOST:PORT`.
+    pub url: String,
+    /// Name of the job.
+    pub job: String,
+    /// The party's certificate and key, and the CA of the job.
+    pub credentials: Credentials,
+    /// The name in the coordinator's certificate, where it is not the host of `url`.
+    pub server_name: Option<String>,
+    /// What the party agrees to.
+    pub policy: Policy,
+    /// A folder in which the party remembers the round under way, so that it can go on after a crash,
+    /// and the rounds it took part in. None remembers nothing beyond the process.
+    pub state_dir: Option<PathBuf>,
+    /// Seconds for which the coordinator is tried, at first and after every lost connection.
+    pub give_up_after: f64,
+    /// Seconds between signs of life on an idle connection, and for the answer to one.
+    pub keepalive: f64,
+    /// Seconds for one chunk of a message to be taken by the coordinator.
+    pub chunk_timeout: f64,
+}
+
+impl PartyConfig {
+    /// The defaults for everything else.
+    pub fn new(url: impl Into<String>, job: impl Into<String>, credentials: Credentials) -> Self {
+        Self {
+            url: url.into(),
+            job: job.into(),
+            credentials,
+            server_name: None,
+            policy: Policy::default(),
+            state_dir: None,
+            give_up_after: 120.0,
+            keepalive: 15.0,
+            chunk_timeout: 60.0,
+        }
+    }
+}
+
+/// A member of a job. Dropping it leaves the job.
+pub struct Party {
+    name: String,
+    job: Arc<Job>,
+    notices: Receiver<Notice>,
+    commands: UnboundedSender<Command>,
+    asked: bool,
+    over: bool,
+    final_model: Option<Model>,
+    /// Runs the connection; ended in the background when the party is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// What [`Party::wait_round`] found.
+pub enum NextRound {
+    /// A round begins.
+    Round(Box<RoundHandle>),
+    /// No more rounds will come.
+    JobDone,
+    /// Nothing yet.
+    Waiting,
+}
+
+/// An update to submit: single or double precision, `[dim]`.
+pub enum Update {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+}
+
+impl From<Vec<f32>> for Update {
+    fn from(values: Vec<f32>) -> Self {
+        Self::F32(values)
+    }
+}
+
+impl From<Vec<f64>> for Update {
+    fn from(values: Vec<f64>) -> Self {
+        Self::F64(values)
+    }
+}
+
+impl Update {
+    fn values(&self) -> Values<'_> {
+        match self {
+            Self::F32(values) => Values::F32(values),
+            Self::F64(values) => Values::F64(values),
+        }
+    }
+}
+
+/// What a round gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundResult {
+    /// The weighted mean of the survivors' updates, `[dim]`.
+    pub mean: Vec<f32>,
+    /// The survivors' weights together.
+    pub total_weight: u64,
+    /// Whose updates are in it.
+    pub survivors: Vec<String>,
+    /// The job's model after the round.
+    pub model: Model,
+}
+
+impl Party {
+    /// Connects and learns the job.
+    ///
+    /// # Errors
+    /// Credentials that cannot be used, a coordinator that is not reached or trusted or refuses, a job
+    /// that breaks the policy.
+    pub fn join(config: PartyConfig) -> Result<Self, NetError> {
+        check(&config)?;
+        let identity = config.credentials.identity()?;
+        let tls = config.credentials.client()?;
+        let server_name = config.server_name.as_deref();
+        let target = Target::new(&config.url, server_name, tls, seconds(config.keepalive))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("blindsum-party")
+            .enable_all()
+            .build()
+            .map_err(NetError::system)?;
+        let (commands, received) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, notices) = channel();
+        let name = identity.name.clone();
+        let task = Task::new(config, identity, target, commands.clone(), received, sender);
+        runtime.spawn(task.run());
+        let job = match notices.recv() {
+            Ok(Notice::Joined(job)) => job,
+            Ok(Notice::Failed(error)) => return Err(error),
+            _ => return Err(NetError::Left),
+        };
+        Ok(Self {
+            name,
+            job,
+            notices,
+            commands,
+            asked: false,
+            over: false,
+            final_model: None,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// The party's name, as in its certificate.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The job, as the coordinator announced it and the policy allowed it.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// The job's last model, once [`Party::next_round`] has said that no more rounds will come.
+    pub fn final_model(&self) -> Option<&Model> {
+        self.final_model.as_ref()
+    }
+
+    /// Waits for the next round; none where no more will come. A party takes part in a round only
+    /// when it waits for one.
+    ///
+    /// # Errors
+    /// The connection is lost for longer than `give_up_after`; the coordinator refuses this party, or
+    /// cannot be trusted.
+    pub fn next_round(&mut self) -> Result<Option<RoundHandle>, NetError> {
+        loop {
+            match self.wait_round(Duration::from_secs(3600))? {
+                NextRound::Round(round) => return Ok(Some(*round)),
+                NextRound::JobDone => return Ok(None),
+                NextRound::Waiting => {}
+            }
+        }
+    }
+
+    /// The same, for at most `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`Party::next_round`].
+    pub fn wait_round(&mut self, timeout: Duration) -> Result<NextRound, NetError> {
+        let until = Instant::now() + timeout;
+        if self.over {
+            return Ok(NextRound::JobDone);
+        }
+        if !self.asked {
+            self.asked = true;
+            let _ = self.commands.send(Command::WantRound);
+        }
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.notices.recv_timeout(left) {
+                Ok(Notice::Round(round)) => match round.over_already() {
+                    Some(error) => {
+                        debug!(round = round.number, %error, "over before it was looked at");
+                        let _ = self.commands.send(Command::WantRound);
+                    }
+                    None => {
+                        self.asked = false;
+                        return Ok(NextRound::Round(Box::new(round)));
+                    }
+                },
+                Ok(Notice::Refused(error)) => {
+                    self.asked = false;
+                    return Err(error);
+                }
+                Ok(Notice::JobDone(model)) => {
+                    self.over = true;
+                    self.final_model = model;
+                    return Ok(NextRound::JobDone);
+                }
+                Ok(Notice::Failed(error)) => return Err(error),
+                Ok(Notice::Joined(_)) => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(NextRound::Waiting),
+                Err(RecvTimeoutError::Disconnected) => return Err(NetError::Left),
+            }
+        }
+    }
+
+    /// Leaves the job: a round under way goes on without this party.
+    pub fn leave(self) {}
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Leave);
+        if let Some(runtime) = self.runtime.take() {
+            // The goodbye goes out on the runtime's own thread; the caller does not wait for it.
+            std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_secs(2)));
+        }
+    }
+}
+
+/// A round that this party takes part in.
+pub struct RoundHandle {
+    number: u64,
+    job: Arc<Job>,
+    model: Model,
+    parties: Vec<String>,
+    needs_update: bool,
+    commands: UnboundedSender<Command>,
+    results: Receiver<Result<RoundResult, NetError>>,
+    early: Option<Result<RoundResult, NetError>>,
+}
+
+impl RoundHandle {
+    /// The round's number; no number comes twice in a job.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Why the round is over, where it is before anything was submitted.
+    fn over_already(&self) -> Option<NetError> {
+        match self.results.try_recv() {
+            Ok(Err(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The model that the round starts from; every party has the same one.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The certified parties of the round, by name.
+    pub fn parties(&self) -> &[String] {
+        &self.parties
+    }
+
+    /// Whether an update must be submitted: not after one was, nor where this round goes on after a
+    /// crash and the update was sent before it.
+    pub fn needs_update(&self) -> bool {
+        self.needs_update
+    }
+
+    /// Gives this party's update, `[dim]`, with its weight. Returns once it is checked and handed
+    /// over; [`RoundHandle::result`] waits for what becomes of it. Where the update was sent before a
+    /// crash, that one counts and this one is dropped.
+    ///
+    /// # Errors
+    /// [`NetError::Input`] for a wrong length, NaN, infinities or a weight beyond the job's
+    /// `max_weight`: another update may be submitted then. Otherwise the round is over, and the error
+    /// says why.
+    pub fn submit(&mut self, update: impl Into<Update>, weight: u32) -> Result<(), NetError> {
+        match self.results.try_recv() {
+            Ok(Err(error)) => return Err(error),
+            Ok(early) => self.early = Some(early),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) if self.early.is_none() => return Err(NetError::Left),
+            Err(TryRecvError::Disconnected) => {}
+        }
+        if !self.needs_update {
+            return Ok(());
+        }
+        let update = update.into();
+        machine::check_update(&self.job, &update, weight)?;
+        self.needs_update = false;
+        let command = Command::Submit {
+            round: self.number,
+            update,
+            weight,
+        };
+        self.commands.send(command).map_err(|_| NetError::Left)
+    }
+
+    /// Waits for the result. It comes, or an error, at the latest when every deadline of the round
+    /// has passed.
+    ///
+    /// # Errors
+    /// The round gave no result, or not for this party; the error says why.
+    pub fn result(&mut self) -> Result<RoundResult, NetError> {
+        loop {
+            if let Some(result) = self.wait_result(Duration::from_secs(3600)) {
+                return result;
+            }
+        }
+    }
+
+    /// The same, for at most `timeout`; none where nothing has come by then.
+    pub fn wait_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
+        if let Some(early) = self.early.take() {
+            return Some(early);
+        }
+        if self.needs_update {
+            let rule = "submit an update before asking for the result".into();
+            return Some(Err(NetError::Input(rule)));
+        }
+        match self.results.recv_timeout(timeout) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(NetError::Left)),
+        }
+    }
+}
+
+impl Drop for RoundHandle {
+    fn drop(&mut self) {
+        if self.needs_update {
+            let _ = self.commands.send(Command::Abandon(self.number));
+        }
+    }
+}
+
+fn check(config: &PartyConfig) -> Result<(), NetError> {
+    let times = [
+        ("give_up_after", config.give_up_after),
+        ("keepalive", config.keepalive),
+        ("chunk_timeout", config.chunk_timeout),
+    ];
+    for (field, value) in times {
+        if !(value > 0.0 && value <= 1e6) {
+            let rule = format!("0 < {field} = {value} <= 1000000 seconds");
+            return Err(NetError::config(field, rule));
+        }
+    }
+    Ok(())
+}

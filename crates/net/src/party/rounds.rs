@@ -1,0 +1,299 @@
+//! What a party does with the frames of a round and with its caller's commands.
+
+use blindsum_protocol::{Answer, Message};
+use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
+
+use super::active::Active;
+use super::machine::{Step, result};
+use super::task::{Notice, Task};
+use super::{RoundResult, Update};
+use crate::NetError;
+use crate::chunks::{Assembly, Pushed};
+use crate::coordinator::blocking;
+use crate::error::hex;
+use crate::limits::message_limit;
+use crate::outbox::Outgoing;
+use crate::pb::{self, PartyFrame, RoundRefusalCode};
+use crate::system::random;
+
+pub(super) fn wrong(reason: impl Into<String>) -> NetError {
+    NetError::Coordinator(reason.into())
+}
+
+impl Task {
+    pub(super) fn send(&self, frame: impl Into<PartyFrame>) {
+        if let Some(outbox) = &self.outbox {
+            outbox.frame(frame.into());
+        }
+    }
+
+    /// Writes down what must survive a crash.
+    pub(super) async fn save(&mut self, snapshot: Vec<u8>) -> Result<(), NetError> {
+        let Some(state) = self.state.clone() else {
+            return Ok(());
+        };
+        let memory = self.memory.clone();
+        blocking(move || state.write(&memory, &snapshot)).await?
+    }
+
+    pub(super) async fn submitted(
+        &mut self,
+        round: u64,
+        update: Update,
+        weight: u32,
+    ) -> Result<(), NetError> {
+        let Some(active) = self.active.as_mut().filter(|active| active.number == round) else {
+            return Ok(());
+        };
+        active.update = Some((update, weight));
+        if active.client.is_none() && active.needs_update() {
+            self.step(None).await?;
+        }
+        self.go_on().await
+    }
+
+    pub(super) async fn abandoned(&mut self, round: u64) -> Result<(), NetError> {
+        if self
+            .active
+            .as_ref()
+            .is_none_or(|active| active.number != round)
+        {
+            return Ok(());
+        }
+        let reason = "the party's program gave no update".into();
+        let error = NetError::Dropped { round, reason };
+        self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
+            .await
+    }
+
+    /// A piece of a message of the coordinator.
+    pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), NetError> {
+        let expected = match (&self.active, &self.pending_start) {
+            (Some(active), _) => active.number,
+            (None, Some(start)) => start.round,
+            (None, None) => return Ok(()),
+        };
+        let Some(job) = self.job.clone().filter(|_| chunk.round == expected) else {
+            return Ok(());
+        };
+        let limit = message_limit(&job, true);
+        let assembly = match self.receiving.take() {
+            Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
+            _ => Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?,
+        };
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
+            Pushed::Part(assembly) => self.receiving = Some((chunk.stage, assembly)),
+            Pushed::Whole(message) => self.held = Some(message),
+        }
+        self.go_on().await
+    }
+
+    /// Answers the coordinator's message, once the update that it may need is there.
+    pub(super) async fn go_on(&mut self) -> Result<(), NetError> {
+        let ready = self.active.as_ref().is_some_and(|active| {
+            active.client.is_some() && (!active.needs_update() || active.update.is_some())
+        });
+        match self.held.take_if(|_| ready) {
+            Some(message) => self.step(Some(message)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// One step of the machine; what it says is written down before it is sent.
+    pub(super) async fn step(&mut self, message: Option<Message>) -> Result<(), NetError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let (number, round, me) = (active.number, active.round.clone(), active.me);
+        // Sending the latest answer once more needs no update.
+        let starts = message.is_some() || active.client.is_none();
+        let needed = starts && active.needs_update();
+        let (client, update) = (
+            active.client.take(),
+            if needed { active.update.take() } else { None },
+        );
+        let step = Step {
+            setup: self.setup(&round, me),
+            client,
+            message,
+            update,
+            state: self.state.clone(),
+            rng: random()?,
+        };
+        let stepped = blocking(move || step.run()).await?;
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        active.client = stepped.client;
+        let answered = active.answered();
+        match stepped.answer {
+            Ok(Answer::Send(message)) => {
+                if let Some(live) = &mut self.memory.live {
+                    live.answered = answered;
+                    live.begun = true;
+                }
+                if let Err(error) = self.save(stepped.snapshot).await {
+                    let code = RoundRefusalCode::RoundRefusalUnable;
+                    return self.refuse(number, code, error).await;
+                }
+                let stage = u8::try_from(answered).unwrap_or(u8::MAX);
+                debug!(party = %self.identity.name, round = number, stage, bytes = message.len(),
+                    "answered");
+                if let Some(outbox) = &self.outbox {
+                    outbox.put(Outgoing::Message {
+                        round: number,
+                        stage,
+                        message,
+                    });
+                }
+                Ok(())
+            }
+            Ok(Answer::Old) => Ok(()),
+            Ok(Answer::Done(sum)) => {
+                let model = active.model.clone();
+                match blocking(move || result(&round, &sum, &model)).await? {
+                    Ok(computed) => {
+                        if let Some(active) = &mut self.active {
+                            active.computed = Some(computed);
+                        }
+                        Ok(())
+                    }
+                    Err(error) => {
+                        let code = RoundRefusalCode::RoundRefusalFault;
+                        self.refuse(number, code, error).await
+                    }
+                }
+            }
+            Err(fault) => {
+                let error = NetError::Fault {
+                    round: number,
+                    fault,
+                };
+                let code = RoundRefusalCode::RoundRefusalFault;
+                self.refuse(number, code, error).await
+            }
+        }
+    }
+
+    /// Tells coordinator and caller that this party has no further part in a round.
+    pub(super) async fn refuse(
+        &mut self,
+        round: u64,
+        code: RoundRefusalCode,
+        error: NetError,
+    ) -> Result<(), NetError> {
+        let reason = error.to_string();
+        warn!(party = %self.identity.name, round, %reason, "round refused");
+        self.send(pb::RoundRefused {
+            round,
+            code: code.into(),
+            reason,
+        });
+        self.drop_round(round, error).await
+    }
+
+    /// The round is over for this party without a result.
+    async fn drop_round(&mut self, round: u64, error: NetError) -> Result<(), NetError> {
+        self.pending_start.take_if(|start| start.round == round);
+        if self
+            .active
+            .as_ref()
+            .is_some_and(|active| active.number == round)
+        {
+            self.end_round(Err(error));
+        } else if matches!(error, NetError::Policy(_) | NetError::Coordinator(_)) && self.wanted {
+            self.wanted = false;
+            let _ = self.notices.send(Notice::Refused(error));
+        }
+        if self
+            .memory
+            .live
+            .take_if(|live| live.round == round)
+            .is_some()
+        {
+            self.save(Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), NetError> {
+        let (round, reason) = (aborted.round, aborted.reason);
+        info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
+            "round aborted");
+        self.offer.take_if(|offer| offer.round == round);
+        let error = match aborted.only_you {
+            true => NetError::Dropped { round, reason },
+            false => NetError::RoundAborted { round, reason },
+        };
+        self.drop_round(round, error).await
+    }
+
+    /// The coordinator's word on the model after a round, against this party's own.
+    pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), NetError> {
+        let round = done.round;
+        let computed = match self.active.as_mut().filter(|active| active.number == round) {
+            Some(active) => active.computed.take(),
+            None => None,
+        };
+        let Some(computed) = computed else {
+            let reason = "it ended, and its result did not come here".into();
+            return self
+                .drop_round(round, NetError::Dropped { round, reason })
+                .await;
+        };
+        let model = Some(computed.model.name());
+        let agreed = model == done.model;
+        self.send(pb::RoundConfirmed { round, model });
+        self.memory.live = None;
+        self.save(Vec::new()).await?;
+        if agreed {
+            info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
+                model = computed.model.version(), "round done");
+            self.model = Some(computed.model.clone());
+            self.end_round(Ok(computed));
+            return Ok(());
+        }
+        let mismatch = || NetError::ModelMismatch {
+            round,
+            theirs: hex(&done.model.clone().unwrap_or_default().hash),
+            ours: hex(computed.model.hash()),
+        };
+        error!(party = %self.identity.name, "{}", mismatch());
+        self.end_round(Err(mismatch()));
+        Err(mismatch())
+    }
+
+    /// The caller gets the result, or the reason why there is none.
+    pub(super) fn end_round(&mut self, result: Result<RoundResult, NetError>) {
+        (self.receiving, self.held) = (None, None);
+        if let Some(active) = self.active.take() {
+            let _ = active.results.send(result);
+        }
+    }
+
+    pub(super) async fn check_deadline(&mut self) -> Result<(), NetError> {
+        let overdue = |active: &&Active| active.deadline <= Instant::now();
+        let Some(round) = self
+            .active
+            .as_ref()
+            .filter(overdue)
+            .map(|active| active.number)
+        else {
+            return Ok(());
+        };
+        let reason = "every deadline of the round has passed without a result".into();
+        let error = NetError::Dropped { round, reason };
+        self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
+            .await
+    }
+
+    pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), NetError> {
+        info!(party = %self.identity.name, job = %self.config.job, "job done");
+        let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
+        self.have_model(&name)?;
+        self.done = Some(name);
+        Ok(())
+    }
+}

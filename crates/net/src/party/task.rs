@@ -1,0 +1,436 @@
+//! The connection of a party: it is made, kept, and made again, while frames and the caller's
+//! commands are handled one by one (`rounds.rs`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use blindsum_protocol::{Job, JobSpec, Message};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::{Instant, sleep_until};
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::{info, warn};
+
+use super::active::Active;
+use super::state::{Memory, StateFile};
+use super::{PartyConfig, RoundHandle, Update};
+use crate::chunks::Assembly;
+use crate::connect::{ConnectError, Connected, Target};
+use crate::error::{hex, with_causes};
+use crate::limits::seconds;
+use crate::outbox::{Outbox, SendEnd, send_all};
+use crate::pb::coordinator_frame::Frame;
+use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::tls::OwnIdentity;
+use crate::{Model, NetError};
+
+/// Time for each step of a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// The first and the longest pause between two attempts to connect.
+const PAUSES: (f64, f64) = (0.1, 5.0);
+
+/// What the caller wants.
+pub(super) enum Command {
+    /// To take part in the next round.
+    WantRound,
+    /// To give its update.
+    Submit {
+        round: u64,
+        update: Update,
+        weight: u32,
+    },
+    /// To give none.
+    Abandon(u64),
+    /// To leave.
+    Leave,
+}
+
+/// What the caller is told.
+pub(super) enum Notice {
+    Joined(Arc<Job>),
+    Round(RoundHandle),
+    /// A round that the party's policy refuses; the next one may be better.
+    Refused(NetError),
+    JobDone(Option<Model>),
+    Failed(NetError),
+}
+
+/// How it all ended.
+enum Over {
+    JobDone(Option<Model>),
+    Left,
+}
+
+/// How a connection ended.
+enum Ended {
+    /// It may be made again.
+    Lost(String),
+    Over(Over),
+    Failed(NetError),
+}
+
+impl From<NetError> for Ended {
+    fn from(error: NetError) -> Self {
+        Ended::Failed(error)
+    }
+}
+
+/// A party's work behind the scenes.
+pub(super) struct Task {
+    pub config: PartyConfig,
+    pub identity: OwnIdentity,
+    pub commands: UnboundedSender<Command>,
+    pub notices: Sender<Notice>,
+    target: Target,
+    received: UnboundedReceiver<Command>,
+    pub job: Option<Arc<Job>>,
+    pub model: Option<Model>,
+    /// The connection, while there is one.
+    pub outbox: Option<Outbox<PartyFrame>>,
+    pub active: Option<Active>,
+    pub offer: Option<pb::RoundOffer>,
+    /// A round to go on with once its model is here.
+    pub pending_start: Option<pb::RoundStart>,
+    /// A message of the coordinator that is being received: its stage and its bytes so far.
+    pub receiving: Option<(u32, Assembly)>,
+    /// A message that waits for the caller's update.
+    pub held: Option<Message>,
+    /// Whether the caller waits for a round.
+    pub wanted: bool,
+    /// Certificates that this connection brought, by fingerprint.
+    pub certificates: HashMap<[u8; 32], Vec<u8>>,
+    /// The model that was asked for over this connection, and what has come of it.
+    pub requested: Option<(pb::ModelName, Option<Assembly>)>,
+    /// The job is done, and its last model is this.
+    pub done: Option<pb::ModelName>,
+    pub memory: Memory,
+    pub state: Option<Arc<StateFile>>,
+    /// The snapshot that the state file had when the process began.
+    pub snapshot: Vec<u8>,
+}
+
+impl Task {
+    pub fn new(
+        config: PartyConfig,
+        identity: OwnIdentity,
+        target: Target,
+        commands: UnboundedSender<Command>,
+        received: UnboundedReceiver<Command>,
+        notices: Sender<Notice>,
+    ) -> Self {
+        Self {
+            config,
+            identity,
+            commands,
+            notices,
+            target,
+            received,
+            job: None,
+            model: None,
+            outbox: None,
+            active: None,
+            offer: None,
+            pending_start: None,
+            receiving: None,
+            held: None,
+            wanted: false,
+            certificates: HashMap::new(),
+            requested: None,
+            done: None,
+            memory: Memory::default(),
+            state: None,
+            snapshot: Vec::new(),
+        }
+    }
+
+    /// Runs until the job is over, the caller leaves, or nothing more can be done.
+    pub async fn run(mut self) {
+        let notice = match self.run_to_end().await {
+            Ok(Over::Left) => return,
+            Ok(Over::JobDone(model)) => Notice::JobDone(model),
+            Err(error) => {
+                self.end_round(Err(NetError::Left));
+                Notice::Failed(error)
+            }
+        };
+        let _ = self.notices.send(notice);
+    }
+
+    async fn run_to_end(&mut self) -> Result<Over, NetError> {
+        if let Some(folder) = &self.config.state_dir {
+            let (state, memory, snapshot) =
+                StateFile::open(folder, &self.config.job, &self.identity.key)?;
+            self.state = Some(Arc::new(state));
+            (self.memory, self.snapshot) = (memory, snapshot);
+        }
+        let give_up = seconds(self.config.give_up_after);
+        let (mut until, mut pause) = (Instant::now() + give_up, PAUSES.0);
+        loop {
+            let ended = match self.target.connect(CONNECT_TIME).await {
+                Ok(connected) => self.converse(connected).await,
+                Err(ConnectError::Later(reason)) => Ended::Lost(reason),
+                Err(ConnectError::Never(error)) => Ended::Failed(error),
+            };
+            if self.outbox.take().is_some() {
+                (until, pause) = (Instant::now() + give_up, PAUSES.0);
+            }
+            self.forget_connection();
+            let reason = match ended {
+                Ended::Lost(reason) => reason,
+                Ended::Over(over) => return Ok(over),
+                Ended::Failed(error) => return Err(error),
+            };
+            if Instant::now() >= until {
+                return Err(NetError::Unreachable {
+                    url: self.target.url().into(),
+                    seconds: self.config.give_up_after,
+                    reason,
+                });
+            }
+            warn!(party = %self.identity.name, %reason, pause, "no connection; trying again");
+            if self.wait(Instant::now() + seconds(pause)).await {
+                return Ok(Over::Left);
+            }
+            pause = (pause * 2.0).min(PAUSES.1);
+        }
+    }
+
+    fn forget_connection(&mut self) {
+        self.certificates.clear();
+        self.requested = None;
+        self.offer = None;
+        self.pending_start = None;
+        self.receiving = None;
+    }
+
+    /// Waits without a connection; true where the caller leaves meanwhile.
+    async fn wait(&mut self, until: Instant) -> bool {
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => {
+                    if let Err(error) = self.check_deadline().await {
+                        warn!(%error, "without a connection");
+                    }
+                    return false;
+                }
+                command = self.received.recv() => match command {
+                    None | Some(Command::Leave) => return true,
+                    Some(command) => {
+                        // What a machine says now is sent when the round is taken up again.
+                        if let Err(error) = self.obey(command).await {
+                            warn!(%error, "without a connection");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// One connection, from the Hello to its end.
+    async fn converse(&mut self, connected: Connected) -> Ended {
+        let Connected {
+            mut client,
+            traffic,
+        } = connected;
+        let (outbox, queue) = Outbox::new();
+        outbox.frame(self.hello().into());
+        let (stream, frames) = mpsc::channel(4);
+        let timeout = seconds(self.config.chunk_timeout);
+        let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
+        let broken =
+            |status: tonic::Status| match self.target.broken(&traffic, with_causes(&status)) {
+                ConnectError::Later(reason) => Ended::Lost(reason),
+                ConnectError::Never(error) => Ended::Failed(error),
+            };
+        let connect = client.connect(ReceiverStream::new(frames));
+        let mut inbound = match tokio::time::timeout(CONNECT_TIME, connect).await {
+            Ok(Ok(response)) => response.into_inner(),
+            Ok(Err(status)) => return broken(status),
+            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
+        };
+        let welcome = match tokio::time::timeout(CONNECT_TIME, inbound.message()).await {
+            Ok(Ok(Some(CoordinatorFrame { frame: Some(frame) }))) => frame,
+            Ok(Ok(_)) => return Ended::Lost("the coordinator closed the connection".into()),
+            Ok(Err(status)) => return broken(status),
+            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
+        };
+        if let Err(ended) = self.welcome(welcome) {
+            return ended;
+        }
+        self.outbox = Some(outbox);
+        let ended = loop {
+            let deadline = self.active.as_ref().map(|active| active.deadline);
+            let overdue = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let handled = tokio::select! {
+                frame = inbound.message() => match frame {
+                    Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
+                    Ok(Some(_)) => Err(Ended::Failed(NetError::Coordinator(
+                        "a frame that is empty or unknown here".into(),
+                    ))),
+                    Ok(None) => Err(Ended::Lost("the coordinator closed the connection".into())),
+                    Err(status) => {
+                        let reason = traffic.error().map(str::to_owned);
+                        Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))))
+                    }
+                },
+                command = self.received.recv() => match command {
+                    None | Some(Command::Leave) => Err(Ended::Over(Over::Left)),
+                    Some(command) => self.obey(command).await.map_err(Ended::Failed),
+                },
+                end = &mut sending => Err(Ended::Lost(match end {
+                    Ok(SendEnd::TooSlow) => "the coordinator takes no more data".into(),
+                    _ => "the connection has ended".into(),
+                })),
+                () = overdue => self.check_deadline().await.map_err(Ended::Failed),
+            };
+            if let Err(ended) = handled {
+                break ended;
+            }
+            if let Some(over) = self.over() {
+                break Ended::Over(over);
+            }
+        };
+        if matches!(ended, Ended::Over(_) | Ended::Failed(_)) {
+            // What was said last goes out before the stream is closed.
+            self.outbox = None;
+            if !sending.is_finished() {
+                let _ = tokio::time::timeout(Duration::from_secs(1), &mut sending).await;
+            }
+        }
+        ended
+    }
+
+    fn hello(&self) -> pb::Hello {
+        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
+        let live = self.memory.live.as_ref();
+        pb::Hello {
+            first_version,
+            last_version,
+            program: pb::PROGRAM.into(),
+            job: self.config.job.clone(),
+            name: self.identity.name.clone(),
+            round: live.map_or(0, |live| live.round),
+            answered: live.map_or(0, |live| live.answered),
+        }
+    }
+
+    fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
+        let welcome = match frame {
+            Frame::Welcome(welcome) => welcome,
+            Frame::Refused(refused) => return Err(self.refused(refused)),
+            _ => {
+                let reason = "the first frame must be a Welcome".into();
+                return Err(NetError::Coordinator(reason).into());
+            }
+        };
+        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
+            let reason = format!("wire version {} is not spoken here", welcome.version);
+            return Err(NetError::Coordinator(reason).into());
+        }
+        match &self.job {
+            Some(job) if welcome.job_hash == job.hash() => {}
+            Some(_) => {
+                let reason = "the coordinator has changed the job".into();
+                return Err(NetError::Coordinator(reason).into());
+            }
+            None => {
+                let job = self.learn_job(&welcome)?;
+                let _ = self.notices.send(Notice::Joined(job));
+            }
+        }
+        info!(party = %self.identity.name, job = %self.config.job,
+            coordinator = %welcome.program, "connected");
+        Ok(())
+    }
+
+    /// Reads and judges the job before anything is said in it.
+    fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, NetError> {
+        let spec: JobSpec = serde_json::from_str(&welcome.job_spec).map_err(|e| {
+            NetError::Coordinator(format!(
+                "the job specification cannot be read ({e}); {} and {} may be too far apart",
+                welcome.program,
+                pb::PROGRAM
+            ))
+        })?;
+        if spec.job != self.config.job {
+            let reason = format!("the job is called {:?}", spec.job);
+            return Err(NetError::Coordinator(reason));
+        }
+        let job = Arc::new(spec.validate()?);
+        if welcome.job_hash != job.hash() {
+            let reason = "the job specification does not have the hash announced".into();
+            return Err(NetError::Coordinator(reason));
+        }
+        self.config.policy.check_job(job.spec())?;
+        let hash = hex(job.hash());
+        if self.memory.job_hash != hash {
+            self.memory = Memory {
+                job_hash: hash,
+                ..Memory::default()
+            };
+        }
+        self.job = Some(job.clone());
+        Ok(job)
+    }
+
+    fn refused(&self, refused: pb::Refused) -> Ended {
+        let code = refused.code();
+        let reason = refused.reason;
+        match code {
+            RefusalCode::RefusalStopping
+            | RefusalCode::RefusalBusy
+            | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+            code => Ended::Failed(NetError::Refused { code, reason }),
+        }
+    }
+
+    async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
+        match frame {
+            Frame::Refused(refused) => return Err(self.refused(refused)),
+            Frame::Welcome(_) => {
+                let reason = "a second Welcome".into();
+                return Err(NetError::Coordinator(reason).into());
+            }
+            Frame::RoundOffer(offer) => self.offered(offer).await?,
+            Frame::ModelChunk(chunk) => self.model_chunk(chunk).await?,
+            Frame::RoundStart(start) => self.started(start).await?,
+            Frame::Chunk(chunk) => self.chunk(chunk).await?,
+            Frame::RoundAborted(aborted) => self.aborted(aborted).await?,
+            Frame::RoundDone(done) => self.round_done(done).await?,
+            Frame::JobDone(done) => self.job_done(done)?,
+        }
+        Ok(())
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), NetError> {
+        match command {
+            Command::WantRound => {
+                self.wanted = true;
+                self.try_ready().await
+            }
+            Command::Submit {
+                round,
+                update,
+                weight,
+            } => self.submitted(round, update, weight).await,
+            Command::Abandon(round) => self.abandoned(round).await,
+            Command::Leave => Ok(()),
+        }
+    }
+
+    /// Whether the job is done and its last model here.
+    fn over(&self) -> Option<Over> {
+        let done = self.done.as_ref()?;
+        let model = self.model.as_ref().filter(|model| model.is(done));
+        match model {
+            None if self.requested.is_some() => None,
+            model => Some(Over::JobDone(model.cloned())),
+        }
+    }
+}

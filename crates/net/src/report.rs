@@ -1,0 +1,155 @@
+//! What a coordinator tells about its jobs and rounds: stored, logged, and shown by `Status` and
+//! `Watch`. No value of an update is in it, only names, sizes and times.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a round stands, or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoundState {
+    /// Offered; parties join.
+    Joining,
+    /// Under way.
+    Running,
+    /// Finished, with a result.
+    Done,
+    /// Ended without a result.
+    Aborted,
+}
+
+impl RoundState {
+    /// The name it is stored by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Joining => "joining",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+/// Where a job stands, or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// More rounds will come.
+    Running,
+    /// All rounds are done.
+    Done,
+    /// Too many rounds failed in a row.
+    Failed,
+}
+
+impl JobState {
+    /// The name it is stored by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// Its number.
+    pub number: u64,
+    /// Where it stands.
+    pub state: RoundState,
+    /// Why it was aborted; empty where it was not.
+    pub reason: String,
+    /// The version of the model it started from.
+    pub model_version: u64,
+    /// When it was offered, in milliseconds since 1970-01-01 UTC.
+    pub started_ms: u64,
+    /// Seconds from the offer to the end.
+    pub seconds: f64,
+    /// The parties in order of rank.
+    pub parties: Vec<String>,
+    /// Whose updates are in the sum.
+    pub survivors: Vec<String>,
+    /// Sum of the survivors' weights.
+    pub total_weight: u64,
+    /// The stages so far.
+    pub stages: Vec<StageReport>,
+    /// Bytes of the parties' connections while the round ran, TLS and HTTP/2 included.
+    pub wire: BTreeMap<String, Bytes>,
+    /// What parties did wrong.
+    pub faults: Vec<String>,
+}
+
+/// One stage of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Its name.
+    pub name: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How many answers are enough.
+    pub required: usize,
+    /// Bytes of protocol messages: answers up, and down what ended the stage.
+    pub bytes: BTreeMap<String, Bytes>,
+    /// Who dropped out in this stage, and why.
+    pub dropped: BTreeMap<String, String>,
+}
+
+/// Bytes of one party in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// From the party.
+    pub up: u64,
+    /// To the party.
+    pub down: u64,
+}
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// Its name.
+    pub job: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// Why it failed; empty where it did not.
+    pub reason: String,
+    /// The protocol.
+    pub protocol: String,
+    /// Rounds finished, and rounds to finish; 0 goes on until it is stopped.
+    pub rounds_done: u64,
+    /// Rounds to finish; 0 goes on until the coordinator stops.
+    pub rounds: u64,
+    /// The current model.
+    pub model_version: u64,
+    /// Its hash, in hexadecimal digits.
+    pub model_hash: String,
+    /// Who is connected.
+    pub connected: Vec<String>,
+    /// Who is waited for in the stage under way.
+    pub waiting_for: Vec<String>,
+    /// The round under way, or else the latest one.
+    pub round: Option<RoundReport>,
+}
+
+impl RoundReport {
+    /// A round that was just offered.
+    pub(crate) fn offered(number: u64, model_version: u64, started_ms: u64) -> Self {
+        Self {
+            number,
+            state: RoundState::Joining,
+            reason: String::new(),
+            model_version,
+            started_ms,
+            seconds: 0.0,
+            parties: Vec::new(),
+            survivors: Vec::new(),
+            total_weight: 0,
+            stages: Vec::new(),
+            wire: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+}

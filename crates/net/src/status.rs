@@ -1,0 +1,94 @@
+//! Asking a coordinator what its jobs are doing, with any certificate that it accepts.
+
+use std::time::Duration;
+
+use tokio_stream::{Stream, StreamExt};
+
+use crate::connect::{ConnectError, Connected, Target};
+use crate::error::with_causes;
+use crate::pb::{StatusReply, StatusRequest};
+use crate::report::JobStatus;
+use crate::{Credentials, NetError};
+
+/// Time for each step of the connection, and the signs of life on it.
+const TIME: Duration = Duration::from_secs(10);
+
+/// The coordinator to ask, and the certificate to show.
+pub struct Question {
+    /// `https://HOST:PORT`.
+    pub url: String,
+    /// Certificate, key and CA.
+    pub credentials: Credentials,
+    /// The name in the coordinator's certificate, where it is not the host of `url`.
+    pub server_name: Option<String>,
+    /// One job; none asks for all.
+    pub job: Option<String>,
+}
+
+impl Question {
+    /// Asks once.
+    ///
+    /// # Errors
+    /// The coordinator is not reached or trusted, or knows no such job.
+    pub async fn ask(&self) -> Result<Vec<JobStatus>, NetError> {
+        let mut connected = self.connect().await?;
+        let reply = connected.client.status(self.request()).await;
+        parse(reply.map_err(|status| failed(&status))?.into_inner())
+    }
+
+    /// Asks once, from a program without a runtime.
+    ///
+    /// # Errors
+    /// Those of [`Question::ask`].
+    pub fn ask_blocking(&self) -> Result<Vec<JobStatus>, NetError> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(NetError::system)?
+            .block_on(self.ask())
+    }
+
+    /// The status now and after every change, until the connection ends.
+    ///
+    /// # Errors
+    /// Those of [`Question::ask`].
+    pub async fn watch(
+        &self,
+    ) -> Result<impl Stream<Item = Result<Vec<JobStatus>, NetError>> + use<>, NetError> {
+        let mut connected = self.connect().await?;
+        let replies = connected.client.watch(self.request()).await;
+        let replies = replies.map_err(|status| failed(&status))?.into_inner();
+        Ok(replies.map(move |reply| {
+            // The connection lives as long as its client.
+            let _alive = &connected;
+            parse(reply.map_err(|status| failed(&status))?)
+        }))
+    }
+
+    fn request(&self) -> StatusRequest {
+        StatusRequest {
+            job: self.job.clone().unwrap_or_default(),
+        }
+    }
+
+    async fn connect(&self) -> Result<Connected, NetError> {
+        let tls = self.credentials.client()?;
+        let target = Target::new(&self.url, self.server_name.as_deref(), tls, TIME)?;
+        target.connect(TIME).await.map_err(|error| match error {
+            ConnectError::Never(error) => error,
+            ConnectError::Later(reason) => NetError::Unreachable {
+                url: self.url.clone(),
+                seconds: TIME.as_secs_f64(),
+                reason,
+            },
+        })
+    }
+}
+
+fn parse(reply: StatusReply) -> Result<Vec<JobStatus>, NetError> {
+    serde_json::from_str(&reply.jobs).map_err(|e| NetError::Coordinator(e.to_string()))
+}
+
+fn failed(status: &tonic::Status) -> NetError {
+    NetError::Coordinator(with_causes(status))
+}

@@ -1,0 +1,375 @@
+//! The store in one SQLite file, with a write-ahead log.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use blindsum_protocol::Job;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
+
+use super::{Store, StoredJob};
+use crate::error::hex;
+use crate::report::{JobState, RoundReport, RoundState};
+use crate::system::unix_millis;
+use crate::{Model, StoreError};
+
+/// Marks a file as ours: "blsm".
+const APPLICATION_ID: i32 = 0x626c_736d;
+/// Version of the tables.
+const TABLES_VERSION: i32 = 1;
+/// Bytes of a row of a model: far below SQLite's limit for one value.
+const MODEL_PIECE: usize = 4 << 20;
+
+const TABLES: &str = "
+CREATE TABLE jobs (
+    job TEXT PRIMARY KEY,
+    spec TEXT NOT NULL,
+    spec_hash BLOB NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    model_version INTEGER NOT NULL
+) STRICT;
+CREATE TABLE rounds (
+    job TEXT NOT NULL REFERENCES jobs,
+    round INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    report TEXT NOT NULL,
+    PRIMARY KEY (job, round)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE models (
+    job TEXT NOT NULL REFERENCES jobs,
+    version INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (job, version)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE model_pieces (
+    job TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    piece INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (job, version, piece)
+) STRICT;
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    job TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+";
+
+/// A store in a file that no other coordinator can use at the same time.
+pub struct SqliteStore {
+    connection: Mutex<Connection>,
+    path: String,
+    models_kept: u32,
+}
+
+impl SqliteStore {
+    /// Opens or makes the file, takes its lock and checks it. `models_kept` versions of a job's model
+    /// stay in it.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Corrupt`], [`StoreError::Foreign`], or
+    /// [`StoreError::Io`].
+    pub fn open(path: &Path, models_kept: u32) -> Result<Self, StoreError> {
+        let name = path.display().to_string();
+        let failed = |error| store_error(&name, &error);
+        let mut connection = Connection::open(path).map_err(failed)?;
+        prepare(&connection).map_err(failed)?;
+        check(&mut connection, &name)?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            path: name,
+            models_kept,
+        })
+    }
+
+    /// A store that is forgotten when it is dropped.
+    ///
+    /// # Errors
+    /// The library has no memory left.
+    pub fn in_memory(models_kept: u32) -> Result<Self, StoreError> {
+        Self::open(Path::new(":memory:"), models_kept)
+    }
+
+    /// Runs one transaction.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        let run = || -> rusqlite::Result<T> {
+            let transaction = connection.transaction()?;
+            let result = work(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        };
+        run().map_err(|error| store_error(&self.path, &error))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn corrupt(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::Corrupt {
+            path: self.path.clone(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Settings of the connection. The exclusive lock is taken with the first read and kept: it ends with
+/// the process, however that ends.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_millis(200))?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")
+}
+
+/// Makes the tables in a new file; refuses a damaged or foreign one.
+fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
+    let failed = |error| store_error(path, &error);
+    let damage: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(failed)?;
+    if damage != "ok" {
+        let (path, reason) = (path.to_owned(), damage);
+        return Err(StoreError::Corrupt { path, reason });
+    }
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+    let (application, version): (i32, i32) = (
+        pragma("application_id").map_err(failed)?,
+        pragma("user_version").map_err(failed)?,
+    );
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection
+        .query_row(count, [], |row| row.get(0))
+        .map_err(failed)?;
+    if (application, version, tables) == (0, 0, 0) {
+        let mut make = || -> rusqlite::Result<()> {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
+            transaction.commit()
+        };
+        return make().map_err(failed);
+    }
+    let reason = match (application, version) {
+        (APPLICATION_ID, TABLES_VERSION) => return Ok(()),
+        (APPLICATION_ID, other) => {
+            format!("made by another version (tables {other}, here {TABLES_VERSION})")
+        }
+        _ => "not a coordinator's store; choose another file".into(),
+    };
+    let path = path.to_owned();
+    Err(StoreError::Foreign { path, reason })
+}
+
+fn store_error(path: &str, error: &rusqlite::Error) -> StoreError {
+    let (path, reason) = (path.to_owned(), error.to_string());
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Corrupt { path, reason }
+        }
+        _ => StoreError::Io { path, reason },
+    }
+}
+
+impl Store for SqliteStore {
+    fn open_job(&self, job: &Job, initial: &Model) -> Result<StoredJob, StoreError> {
+        let name = job.spec().job.as_str();
+        let known = self.transaction(|t| {
+            let query = "SELECT spec_hash, state, model_version FROM jobs WHERE job = ?";
+            let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(Vec<u8>, String, u64)> {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            };
+            let known = t.query_row(query, [name], read).optional()?;
+            if known.is_none() {
+                let spec = serde_json::to_string(job.spec()).unwrap_or_default();
+                let insert = "INSERT INTO jobs VALUES (?, ?, ?, 'running', '', ?)";
+                t.execute(insert, params![name, spec, job.hash(), initial.version()])?;
+                put_model(t, name, initial)?;
+            }
+            Ok(known)
+        })?;
+        let Some((hash, state, version)) = known else {
+            return Ok(StoredJob {
+                model: initial.clone(),
+                state: JobState::Running,
+                rounds_done: 0,
+                next_round: 1,
+                interrupted: Vec::new(),
+            });
+        };
+        if hash != job.hash() {
+            return Err(StoreError::OtherSpec {
+                job: name.into(),
+                stored: hex(&hash),
+                given: hex(job.hash()),
+            });
+        }
+        let missing = || self.corrupt(format!("job {name}: model version {version} is missing"));
+        let model = self.model(name, version)?.ok_or_else(missing)?;
+        let (rounds_done, last, interrupted) = self.take_up_rounds(name)?;
+        Ok(StoredJob {
+            model,
+            state: match state.as_str() {
+                "done" => JobState::Done,
+                "failed" => JobState::Failed,
+                _ => JobState::Running,
+            },
+            rounds_done,
+            next_round: last + 1,
+            interrupted,
+        })
+    }
+
+    fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.transaction(|t| {
+            let insert = "INSERT INTO rounds VALUES (?, ?, ?, ?)";
+            let state = report.state.as_str();
+            t.execute(insert, params![job, report.number, state, json(report)])?;
+            Ok(())
+        })
+    }
+
+    fn end_round(
+        &self,
+        job: &str,
+        report: &RoundReport,
+        model: Option<&Model>,
+    ) -> Result<(), StoreError> {
+        self.transaction(|t| {
+            put_report(t, job, report)?;
+            let Some(model) = model else { return Ok(()) };
+            put_model(t, job, model)?;
+            let set = "UPDATE jobs SET model_version = ? WHERE job = ?";
+            t.execute(set, params![model.version(), job])?;
+            let oldest = model.version() as i64 - i64::from(self.models_kept);
+            for table in ["models", "model_pieces"] {
+                let delete = format!("DELETE FROM {table} WHERE job = ? AND version <= ?");
+                t.execute(&delete, params![job, oldest])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn set_job_state(&self, job: &str, state: JobState, reason: &str) -> Result<(), StoreError> {
+        self.transaction(|t| {
+            let set = "UPDATE jobs SET state = ?, reason = ? WHERE job = ?";
+            t.execute(set, params![state.as_str(), reason, job])?;
+            Ok(())
+        })
+    }
+
+    fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
+        let reports: Vec<String> = self.transaction(|t| {
+            let query = "SELECT report FROM rounds WHERE job = ? ORDER BY round DESC LIMIT ?";
+            let mut query = t.prepare(query)?;
+            query
+                .query_map(params![job, most], |row| row.get(0))?
+                .collect()
+        })?;
+        let parse = |text: &String| {
+            serde_json::from_str(text)
+                .map_err(|error| self.corrupt(format!("job {job}: a round's report: {error}")))
+        };
+        reports.iter().map(parse).collect()
+    }
+
+    fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
+        let found = self.transaction(|t| {
+            let query = "SELECT hash FROM models WHERE job = ? AND version = ?";
+            let key = params![job, version];
+            let hash: Option<Vec<u8>> = t.query_row(query, key, |row| row.get(0)).optional()?;
+            let Some(hash) = hash else { return Ok(None) };
+            let query = "SELECT data FROM model_pieces WHERE job = ? AND version = ?
+                         ORDER BY piece";
+            let mut pieces = t.prepare(query)?;
+            let mut pieces = pieces.query(key)?;
+            let mut bytes = Vec::new();
+            while let Some(row) = pieces.next()? {
+                bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
+            }
+            Ok(Some((bytes, hash)))
+        })?;
+        let Some((bytes, hash)) = found else {
+            return Ok(None);
+        };
+        let wrong = |_| {
+            self.corrupt(format!(
+                "job {job}: model version {version} has another hash"
+            ))
+        };
+        let model = Model::from_bytes(version, &bytes, &hash).map_err(wrong)?;
+        Ok(Some(model))
+    }
+
+    fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError> {
+        self.transaction(|t| {
+            let insert = "INSERT INTO events (at_ms, job, round, kind, detail)
+                          VALUES (?, ?, ?, ?, ?)";
+            t.execute(insert, params![unix_millis(), job, round, kind, detail])?;
+            Ok(())
+        })
+    }
+}
+
+impl SqliteStore {
+    /// Rounds done, the last number, and those that were under way, which are aborted now.
+    fn take_up_rounds(&self, job: &str) -> Result<(u64, u64, Vec<u64>), StoreError> {
+        let open: Vec<String> = self.transaction(|t| {
+            let query = "SELECT report FROM rounds
+                         WHERE job = ? AND state IN ('joining', 'running') ORDER BY round";
+            let mut query = t.prepare(query)?;
+            query.query_map([job], |row| row.get(0))?.collect()
+        })?;
+        let mut interrupted = Vec::new();
+        for text in open {
+            let wrong = |e| self.corrupt(format!("job {job}: a round's report: {e}"));
+            let mut report: RoundReport = serde_json::from_str(&text).map_err(wrong)?;
+            report.state = RoundState::Aborted;
+            report.reason = "the coordinator was restarted".into();
+            interrupted.push(report.number);
+            self.end_round(job, &report, None)?;
+        }
+        let (done, last) = self.transaction(|t| {
+            let query = "SELECT count(*) FILTER (WHERE state = 'done'), ifnull(max(round), 0)
+                         FROM rounds WHERE job = ?";
+            t.query_row(query, [job], |row| Ok((row.get(0)?, row.get(1)?)))
+        })?;
+        Ok((done, last, interrupted))
+    }
+}
+
+fn put_report(t: &Transaction<'_>, job: &str, report: &RoundReport) -> rusqlite::Result<()> {
+    let set = "UPDATE rounds SET state = ?, report = ? WHERE job = ? AND round = ?";
+    let state = report.state.as_str();
+    t.execute(set, params![state, json(report), job, report.number])?;
+    Ok(())
+}
+
+fn put_model(t: &Transaction<'_>, job: &str, model: &Model) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO models VALUES (?, ?, ?)";
+    t.execute(insert, params![job, model.version(), model.hash()])?;
+    let mut insert = t.prepare("INSERT INTO model_pieces VALUES (?, ?, ?, ?)")?;
+    for (i, piece) in model.to_bytes().chunks(MODEL_PIECE).enumerate() {
+        insert.execute(params![job, model.version(), i, piece])?;
+    }
+    Ok(())
+}
+
+/// A report as text; its types have no value that JSON cannot write.
+fn json(report: &RoundReport) -> String {
+    serde_json::to_string(report).unwrap_or_default()
+}

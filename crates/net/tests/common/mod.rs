@@ -1,0 +1,268 @@
+//! A CA, coordinators and parties on loopback, for the tests of this folder.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::sync::Once;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::sign::Algorithm;
+use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
+use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult};
+use blindsum_net::report::{JobState, JobStatus, RoundState};
+use blindsum_net::{Credentials, Limits, NetError};
+use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+/// Everything a test gives up after: far longer than anything takes.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+/// Logs to the test's output where `RUST_LOG` asks for it.
+pub fn logs() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_test_writer()
+            .try_init();
+    });
+}
+
+/// A CA and what it has issued.
+pub struct Pki {
+    ca: CertificateAuthority,
+    rng: std::sync::Mutex<ChaCha20Rng>,
+}
+
+impl Pki {
+    pub fn new(seed: u64) -> Self {
+        logs();
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let validity = Validity::days(now() - 86_400, 10);
+        let ca = CertificateAuthority::create("test CA", Algorithm::Ed25519, validity, &mut rng);
+        Self {
+            ca: ca.unwrap(),
+            rng: rng.into(),
+        }
+    }
+
+    pub fn ca_pem(&self) -> &str {
+        self.ca.certificate()
+    }
+
+    pub fn issue(&self, name: &str, kind: &Kind, validity: Validity) -> Credentials {
+        let mut rng = self.rng.lock().unwrap();
+        let algorithm = Algorithm::Ed25519;
+        let credential = self
+            .ca
+            .issue(name, kind, algorithm, validity, &mut *rng)
+            .unwrap();
+        Credentials::new(credential.certificate, &**credential.key, self.ca_pem())
+    }
+
+    pub fn party(&self, name: &str) -> Credentials {
+        self.issue(name, &Kind::Party, Validity::days(now() - 60, 1))
+    }
+
+    pub fn coordinator(&self) -> Credentials {
+        let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        self.issue(
+            "coordinator",
+            &Kind::Coordinator { hosts },
+            Validity::days(now() - 60, 1),
+        )
+    }
+
+    /// A list that revokes these certificates.
+    pub fn revoke(&self, revoked: &[&Credentials]) -> String {
+        let serials: Vec<String> = revoked
+            .iter()
+            .map(|c| {
+                blindsum_crypto::pki::describe(&c.certificate)
+                    .unwrap()
+                    .serial
+            })
+            .collect();
+        let serials: Vec<&str> = serials.iter().map(String::as_str).collect();
+        self.ca
+            .revoke(&serials, 1, Validity::days(now() - 60, 1))
+            .unwrap()
+    }
+}
+
+/// A job whose sums are exact for multiples of 2^-16, with deadlines that a test can wait for.
+pub fn spec(protocol: ProtocolName, parties: u32) -> JobSpec {
+    JobSpec {
+        job: "test".into(),
+        protocol,
+        parties,
+        min_parties: 2,
+        dim: 5,
+        rounds: 1,
+        encoding: EncodingName::Fixed64,
+        clip: 1000.0,
+        max_weight: 10,
+        join_deadline: 1.0,
+        stage_deadline: 1.0,
+        input_deadline: 2.0,
+        ..JobSpec::default()
+    }
+}
+
+pub fn limits() -> Limits {
+    Limits {
+        reconnect_grace: 0.2,
+        handshake_timeout: 0.5,
+        hello_timeout: 0.5,
+        chunk_timeout: 0.5,
+        keepalive: 1.0,
+        failed_rounds: 3,
+        ..Limits::default()
+    }
+}
+
+/// A coordinator in a runtime of its own, so that it can be stopped, or killed as a process is.
+pub struct Running {
+    pub port: u16,
+    runtime: Option<tokio::runtime::Runtime>,
+    coordinator: Option<Coordinator>,
+}
+
+impl Running {
+    pub fn start(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Self {
+        Self::with(config(pki, specs, store)).unwrap()
+    }
+
+    pub fn with(config: Config) -> Result<Self, NetError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let coordinator = runtime.block_on(Coordinator::start(config))?;
+        Ok(Self {
+            port: coordinator.address().port(),
+            runtime: Some(runtime),
+            coordinator: Some(coordinator),
+        })
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// The status of a job once `wanted` holds.
+    pub fn wait(&self, job: &str, wanted: impl FnMut(&JobStatus) -> bool) -> JobStatus {
+        let mut status = self.coordinator.as_ref().unwrap().status(job).unwrap();
+        let wait = async {
+            let status = tokio::time::timeout(PATIENCE, status.wait_for(wanted)).await;
+            status.expect("the job never came there").unwrap().clone()
+        };
+        self.runtime.as_ref().unwrap().block_on(wait)
+    }
+
+    pub fn wait_done(&self, job: &str) -> JobStatus {
+        self.wait(job, |status| status.state != JobState::Running)
+    }
+
+    pub fn wait_running(&self, job: &str, stage: usize) -> JobStatus {
+        self.wait(job, |status| {
+            let round = status.round.as_ref();
+            round.is_some_and(|r| r.state == RoundState::Running && r.stages.len() > stage)
+        })
+    }
+
+    pub fn stop(mut self) -> Result<(), NetError> {
+        let stop = self.coordinator.take().unwrap().stop();
+        self.runtime.take().unwrap().block_on(stop)
+    }
+
+    /// Ends everything at once, without a word to anybody.
+    pub fn kill(mut self) {
+        let runtime = self.runtime.take().unwrap();
+        let coordinator = self.coordinator.take().unwrap();
+        runtime.block_on(async { drop(coordinator) });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let (Some(runtime), Some(coordinator)) = (self.runtime.take(), self.coordinator.take()) {
+            runtime.block_on(async { drop(coordinator) });
+            runtime.shutdown_background();
+        }
+    }
+}
+
+pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
+    let job = |spec| JobConfig {
+        spec,
+        initial_model: None,
+    };
+    Config {
+        listen: "127.0.0.1:0".into(),
+        credentials: pki.coordinator(),
+        store: store.map(Path::to_owned),
+        jobs: specs.into_iter().map(job).collect(),
+        limits: limits(),
+        stop_when_done: false,
+    }
+}
+
+pub fn party_config(url: &str, credentials: Credentials) -> PartyConfig {
+    PartyConfig {
+        give_up_after: 5.0,
+        keepalive: 1.0,
+        policy: Policy {
+            allowed_protocols: ProtocolName::ALL.to_vec(),
+            min_cohort: 2,
+            ..Policy::default()
+        },
+        ..PartyConfig::new(url, "test", credentials)
+    }
+}
+
+/// What happened to a party, round by round.
+pub type Rounds = Vec<Result<RoundResult, NetError>>;
+
+/// A party on a thread of its own that gives `update(round)` with weight 1 until the job is done, and
+/// tells what became of each round.
+pub fn run_party(
+    config: PartyConfig,
+    update: impl Fn(u64) -> Vec<f32> + Send + 'static,
+) -> JoinHandle<Result<Rounds, NetError>> {
+    std::thread::spawn(move || {
+        let mut party = Party::join(config)?;
+        let mut rounds = Vec::new();
+        while let Some(mut round) = party.next_round()? {
+            let submitted = round.submit(update(round.number()), 1);
+            rounds.push(match submitted {
+                Ok(()) => round.result(),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(rounds)
+    })
+}
+
+/// Vectors whose mean is exact.
+pub fn constant(value: f32) -> impl Fn(u64) -> Vec<f32> + Send + 'static {
+    move |_| vec![value; 5]
+}
+
+/// A channel on which a test's thread hands something over.
+pub fn handover<T>() -> (Sender<T>, Receiver<T>) {
+    channel()
+}
