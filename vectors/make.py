@@ -1,7 +1,8 @@
 """Writes the test vectors, or checks that the files are what the model says.
 
     python3 vectors/make.py            write every file
-    python3 vectors/make.py --check    compare, exit 1 at the first difference
+    python3 vectors/make.py --check    compare, name every file that differs, exit 1 if there is one
+    python3 vectors/make.py masks      only masks.json
 
 Each topic is one module in ``model/`` with a function ``vectors()`` and becomes ``<topic>.json``.
 The models use nothing but the standard library and share no code with what they check.
@@ -21,29 +22,46 @@ TOPICS = [
     "shamir",
     "words",
 ]
+WIDTH = 110
 
 
-def render(topic: str) -> str:
-    """The text of one vector file."""
-    module = importlib.import_module(f"model.{topic}")
-    return json.dumps(module.vectors(), indent=1) + "\n"
+def render(value: object, indent: int = 0) -> str:
+    """JSON in which whatever fits is on one line."""
+    line = json.dumps(value)
+    if indent + len(line) <= WIDTH or not isinstance(value, dict | list):
+        return line
+    pad = " " * (indent + 1)
+    if isinstance(value, dict):
+        names = {json.dumps(name) + ": ": inner for name, inner in value.items()}
+        inside = [pad + name + render(inner, indent + 1) for name, inner in names.items()]
+    else:
+        inside = [pad + render(inner, indent + 1) for inner in value]
+    opening, closing = line[0], line[-1]
+    return opening + "\n" + ",\n".join(inside) + "\n" + " " * indent + closing
+
+
+def text_of(topic: str) -> str:
+    """Text of one vector file."""
+    return render(importlib.import_module(f"model.{topic}").vectors()) + "\n"
 
 
 def main() -> int:
-    """Writes or checks all files; the exit status."""
+    """Write or check all files; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    check = parser.parse_args().check
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="only these; default: all")
+    arguments = parser.parse_args()
     sys.path.insert(0, str(HERE))
-    for topic in TOPICS:
+    status = 0
+    for topic in arguments.topics or TOPICS:
         path = HERE / f"{topic}.json"
-        text = render(topic)
-        if not check:
+        text = text_of(topic)
+        if not arguments.check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
             print(f"{path.name} differs from its model; run vectors/make.py", file=sys.stderr)
-            return 1
-    return 0
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Slow models of what Blindsum computes."""

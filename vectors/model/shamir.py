@@ -1,6 +1,7 @@
 """Shamir's sharing of 32-byte secrets over the integers modulo 2^61 - 1, slowly.
 
-Interpolation is Newton's, decoding is the search of all sets of t shares: other ways than the library's.
+Interpolation is Newton's, decoding is the search of all sets of t shares: other ways than the
+library's.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def newton(points: list[int], values: list[int]) -> list[int]:
 def newton_at(points: list[int], table: list[int], x: int) -> int:
     """The interpolating polynomial at x."""
     value, product = 0, 1
-    for point, difference in zip(points, table):
+    for point, difference in zip(points, table, strict=True):
         value += difference * product
         product = product * (x - point) % P
     return value % P
@@ -79,7 +80,7 @@ def decode(threshold: int, points: list[int], column: list[int]) -> tuple[int, s
     for subset in combinations(range(len(points)), threshold):
         used = [points[i] for i in subset]
         table = newton(used, [column[i] for i in subset])
-        wrong = {x for x, v in zip(points, column) if newton_at(used, table, x) != v}
+        wrong = {x for x, v in zip(points, column, strict=True) if newton_at(used, table, x) != v}
         if len(wrong) <= correctable:
             return newton_at(used, table, 0), wrong
     return None
@@ -130,7 +131,8 @@ def received(
     rows = [numbers[i : i + LIMBS] for i in range(0, len(numbers), LIMBS)]
     shares = share(hashlib.sha256(label.encode()).digest(), rows, points)
     for position, lie in lies.items():
-        shares[position] = [(value + delta) % P for value, delta in zip(shares[position], lie)]
+        pairs = zip(shares[position], lie, strict=True)
+        shares[position] = [(value + delta) % P for value, delta in pairs]
     result = robust(threshold, points, shares)
     return {
         "threshold": threshold,
