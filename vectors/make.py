@@ -19,6 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 TOPICS = [
+    "crypto",
+    "masks",
+    "round",
     "shamir",
     "words",
 ]

@@ -1,0 +1,120 @@
+"""Job specification, roster and round: what every key is bound to."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+
+from .derive import framed_hash
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A run of coordinates with its own clipping bound."""
+
+    name: str
+    len: int
+    clip: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """Job specification: fields and defaults of the file format, in the order of the hash."""
+
+    job: str = "job"
+    protocol: str = "secagg+"
+    adversary: str = "active"
+    suite: str = "x25519"
+    parties: int = 2
+    min_parties: int = 0
+    dim: int = 1
+    rounds: int = 1
+    encoding: str = "quantised"
+    bits: int = 16
+    clip: float = 1.0
+    clipping: str = "tensor"
+    rounding: str = "stochastic"
+    max_weight: int = 1
+    tensors: tuple[Tensor, ...] = ()
+    neighbours: int = 0
+    threshold: int = 0
+    corrupt: float = 0.1
+    dropout: float = 0.1
+    join_deadline: float = 60.0
+    stage_deadline: float = 30.0
+    input_deadline: float = 600.0
+    model_update: str = "add"
+
+    def hash(self) -> bytes:
+        """Hash of every field, in order."""
+        parts = [part for field in fields(self) for part in parts_of(getattr(self, field.name))]
+        return framed_hash("blindsum job", *parts)
+
+    def width(self) -> int:
+        """Bits of a word: no sum of ``parties`` weighted values wraps."""
+        if self.encoding == "fixed64":
+            return 64
+        return self.bits + (self.parties * self.max_weight - 1).bit_length()
+
+    def lanes(self) -> int:
+        """Words of a vector; where weights above 1 are allowed, the weight is one more word."""
+        return self.dim + (self.max_weight > 1)
+
+    def lane_bits(self) -> int:
+        """Bits of the mask lanes for words of this width."""
+        return 32 if self.width() <= 32 else 64
+
+    def is_active(self) -> bool:
+        """Whether the adversary is active."""
+        return self.adversary == "active"
+
+    def least_survivors(self) -> int:
+        """Smallest number of survivors whose sum may be opened, for secagg and secagg+."""
+        if self.min_parties:
+            return self.min_parties
+        half = 2 * self.parties // 3 if self.is_active() else self.parties // 2
+        return max(half + 1, self.threshold if self.protocol == "secagg" else 0, 2)
+
+
+def parts_of(value: object) -> list[bytes]:
+    """Parts that a field adds to the hash."""
+    if isinstance(value, str):
+        return [value.encode("utf-8")]
+    if isinstance(value, int):
+        return [value.to_bytes(8, "big")]
+    if isinstance(value, float):
+        return [struct.pack(">d", value)]
+    assert isinstance(value, tuple)
+    parts = parts_of(len(value))
+    for tensor in value:
+        parts += parts_of(tensor.name) + parts_of(tensor.len) + parts_of(tensor.clip)
+    return parts
+
+
+@dataclass(frozen=True)
+class Member:
+    """A party as it joins a round: name, certificate in DER, 32 bytes drawn for the round."""
+
+    name: str
+    certificate: bytes
+    nonce: bytes
+
+
+def roster_bytes(members: list[Member]) -> bytes:
+    """Number of members, then each of them."""
+    encoded = len(members).to_bytes(4, "big")
+    for member in members:
+        encoded += len(member.name).to_bytes(1, "big") + member.name.encode("utf-8")
+        encoded += len(member.certificate).to_bytes(2, "big") + member.certificate + member.nonce
+    return encoded
+
+
+def roster_hash(members: list[Member]) -> bytes:
+    """Hash of the roster."""
+    return framed_hash("roster", roster_bytes(members))
+
+
+def round_context(job: Job, number: int, members: list[Member], model_hash: bytes) -> bytes:
+    """What everybody in a round must agree on."""
+    parts = job.hash(), number.to_bytes(8, "big"), roster_hash(members), model_hash
+    return framed_hash("blindsum round", *parts)
