@@ -41,7 +41,7 @@ impl Values<'_> {
 }
 
 /// `f32` and `f64`.
-pub trait Real: Copy + Default + Send + Sync + sealed::Sealed + 'static {
+pub trait Real: Copy + sealed::Sealed {
     /// The same number in double precision.
     fn to_f64(self) -> f64;
     /// The nearest number of this precision.
