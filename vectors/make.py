@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 
 TOPICS = [
     "crypto",
+    "encoding",
     "masks",
     "round",
     "shamir",

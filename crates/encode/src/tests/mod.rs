@@ -2,6 +2,7 @@
 
 mod laws;
 mod limits;
+mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
