@@ -13,6 +13,7 @@ mod keys;
 mod messages;
 mod parameters;
 mod server;
+mod tails;
 
 pub use graph::AggregationGraph;
 pub use parameters::{GraphParameters, ParameterError};

@@ -14,6 +14,7 @@
 //! The tails are those of the hypergeometric distribution, added over all parties (Bell20 §4, with
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
 
+use super::tails::{Hypergeometric, Sample};
 use crate::{Adversary, JobSpec};
 
 /// Security bounds may fail with probability 2^-40.
@@ -110,23 +111,31 @@ impl Bounds {
         }
     }
 
-    /// The smallest number of neighbours that meets all bounds.
+    /// The smallest number of neighbours that meets all bounds; the complete graph where no other does.
+    ///
+    /// More neighbours make every bound easier to meet, so bisection finds it.
     fn search(&self) -> Result<GraphParameters, ParameterError> {
         let all = self.parties - 1;
-        let mut last = None;
-        for neighbours in CHEAP_NEIGHBOURS.min(all)..=all {
-            if neighbours < all && neighbours % 2 == 1 && self.parties % 2 == 1 {
-                continue;
-            }
-            match self.check(neighbours) {
-                Ok(found) => return Ok(found),
-                Err(error) => last = Some(error),
+        let step = if self.parties % 2 == 1 { 2 } else { 1 };
+        let (mut few, mut enough) = (CHEAP_NEIGHBOURS, all);
+        while few < enough {
+            let middle = few + (enough - few) / 2 / step * step;
+            if self.suffices(middle) {
+                enough = middle;
+            } else {
+                few = middle + step;
             }
         }
-        Err(last.unwrap_or(ParameterError {
-            field: "parties",
-            rule: "parties >= 2".into(),
-        }))
+        self.check(enough)
+    }
+
+    /// Whether so many neighbours let some threshold meet all bounds, or the given one that of correctness.
+    fn suffices(&self, neighbours: usize) -> bool {
+        let threshold = match self.threshold {
+            0 => self.least_threshold(neighbours),
+            chosen => chosen,
+        };
+        self.log2_cut(neighbours) < LOG2_SECURITY && threshold <= self.most_threshold(neighbours)
     }
 
     /// Meets all bounds with this many neighbours, or says which one fails.
@@ -222,15 +231,12 @@ impl Bounds {
     fn least_threshold(&self, neighbours: usize) -> usize {
         let holders = neighbours + 1;
         // The most corrupt holders that some honest party has, but for probability 2^-40.
-        let honest = self.parties.saturating_sub(self.corrupt).max(1);
-        let most_corrupt = (0..=neighbours)
-            .find(|&x| {
-                let tail = self
-                    .tails
-                    .log2_tail(self.parties - 1, self.corrupt, neighbours, x + 1);
-                (honest as f64).log2() + tail < LOG2_SECURITY
-            })
-            .unwrap_or(neighbours);
+        let honest = self.parties.saturating_sub(self.corrupt);
+        let most_corrupt = self.tails.most(
+            self.neighbours_of_one(neighbours, self.corrupt),
+            honest,
+            LOG2_SECURITY,
+        );
         match (self.active, self.complete) {
             (false, _) => most_corrupt + 1,
             (true, false) => (holders + most_corrupt) / 2 + 1,
@@ -240,72 +246,35 @@ impl Bounds {
 
     /// The largest threshold that dropouts leave reachable.
     fn most_threshold(&self, neighbours: usize) -> usize {
-        let lost_but_rarely = |dropped: usize| {
-            (0..=neighbours)
-                .find(|&x| {
-                    let tail = self
-                        .tails
-                        .log2_tail(self.parties - 1, dropped, neighbours, x + 1);
-                    (self.parties as f64).log2() + tail < LOG2_CORRECTNESS
-                })
-                .unwrap_or(neighbours)
+        let most_lost = |dropped| {
+            self.tails.most(
+                self.neighbours_of_one(neighbours, dropped),
+                self.parties,
+                LOG2_CORRECTNESS,
+            )
         };
         // A survivor holds a share of its own secret; one that dropped does not.
-        let survivor = neighbours + 1 - lost_but_rarely(self.dropouts);
+        let survivor = neighbours + 1 - most_lost(self.dropouts);
         match self.dropouts {
             0 => survivor,
-            d => survivor.min(neighbours - lost_but_rarely(d - 1)),
+            d => survivor.min(neighbours - most_lost(d - 1)),
         }
     }
-}
 
-/// Tails of hypergeometric distributions over one population.
-struct Hypergeometric {
-    /// log2 of the factorials 0! ..= n!.
-    log2_factorial: Vec<f64>,
-}
-
-impl Hypergeometric {
-    fn new(population: usize) -> Self {
-        let mut sum = 0.0;
-        let mut log2_factorial = vec![0.0];
-        for i in 1..=population {
-            sum += (i as f64).log2();
-            log2_factorial.push(sum);
+    /// One party's neighbours among the others, of which some are marked.
+    fn neighbours_of_one(&self, neighbours: usize, marked: usize) -> Sample {
+        Sample {
+            population: self.parties - 1,
+            marked,
+            draws: neighbours,
         }
-        Self { log2_factorial }
-    }
-
-    fn factorial(&self, n: usize) -> f64 {
-        self.log2_factorial.get(n).copied().unwrap_or(f64::INFINITY)
-    }
-
-    fn log2_choose(&self, n: usize, k: usize) -> f64 {
-        if k > n {
-            return f64::NEG_INFINITY;
-        }
-        self.factorial(n) - self.factorial(k) - self.factorial(n - k)
-    }
-
-    /// log2 Pr[X >= least] for X marked ones among `draws` out of `population` with `marked`.
-    fn log2_tail(&self, population: usize, marked: usize, draws: usize, least: usize) -> f64 {
-        let marked = marked.min(population);
-        let ways = self.log2_choose(population, draws);
-        let sum: f64 = (least..=marked.min(draws))
-            .map(|x| {
-                let log2 = self.log2_choose(marked, x)
-                    + self.log2_choose(population - marked, draws - x)
-                    - ways;
-                log2.exp2()
-            })
-            .sum();
-        sum.log2()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MAX_PARTIES;
 
     fn spec(corrupt: f64, dropout: f64, adversary: Adversary) -> JobSpec {
         JobSpec {
@@ -328,13 +297,23 @@ mod tests {
         }
     }
 
+    /// The largest cohorts, with bounds that no graph meets: the answer is quick all the same.
     #[test]
-    fn tails_are_exact_on_a_small_population() {
-        let tails = Hypergeometric::new(10);
-        // 3 of 10 marked, 4 drawn: Pr[X >= 2] = (C(3,2)C(7,2) + C(3,3)C(7,1)) / C(10,4) = 70/210.
-        let third = tails.log2_tail(10, 3, 4, 2).exp2();
-        assert!((third - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!(tails.log2_tail(10, 3, 4, 4), f64::NEG_INFINITY);
+    fn infeasible_bounds_are_found_quickly() {
+        for n in [MAX_PARTIES as usize - 1, MAX_PARTIES as usize] {
+            for complete in [false, true] {
+                for adversary in [Adversary::SemiHonest, Adversary::Active] {
+                    let find = |spec| GraphParameters::find(&spec, n, complete);
+                    assert!(find(spec(0.49, 0.6, adversary)).is_err());
+                    assert!(find(spec(0.9, 0.2, adversary)).is_err());
+                    let threshold = JobSpec {
+                        threshold: 1,
+                        ..spec(0.3, 0.3, adversary)
+                    };
+                    assert_eq!(find(threshold).unwrap_err().field, "threshold");
+                }
+            }
+        }
     }
 
     #[test]
