@@ -66,6 +66,22 @@ impl AggregationGraph {
         neighbours.sort_unstable();
         neighbours
     }
+
+    /// The parties whose signatures confirm a survivor set: the first K on the circle, in rank order; everybody
+    /// on the complete graph. They are the same for everybody, so that no two sets can both be confirmed: of
+    /// two sets of t witnesses, 2t > K + corrupt witnesses, some honest one is in both.
+    pub fn witnesses(&self) -> Vec<PartyId> {
+        let first = self.order.iter().take(self.parameters.holders());
+        let mut witnesses: Vec<PartyId> = first.map(|&rank| PartyId(rank)).collect();
+        witnesses.sort_unstable();
+        witnesses
+    }
+
+    #[cfg(test)]
+    pub(super) fn at_place(&self, place: i64) -> PartyId {
+        let n = self.order.len() as i64;
+        PartyId(self.order[place.rem_euclid(n) as usize])
+    }
 }
 
 /// Uniform numbers from the AES-256-CTR stream keyed by `H("blindsum graph"; context)`.

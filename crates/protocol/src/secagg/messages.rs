@@ -62,7 +62,7 @@ pub(super) struct Signed {
     pub signature: Opaque,
 }
 
-/// The neighbours' signatures over the survivor set, in rank order.
+/// The witnesses' signatures over the survivor set, in rank order; the same for everybody.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Signatures {
     pub entries: Vec<SignatureEntry>,

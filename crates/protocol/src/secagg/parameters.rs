@@ -1,15 +1,19 @@
 //! How many neighbours a party needs, and how many of them may rebuild its secrets.
 //!
 //! A party's secrets are shared among its `holders`: its κ neighbours and itself, K = κ + 1. With c
-//! corrupt parties and d dropouts at random places of the graph, three things must hold for all
+//! corrupt parties and d dropouts at random places of the graph, these things must hold for all
 //! parties at once:
 //!
-//! * security: the corrupt holders of no honest party can rebuild a secret. Semi-honest: fewer than t
-//!   of them. Active: 2t > K + corrupt holders, so that no two sets of t holders, each told another
-//!   story, can share only liars. Fails with probability below 2^-40.
-//! * security: the honest survivors stay connected, or the server would learn the sums of the pieces.
-//!   In a Harary graph a cut needs two runs of ⌊κ/2⌋ lost neighbours. Below 2^-40.
-//! * correctness: t holders of every party survive. Fails with probability below 2^-20.
+//! * security, of every secret: semi-honest, no honest party has t corrupt holders. Active: 2t > K + corrupt
+//!   holders, so that of two sets of t holders, each told another story, some honest holder is in both. The
+//!   same for the K witnesses who confirm the survivor set. Fails with probability below 2^-40.
+//! * security, of the sum: the honest survivors stay connected, or the server would learn the sums of the
+//!   pieces. In a Harary graph a cut needs a run of ⌊κ/2⌋ lost neighbours on either side of the piece.
+//!   Semi-honest: lost parties are at random places. Active: the server knows the graph when it says who was
+//!   lost, so t > ⌊κ/2⌋ + 1 + corrupt parties in a run (+ 1 if κ is odd): whoever has a whole run of lost
+//!   neighbours is left with fewer than t holders that could give away its self mask, whatever the server
+//!   tells whom, as long as only one survivor set can be confirmed. Fails with probability below 2^-40.
+//! * correctness: t holders of every party, and t witnesses, survive. Fails with probability below 2^-20.
 //!
 //! The tails are those of the hypergeometric distribution, added over all parties (Bell20 §4, with
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
@@ -185,7 +189,8 @@ impl Bounds {
                 self.corrupt,
                 self.parties,
                 if self.active {
-                    " (active: 2*threshold > holders + corrupt)"
+                    " (active: 2*threshold > holders + corrupt holders, threshold > neighbours/2 + 1 + corrupt \
+                     parties in a run of neighbours/2)"
                 } else {
                     ""
                 },
@@ -229,44 +234,66 @@ impl Bounds {
 
     /// The smallest threshold that is safe.
     fn least_threshold(&self, neighbours: usize) -> usize {
-        let holders = neighbours + 1;
+        let (corrupt, holders) = (self.corrupt, neighbours + 1);
         // The most corrupt holders that some honest party has, but for probability 2^-40.
-        let honest = self.parties.saturating_sub(self.corrupt);
-        let most_corrupt = self.tails.most(
-            self.neighbours_of_one(neighbours, self.corrupt),
-            honest,
-            LOG2_SECURITY,
-        );
-        match (self.active, self.complete) {
-            (false, _) => most_corrupt + 1,
-            (true, false) => (holders + most_corrupt) / 2 + 1,
-            (true, true) => ((holders + most_corrupt) / 2 + 1).max(2 * holders / 3 + 1),
+        let honest = self.parties.saturating_sub(corrupt);
+        let around_one = self.around_one(neighbours, corrupt);
+        let most_corrupt = self.tails.most(around_one, honest, LOG2_SECURITY);
+        if !self.active {
+            return most_corrupt + 1;
         }
+        if neighbours == self.parties - 1 {
+            let quorum = (holders + most_corrupt) / 2 + 1;
+            return if self.complete {
+                quorum.max(2 * holders / 3 + 1)
+            } else {
+                quorum
+            };
+        }
+        let among_witnesses =
+            self.tails
+                .most(self.witnesses(neighbours, corrupt), 1, LOG2_SECURITY);
+        let quorum = (holders + most_corrupt.max(among_witnesses)) / 2 + 1;
+        // Both runs of every honest party, to its left and to its right.
+        let run = self.around_one(neighbours / 2, corrupt);
+        let in_a_run = self.tails.most(run, 2 * honest, LOG2_SECURITY);
+        quorum.max(neighbours / 2 + neighbours % 2 + 2 + in_a_run)
     }
 
     /// The largest threshold that dropouts leave reachable.
     fn most_threshold(&self, neighbours: usize) -> usize {
-        let most_lost = |dropped| {
-            self.tails.most(
-                self.neighbours_of_one(neighbours, dropped),
-                self.parties,
-                LOG2_CORRECTNESS,
-            )
+        let (lost, holders) = (self.dropouts, neighbours + 1);
+        let most_lost = |lost| {
+            let around_one = self.around_one(neighbours, lost);
+            self.tails.most(around_one, self.parties, LOG2_CORRECTNESS)
         };
         // A survivor holds a share of its own secret; one that dropped does not.
-        let survivor = neighbours + 1 - most_lost(self.dropouts);
-        match self.dropouts {
-            0 => survivor,
-            d => survivor.min(neighbours - most_lost(d - 1)),
+        let mut most = holders - most_lost(lost);
+        if lost > 0 {
+            most = most.min(neighbours - most_lost(lost - 1));
         }
+        if self.active {
+            let witnesses = self.witnesses(neighbours, lost);
+            most = most.min(holders - self.tails.most(witnesses, 1, LOG2_CORRECTNESS));
+        }
+        most
     }
 
-    /// One party's neighbours among the others, of which some are marked.
-    fn neighbours_of_one(&self, neighbours: usize, marked: usize) -> Sample {
+    /// Some parties around a given one, of the others of which some are marked.
+    fn around_one(&self, draws: usize, marked: usize) -> Sample {
         Sample {
             population: self.parties - 1,
             marked,
-            draws: neighbours,
+            draws,
+        }
+    }
+
+    /// The witnesses of the survivor set, of which some are marked.
+    fn witnesses(&self, neighbours: usize, marked: usize) -> Sample {
+        Sample {
+            population: self.parties,
+            marked,
+            draws: neighbours + 1,
         }
     }
 }
@@ -294,6 +321,29 @@ mod tests {
             let found =
                 GraphParameters::find(&spec(0.1, 0.0, Adversary::SemiHonest), n, true).unwrap();
             assert!(found.threshold() > n.div_ceil(10), "n = {n}");
+        }
+    }
+
+    /// What the module says of an active adversary holds for the parameters that are found, with no corrupt
+    /// party as with many.
+    #[test]
+    fn active_thresholds_keep_every_arc_connected() {
+        for (n, corrupt) in [
+            (50, 0.0),
+            (101, 0.0),
+            (100, 0.05),
+            (1000, 0.1),
+            (10_000, 0.1),
+        ] {
+            let found =
+                GraphParameters::find(&spec(corrupt, 0.1, Adversary::Active), n, false).unwrap();
+            let (half, odd) = (found.neighbours() / 2, found.neighbours() % 2);
+            let expected = (corrupt * half as f64) as usize;
+            assert!(found.threshold() > half + odd + 1 + expected, "{found:?}");
+            assert!(
+                2 * found.threshold() > found.holders() + 2 * expected,
+                "{found:?}"
+            );
         }
     }
 

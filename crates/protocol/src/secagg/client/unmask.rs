@@ -37,7 +37,7 @@ pub(super) fn reveal(shares: &AwaitSurvivors, survivors: &PartySet) -> Result<Ve
     encode("revealed shares", &Revealed { shares: revealed })
 }
 
-/// This party signed the survivor set; the neighbours' signatures come next.
+/// This party signed the survivor set; the witnesses' signatures come next.
 pub(super) struct AwaitSignatures {
     pub shares: AwaitSurvivors,
     pub survivors: PartySet,
@@ -50,8 +50,8 @@ impl AwaitSignatures {
         Ok(Self { shares, survivors })
     }
 
-    /// At least t holders, this party among them, signed this very set (Bonawitz17 Fig. 4,
-    /// ConsistencyCheck). A signature over another set does not count.
+    /// At least t of the round's witnesses signed this very set (Bonawitz17 Fig. 4, ConsistencyCheck). A
+    /// signature over another set does not count.
     fn check(&self, message: &Signatures) -> Result<(), FaultKind> {
         if !ascending(message.entries.iter().map(|entry| entry.party)) {
             return Err(FaultKind::malformed(
@@ -60,11 +60,12 @@ impl AwaitSignatures {
             ));
         }
         let round = &self.shares.setup.round;
-        let mut have = 1;
+        let witnesses = self.shares.graph.witnesses();
+        let mut have = 0;
         for entry in &message.entries {
             let signer = PartyId(entry.party);
-            if !self.shares.held.contains_key(&signer) || !self.survivors.contains(signer) {
-                let rule = format!("{signer} is no surviving neighbour");
+            if witnesses.binary_search(&signer).is_err() || !self.survivors.contains(signer) {
+                let rule = format!("{signer} is no surviving witness");
                 return Err(FaultKind::malformed("signatures", rule));
             }
             if signed_survivors(round, signer, &self.survivors, entry.signature.as_slice()) {
@@ -72,11 +73,9 @@ impl AwaitSignatures {
             }
         }
         let need = self.shares.graph.parameters().threshold();
-        if message.entries.len() + 1 < need {
-            return Err(FaultKind::TooFewSurvivors {
-                have: message.entries.len() + 1,
-                need,
-            });
+        let listed = message.entries.len();
+        if listed < need {
+            return Err(FaultKind::TooFewSurvivors { have: listed, need });
         }
         if have < need {
             return Err(FaultKind::Inconsistent { have, need });

@@ -1,4 +1,4 @@
-//! Stage 3, active only: collects signatures over the survivor set and passes them on to neighbours.
+//! Stage 3, active only: collects signatures over the survivor set and passes those of the witnesses on to all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,22 +59,24 @@ impl ServerStage for CollectSignatures {
             ..
         } = *self;
         let signers: BTreeSet<PartyId> = signatures.keys().copied().collect();
-        let mut bodies = Vec::with_capacity(signers.len());
-        for &party in &signers {
-            let entries = common
-                .neighbours_in(party, &signers)
-                .filter_map(|signer| Some((signer, signatures.get(&signer)?)))
-                .map(|(signer, signature)| SignatureEntry {
-                    party: signer.0,
-                    signature: signature.clone(),
-                })
-                .collect();
-            let body = encode("signatures", &Signatures { entries }).map_err(Fault::caller)?;
-            bodies.push((party, body));
+        let witnesses = common.graph.witnesses();
+        let entries: Vec<SignatureEntry> = signatures
+            .into_iter()
+            .filter(|(signer, _)| witnesses.binary_search(signer).is_ok())
+            .map(|(signer, signature)| SignatureEntry {
+                party: signer.0,
+                signature,
+            })
+            .collect();
+        let (have, need) = (entries.len(), common.required_shares());
+        if have < need {
+            return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
         }
+        let body = encode("signatures", &Signatures { entries }).map_err(Fault::caller)?;
+        let bodies = Bodies::Same(signers.iter().copied().collect(), body);
         Ok(ServerStep::Next {
             next: Box::new(CollectRevealed::new(common, masked, signers)),
-            bodies: Bodies::Each(bodies),
+            bodies,
             faults: Vec::new(),
         })
     }

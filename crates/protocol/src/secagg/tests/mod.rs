@@ -1,6 +1,7 @@
 //! The protocol driven by hand: rounds with dropouts, and the abuse cases (docs/security/cases.md).
 
 mod dropouts;
+mod isolation;
 mod keys;
 mod replay;
 mod survivors;

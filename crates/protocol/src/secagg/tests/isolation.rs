@@ -1,0 +1,250 @@
+//! A malicious server that tries to learn the sum of a few parties by cutting the graph around them.
+//!
+//! It knows the graph before it says who dropped, so it may choose the lost ones at will: a run of ⌊κ/2⌋
+//! neighbours on the circle separates what lies on either side. If the pair masks across both ends of an arc
+//! can be removed, the sum of the arc is in the open, however many parties survive elsewhere.
+
+use std::collections::BTreeMap;
+
+use blindsum_crypto::kex::{KeyPair, PublicKey};
+use blindsum_crypto::mask::{Sign, apply_masks};
+use blindsum_crypto::secret::Secret;
+use blindsum_math::words::Words;
+use blindsum_sharing::{Share, reconstruct};
+
+use super::*;
+use crate::PartySet;
+use crate::secagg::keys::{pair_mask, pair_sign, self_mask, suite_of};
+use crate::secagg::messages::{Advertise, Revealed, SharesIn, SignatureEntry, Signatures, Signed};
+use crate::secagg::{AggregationGraph, graph_of, point_of};
+use crate::wire::{decode, encode};
+
+/// The parties of the circle's places `range`, modulo the cohort.
+fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId> {
+    range.map(|place| graph.at_place(place)).collect()
+}
+
+/// A job with neither corrupt nor lost parties to speak of: with the smallest threshold that it is let.
+fn lowest_threshold(parties: u32, neighbours: u32) -> JobSpec {
+    let with = |threshold| JobSpec {
+        neighbours,
+        threshold,
+        corrupt: 0.0,
+        dim: 16,
+        ..spec(ProtocolName::SecAggPlus, Adversary::Active, parties)
+    };
+    let least = (1..).find(|&threshold| with(threshold).validate().is_ok());
+    with(least.unwrap())
+}
+
+/// The server's attack: what it shows to whom, and what it has got.
+struct Attack {
+    rig: Rig,
+    keys: BTreeMap<PartyId, PublicKey>,
+    vectors: BTreeMap<PartyId, Message>,
+    signed: BTreeMap<PartyId, Signed>,
+    /// By owner of the secret, then by holder: of b or of s, by what the holder was told.
+    seeds: BTreeMap<PartyId, BTreeMap<PartyId, Share>>,
+    mask_keys: BTreeMap<PartyId, BTreeMap<PartyId, Share>>,
+}
+
+impl Attack {
+    /// Everybody has uploaded; shares from `hidden(receiver)` were never passed on to the receiver.
+    fn uploads(spec: JobSpec, hidden: impl Fn(&AggregationGraph, PartyId) -> Vec<PartyId>) -> Self {
+        let mut rig = Rig::at(spec, 0);
+        let round = rig.cohort.round.clone();
+        let graph = graph_of(&round).unwrap();
+        let keys = rig.up.iter().map(|(&party, message)| {
+            let sent: Advertise = decode("keys", body(message)).unwrap();
+            let key = PublicKey::parse(suite_of(&round), sent.mask_key.as_slice()).unwrap();
+            (party, key)
+        });
+        let keys = keys.collect();
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+        rig.serve().unwrap();
+        for party in round.everyone() {
+            let message = rig.down[&party].clone();
+            let mut shares: SharesIn = decode("shares", body(&message)).unwrap();
+            let hidden = hidden(&graph, party);
+            shares
+                .sealed
+                .retain(|entry| !hidden.contains(&PartyId(entry.party)));
+            rig.down.insert(
+                party,
+                with_body(&message, &encode("shares", &shares).unwrap()),
+            );
+        }
+        rig.answer_all().unwrap();
+        Self {
+            vectors: std::mem::take(&mut rig.up),
+            rig,
+            keys,
+            signed: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+            mask_keys: BTreeMap::new(),
+        }
+    }
+
+    fn graph(&self) -> std::sync::Arc<AggregationGraph> {
+        graph_of(&self.rig.cohort.round).unwrap()
+    }
+
+    /// Tells every party its story about who survived and keeps the signatures of those who believe it.
+    fn tell(&mut self, story: &BTreeMap<PartyId, PartySet>) {
+        let context = *self.rig.cohort.round.context();
+        for (&party, set) in story {
+            let message = crate::wire::frame(&context, MASKED_INPUT, set.as_bitmap());
+            if self.rig.answer_to(party, &message).is_ok() {
+                let signed = decode("signed", body(&self.rig.up[&party])).unwrap();
+                self.signed.insert(party, signed);
+            }
+        }
+    }
+
+    /// Gives every party the signatures over its own story and keeps the shares of those who reveal any.
+    fn unmask(&mut self, story: &BTreeMap<PartyId, PartySet>) {
+        let context = *self.rig.cohort.round.context();
+        let graph = self.graph();
+        for (&party, set) in story {
+            let entries = graph.witnesses().into_iter().filter_map(|signer| {
+                let signature = self.signed.get(&signer)?.signature.clone();
+                let agrees = story[&signer] == *set;
+                agrees.then_some(SignatureEntry {
+                    party: signer.0,
+                    signature,
+                })
+            });
+            let entries = entries.collect();
+            let bytes = encode("signatures", &Signatures { entries }).unwrap();
+            let message = crate::wire::frame(&context, CONSISTENCY, &bytes);
+            if self.rig.answer_to(party, &message).is_err() {
+                continue;
+            }
+            let revealed: Revealed = decode("revealed", body(&self.rig.up[&party])).unwrap();
+            for entry in revealed.shares {
+                let owner = PartyId(entry.party);
+                let kind = if set.contains(owner) {
+                    &mut self.seeds
+                } else {
+                    &mut self.mask_keys
+                };
+                let share = Share::parse(&entry.share).unwrap();
+                kind.entry(owner).or_default().insert(party, share);
+            }
+        }
+    }
+
+    fn rebuild(&self, shares: Option<&BTreeMap<PartyId, Share>>) -> Option<Secret<32>> {
+        let points: Vec<_> = shares?
+            .iter()
+            .map(|(&holder, share)| (point_of(holder).unwrap(), share))
+            .collect();
+        let secret = reconstruct(self.graph().parameters().threshold(), &points).ok()?;
+        Some(Secret::from(*secret))
+    }
+
+    /// The sum of these parties' vectors, if the secrets that were revealed give it: b of each, and s of each
+    /// neighbour outside whose mask is in.
+    fn sum_of(&self, arc: &[PartyId], cut_off: &[PartyId]) -> Option<Words> {
+        let round = &self.rig.cohort.round;
+        let context = round.context();
+        let mut masks = Vec::new();
+        for &party in arc {
+            masks.push(self_mask(
+                context,
+                party,
+                &self.rebuild(self.seeds.get(&party))?,
+                Sign::Sub,
+            ));
+        }
+        for &outside in cut_off {
+            let secret = self.rebuild(self.mask_keys.get(&outside))?;
+            let pair = KeyPair::from_secret(suite_of(round), secret).unwrap();
+            for other in self
+                .graph()
+                .neighbours(outside)
+                .into_iter()
+                .filter(|party| arc.contains(party))
+            {
+                let sign = pair_sign(outside, other);
+                masks.push(
+                    pair_mask(context, outside, &pair, other, &self.keys[&other], sign).unwrap(),
+                );
+            }
+        }
+        let mut sum = round.job().zeros();
+        arc.iter()
+            .for_each(|party| sum.add_packed(body(&self.vectors[party])).unwrap());
+        apply_masks(&masks, 0, sum.tile_mut(0..round.job().lanes()));
+        Some(sum)
+    }
+}
+
+/// Case 1: one story for all, but the lost ones are chosen to lie on both sides of an arc.
+#[test]
+fn case_01_an_arc_cannot_be_cut_out() {
+    let half = 8;
+    let mut attack = Attack::uploads(lowest_threshold(60, 2 * half as u32), |_, _| Vec::new());
+    let graph = attack.graph();
+    let arc = places(&graph, 0..10);
+    let lost = [places(&graph, -half..0), places(&graph, 10..10 + half)].concat();
+    let round = attack.rig.cohort.round.clone();
+    let survivors = PartySet::of(60, round.everyone().filter(|party| !lost.contains(party)));
+    assert!(survivors.len() >= round.job().min_parties());
+    let story = survivors
+        .iter()
+        .map(|party| (party, survivors.clone()))
+        .collect();
+    attack.tell(&story);
+    attack.unmask(&story);
+    assert!(
+        attack.sum_of(&arc, &lost).is_none(),
+        "the sum of 10 of 60 parties is in the open"
+    );
+}
+
+/// Case 1: parties on an arc are told that the next ones beyond its ends never shared or dropped, those beyond
+/// that all is well. Neither story alone would free the arc; both together would.
+#[test]
+fn case_01_two_arcs_cannot_be_told_two_stories() {
+    let (parties, half, length) = (120, 16, 40);
+    let beyond = |graph: &AggregationGraph, range: std::ops::Range<i64>| {
+        let right = length - range.end..length - range.start;
+        [places(graph, range), places(graph, right)].concat()
+    };
+    let near = |graph: &AggregationGraph| beyond(graph, -1..0);
+    let far = |graph: &AggregationGraph| beyond(graph, -half..-1);
+    let mut attack = Attack::uploads(
+        lowest_threshold(parties, 2 * half as u32),
+        |graph, party| match places(graph, 0..length).contains(&party) {
+            true => far(graph),
+            false => Vec::new(),
+        },
+    );
+    let graph = attack.graph();
+    let (arc, near, far) = (places(&graph, 0..length), near(&graph), far(&graph));
+    let round = attack.rig.cohort.round.clone();
+    let all_but = |out: &[PartyId]| {
+        PartySet::of(
+            round.parties(),
+            round.everyone().filter(|party| !out.contains(party)),
+        )
+    };
+    let (inside, outside) = (all_but(&[&near[..], &far].concat()), all_but(&near));
+    let story = outside.iter().map(|party| {
+        let told = if arc.contains(&party) {
+            &inside
+        } else {
+            &outside
+        };
+        (party, told.clone())
+    });
+    let story = story.collect();
+    attack.tell(&story);
+    attack.unmask(&story);
+    assert!(
+        attack.sum_of(&arc, &near).is_none(),
+        "the sum of 40 of 120 parties is in the open"
+    );
+}
