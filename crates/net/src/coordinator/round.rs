@@ -147,8 +147,12 @@ impl JobTask {
                 Some(running) if !running.nobody_missing() => running.overdue(grace),
                 _ => break,
             };
-            for party in overdue {
-                self.drop_party(number, party, "its connection was lost");
+            if !overdue.is_empty() {
+                for party in overdue {
+                    self.drop_party(number, party, "its connection was lost");
+                }
+                // Perhaps nobody is missing now.
+                continue;
             }
             if Instant::now() >= deadline {
                 let reason = format!("no answer to stage {} within {time} s", waiting.name);
