@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blindsum.arrays import flatten, unflatten
+    from blindsum.coordinator import Coordinator
     from blindsum.errors import (
         BlindsumError,
         ConfigError,
@@ -33,12 +34,19 @@ if TYPE_CHECKING:
         StoreError,
         WaitTimeoutError,
     )
+    from blindsum.session import Policy, Round, RoundResult, Session, join
     from blindsum.simulation import SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, Tensor, protocols
 
     __version__: str
 
 _HOME = {
+    "Policy": "session",
+    "Round": "session",
+    "RoundResult": "session",
+    "Session": "session",
+    "join": "session",
+    "Coordinator": "coordinator",
     "flatten": "arrays",
     "unflatten": "arrays",
     "BlindsumError": "errors",
@@ -65,13 +73,18 @@ _HOME = {
 __all__ = [
     "BlindsumError",
     "ConfigError",
+    "Coordinator",
     "Fault",
     "IdentityError",
     "InputError",
     "JobSpec",
     "NetworkError",
+    "Policy",
     "PolicyError",
+    "Round",
     "RoundAborted",
+    "RoundResult",
+    "Session",
     "SessionClosedError",
     "SimulationResult",
     "SpecError",
@@ -81,6 +94,7 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
     "flatten",
+    "join",
     "protocols",
     "simulate",
     "unflatten",

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,3 +39,51 @@ def pki_sign(
 ) -> str: ...
 def pki_revoke(authority: tuple[str, str], serials: list[str], number: int, days: int) -> str: ...
 def pki_describe(certificate: str) -> dict[str, Any]: ...
+
+Pem: TypeAlias = tuple[str, str, str, str | None]
+
+class Party:
+    name: str
+    spec: str
+    def next_round(self, timeout: float | None) -> Round | None: ...
+    def close(self) -> None: ...
+
+class Round:
+    number: int
+    parties: list[str]
+    model_version: int
+    def model(self) -> NDArray[np.float32]: ...
+    def needs_update(self) -> bool: ...
+    def submit(self, update: Vector, weight: int) -> None: ...
+    def result(
+        self, timeout: float | None
+    ) -> tuple[NDArray[np.float32], int, list[str], int, NDArray[np.float32]]: ...
+    def abandon(self) -> None: ...
+
+def join(
+    url: str,
+    job: str,
+    pem: Pem,
+    server_name: str | None,
+    policy: str,
+    state_dir: str | None,
+    give_up_after: float,
+) -> Party: ...
+
+class Coordinator:
+    address: str
+    def next_status(self, timeout: float) -> str | None: ...
+    def stop(self) -> None: ...
+
+def serve(
+    spec: str,
+    listen: str,
+    pem: Pem,
+    store: str | None,
+    model: NDArray[np.float32] | None,
+    limits: str,
+    stop_when_done: bool,
+) -> Coordinator: ...
+def stored_rounds(store: str, job: str, most: int) -> str: ...
+def stored_model(store: str, job: str, version: int) -> NDArray[np.float32] | None: ...
+def log_to_stderr(filter: str) -> None: ...

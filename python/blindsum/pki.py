@@ -40,20 +40,22 @@ class Identity:
     key: Path
 
     @classmethod
-    def find(cls, place: AnyPath) -> Identity:
+    def find(cls, place: AnyPath | Identity) -> Identity:
         """Find an identity by the path of its files without their ending, or by its folder.
 
         Parameters
         ----------
         place
             ``pki/hospital-a`` for ``pki/hospital-a.pem`` and ``pki/hospital-a.key``; or a folder
-            that holds exactly one such pair, not counting a CA's.
+            that holds exactly one such pair, not counting a CA's. An identity is given back.
 
         Raises
         ------
         blindsum.IdentityError
             Nothing there, or more than one.
         """
+        if isinstance(place, Identity):
+            return place
         path = Path(place)
         if not path.is_dir():
             found = cls(_with_ending(path, ".pem"), _with_ending(path, ".key"))

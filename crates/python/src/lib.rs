@@ -4,8 +4,12 @@
 //! become exceptions, and the GIL is released around work.
 #![forbid(unsafe_code)]
 
+mod coordinator;
 mod errors;
+mod network;
+mod party;
 mod pki;
+mod process;
 mod simulation;
 mod spec;
 mod system;
@@ -27,5 +31,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_revoke, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_describe, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_class::<party::Party>()?;
+    module.add_class::<party::Round>()?;
+    module.add_function(wrap_pyfunction!(party::join, module)?)?;
+    module.add_class::<coordinator::Coordinator>()?;
+    module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
+    module.add_function(wrap_pyfunction!(coordinator::stored_rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(coordinator::stored_model, module)?)?;
+    module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
     Ok(())
 }

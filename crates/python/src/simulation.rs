@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use blindsum_protocol::Job;
 use blindsum_sim::{
@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::spec::read_job;
-use crate::vectors::Vector;
-use crate::wait::interruptible;
+use crate::vectors::{Vector, first_not_finite};
+use crate::wait::{interruptible, locked};
 
 /// A report (JSON) and the mean.
 type Simulated<'py> = (String, Option<Bound<'py, PyArray1<f64>>>);
@@ -94,13 +94,6 @@ fn check_values(
     Ok(())
 }
 
-fn first_not_finite(values: blindsum_encode::Values<'_>) -> Option<usize> {
-    match values {
-        blindsum_encode::Values::F32(values) => values.iter().position(|value| !value.is_finite()),
-        blindsum_encode::Values::F64(values) => values.iter().position(|value| !value.is_finite()),
-    }
-}
-
 fn execute(
     py: Python<'_>,
     scenario: Scenario,
@@ -116,13 +109,7 @@ fn execute(
         })
     };
     let result = interruptible(py, || watcher.stop.store(true, Ordering::Relaxed), work)?;
-    match watcher
-        .state
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .error
-        .take()
-    {
+    match locked(&watcher.state).error.take() {
         Some(error) => Err(error),
         None => result.or_raise(py),
     }
@@ -151,7 +138,7 @@ impl Watcher {
         let Some(callback) = &self.callback else {
             return ControlFlow::Continue(());
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         let done = progress.round - *state.first.get_or_insert(progress.round);
         let text = format!(
             "{}: {} of {}",

@@ -33,3 +33,11 @@ impl<'py> Vector<'py> {
         })
     }
 }
+
+/// Index of the first coordinate that is NaN or infinite.
+pub fn first_not_finite(values: Values<'_>) -> Option<usize> {
+    match values {
+        Values::F32(values) => values.iter().position(|value| !value.is_finite()),
+        Values::F64(values) => values.iter().position(|value| !value.is_finite()),
+    }
+}

@@ -1,8 +1,10 @@
 //! Work that the GIL is released for, and that Ctrl-C reaches.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// How often a waiting thread looks whether a signal came.
@@ -37,9 +39,56 @@ pub fn interruptible<T: Send>(
     match (interrupted, result) {
         (Some(error), _) => Err(error),
         (None, Some(result)) => Ok(result),
-        (None, None) => {
-            let text = "a worker thread ended without a result";
-            Err(pyo3::exceptions::PyRuntimeError::new_err(text))
+        (None, None) => Err(no_result()),
+    }
+}
+
+/// Calls `step(at_most)` without the GIL again and again, until it gives something or the time is over.
+/// Between the calls signal handlers run.
+pub fn patiently<T: Send>(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    mut step: impl FnMut(Duration) -> Option<T> + Send,
+) -> PyResult<Option<T>> {
+    let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        let left = until.map_or(LOOK_EVERY, |until| {
+            until.saturating_duration_since(Instant::now())
+        });
+        if let Some(found) = py.detach(|| step(left.min(LOOK_EVERY))) {
+            return Ok(Some(found));
+        }
+        py.check_signals()?;
+        if left.is_zero() {
+            return Ok(None);
         }
     }
+}
+
+/// Runs `work` on another thread and waits for it. When a signal handler raises, its exception is given
+/// at once and `work` goes on by itself; what it gives then is dropped.
+pub fn abandonable<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (done, finished) = sync_channel(1);
+    std::thread::spawn(move || done.send(work()));
+    let finished = Mutex::new(finished);
+    let result = patiently(py, None, |at_most| {
+        match locked(&finished).recv_timeout(at_most) {
+            Ok(result) => Some(Some(result)),
+            Err(RecvTimeoutError::Disconnected) => Some(None),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    })?;
+    result.flatten().ok_or_else(no_result)
+}
+
+/// The content of a lock, also after a panic elsewhere.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn no_result() -> PyErr {
+    PyRuntimeError::new_err("a worker thread ended without a result")
 }

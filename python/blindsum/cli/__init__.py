@@ -17,6 +17,8 @@ EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
     "simulate": "run rounds of a protocol in this process and say what they cost",
+    "serve": "run a coordinator for one job",
+    "join": "take part in a job with a training function of yours",
     "pki": "make and show the certificates of parties and coordinators",
 }
 

@@ -1,0 +1,190 @@
+//! A coordinator of one job, and what its store remembers.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blindsum_net::coordinator::{self, Config, JobConfig};
+use blindsum_net::report::JobStatus;
+use blindsum_net::store::{SqliteStore, Store};
+use blindsum_net::{Limits, NetError};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, watch};
+
+use crate::errors::{OrRaise, raise};
+use crate::network::{Pem, credentials};
+use crate::process::HomeOnly;
+use crate::spec::read_job;
+use crate::wait::{abandonable, locked, patiently};
+
+/// What happens at a coordinator.
+enum Event {
+    Status(Box<JobStatus>),
+    Ended(Result<(), NetError>),
+}
+
+/// A coordinator that runs on threads of its own.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct Coordinator {
+    /// Where it listens, `HOST:PORT`.
+    #[pyo3(get)]
+    address: String,
+    stop: Arc<Notify>,
+    events: Mutex<Receiver<Event>>,
+    runtime: Mutex<HomeOnly<Runtime>>,
+}
+
+/// Starts a coordinator; parties can connect when this returns.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn serve(
+    py: Python<'_>,
+    spec: &str,
+    listen: String,
+    pem: Pem,
+    store: Option<PathBuf>,
+    model: Option<PyReadonlyArray1<'_, f32>>,
+    limits: &str,
+    stop_when_done: bool,
+) -> PyResult<Coordinator> {
+    let limits: Limits = serde_json::from_str(limits)
+        .map_err(|e| raise(py, "ConfigError", ("limits", e.to_string())))?;
+    let spec = read_job(spec).or_raise(py)?.spec().clone();
+    let initial_model = model
+        .map(|model| model.as_slice().map(<[f32]>::to_vec))
+        .transpose()?;
+    let job = spec.job.clone();
+    let config = Config {
+        listen,
+        credentials: credentials(pem),
+        store,
+        jobs: vec![JobConfig {
+            spec,
+            initial_model,
+        }],
+        limits,
+        stop_when_done,
+    };
+    let system = |error: std::io::Error| NetError::System(error.to_string());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("blindsum-coordinator")
+        .enable_all()
+        .build()
+        .map_err(system)
+        .or_raise(py)?;
+    let handle = runtime.handle().clone();
+    let started = abandonable(py, move || {
+        handle.block_on(coordinator::Coordinator::start(config))
+    })?;
+    let coordinator = started.or_raise(py)?;
+    let address = coordinator.address().to_string();
+    let status = coordinator.status(&job);
+    let status = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
+    let (sender, events) = channel();
+    let stop = Arc::new(Notify::new());
+    runtime.spawn(watch_over(coordinator, status, stop.clone(), sender));
+    Ok(Coordinator {
+        address,
+        stop,
+        events: Mutex::new(events),
+        runtime: Mutex::new(HomeOnly::new(runtime)),
+    })
+}
+
+/// Passes every status on until the coordinator is told to stop or is done.
+async fn watch_over(
+    mut coordinator: coordinator::Coordinator,
+    mut status: watch::Receiver<JobStatus>,
+    stop: Arc<Notify>,
+    events: Sender<Event>,
+) {
+    let tell = |status: &mut watch::Receiver<JobStatus>| {
+        let latest = status.borrow_and_update().clone();
+        // Nobody may listen any more.
+        let _ = events.send(Event::Status(Box::new(latest)));
+    };
+    {
+        let finished = coordinator.finished();
+        tokio::pin!(finished);
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = status.changed() => tell(&mut status),
+                () = stop.notified() => break,
+                () = &mut finished => break,
+            }
+        }
+    }
+    let ended = coordinator.stop().await;
+    if status.has_changed().unwrap_or(true) {
+        tell(&mut status);
+    }
+    let _ = events.send(Event::Ended(ended));
+}
+
+#[pymethods]
+impl Coordinator {
+    /// The next status of the job (JSON), `""` where nothing came in time, `None` at the end.
+    fn next_status(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+        if !locked(&self.runtime).is_home() {
+            return Err(locked(&self.runtime).missing(py));
+        }
+        let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
+        let event = patiently(py, Some(timeout), |at_most| {
+            match locked(&self.events).recv_timeout(at_most) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Event::Ended(Ok(()))),
+            }
+        })?;
+        match event {
+            None => Ok(Some(String::new())),
+            Some(Event::Status(status)) => Ok(Some(text(&status)?)),
+            Some(Event::Ended(ended)) => ended.or_raise(py).map(|()| None),
+        }
+    }
+
+    /// Tells the parties and ends; `next_status` says when that is done.
+    fn stop(&self) {
+        self.stop.notify_one();
+    }
+}
+
+/// The latest rounds of a job in a store (JSON), oldest first.
+#[pyfunction]
+pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> PyResult<String> {
+    let store = SqliteStore::open(&store, u32::MAX).or_raise(py)?;
+    let mut rounds = store.rounds(job, most).or_raise(py)?;
+    rounds.reverse();
+    text(&rounds)
+}
+
+/// A version of a job's model, where the store still has it.
+#[pyfunction]
+pub fn stored_model<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    job: &str,
+    version: u64,
+) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
+    let store = SqliteStore::open(&store, u32::MAX).or_raise(py)?;
+    let model = store.model(job, version).or_raise(py)?;
+    Ok(model.map(|model| PyArray1::from_slice(py, model.values())))
+}
+
+fn text(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        // Without waiting for its threads: this may run while the interpreter exits.
+        if let Some(runtime) = locked(&self.runtime).take() {
+            runtime.shutdown_background();
+        }
+    }
+}

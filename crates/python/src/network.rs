@@ -1,0 +1,69 @@
+//! What party and coordinator have in common: credentials, errors, logs.
+
+use blindsum_net::{Credentials, NetError, StoreError};
+use blindsum_protocol::{Culprit, Fault};
+use pyo3::prelude::*;
+
+use crate::errors::{IntoPyErr, raise};
+
+/// Certificate, key, CA and revocation list, all PEM text.
+pub type Pem = (String, String, String, Option<String>);
+
+/// Credentials out of PEM texts.
+pub fn credentials(pem: Pem) -> Credentials {
+    let (certificate, key, ca, revoked) = pem;
+    let credentials = Credentials::new(certificate, key, ca);
+    match revoked {
+        Some(list) => credentials.with_revoked(list),
+        None => credentials,
+    }
+}
+
+/// Writes logs to stderr from now on. `filter` is one of error, warn, info, debug, trace, or a list like
+/// `warn,blindsum_net=debug`.
+#[pyfunction]
+pub fn log_to_stderr(py: Python<'_>, filter: &str) -> PyResult<()> {
+    let refused = |rule: String| raise(py, "ConfigError", ("log", rule));
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(filter).map_err(|e| refused(e.to_string()))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init()
+        .map_err(|e| refused(e.to_string()))
+}
+
+impl IntoPyErr for NetError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        let text = self.to_string();
+        match self {
+            NetError::Config { field, rule } => raise(py, "ConfigError", (field, rule)),
+            NetError::Spec(error) => error.into_py_err(py),
+            NetError::Credential { .. } => raise(py, "IdentityError", (text,)),
+            NetError::Listen { .. }
+            | NetError::Unreachable { .. }
+            | NetError::Tls { .. }
+            | NetError::Refused { .. } => raise(py, "NetworkError", (text,)),
+            NetError::Store(error) => error.into_py_err(py),
+            NetError::State { .. } => raise(py, "StoreError", (text,)),
+            NetError::Policy(error) => raise(py, "PolicyError", (error.to_string(),)),
+            NetError::Coordinator(_) | NetError::ModelMismatch { .. } => {
+                raise(py, "Fault", (Culprit::Server.to_string(), text))
+            }
+            NetError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
+            NetError::RoundAborted { round, reason } | NetError::Dropped { round, reason } => {
+                raise(py, "RoundAborted", (round, reason))
+            }
+            NetError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
+            NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
+            NetError::Left => raise(py, "SessionClosedError", (text,)),
+            _ => raise(py, "BlindsumError", (text,)),
+        }
+    }
+}
+
+impl IntoPyErr for StoreError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        raise(py, "StoreError", (self.to_string(),))
+    }
+}

@@ -1,0 +1,239 @@
+//! A party of a job over the network.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blindsum_encode::Values;
+use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Update};
+use blindsum_net::{Model, NetError};
+use blindsum_protocol::{Adversary, ProtocolName};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::network::{Pem, credentials};
+use crate::process::HomeOnly;
+use crate::vectors::{Vector, first_not_finite};
+use crate::wait::{abandonable, locked, patiently};
+
+/// A policy as Python writes it; what is missing takes the default.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PolicyFields {
+    allowed_protocols: Vec<ProtocolName>,
+    min_cohort: usize,
+    require_adversary: Option<Adversary>,
+    min_cohort_change: usize,
+    max_weight: Option<u32>,
+}
+
+impl Default for PolicyFields {
+    fn default() -> Self {
+        let policy = Policy::default();
+        Self {
+            allowed_protocols: policy.allowed_protocols,
+            min_cohort: policy.min_cohort,
+            require_adversary: policy.require_adversary,
+            min_cohort_change: policy.min_cohort_change,
+            max_weight: policy.max_weight,
+        }
+    }
+}
+
+fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
+    let fields: PolicyFields = serde_json::from_str(text)
+        .map_err(|e| raise(py, "ConfigError", ("policy", e.to_string())))?;
+    Ok(Policy {
+        allowed_protocols: fields.allowed_protocols,
+        min_cohort: fields.min_cohort,
+        require_adversary: fields.require_adversary,
+        min_cohort_change: fields.min_cohort_change,
+        max_weight: fields.max_weight,
+    })
+}
+
+/// A member of a job.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct Party {
+    #[pyo3(get)]
+    name: String,
+    /// The job specification, JSON.
+    #[pyo3(get)]
+    spec: String,
+    party: Mutex<HomeOnly<party::Party>>,
+}
+
+/// Connects to a coordinator and learns the job.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn join(
+    py: Python<'_>,
+    url: String,
+    job: String,
+    pem: Pem,
+    server_name: Option<String>,
+    policy: &str,
+    state_dir: Option<PathBuf>,
+    give_up_after: f64,
+) -> PyResult<Party> {
+    let mut config = PartyConfig::new(url, job, credentials(pem));
+    config.server_name = server_name;
+    config.policy = read_policy(py, policy)?;
+    config.state_dir = state_dir;
+    config.give_up_after = give_up_after;
+    let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
+    let spec = serde_json::to_string(party.job().spec())
+        .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;
+    Ok(Party {
+        name: party.name().into(),
+        spec,
+        party: Mutex::new(HomeOnly::new(party)),
+    })
+}
+
+#[pymethods]
+impl Party {
+    /// The next round; `None` where no more will come.
+    fn next_round(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Round>> {
+        let next = patiently(py, duration(timeout), |at_most| {
+            let mut party = locked(&self.party);
+            let Some(party) = party.get() else {
+                return Some(None);
+            };
+            match party.wait_round(at_most) {
+                Ok(NextRound::Waiting) => None,
+                found => Some(Some(found)),
+            }
+        })?;
+        match next {
+            None => Err(timed_out(py, timeout, "the next round")),
+            Some(None) => Err(locked(&self.party).missing(py)),
+            Some(Some(Ok(NextRound::Round(round)))) => Ok(Some(Round::new(*round))),
+            Some(Some(Ok(_))) => Ok(None),
+            Some(Some(Err(error))) => Err(error.into_py_err(py)),
+        }
+    }
+
+    /// Leaves the job. Nothing happens the second time.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(locked(&self.party).take()));
+    }
+}
+
+/// A round that the party takes part in.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct Round {
+    #[pyo3(get)]
+    number: u64,
+    /// Names of the certified parties.
+    #[pyo3(get)]
+    parties: Vec<String>,
+    #[pyo3(get)]
+    model_version: u64,
+    model: Model,
+    round: Mutex<HomeOnly<party::RoundHandle>>,
+}
+
+impl Round {
+    fn new(round: party::RoundHandle) -> Self {
+        Self {
+            number: round.number(),
+            parties: round.parties().to_vec(),
+            model_version: round.model().version(),
+            model: round.model().clone(),
+            round: Mutex::new(HomeOnly::new(round)),
+        }
+    }
+}
+
+/// Mean, total weight, names of the survivors, version and values of the model after the round.
+type RoundResult<'py> = (
+    Bound<'py, PyArray1<f32>>,
+    u64,
+    Vec<String>,
+    u64,
+    Bound<'py, PyArray1<f32>>,
+);
+
+#[pymethods]
+impl Round {
+    /// The model that the round starts from, read-only; empty where the job keeps none.
+    fn model<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        read_only(py, self.model.values())
+    }
+
+    /// Whether an update must be submitted; not after the round was abandoned.
+    fn needs_update(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let mut round = locked(&self.round);
+            round.get().is_some_and(|round| round.needs_update())
+        })
+    }
+
+    /// Checks the update and hands a copy of it over: training may go on in the same memory.
+    fn submit(&self, py: Python<'_>, update: &Bound<'_, PyAny>, weight: u32) -> PyResult<()> {
+        let vector = Vector::borrow(update)?;
+        let values = vector.values()?;
+        let submitted = py.detach(|| {
+            let copy = match values {
+                Values::F32(values) => Update::F32(values.to_vec()),
+                Values::F64(values) => Update::F64(values.to_vec()),
+            };
+            let mut round = locked(&self.round);
+            round.get().map(|round| round.submit(copy, weight))
+        });
+        match submitted {
+            None => Err(locked(&self.round).missing(py)),
+            Some(Ok(())) => Ok(()),
+            Some(Err(NetError::Input(rule))) => {
+                let index = py.detach(|| first_not_finite(values));
+                Err(raise(py, "InputError", (format!("update: {rule}"), index)))
+            }
+            Some(Err(error)) => Err(error.into_py_err(py)),
+        }
+    }
+
+    /// Waits for the result of the round.
+    fn result<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<RoundResult<'py>> {
+        let result = patiently(py, duration(timeout), |at_most| {
+            let mut round = locked(&self.round);
+            let Some(round) = round.get() else {
+                return Some(None);
+            };
+            round.wait_result(at_most).map(Some)
+        })?;
+        match result {
+            None => Err(timed_out(py, timeout, "the result of the round")),
+            Some(None) => Err(locked(&self.round).missing(py)),
+            Some(Some(result)) => {
+                let result = result.or_raise(py)?;
+                let version = result.model.version();
+                let model = read_only(py, result.model.values());
+                let mean = result.mean.into_pyarray(py);
+                Ok((mean, result.total_weight, result.survivors, version, model))
+            }
+        }
+    }
+
+    /// Takes no further part in the round.
+    fn abandon(&self, py: Python<'_>) {
+        py.detach(|| drop(locked(&self.round).take()));
+    }
+}
+
+fn read_only<'py>(py: Python<'py>, values: &Arc<[f32]>) -> Bound<'py, PyArray1<f32>> {
+    let array = PyArray1::from_slice(py, values);
+    array.readwrite().make_nonwriteable();
+    array
+}
+
+fn duration(seconds: Option<f64>) -> Option<Duration> {
+    seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
+}
+
+fn timed_out(py: Python<'_>, timeout: Option<f64>, what: &'static str) -> PyErr {
+    let seconds = timeout.unwrap_or(0.0);
+    NetError::Timeout { seconds, what }.into_py_err(py)
+}

@@ -1,0 +1,184 @@
+"""``blindsum serve``: a coordinator for one job."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.jobs import spec_from_file
+
+EXAMPLES = """\
+example:
+  blindsum serve --job job.toml --ca ca/ca.pem --identity agg --listen 0.0.0.0:9443 --store job.sqlite
+
+job.toml holds fields of JobSpec:
+  job = "tumour"
+  protocol = "secagg+"
+  parties = 20
+  dim = 100000
+  rounds = 50
+
+With --json one JSON object per line: {"event": "ready", "address"}, then {"event": "status", ...} after every
+change, at last {"event": "stopped"}. Ctrl-C stops the coordinator; with --store it goes on from there.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Run a coordinator for one job, over mutual TLS."
+    parser.epilog = EXAMPLES
+    parser.add_argument("--job", required=True, metavar="FILE", help="the job, TOML or JSON")
+    parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
+    parser.add_argument("--identity", metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder")
+    parser.add_argument("--cert", metavar="FILE", help="the certificate, in place of --identity")
+    parser.add_argument("--key", metavar="FILE", help="its key, in place of --identity")
+    parser.add_argument("--crl", metavar="FILE", help="the CA's revocation list")
+    parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file that remembers rounds and models")
+    parser.add_argument("--model", metavar="FILE", help="model to start from, .npy (default: zeros)")
+    parser.add_argument("--out", metavar="FILE", help="write the final model there, .npy (needs --store)")
+    parser.add_argument(
+        "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
+    )
+    parser.add_argument("--stay", action="store_true", help="go on listening when the job is over")
+    parser.add_argument("--log", metavar="LEVEL", help="log to stderr: error, warn, info, debug")
+    parser.add_argument("--json", action="store_true", help="print events as JSON lines")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the job is over or Ctrl-C comes."""
+    from blindsum import _native
+    from blindsum.coordinator import Coordinator
+    from blindsum.errors import ConfigError
+
+    if options.log:
+        _native.log_to_stderr(options.log)
+    if options.out and not options.store:
+        raise ConfigError("--out", "needs --store, where the models are")
+    spec = spec_from_file(options.job)
+    coordinator = Coordinator(
+        spec,
+        identity=identity_from(options),
+        ca=options.ca,
+        listen=options.listen,
+        revoked=options.crl,
+        store=options.store,
+        model=_model(options.model),
+        limits=_limits(options.limit),
+        stop_when_done=not options.stay,
+    )
+    say = _say_json if options.json else _Lines().say
+    say("ready", {"address": coordinator.address, "job": spec.job, "protocol": spec.protocol})
+    last = _watch(coordinator, say)
+    say("stopped", {"rounds_done": last.get("rounds_done", 0)})
+    if options.out and last:
+        _write_model(options.store, spec.job, last["model_version"], options.out)
+    return EXIT_FAILED if last.get("state") == "failed" else EXIT_SUM
+
+
+def _watch(coordinator: Any, say: Any) -> dict[str, Any]:
+    last: dict[str, Any] = {}
+    try:
+        for status in coordinator.statuses():
+            last = status
+            say("status", status)
+    except KeyboardInterrupt:
+        console.note("blindsum: stopping; Ctrl-C again ends at once")
+        coordinator.stop()
+        for status in coordinator.statuses():
+            last = status
+    return last
+
+
+def identity_from(options: argparse.Namespace) -> Any:
+    """The identity that ``--identity`` or ``--cert`` and ``--key`` name."""
+    from blindsum.errors import ConfigError
+    from blindsum.pki import Identity
+
+    if options.identity and not (options.cert or options.key):
+        return Identity.find(options.identity)
+    if options.cert and options.key and not options.identity:
+        return Identity(Path(options.cert), Path(options.key))
+    raise ConfigError("--identity", "give either --identity, or --cert and --key")
+
+
+def _model(path: str | None) -> Any:
+    import numpy as np
+
+    from blindsum.errors import ConfigError
+
+    if path is None:
+        return None
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ConfigError("--model", f"{path} cannot be read as .npy: {error}") from error
+
+
+def _write_model(store: str, job: str, version: int, path: str) -> None:
+    import numpy as np
+
+    from blindsum.coordinator import stored_model
+
+    model = stored_model(store, job, version)
+    if model is not None:
+        np.save(path, model)
+
+
+def _limits(settings: list[str]) -> dict[str, float]:
+    from blindsum.errors import ConfigError
+
+    limits: dict[str, float] = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        try:
+            number = float(text)
+        except ValueError as error:
+            raise ConfigError("--limit", f"{setting!r} must be NAME=NUMBER") from error
+        limits[name] = int(number) if number.is_integer() and "." not in text else number
+    return limits
+
+
+def _say_json(event: str, fields: dict[str, Any]) -> None:
+    print(json.dumps({"event": event, "time": time.time(), **fields}), flush=True)
+
+
+class _Lines:
+    """Events for people: a line when a round begins to run and when it ends."""
+
+    def __init__(self) -> None:
+        self._said: tuple[Any, ...] = ()
+
+    def say(self, event: str, fields: dict[str, Any]) -> None:
+        """Print what is new."""
+        if event == "ready":
+            print(
+                f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}",
+                flush=True,
+            )
+        elif event == "stopped":
+            print(f"blindsum: stopped after {fields['rounds_done']} rounds", flush=True)
+        elif (current := fields.get("round")) is not None:
+            self._round(current)
+        if fields.get("state") == "failed":
+            print(f"blindsum: the job failed: {fields['reason']}", flush=True)
+
+    def _round(self, current: dict[str, Any]) -> None:
+        state = (current["number"], current["state"])
+        if state == self._said or current["state"] == "joining":
+            return
+        self._said = state
+        number, parties = current["number"], len(current["parties"])
+        match current["state"]:
+            case "running":
+                text = f"{parties} parties"
+            case "done":
+                text = f"sum of {len(current['survivors'])} of {parties} parties, {current['seconds']:.2f} s"
+            case _:
+                text = f"no sum: {current['reason']}"
+        print(f"round {number}: {text}", flush=True)

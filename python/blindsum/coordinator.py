@@ -1,0 +1,150 @@
+"""Run a coordinator in this process, and read what its store remembers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import _native
+from blindsum.arrays import as_vector
+from blindsum.errors import StoreError
+from blindsum.pki import AnyPath, Identity
+from blindsum.session import read_pem
+from blindsum.spec import JobSpec
+
+
+class Coordinator:
+    """A coordinator of one job. Use it in a ``with`` statement.
+
+    It runs on native threads until the job is over or :meth:`stop` is called.
+
+    Parameters
+    ----------
+    spec
+        The job.
+    identity
+        The coordinator's certificate and key: the path of ``NAME.pem`` and ``NAME.key`` without
+        ending, or a folder with one such pair.
+    ca
+        The certificate of the job's CA, or the folder with ``ca.pem``.
+    listen
+        ``HOST:PORT``; port 0 takes a free one.
+    revoked
+        The CA's revocation list.
+    store
+        The SQLite file that remembers rounds and models; ``None`` forgets them at the end.
+    model
+        The model that round 1 starts from, ``dim`` elements; ``None`` starts from zeros.
+    limits
+        Limits for parties, by name; see ``docs/`` of the coordinator. Missing ones take defaults.
+    stop_when_done
+        Whether to stop once the job is over.
+
+    Attributes
+    ----------
+    address : str
+        Where it listens, ``HOST:PORT``.
+
+    Raises
+    ------
+    blindsum.IdentityError, blindsum.ConfigError, blindsum.StoreError, blindsum.NetworkError
+        Something that it cannot start with; the error says what.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        *,
+        identity: AnyPath | Identity,
+        ca: AnyPath,
+        listen: str = "127.0.0.1:0",
+        revoked: AnyPath | None = None,
+        store: AnyPath | None = None,
+        model: object = None,
+        limits: Mapping[str, float] | None = None,
+        stop_when_done: bool = True,
+    ) -> None:
+        start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
+        self._native = _native.serve(
+            spec.to_json(),
+            listen,
+            read_pem(identity, ca, revoked),
+            None if store is None else str(store),
+            start,
+            json.dumps(dict(limits or {})),
+            stop_when_done,
+        )
+        self.address = self._native.address
+
+    def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
+        """Give the status of the job after every change, until the coordinator has stopped.
+
+        Parameters
+        ----------
+        quiet_after
+            Give ``None`` where nothing has changed for so many seconds.
+
+        Raises
+        ------
+        blindsum.BlindsumError
+            The job failed.
+        """
+        while (text := self._native.next_status(min(quiet_after, 3600.0))) is not None:
+            if text:
+                yield json.loads(text)
+            elif quiet_after < math.inf:
+                yield None
+
+    def stop(self) -> None:
+        """Tell the parties and end; :meth:`statuses` ends when that is done."""
+        self._native.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None:
+            for _ in self.statuses():
+                pass
+
+
+def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, Any]]:
+    """Reports of the latest rounds of a job, oldest first, from a store that no coordinator uses.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such file, damaged, or in use.
+    """
+    rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(_existing(store), job, most))
+    return rounds
+
+
+def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] | None:
+    """A version of a job's model; ``None`` where the store does not have it any more.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such file, damaged, or in use.
+    """
+    return _native.stored_model(_existing(store), job, version)
+
+
+def _existing(store: AnyPath) -> str:
+    if not Path(store).is_file():
+        raise StoreError(f"store {store}: no such file")
+    return str(store)

@@ -1,0 +1,90 @@
+"""A CA, a coordinator and parties on the loopback interface."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+import blindsum as bs
+from blindsum import pki
+
+QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
+TAKE_ANY = bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1)
+
+
+class Place:
+    """Certificates of one job, and what runs in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        pki.init(folder)
+        pki.issue(folder, "agg", hosts=["localhost", "127.0.0.1"])
+
+    def spec(self, **fields):
+        return bs.JobSpec(**{"protocol": "plain", "parties": 2, "dim": 4} | QUICK | fields)
+
+    def identity(self, name):
+        if not (self.folder / f"{name}.pem").exists():
+            pki.issue(self.folder, name)
+        return self.folder / name
+
+    @contextmanager
+    def coordinator(self, spec, **options):
+        options = {"limits": {"reconnect_grace": 0.5}} | options
+        running = bs.Coordinator(spec, identity=self.folder / "agg", ca=self.folder, **options)
+        try:
+            yield running
+        finally:
+            running.stop()
+            for _ in running.statuses():
+                pass
+
+    def join(self, coordinator, name, **options):
+        options = {"policy": TAKE_ANY, "give_up_after": 5.0} | options
+        port = coordinator.address.rpartition(":")[2]
+        return bs.join(
+            f"https://localhost:{port}",
+            job="job",
+            identity=self.identity(name),
+            ca=self.folder / "ca.pem",
+            **options,
+        )
+
+
+class Partner:
+    """A party on a thread that submits the same update in every round."""
+
+    def __init__(self, place, coordinator, name, update, weight=1):
+        self.means, self.error = [], None
+        self._work = lambda: self._take_part(place, coordinator, name, update, weight)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            self._work()
+        except bs.BlindsumError as error:
+            self.error = error
+
+    def _take_part(self, place, coordinator, name, update, weight):
+        with place.join(coordinator, name) as session:
+            for current in session.rounds():
+                current.submit(update, weight)
+                self.means.append(current.result())
+
+    def wait(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        if self.error is not None:
+            raise self.error
+        return self.means
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    return Place(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def partner():
+    return Partner
