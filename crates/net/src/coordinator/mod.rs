@@ -3,6 +3,7 @@
 //! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
 //! of one job, `joining`, `running` and `round` are its rounds.
 
+mod file;
 mod job;
 mod joining;
 mod listener;
@@ -35,6 +36,7 @@ use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
 use crate::tls::Credentials;
 use crate::{Model, NetError};
+pub use file::ConfigFile;
 use job::{JobParts, JobTask};
 pub(crate) use round::blocking;
 use service::{Jobs, ServedJob, Service};
@@ -142,6 +144,11 @@ impl Coordinator {
     /// The latest status of a job, and of every change to come.
     pub fn status(&self, job: &str) -> Option<watch::Receiver<JobStatus>> {
         self.jobs.get(job).map(|job| job.status.clone())
+    }
+
+    /// The latest status of every job, and of every change to come.
+    pub fn jobs(&self) -> Vec<watch::Receiver<JobStatus>> {
+        self.jobs.values().map(|job| job.status.clone()).collect()
     }
 
     /// Waits until every job is over and the parties have had a moment to hear it. Never ends where

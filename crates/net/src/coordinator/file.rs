@@ -1,0 +1,337 @@
+//! The coordinator's configuration file, in TOML. `blindsumd` and `blindsum serve` read the same one.
+//!
+//! ```toml
+//! listen = "0.0.0.0:9443"
+//! certificate = "coordinator.pem"   # paths are relative to this file
+//! key = "coordinator.key"
+//! ca = "ca.pem"
+//! revoked = "revoked.pem"           # optional
+//! store = "blindsum.db"
+//! stop_when_done = false
+//!
+//! [limits]                          # optional, every field too
+//! connections = 4096
+//!
+//! [[jobs]]                          # the fields of a job specification
+//! job = "tumour"
+//! protocol = "secagg+"
+//! parties = 20
+//! dim = 1000000
+//! rounds = 50
+//! initial_model = "model.npy"       # optional: .npy of f4 or f8, or raw little-endian f32
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use blindsum_protocol::JobSpec;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{Config, JobConfig};
+use crate::{Credentials, Limits, NetError};
+
+/// A configuration as it is written, before any file it names is read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Where to listen.
+    pub listen: String,
+    /// The coordinator's certificate, PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// The CA of its parties, PEM.
+    pub ca: Option<PathBuf>,
+    /// The CA's revocation list, PEM.
+    pub revoked: Option<PathBuf>,
+    /// The SQLite file.
+    pub store: Option<PathBuf>,
+    /// Whether to stop once every job is over.
+    pub stop_when_done: bool,
+    /// Limits for parties.
+    pub limits: Limits,
+    /// The jobs: fields of a [`JobSpec`], and `initial_model`.
+    pub jobs: Vec<Table>,
+    /// The program's own settings, which a coordinator does not look at.
+    pub program: Table,
+    #[serde(skip)]
+    folder: PathBuf,
+}
+
+impl Default for ConfigFile {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:9443".into(),
+            certificate: None,
+            key: None,
+            ca: None,
+            revoked: None,
+            store: None,
+            stop_when_done: false,
+            limits: Limits::default(),
+            jobs: Vec::new(),
+            program: Table::new(),
+            folder: PathBuf::new(),
+        }
+    }
+}
+
+impl ConfigFile {
+    /// Reads a file and then `settings`, each `key.key=value` with the value in TOML, which go before
+    /// what the file says; `jobs.0.rounds=3` is a field of the first job.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no configuration, a setting that names nothing.
+    pub fn read(path: Option<&Path>, settings: &[String]) -> Result<Self, NetError> {
+        let (text, name) = match path {
+            Some(path) => (
+                read_text("configuration", path)?,
+                path.display().to_string(),
+            ),
+            None => (String::new(), "settings".to_owned()),
+        };
+        let wrong = |e: toml::de::Error| NetError::config(name.as_str(), e.to_string());
+        let mut table: Table = text.parse().map_err(wrong)?;
+        for setting in settings {
+            set(&mut table, setting)?;
+        }
+        let mut file: Self = table.try_into().map_err(wrong)?;
+        file.folder = path
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""))
+            .to_owned();
+        Ok(file)
+    }
+
+    /// Reads every file that the configuration names.
+    ///
+    /// # Errors
+    /// The first one that is missing or wrong, with the field that names it.
+    pub fn load(self) -> Result<Config, NetError> {
+        let file = |field: &'static str, path: &Option<PathBuf>| match path {
+            Some(path) => read_text(field, &self.folder.join(path)),
+            None => Err(NetError::config(field, "is missing: name a PEM file")),
+        };
+        let mut credentials = Credentials::new(
+            file("certificate", &self.certificate)?,
+            file("key", &self.key)?,
+            file("ca", &self.ca)?,
+        );
+        if self.revoked.is_some() {
+            credentials = credentials.with_revoked(file("revoked", &self.revoked)?);
+        }
+        let mut jobs = Vec::new();
+        for (i, table) in self.jobs.into_iter().enumerate() {
+            jobs.push(job(table, &self.folder).map_err(|error| match error {
+                NetError::Config { field, rule } => {
+                    NetError::config(format!("jobs.{i}: {field}"), rule)
+                }
+                other => other,
+            })?);
+        }
+        Ok(Config {
+            listen: self.listen,
+            credentials,
+            store: self.store.map(|path| self.folder.join(path)),
+            jobs,
+            limits: self.limits,
+            stop_when_done: self.stop_when_done,
+        })
+    }
+}
+
+fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
+    let initial_model = match table.remove("initial_model") {
+        None => None,
+        Some(Value::String(path)) => Some(read_model(&folder.join(path))?),
+        Some(_) => return Err(NetError::config("initial_model", "must be a path")),
+    };
+    let spec: JobSpec = table
+        .try_into()
+        .map_err(|e: toml::de::Error| NetError::config("specification", e.message()))?;
+    Ok(JobConfig {
+        spec,
+        initial_model,
+    })
+}
+
+fn read_text(field: &str, path: &Path) -> Result<String, NetError> {
+    std::fs::read_to_string(path)
+        .map_err(|e| NetError::config(field, format!("{}: {e}", path.display())))
+}
+
+/// Sets one value by its dotted path.
+fn set(table: &mut Table, setting: &str) -> Result<(), NetError> {
+    let wrong = |rule: &str| NetError::config(format!("setting {setting:?}"), rule);
+    let (path, text) = setting
+        .split_once('=')
+        .ok_or_else(|| wrong("must be KEY=VALUE"))?;
+    // What is no TOML value is taken as a string, so that paths and names need no quotes.
+    let value = format!("value = {text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()));
+    let mut keys = path.split('.').map(str::trim).peekable();
+    let first = keys.next().unwrap_or_default();
+    if keys.peek().is_none() {
+        table.insert(first.into(), value);
+        return Ok(());
+    }
+    let mut place = table
+        .entry(first)
+        .or_insert_with(|| Value::Table(Table::new()));
+    for key in keys {
+        place = match place {
+            Value::Table(table) => table
+                .entry(key)
+                .or_insert_with(|| Value::Table(Table::new())),
+            Value::Array(items) => key
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| items.get_mut(i))
+                .ok_or_else(|| wrong("there is no such item"))?,
+            _ => return Err(wrong("names a field of something that has none")),
+        };
+    }
+    *place = value;
+    Ok(())
+}
+
+/// Reads a vector: NumPy's `.npy` of little-endian f4 or f8 in C order, or else raw little-endian f32.
+fn read_model(path: &Path) -> Result<Vec<f32>, NetError> {
+    let wrong =
+        |rule: String| NetError::config("initial_model", format!("{}: {rule}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    let values = match bytes.strip_prefix(b"\x93NUMPY") {
+        Some(rest) => read_npy(rest).map_err(|rule| wrong(rule.into()))?,
+        None => singles(&bytes).map_err(|rule| wrong(rule.into()))?,
+    };
+    Ok(values)
+}
+
+fn read_npy(rest: &[u8]) -> Result<Vec<f32>, &'static str> {
+    const CUT: &str = "the .npy file is cut short";
+    let (version, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
+    let (length, rest) = match version {
+        [1, _] => {
+            let (length, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
+            (usize::from(u16::from_le_bytes(*length)), rest)
+        }
+        [2 | 3, _] => {
+            let (length, rest) = rest.split_first_chunk::<4>().ok_or(CUT)?;
+            (u32::from_le_bytes(*length) as usize, rest)
+        }
+        _ => return Err("this version of .npy is not read: save it with numpy.save"),
+    };
+    let (header, data) = rest.split_at_checked(length).ok_or(CUT)?;
+    let header: String = String::from_utf8_lossy(header)
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    if header.contains("'fortran_order':True") {
+        return Err("must be in C order: use numpy.ascontiguousarray");
+    }
+    if header.contains("'descr':'<f4'") {
+        return singles(data);
+    }
+    if header.contains("'descr':'<f8'") {
+        let (values, rest) = data.as_chunks::<8>();
+        let values = values.iter().map(|b| f64::from_le_bytes(*b) as f32);
+        return match rest {
+            [] => Ok(values.collect()),
+            _ => Err(CUT),
+        };
+    }
+    Err("must hold float32 or float64, little-endian")
+}
+
+fn singles(bytes: &[u8]) -> Result<Vec<f32>, &'static str> {
+    let (values, rest) = bytes.as_chunks::<4>();
+    match rest {
+        [] => Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect()),
+        _ => Err("must be .npy, or raw little-endian f32: its length is no multiple of 4"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, settings: &[&str]) -> Result<ConfigFile, NetError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blindsumd.toml");
+        std::fs::write(&path, text).unwrap();
+        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
+        ConfigFile::read(Some(&path), &settings)
+    }
+
+    #[test]
+    fn settings_go_before_the_file() {
+        let text = "listen = '1.2.3.4:5'\n[limits]\nconnections = 3\n[[jobs]]\njob = 'a'\n";
+        let settings = [
+            "listen=127.0.0.1:0",
+            "limits.handshakes=7",
+            "jobs.0.rounds=9",
+        ];
+        let file = read(text, &settings).unwrap();
+        assert_eq!(file.listen, "127.0.0.1:0");
+        assert_eq!((file.limits.connections, file.limits.handshakes), (3, 7));
+        let job = job(file.jobs[0].clone(), Path::new("")).unwrap();
+        assert_eq!((job.spec.job.as_str(), job.spec.rounds), ("a", 9));
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let message = |error: NetError| error.to_string();
+        let error = message(read("listne = 'x'", &[]).unwrap_err());
+        assert!(error.contains("listne"), "{error}");
+        let error = message(read("", &["jobs.3.rounds"]).unwrap_err());
+        assert!(error.contains("KEY=VALUE"), "{error}");
+        let file = read("certificate = 'none.pem'", &[]).unwrap();
+        let Err(error) = file.load().map_err(message) else {
+            panic!("a missing file was loaded");
+        };
+        assert!(
+            error.contains("certificate") && error.contains("none.pem"),
+            "{error}"
+        );
+        let mut table = Table::new();
+        table.insert("protocl".into(), "plain".into());
+        let Err(error) = job(table, Path::new("")).map_err(message) else {
+            panic!("an unknown field was taken");
+        };
+        assert!(error.contains("protocl"), "{error}");
+    }
+
+    #[test]
+    fn models_are_read_from_npy_and_raw_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        let raw: Vec<u8> = [1.5f32, -2.0]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect();
+        std::fs::write(&path, &raw).unwrap();
+        assert_eq!(read_model(&path).unwrap(), [1.5, -2.0]);
+        let npy = |descr: &str, order: &str, data: &[u8]| {
+            let header =
+                format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2,)}}\n");
+            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+            bytes.extend((header.len() as u16).to_le_bytes());
+            bytes.extend(header.as_bytes());
+            bytes.extend(data);
+            std::fs::write(&path, bytes).unwrap();
+            read_model(&path)
+        };
+        assert_eq!(npy("<f4", "False", &raw).unwrap(), [1.5, -2.0]);
+        let wide: Vec<u8> = [1.5f64, -2.0]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect();
+        assert_eq!(npy("<f8", "False", &wide).unwrap(), [1.5, -2.0]);
+        assert!(npy("<f4", "True", &raw).is_err());
+        assert!(npy("<i4", "False", &raw).is_err());
+        assert!(npy("<f8", "False", &wide[1..]).is_err());
+    }
+}
