@@ -1,2 +1,111 @@
-//! The `blindsumd` binary.
-fn main() {}
+//! `blindsumd`: a coordinator as a daemon.
+//!
+//! It reads its configuration, sets up logs, and runs until its jobs are over or it is told to stop by
+//! SIGTERM or SIGINT. What it does is in `blindsum_net::coordinator`.
+//!
+//! | exit code | means |
+//! |---|---|
+//! | 0 | stopped as asked, or every job is done |
+//! | 1 | a job failed, or the system did |
+//! | 2 | the command line or the configuration is wrong |
+//! | 3 | the address cannot be listened on |
+//! | 4 | the store cannot be used |
+#![forbid(unsafe_code)]
+
+mod args;
+mod health;
+mod logs;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use blindsum_net::NetError;
+use blindsum_net::coordinator::{ConfigFile, Coordinator};
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{error, info};
+
+use args::Args;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("blindsumd: {failure}");
+            failure.code()
+        }
+    }
+}
+
+/// Why the daemon ends.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error("program.{field}: {rule}")]
+    Program { field: &'static str, rule: String },
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Failure {
+    fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Net(NetError::Listen { .. }) => 3,
+            Failure::Net(NetError::Store(_)) => 4,
+            Failure::Net(
+                NetError::Config { .. } | NetError::Spec(_) | NetError::Credential { .. },
+            )
+            | Failure::Program { .. } => 2,
+            Failure::Net(_) | Failure::System(_) => 1,
+        })
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
+    let program = args::Program::read(&file.program)?;
+    let config = file.load()?;
+    if args.check {
+        println!("the configuration is fine: {} jobs", config.jobs.len());
+        return Ok(());
+    }
+    logs::start(&program)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stop = stop_signal()?;
+        let health = match &program.health {
+            Some(address) => Some(health::listen(address).await?),
+            None => None,
+        };
+        let mut coordinator = Coordinator::start(config).await?;
+        let health = health.map(|listener| health::serve(listener, coordinator.jobs()));
+        tokio::select! {
+            signal = stop => info!(signal, "stopping"),
+            () = coordinator.finished() => info!("every job is over"),
+        }
+        let ended = coordinator.stop().await;
+        if let Some(health) = health {
+            health.abort();
+        }
+        if let Err(error) = &ended {
+            error!(%error, "a job failed");
+        }
+        Ok(ended?)
+    })
+}
+
+/// Resolves to the name of the first signal to stop.
+fn stop_signal() -> Result<impl Future<Output = &'static str>, std::io::Error> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        }
+    })
+}

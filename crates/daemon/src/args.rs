@@ -1,0 +1,156 @@
+//! The command line, and the settings that are the daemon's own.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use serde::Deserialize;
+
+use crate::Failure;
+
+/// Coordinator of secure aggregation: adds up the updates of certified parties without seeing them.
+#[derive(Parser, Debug)]
+#[command(name = "blindsumd", version)]
+pub struct Args {
+    /// Configuration file (TOML).
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen, as in 0.0.0.0:9443.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// The coordinator's certificate (PEM).
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Its private key (PEM).
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The CA of the parties (PEM).
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The CA's revocation list (PEM).
+    #[arg(long, value_name = "FILE")]
+    revoked: Option<PathBuf>,
+    /// The SQLite file that remembers jobs, rounds and models.
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Stop once every job is over.
+    #[arg(long)]
+    stop_when_done: bool,
+    /// Which log lines are written: error, warn, info, debug, trace, or a filter as in net=debug.
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How log lines are written: text or json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Where to answer health checks by plain HTTP, as in 127.0.0.1:9444.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    health: Option<String>,
+    /// Any other field, before what the file says: limits.connections=100, jobs.0.rounds=3.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Check the configuration and end.
+    #[arg(long)]
+    pub check: bool,
+}
+
+impl Args {
+    /// The flags as settings, those of `--set` last. Paths are relative to where the program runs, not to
+    /// the configuration file.
+    pub fn settings(&self) -> Vec<String> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let text = |value: &str| toml::Value::String(value.to_owned()).to_string();
+        let path = |value: &PathBuf| text(&here.join(value).display().to_string());
+        let paths = [
+            ("certificate", &self.certificate),
+            ("key", &self.key),
+            ("ca", &self.ca),
+            ("revoked", &self.revoked),
+            ("store", &self.store),
+        ];
+        let texts = [
+            ("listen", &self.listen),
+            ("program.log_level", &self.log_level),
+            ("program.log_format", &self.log_format),
+            ("program.health", &self.health),
+        ];
+        let mut settings = Vec::new();
+        for (key, value) in paths {
+            settings.extend(value.as_ref().map(|value| format!("{key}={}", path(value))));
+        }
+        for (key, value) in texts {
+            settings.extend(value.as_ref().map(|value| format!("{key}={}", text(value))));
+        }
+        if self.stop_when_done {
+            settings.push("stop_when_done=true".into());
+        }
+        settings.extend(self.set.iter().cloned());
+        settings
+    }
+}
+
+/// The table `program` of the configuration.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Program {
+    /// Filter of log lines.
+    pub log_level: String,
+    /// `text` or `json`.
+    pub log_format: String,
+    /// Where to answer health checks.
+    pub health: Option<String>,
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Self {
+            log_level: "info".into(),
+            log_format: "text".into(),
+            health: None,
+        }
+    }
+}
+
+impl Program {
+    /// Reads the table.
+    pub fn read(table: &toml::Table) -> Result<Self, Failure> {
+        table.clone().try_into().map_err(|e: toml::de::Error| {
+            let rule = e.message().to_owned();
+            Failure::Program {
+                field: "program",
+                rule,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_settings() {
+        let args = [
+            "blindsumd",
+            "--listen",
+            "[::1]:9",
+            "--ca",
+            "/tmp/a \"b\".pem",
+            "--set",
+            "jobs.0.rounds=3",
+        ];
+        let settings = Args::parse_from(args).settings();
+        assert!(
+            settings.contains(&"listen=\"[::1]:9\"".to_owned()),
+            "{settings:?}"
+        );
+        assert_eq!(settings.last().unwrap(), "jobs.0.rounds=3");
+        let ca = settings.iter().find(|s| s.starts_with("ca=")).unwrap();
+        assert_eq!(ca, "ca='/tmp/a \"b\".pem'");
+    }
+
+    #[test]
+    fn unknown_program_settings_are_refused() {
+        let table: toml::Table = "log_levle = 'info'".parse().unwrap();
+        let error = Program::read(&table).unwrap_err().to_string();
+        assert!(error.contains("log_levle"), "{error}");
+    }
+}

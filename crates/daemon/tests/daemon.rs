@@ -1,0 +1,215 @@
+//! The daemon as its users meet it: started with right and wrong configurations, stopped, asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::sign::Algorithm;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use tempfile::TempDir;
+
+/// A folder with everything that the daemon needs.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let validity = Validity::days(now - 60, 2);
+    let ca = CertificateAuthority::create("CA", Algorithm::Ed25519, validity, &mut rng).unwrap();
+    let kind = Kind::Coordinator {
+        hosts: vec!["localhost".into()],
+    };
+    let algorithm = Algorithm::Ed25519;
+    let own = ca
+        .issue("coordinator", &kind, algorithm, validity, &mut rng)
+        .unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("ca.pem", ca.certificate());
+    write("own.pem", &own.certificate);
+    write("own.key", &own.key);
+    write(
+        "blindsumd.toml",
+        "listen = '127.0.0.1:0'\ncertificate = 'own.pem'\nkey = 'own.key'\nca = 'ca.pem'\n\
+         store = 'blindsum.db'\n[[jobs]]\njob = 'a'\nprotocol = 'plain'\nparties = 3\ndim = 4\n",
+    );
+    folder
+}
+
+fn command(folder: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blindsumd"));
+    command
+        .arg("--config")
+        .arg(folder.join("blindsumd.toml"))
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn fails(folder: &Path, flags: &[&str], code: i32, says: &[&str]) {
+    let Output { status, stderr, .. } = command(folder, flags).output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(code), "{stderr}");
+    for text in says {
+        assert!(stderr.contains(text), "{text:?} is missing: {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+/// A daemon, and the rest of its log from the line on that says it listens.
+fn started(folder: &Path, flags: &[&str]) -> (Child, impl BufRead + use<>) {
+    let mut child = command(folder, flags).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("coordinator listening") {
+        line.clear();
+        assert!(
+            log.read_line(&mut line).unwrap() > 0,
+            "it ended before it listened"
+        );
+    }
+    (child, log)
+}
+
+fn terminate(mut child: Child) {
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return assert_eq!(status.code(), Some(0)),
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill().unwrap();
+                panic!("SIGTERM does not stop it");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_right_configuration_is_said_to_be_fine() {
+    let folder = folder();
+    let output = command(folder.path(), &["--check"]).output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 jobs"));
+}
+
+#[test]
+fn wrong_configurations_say_what_and_where() {
+    let folder = folder();
+    fails(
+        folder.path(),
+        &["--set", "limits.connections=-1"],
+        2,
+        &["connections"],
+    );
+    fails(
+        folder.path(),
+        &["--set", "limits.connections=0"],
+        2,
+        &["1 <= connections = 0"],
+    );
+    fails(
+        folder.path(),
+        &["--set", "jobs.0.protocol='magic'"],
+        2,
+        &["jobs.0", "magic"],
+    );
+    fails(
+        folder.path(),
+        &["--set", "jobs.0.dim=0"],
+        2,
+        &["1 <= dim = 0"],
+    );
+    fails(
+        folder.path(),
+        &["--ca", "none.pem"],
+        2,
+        &["ca: ", "none.pem"],
+    );
+    fails(
+        folder.path(),
+        &["--ca", "/dev/null"],
+        2,
+        &["CA certificate"],
+    );
+    fails(
+        folder.path(),
+        &["--log-format", "xml"],
+        2,
+        &["log_format", "xml"],
+    );
+    std::fs::write(folder.path().join("blindsumd.toml"), "listen = 5").unwrap();
+    fails(folder.path(), &[], 2, &["blindsumd.toml", "listen"]);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let folder = folder();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    fails(
+        folder.path(),
+        &["--listen", &address],
+        3,
+        &[&address, "the port is in use"],
+    );
+}
+
+#[test]
+fn case_30_a_second_daemon_on_one_store_is_refused_and_a_damaged_store_too() {
+    let folder = folder();
+    let (first, _log) = started(folder.path(), &[]);
+    fails(folder.path(), &[], 4, &["another coordinator uses it"]);
+    terminate(first);
+    let store = folder.path().join("blindsum.db");
+    let mut bytes = std::fs::read(&store).unwrap();
+    bytes
+        .iter_mut()
+        .skip(100)
+        .step_by(7)
+        .for_each(|byte| *byte ^= 0x5a);
+    std::fs::write(&store, &bytes).unwrap();
+    fails(folder.path(), &[], 4, &["damaged"]);
+    assert_eq!(std::fs::read(&store).unwrap(), bytes, "nothing was changed");
+}
+
+#[test]
+fn it_answers_health_checks_and_stops_on_sigterm() {
+    let folder = folder();
+    let port = {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
+    };
+    let health = format!("127.0.0.1:{port}");
+    let (child, mut log) = started(
+        folder.path(),
+        &["--health", &health, "--log-format", "json"],
+    );
+    let mut stream = TcpStream::connect(&health).unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.ends_with("a running\n"), "{answer}");
+    terminate(child);
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\"signal\":\"SIGTERM\""), "{rest}");
+}
