@@ -13,6 +13,7 @@
 //! | [`certificate`] | what the job's CA vouches for |
 //! | [`roster`] | the parties of one round, all certified |
 //! | [`pki`] | making the CA, certificates and revocation lists |
+//! | [`fingerprint`] | recognising a message that came before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
 //!
 //! Nothing here reads a clock or the system's random numbers: the time is an argument, randomness a
@@ -22,6 +23,7 @@
 #[cfg(any(test, feature = "audit"))]
 pub mod audit;
 pub mod certificate;
+pub mod fingerprint;
 pub mod kdf;
 pub mod kex;
 pub mod mask;

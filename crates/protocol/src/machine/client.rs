@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_crypto::kdf;
+use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
@@ -29,8 +29,9 @@ pub struct ClientSetup {
 pub struct Client {
     setup: Arc<ClientSetup>,
     state: State,
-    /// Hash of the server's message that led to each answer after the first.
-    answered: Vec<[u8; 32]>,
+    /// Fingerprint of the server's message that led to each answer after the first. A server that makes
+    /// two messages collide only hears the same answer again.
+    answered: Vec<[u8; 16]>,
     /// The latest answer, with its frame.
     latest: Message,
 }
@@ -137,9 +138,9 @@ impl Client {
             return Err(Fault::caller(FaultKind::Ended));
         }
         let (stage, body) = wire::unframe(&self.setup.round, message).map_err(Fault::server)?;
-        let hash = kdf::hash("blindsum message", &[message]);
+        let seen = fingerprint(self.setup.round.context(), message);
         if let Some(before) = self.answered.get(usize::from(stage)) {
-            return match *before == hash {
+            return match *before == seen {
                 false => Err(Fault::server(FaultKind::Conflicting { stage })),
                 true if self.repeats(stage) => Ok(Answer::Send(self.latest.clone())),
                 true => Ok(Answer::Old),
@@ -159,7 +160,7 @@ impl Client {
             return Err(Fault::caller(FaultKind::Ended));
         };
         let step = state.answer(body, input, rng)?;
-        self.answered.push(hash);
+        self.answered.push(seen);
         match step {
             ClientStep::Send { body, next } => {
                 self.latest = wire::frame(self.setup.round.context(), self.stage(), &body);
@@ -252,7 +253,7 @@ impl ClientSetup {
 
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 struct Snapshot {
-    answered: Vec<[u8; 32]>,
+    answered: Vec<[u8; 16]>,
     latest: Opaque,
     state: Opaque,
 }

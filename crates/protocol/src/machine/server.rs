@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_crypto::kdf;
+use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
@@ -16,8 +16,9 @@ pub struct Server {
     round: Arc<Round>,
     stage: u8,
     state: Box<dyn ServerStage>,
-    /// Hash of every answer that was taken, per stage and party.
-    taken: BTreeMap<(u8, PartyId), [u8; 32]>,
+    /// Fingerprint of every answer that was taken, per stage and party. A party that makes a second answer
+    /// collide only hides it: the first one counts.
+    taken: BTreeMap<(u8, PartyId), [u8; 16]>,
     faults: Vec<Fault>,
 }
 
@@ -105,9 +106,9 @@ impl Server {
 
     fn try_receive(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {
         let (stage, body) = wire::unframe(&self.round, message)?;
-        let hash = kdf::hash("blindsum message", &[message]);
+        let seen = fingerprint(self.round.context(), message);
         if let Some(before) = self.taken.get(&(stage, from)) {
-            return match *before == hash {
+            return match *before == seen {
                 true => Ok(Receipt::Repeated),
                 false => Err(FaultKind::Conflicting { stage }),
             };
@@ -122,7 +123,7 @@ impl Server {
             return Err(FaultKind::NotAMember);
         }
         self.state.receive(from, body)?;
-        self.taken.insert((stage, from), hash);
+        self.taken.insert((stage, from), seen);
         Ok(Receipt::Taken)
     }
 

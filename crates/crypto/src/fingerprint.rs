@@ -1,0 +1,67 @@
+//! Recognising a message that came before.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+use crate::kdf::{self, Context};
+
+/// 128 bits that tell the messages of a round apart: the tag of AES-256-GCM (NIST SP 800-38D) over an
+/// empty plaintext with `message` as associated data, a zero nonce and the key
+/// `hash("fingerprint", [context])`.
+///
+/// It runs at the speed of memory, some 20 times that of SHA-256, and two messages that nobody chose for
+/// it collide with probability below 2^-99 up to 4 GiB. It is **no** commitment: whoever knows the context
+/// can make two messages with one fingerprint. So it may only decide things that this person gains nothing
+/// from, such as whether to answer a message by the bytes that were said before.
+///
+/// # Panics
+///
+/// If `message` is longer than AES-GCM allows (2^61 bytes).
+pub fn fingerprint(context: &Context, message: &[u8]) -> [u8; 16] {
+    let key = kdf::hash("fingerprint", &[&context.0]);
+    let key = UnboundKey::new(&AES_256_GCM, &key).expect("AES-256-GCM takes 32 bytes");
+    let nonce = Nonce::assume_unique_for_key([0; 12]);
+    let tag = LessSafeKey::new(key)
+        .seal_in_place_separate_tag(nonce, Aad::from(message), &mut [])
+        .expect("associated data within the limit of AES-GCM");
+    let mut fingerprint = [0; 16];
+    fingerprint.copy_from_slice(tag.as_ref());
+    fingerprint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_and_the_length_and_the_context_matter() {
+        let context = Context([1; 32]);
+        let message: Vec<u8> = (0..300u16).map(|i| i as u8).collect();
+        let base = fingerprint(&context, &message);
+        assert_eq!(base, fingerprint(&context, &message));
+        assert_ne!(base, fingerprint(&Context([2; 32]), &message));
+        for bit in 0..8 * message.len() {
+            let mut other = message.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(base, fingerprint(&context, &other), "bit {bit}");
+        }
+        let mut zeros: Vec<_> = (0..100)
+            .map(|length| fingerprint(&context, &vec![0; length]))
+            .collect();
+        zeros.sort_unstable();
+        zeros.dedup();
+        assert_eq!(zeros.len(), 100);
+    }
+
+    /// The tag that the AES and GHASH of SP 800-38D give, computed by other means: for an empty message it
+    /// is the encrypted first counter block.
+    #[test]
+    fn empty_message_is_the_encrypted_counter_block() {
+        use aes::cipher::{BlockCipherEncrypt, KeyInit};
+        let context = Context([3; 32]);
+        let key = kdf::hash("fingerprint", &[&context.0]);
+        let mut block = aes::Block::default();
+        block[15] = 1;
+        aes::Aes256::new(&key.into()).encrypt_block(&mut block);
+        assert_eq!(fingerprint(&context, &[]), <[u8; 16]>::from(block));
+    }
+}
