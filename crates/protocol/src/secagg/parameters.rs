@@ -27,6 +27,8 @@ const LOG2_SECURITY: f64 = -40.0;
 const LOG2_CORRECTNESS: f64 = -20.0;
 /// Neighbours that cost next to nothing and let small cohorts lose more parties than they estimate.
 const CHEAP_NEIGHBOURS: usize = 16;
+/// Where fewer neighbours than this do not suffice, a sparse graph is not looked for.
+const MOST_NEIGHBOURS: usize = 2048;
 
 /// The graph's degree and the threshold for a roster of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,20 +119,15 @@ impl Bounds {
 
     /// The smallest number of neighbours that meets all bounds; the complete graph where no other does.
     ///
-    /// More neighbours make every bound easier to meet, so bisection finds it.
+    /// Tried one after the other: an odd number costs a share more than the even one below it, and both sides of
+    /// the bounds grow in steps, so that a number may suffice where the next one does not.
     fn search(&self) -> Result<GraphParameters, ParameterError> {
         let all = self.parties - 1;
-        let step = if self.parties % 2 == 1 { 2 } else { 1 };
-        let (mut few, mut enough) = (CHEAP_NEIGHBOURS, all);
-        while few < enough {
-            let middle = few + (enough - few) / 2 / step * step;
-            if self.suffices(middle) {
-                enough = middle;
-            } else {
-                few = middle + step;
-            }
-        }
-        self.check(enough)
+        // Harary graphs of odd degree have an even number of parties.
+        let step = 1 + self.parties % 2;
+        let mut sparse = (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
+        let found = sparse.find(|&neighbours| self.suffices(neighbours));
+        self.check(found.unwrap_or(all))
     }
 
     /// Whether so many neighbours let some threshold meet all bounds, or the given one that of correctness.
