@@ -151,7 +151,8 @@ def vectors() -> dict[str, object]:
             hashed("h", b"", b""),
             hashed("blindsum round", pick("job"), (7).to_bytes(8, "big"), pick("r"), pick("m")),
             hashed("blindsum self mask", CONTEXT, rank(3), secrets[0]),
-            hashed("blindsum message", pick("message", 200)),
+            hashed("blindsum graph", CONTEXT),
+            hashed("long", pick("message", 200)),
             hashed("l" * 255, pick("part", 100)),
         ],
         "derivations": [

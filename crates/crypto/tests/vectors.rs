@@ -1,6 +1,7 @@
 //! Agreement with the slow models in `vectors/model`, through the public interface only.
 
-use std::convert::Infallible;
+#[path = "../../../vectors/support.rs"]
+mod support;
 
 use blindsum_crypto::kdf::{self, Context, derive32};
 use blindsum_crypto::kex::{KeyPair, PublicKey, Suite};
@@ -10,58 +11,23 @@ use blindsum_crypto::seal::{StorageKey, seal_key};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey, VerifyingKey};
 use blindsum_math::words::TileMut;
-use rand_core::{TryCryptoRng, TryRng};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use support::{Hex, Tape, load};
 
-/// Bytes that stand in a file as hexadecimal digits.
-#[derive(Deserialize, Clone, Debug, PartialEq)]
-#[serde(try_from = "String")]
-struct Hex(Vec<u8>);
+const CRYPTO: &str = include_str!("../../../vectors/crypto.json");
+const MASKS: &str = include_str!("../../../vectors/masks.json");
+const ROUND: &str = include_str!("../../../vectors/round.json");
 
-impl TryFrom<String> for Hex {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(16)).collect();
-        match digits {
-            Some(digits) if digits.len().is_multiple_of(2) => {
-                let bytes = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8);
-                Ok(Hex(bytes.collect()))
-            }
-            _ => Err(format!("no bytes: {text}")),
-        }
-    }
+fn secret(hex: &Hex) -> Secret<32> {
+    Secret::from(hex.array())
 }
 
-impl Hex {
-    fn array(&self) -> [u8; 32] {
-        self.0.as_slice().try_into().unwrap()
-    }
-
-    fn secret(&self) -> Secret<32> {
-        Secret::from(self.array())
-    }
-
-    fn context(&self) -> Context {
-        Context(self.array())
-    }
+fn context(hex: &Hex) -> Context {
+    Context(hex.array())
 }
 
 fn slices(parts: &[Hex]) -> Vec<&[u8]> {
     parts.iter().map(|part| part.0.as_slice()).collect()
-}
-
-/// A file of vectors, and none of its lists empty.
-fn load<T: DeserializeOwned>(text: &str) -> T {
-    let value: serde_json::Value = serde_json::from_str(text).unwrap();
-    let lists = value.as_object().unwrap().values();
-    assert!(
-        lists
-            .into_iter()
-            .all(|list| list.as_array().is_some_and(|l| !l.is_empty()))
-    );
-    serde_json::from_value(value).unwrap()
 }
 
 fn suite(name: &str) -> Suite {
@@ -70,21 +36,6 @@ fn suite(name: &str) -> Suite {
         "p256" => Suite::P256,
         other => panic!("no suite {other}"),
     }
-}
-
-fn crypto() -> Crypto {
-    load(include_str!("../../../vectors/crypto.json"))
-}
-
-#[derive(Deserialize)]
-struct Crypto {
-    hashes: Vec<Hashed>,
-    derivations: Vec<Derived>,
-    agreements: Vec<Agreed>,
-    refused_keys: Vec<RefusedKey>,
-    sealed: Vec<Sealed>,
-    stored: Vec<Stored>,
-    signatures: Vec<Signed>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +54,20 @@ struct Derived {
     key: Hex,
 }
 
+#[test]
+fn hashes_and_derivations() {
+    for vector in load::<Hashed>(CRYPTO, "hashes") {
+        let hash = kdf::hash(&vector.label, &slices(&vector.parts));
+        assert_eq!(hash, vector.hash.array(), "{}", vector.label);
+    }
+    for vector in load::<Derived>(CRYPTO, "derivations") {
+        let parts = slices(&vector.parts);
+        let (secret, context) = (secret(&vector.secret), context(&vector.context));
+        let key = derive32(&secret, &context, &vector.label, &parts);
+        assert_eq!(*key.expose(), vector.key.array(), "{}", vector.label);
+    }
+}
+
 #[derive(Deserialize)]
 struct Agreed {
     suite: String,
@@ -115,6 +80,27 @@ struct Agreed {
 struct RefusedKey {
     suite: String,
     key: Hex,
+}
+
+#[test]
+fn key_agreement() {
+    let context = Context([5; 32]);
+    for vector in load::<Agreed>(CRYPTO, "agreements") {
+        let suite = suite(&vector.suite);
+        let [one, other] = [0, 1].map(|i| {
+            let pair = KeyPair::from_secret(suite, secret(&vector.secrets[i])).unwrap();
+            assert_eq!(pair.public().as_bytes(), vector.public_keys[i].0);
+            pair
+        });
+        let expected = derive32(&secret(&vector.shared), &context, "any", &[b"part"]);
+        for (own, other) in [(&one, &other), (&other, &one)] {
+            let shared = own.agree(other.public()).unwrap();
+            assert!(shared.derive(&context, "any", &[b"part"]) == expected);
+        }
+    }
+    for RefusedKey { suite: name, key } in load(CRYPTO, "refused_keys") {
+        assert!(PublicKey::parse(suite(&name), &key.0).is_err(), "{key:?}");
+    }
 }
 
 #[derive(Deserialize)]
@@ -130,6 +116,24 @@ struct Sealed {
     sealed: Hex,
 }
 
+#[test]
+fn messages_between_parties() {
+    for vector in load::<Sealed>(CRYPTO, "sealed") {
+        let suite = suite(&vector.suite);
+        let [own, other] = [0, 1].map(|i| KeyPair::from_secret(suite, secret(&vector.secrets[i])));
+        let (own, other) = (own.unwrap(), other.unwrap());
+        let key = |own: &KeyPair, other: &KeyPair| {
+            let shared = own.agree(other.public()).unwrap();
+            let context = context(&vector.context);
+            seal_key(&shared, &context, vector.from, vector.to, &vector.purpose)
+        };
+        let sealed = key(&own, &other).seal(&vector.header.0, &vector.plaintext.0);
+        assert_eq!(sealed, vector.sealed.0);
+        let opened = key(&other, &own).open(&vector.header.0, &sealed).unwrap();
+        assert_eq!(*opened, vector.plaintext.0);
+    }
+}
+
 #[derive(Deserialize)]
 struct Stored {
     key: Hex,
@@ -137,6 +141,19 @@ struct Stored {
     header: Hex,
     plaintext: Hex,
     sealed: Hex,
+}
+
+#[test]
+fn snapshots() {
+    for vector in load::<Stored>(CRYPTO, "stored") {
+        let key = StorageKey::from(secret(&vector.key));
+        let mut tape = Tape::new(&vector.salt.0);
+        let sealed = key.seal(&vector.header.0, &vector.plaintext.0, &mut tape);
+        assert_eq!(sealed, vector.sealed.0);
+        tape.end();
+        let opened = key.open(&vector.header.0, &sealed).unwrap();
+        assert_eq!(*opened, vector.plaintext.0);
+    }
 }
 
 #[derive(Deserialize)]
@@ -151,100 +168,8 @@ struct Signed {
 }
 
 #[test]
-fn hashes_and_derivations() {
-    let Crypto {
-        hashes,
-        derivations,
-        ..
-    } = crypto();
-    for vector in hashes {
-        let hash = kdf::hash(&vector.label, &slices(&vector.parts));
-        assert_eq!(hash, vector.hash.array(), "{}", vector.label);
-    }
-    for vector in derivations {
-        let parts = slices(&vector.parts);
-        let (secret, context) = (vector.secret.secret(), vector.context.context());
-        let key = derive32(&secret, &context, &vector.label, &parts);
-        assert_eq!(*key.expose(), vector.key.array(), "{}", vector.label);
-    }
-}
-
-#[test]
-fn key_agreement() {
-    let context = Context([5; 32]);
-    for vector in crypto().agreements {
-        let suite = suite(&vector.suite);
-        let [one, other] = [0, 1].map(|i| {
-            let pair = KeyPair::from_secret(suite, vector.secrets[i].secret()).unwrap();
-            assert_eq!(pair.public().as_bytes(), vector.public_keys[i].0);
-            pair
-        });
-        let expected = derive32(&vector.shared.secret(), &context, "any", &[b"part"]);
-        for (own, other) in [(&one, &other), (&other, &one)] {
-            let shared = own.agree(other.public()).unwrap();
-            assert!(shared.derive(&context, "any", &[b"part"]) == expected);
-        }
-    }
-    for RefusedKey { suite: name, key } in crypto().refused_keys {
-        assert!(PublicKey::parse(suite(&name), &key.0).is_err(), "{key:?}");
-    }
-}
-
-#[test]
-fn messages_between_parties() {
-    for vector in crypto().sealed {
-        let suite = suite(&vector.suite);
-        let [own, other] = [0, 1].map(|i| KeyPair::from_secret(suite, vector.secrets[i].secret()));
-        let (own, other) = (own.unwrap(), other.unwrap());
-        let key = |own: &KeyPair, other: &KeyPair| {
-            let shared = own.agree(other.public()).unwrap();
-            let context = vector.context.context();
-            seal_key(&shared, &context, vector.from, vector.to, &vector.purpose)
-        };
-        let sealed = key(&own, &other).seal(&vector.header.0, &vector.plaintext.0);
-        assert_eq!(sealed, vector.sealed.0);
-        let opened = key(&other, &own).open(&vector.header.0, &sealed).unwrap();
-        assert_eq!(*opened, vector.plaintext.0);
-    }
-}
-
-/// Gives the bytes of a vector, once.
-struct Tape(std::vec::IntoIter<u8>);
-
-impl TryRng for Tape {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        panic!("the library takes bytes only");
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        panic!("the library takes bytes only");
-    }
-
-    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
-        dst.fill_with(|| self.0.next().expect("no more bytes than the model took"));
-        Ok(())
-    }
-}
-
-impl TryCryptoRng for Tape {}
-
-#[test]
-fn snapshots() {
-    for vector in crypto().stored {
-        let key = StorageKey::from(vector.key.secret());
-        let mut tape = Tape(vector.salt.0.into_iter());
-        let sealed = key.seal(&vector.header.0, &vector.plaintext.0, &mut tape);
-        assert_eq!(sealed, vector.sealed.0);
-        let opened = key.open(&vector.header.0, &sealed).unwrap();
-        assert_eq!(*opened, vector.plaintext.0);
-    }
-}
-
-#[test]
 fn signatures() {
-    for vector in crypto().signatures {
+    for vector in load::<Signed>(CRYPTO, "signatures") {
         let algorithm = match vector.algorithm.as_str() {
             "ed25519" => Algorithm::Ed25519,
             "p256" => Algorithm::P256,
@@ -264,12 +189,6 @@ fn signatures() {
             assert!(verify(refused).is_err(), "{refused:?}");
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Masks {
-    streams: Vec<Stream>,
-    masked: Vec<Masked>,
 }
 
 #[derive(Deserialize)]
@@ -304,7 +223,7 @@ fn apply(
     lanes: &[u64],
 ) -> Option<Vec<u64>> {
     let stream = |(seed, sign): &(&Hex, Sign)| {
-        MaskStream::with_backend(MaskSeed::from(seed.secret()), *sign, backend)
+        MaskStream::with_backend(MaskSeed::from(secret(seed)), *sign, backend)
     };
     let streams: Vec<MaskStream> = masks.iter().map(stream).collect::<Option<_>>()?;
     if lane_bits == 64 {
@@ -320,7 +239,8 @@ fn apply(
 
 #[test]
 fn mask_streams() {
-    let Masks { streams, masked } = load(include_str!("../../../vectors/masks.json"));
+    let streams: Vec<Stream> = load(MASKS, "streams");
+    let masked: Vec<Masked> = load(MASKS, "masked");
     for backend in Backend::ALL {
         for v in &streams {
             let zeros = vec![0; v.lanes.len()];
@@ -359,19 +279,14 @@ fn mask_streams() {
 }
 
 #[derive(Deserialize)]
-struct Rosters {
-    rosters: Vec<RosterVector>,
-}
-
-#[derive(Deserialize)]
-struct RosterVector {
-    members: Vec<MemberVector>,
+struct Listed {
+    members: Vec<ListedMember>,
     bytes: Hex,
     hash: Hex,
 }
 
 #[derive(Deserialize)]
-struct MemberVector {
+struct ListedMember {
     name: String,
     certificate: Hex,
     nonce: Hex,
@@ -379,9 +294,8 @@ struct MemberVector {
 
 #[test]
 fn rosters() {
-    let Rosters { rosters } = load(include_str!("../../../vectors/round.json"));
-    for vector in rosters {
-        let member = |member: MemberVector| Member {
+    for vector in load::<Listed>(ROUND, "rosters") {
+        let member = |member: ListedMember| Member {
             name: member.name,
             nonce: member.nonce.array(),
             certificate: member.certificate.0,
