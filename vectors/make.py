@@ -21,8 +21,10 @@ HERE = Path(__file__).resolve().parent
 TOPICS = [
     "crypto",
     "encoding",
+    "graph",
     "masks",
     "round",
+    "secagg",
     "shamir",
     "words",
 ]

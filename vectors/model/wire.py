@@ -1,0 +1,79 @@
+"""Message encodings: the frame, TLS presentation language and bitmaps."""
+
+from __future__ import annotations
+
+from .derive import VERSION, rank_bytes
+from .words import pack
+
+
+def variable_length(length: int) -> bytes:
+    """Length prefix of RFC 9000 section 16, as short as possible."""
+    for exponent in range(4):
+        size = 1 << exponent
+        if length < 1 << (8 * size - 2):
+            return (length | exponent << (8 * size - 2)).to_bytes(size, "big")
+    raise ValueError(f"{length} is no length")
+
+
+def opaque(content: bytes) -> bytes:
+    """Bytes behind their length."""
+    return variable_length(len(content)) + content
+
+
+def vector(elements: list[bytes]) -> bytes:
+    """Encoded elements behind their length in bytes (not their number)."""
+    return opaque(b"".join(elements))
+
+
+def frame(context: bytes, stage: int, body: bytes) -> bytes:
+    """A whole message."""
+    return bytes([VERSION, stage]) + context + body
+
+
+def bitmap(roster: int, parties: set[int]) -> bytes:
+    """Set of parties: party i is bit i % 8 of byte i / 8."""
+    number = sum(1 << party for party in parties)
+    return number.to_bytes((roster + 7) // 8, "little")
+
+
+# --- Messages of secagg and secagg+ ---
+
+
+def advertise(seal_key: bytes, mask_key: bytes, signature: bytes) -> bytes:
+    """Stage 0, up."""
+    return opaque(seal_key) + opaque(mask_key) + opaque(signature)
+
+
+def neighbour_keys(entries: dict[int, bytes]) -> bytes:
+    """Stage 0, down: the bodies of stage 0 by party."""
+    return vector([rank_bytes(party) + body for party, body in sorted(entries.items())])
+
+
+def sealed_shares(entries: dict[int, bytes]) -> bytes:
+    """Stage 1, down: sealed shares by sender."""
+    return vector([rank_bytes(party) + opaque(s) for party, s in sorted(entries.items())])
+
+
+def shares_out(commitment: bytes, entries: dict[int, bytes]) -> bytes:
+    """Stage 1, up: the commitment, then sealed shares by receiver."""
+    return commitment + sealed_shares(entries)
+
+
+def signed(signature: bytes) -> bytes:
+    """Consistency stage, up."""
+    return opaque(signature)
+
+
+def signatures(entries: dict[int, bytes]) -> bytes:
+    """Consistency stage, down: signatures by signer."""
+    return vector([rank_bytes(party) + opaque(s) for party, s in sorted(entries.items())])
+
+
+def revealed(shares: dict[int, bytes]) -> bytes:
+    """Unmask stage, up: one share of 40 bytes by owner of the secret."""
+    return vector([rank_bytes(party) + share for party, share in sorted(shares.items())])
+
+
+def result(roster: int, survivors: set[int], width: int, words: list[int]) -> bytes:
+    """Unmask stage, down."""
+    return bitmap(roster, survivors) + pack(width, words)
