@@ -16,6 +16,7 @@ EXIT_ABORT = 3
 EXIT_INTERRUPTED = 130
 
 SUBCOMMANDS = {
+    "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
     "simulate": "run rounds of a protocol in this process and say what they cost",
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",
@@ -58,11 +59,14 @@ def _run(words: list[str]) -> int:
     try:
         options = _parser(words).parse_args(words)
         status: int = options.run(options)
+        sys.stdout.flush()
         return status
     except (ConfigError, IdentityError, InputError) as error:
         return _complain(error, EXIT_USAGE)
     except (Fault, RoundAborted) as error:
         return _complain(error, EXIT_ABORT)
+    except BrokenPipeError:
+        raise
     except (BlindsumError, OSError) as error:
         return _complain(error, EXIT_FAILED)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,19 @@ from blindsum.demo.digits import Examples
 
 SETTINGS = "BLINDSUM_DEMO"
 """Environment variable with this party's settings: JSON with ``rank``, ``seed``, ``data`` (file)
-and, at one party, ``record`` (a folder for the models it is given)."""
+and, at the party that will be killed, ``slow_round``."""
+
+SLOW = 5.0
+"""Seconds that the victim takes longer to train in its last round, so that the kill finds it between
+sharing its keys and sending its update: the others must then rebuild its masks."""
 
 
 def train(model: NDArray[np.float32], number: int) -> tuple[NDArray[np.float32], int]:
     """Train on this party's examples; gives the update and their number."""
     settings = _settings()
     examples = _examples()
-    if "record" in settings:
-        np.save(Path(settings["record"]) / f"{number:04}.npy", model)
+    if settings.get("slow_round") == number:
+        time.sleep(SLOW)
     seed = [settings["seed"], number, settings["rank"]]
     return network.local_update(model, examples.images, examples.labels, seed), len(examples)
 

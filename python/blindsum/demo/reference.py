@@ -12,6 +12,9 @@ from blindsum.demo.digits import Examples
 
 Array = NDArray[np.float32]
 
+CLIP = 2.0
+"""Bound on a coordinate of an update; the job's ``clip``."""
+
 
 def plain_mean(
     model: Array, data: Sequence[Examples], survivors: Sequence[int], seed: int, number: int
@@ -21,7 +24,7 @@ def plain_mean(
     for rank in survivors:
         part = data[rank]
         update = network.local_update(model, part.images, part.labels, [seed, number, rank])
-        total += len(part) * update.astype(np.float64)
+        total += len(part) * np.clip(update.astype(np.float64), -CLIP, CLIP)
     return total / sum(len(data[rank]) for rank in survivors)
 
 

@@ -1,0 +1,144 @@
+"""``blindsum demo``: train on real data, processes and TLS included, one party killed on the way."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+
+if TYPE_CHECKING:
+    from blindsum.demo.run import DemoResult
+
+EXAMPLES = """\
+examples:
+  blindsum demo
+  blindsum demo --parties 12 --rounds 10 --no-kill
+  blindsum demo --protocol plain --json
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = (
+        "Train a small network on the handwritten digits that ship with scikit-learn, split unevenly over "
+        "parties that each run in a process of their own, with a coordinator, mutual TLS, and one party "
+        "killed (SIGKILL) in the middle of a round; then compare with plain FedAvg."
+    )
+    parser.epilog = EXAMPLES
+    parser.add_argument("--protocol", default="secagg+", metavar="P", help="default secagg+")
+    parser.add_argument("--parties", type=int, default=8, metavar="N", help="default 8")
+    parser.add_argument("--rounds", type=int, default=20, metavar="R", help="default 20")
+    parser.add_argument("--seed", type=int, default=7, help="of data and training (default 7)")
+    parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nobody")
+    parser.add_argument("--out", default="blindsum-demo", metavar="DIR", help="folder of the plot")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Demonstrate and report."""
+    from blindsum.demo import run as demo
+    from blindsum.demo.plot import plot
+
+    settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
+    title = f"{settings.protocol}, {settings.parties} parties"
+    with _sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
+        bar.update(0, "starting processes")
+        result = demo.run(settings, lambda status: bar.update(*_progress(status, settings.parties)))
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / "demo.png"
+    plot(result, picture)
+    report = {**result.to_dict(), "plot": str(picture)}
+    (folder / "demo.json").write_text(json.dumps(report, indent=1) + "\n")
+    if options.json:
+        print(json.dumps(report))
+    else:
+        _show(result, picture)
+    return EXIT_FAILED if result.problems else EXIT_SUM
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Let SIGTERM end the demo like Ctrl-C does, so that no process is left behind."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _progress(status: dict[str, Any], parties: int) -> tuple[float, str]:
+    """Rounds done, the current one counted by its stages, and a line about it."""
+    done: float = status["rounds_done"]
+    connected = f"{len(status['connected'])} of {parties} connected"
+    current = status["round"]
+    if current is None or current["state"] != "running" or not current["stages"]:
+        return done, connected
+    stage = current["stages"][-1]["name"]
+    waiting = status["waiting_for"]
+    text = f"round {current['number']} {stage}"
+    if waiting:
+        text += f", waiting for {', '.join(waiting[:3])}{' …' if len(waiting) > 3 else ''}"
+    return done, f"{text}, {connected}"
+
+
+def _show(result: DemoResult, picture: Path) -> None:
+    rows = []
+    for one in result.rounds:
+        traffic = sum(stage["up"] + stage["down"] for stage in one.stages)
+        dropped = "; ".join(f"{name} ({reason})" for name, reason in one.dropped.items())
+        row = [
+            str(one.number),
+            f"{one.accuracy:.4f}",
+            f"{one.plain_accuracy:.4f}",
+            f"{one.deviation:.1e}",
+            str(len(one.survivors)),
+            f"{one.seconds:.2f}",
+            console.bytes_text(traffic),
+            dropped,
+        ]
+        rows.append(row)
+    settings = result.settings
+    title = f"{settings.protocol}, {settings.parties} parties with {_range(result.examples)} examples each"
+    header = ["round", "accuracy", "plain", "deviation", "survivors", "s", "bytes", "dropped out"]
+    console.table(title, header, rows)
+    console.table(
+        "a round, on average", ["stage", "ms", "up per party", "down per party"], _stage_rows(result)
+    )
+    worst = max(one.deviation for one in result.rounds)
+    print(f"test accuracy {result.accuracy:.4f}, plain FedAvg {result.plain_accuracy:.4f}")
+    print(f"largest deviation of a mean {worst:.2e}, quantisation allows {result.bound:.2e}")
+    print(f"{result.seconds:.1f} s; plot: {picture}")
+    for problem in result.problems:
+        print(f"NOT AS PROMISED: {problem}")
+
+
+def _stage_rows(result: DemoResult) -> list[list[str]]:
+    rows = []
+    count = len(result.rounds)
+    shares = sum(len(one.survivors) for one in result.rounds)
+    for place, stage in enumerate(result.rounds[0].stages):
+        same = [one.stages[place] for one in result.rounds]
+        row = [
+            stage["name"],
+            console.ms_text(1000 * sum(one["seconds"] for one in same) / count),
+            console.bytes_text(sum(one["up"] for one in same) / shares),
+            console.bytes_text(sum(one["down"] for one in same) / shares),
+        ]
+        rows.append(row)
+    return rows
+
+
+def _range(numbers: list[int]) -> str:
+    return f"{min(numbers)} to {max(numbers)}"

@@ -1,0 +1,216 @@
+"""A coordinator and its parties as processes of this machine, over mutual TLS on the loopback interface.
+
+Certificates are made on the spot in a folder of the caller's. Leaving the ``with`` statement ends every
+process, whatever happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import pki
+from blindsum.errors import BlindsumError
+from blindsum.spec import JobSpec
+
+LOOK_EVERY = 0.2
+"""Seconds between looks whether every process is still there."""
+
+
+@dataclass(frozen=True)
+class PartyProcess:
+    """What one party runs.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    train : str
+        ``module:function`` of its training step.
+    environment : mapping
+        Environment variables that it gets beside this process's own.
+    """
+
+    name: str
+    train: str
+    environment: Mapping[str, str]
+
+
+class Cluster:
+    """One job with its processes.
+
+    Parameters
+    ----------
+    spec
+        The job.
+    parties
+        What runs, one process each.
+    folder
+        For certificates, logs and the store.
+    model
+        The model of round 1.
+    limits
+        Limits of the coordinator.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        parties: Sequence[PartyProcess],
+        folder: Path,
+        *,
+        model: NDArray[np.float32] | None = None,
+        limits: Mapping[str, float] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.store = folder / "job.sqlite"
+        self._folder = folder
+        self._parties = parties
+        self._model = model
+        self._limits = dict(limits or {})
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._killed: set[str] = set()
+        self._reader: threading.Thread | None = None
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    def __enter__(self) -> Self:
+        try:
+            self._prepare()
+            self._start_coordinator()
+            for party in self._parties:
+                self._start_party(party)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def statuses(self) -> Iterator[dict[str, Any]]:
+        """Give the job's status after every change, until the job is over.
+
+        Raises
+        ------
+        blindsum.BlindsumError
+            A process ended that should not have; the error has the end of its log.
+        """
+        while True:
+            try:
+                event = self._events.get(timeout=LOOK_EVERY)
+            except queue.Empty:
+                self._look_after()
+                continue
+            if event is None or event["event"] == "stopped":
+                break
+            if event["event"] == "status":
+                yield event
+        for name, process in self._running.items():
+            if process.wait(timeout=30) != 0 and name not in self._killed:
+                raise self._failure(name)
+
+    def kill(self, name: str) -> None:
+        """End a party at once, with SIGKILL."""
+        self._killed.add(name)
+        self._running[name].kill()
+
+    def _prepare(self) -> None:
+        pki.init(self._folder / "pki")
+        pki.issue(self._folder / "pki", "coordinator", hosts=["localhost", "127.0.0.1"])
+        for party in self._parties:
+            pki.issue(self._folder / "pki", party.name)
+        (self._folder / "job.json").write_text(self.spec.to_json())
+        if self._model is not None:
+            np.save(self._folder / "model.npy", self._model)
+
+    def _start_coordinator(self) -> None:
+        certificates = self._folder / "pki"
+        words = ["serve", "--json", "--listen", "127.0.0.1:0", "--job", str(self._folder / "job.json")]
+        words += ["--identity", str(certificates / "coordinator"), "--ca", str(certificates / "ca.pem")]
+        words += ["--store", str(self.store)]
+        if self._model is not None:
+            words += ["--model", str(self._folder / "model.npy")]
+        for name, number in self._limits.items():
+            words += ["--limit", f"{name}={number}"]
+        process = self._start("coordinator", words, {}, subprocess.PIPE)
+        assert process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(process.stdout,), daemon=True)
+        self._reader.start()
+        ready = self._events.get()
+        if ready is None:
+            process.wait()
+            raise self._failure("coordinator")
+        self._url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
+
+    def _start_party(self, party: PartyProcess) -> None:
+        certificates = self._folder / "pki"
+        words = ["join", self._url, "--json", "--job", self.spec.job, "--train", party.train]
+        words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
+        words += ["--policy", "min_cohort=1", "--policy", f"allowed_protocols={self.spec.protocol}"]
+        self._start(party.name, words, party.environment, subprocess.DEVNULL)
+
+    def _start(
+        self, name: str, words: list[str], environment: Mapping[str, str], stdout: int
+    ) -> subprocess.Popen[str]:
+        # Many processes share few cores here: one thread each for numpy is fastest.
+        extra = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
+        with (self._folder / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "blindsum", *words],
+                env=os.environ | extra,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=log,
+                text=True,
+                # Ctrl-C reaches this process only, which then ends the others.
+                start_new_session=True,
+            )
+        self._running[name] = process
+        return process
+
+    def _read(self, lines: IO[str]) -> None:
+        with lines:
+            for line in lines:
+                self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def _look_after(self) -> None:
+        for name, process in self._running.items():
+            if process.poll() not in (None, 0) and name not in self._killed:
+                raise self._failure(name)
+
+    def _failure(self, name: str) -> BlindsumError:
+        status = self._running[name].returncode
+        log = (self._folder / f"{name}.log").read_text().strip().splitlines()
+        return BlindsumError(f"{name} ended with status {status}: {' | '.join(log[-5:]) or 'no log'}")
+
+    def _end(self) -> None:
+        for process in self._running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self._running.values():
+            try:
+                process.wait(timeout=2)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._reader is not None:
+            self._reader.join()

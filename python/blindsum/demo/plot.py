@@ -1,0 +1,54 @@
+"""The picture of a demonstration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blindsum.demo.run import DemoResult
+
+
+def plot(result: DemoResult, path: Path) -> None:
+    """Draw accuracy and seconds per round to a PNG file."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rounds = result.rounds
+    numbers = [one.number for one in rounds]
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
+    settings = result.settings
+
+    secure = f"{settings.protocol}: {result.accuracy:.3f}"
+    plain = f"plain FedAvg: {result.plain_accuracy:.3f}"
+    top.plot(numbers, [one.plain_accuracy for one in rounds], color="0.6", linewidth=5, label=plain)
+    top.plot(
+        numbers, [one.accuracy for one in rounds], color="tab:blue", marker="o", markersize=4, label=secure
+    )
+    top.set_ylabel("test accuracy")
+    top.set_title(
+        f"{settings.parties} parties, {sum(result.examples)} handwritten digits, nobody saw an update"
+    )
+    top.grid(alpha=0.3)
+
+    for place, stage in enumerate(rounds[0].stages):
+        heights = [1000 * one.stages[place]["seconds"] for one in rounds]
+        bottom.plot(numbers, heights, marker="o", markersize=4, label=stage["name"])
+    bottom.set_yscale("log")
+    bottom.set_ylabel("milliseconds per stage")
+    bottom.set_xlabel("round")
+    bottom.set_xticks(numbers)
+    bottom.legend(fontsize="small", ncols=2)
+    bottom.grid(alpha=0.3)
+
+    for one in rounds:
+        if one.dropped:
+            for axes in (top, bottom):
+                axes.axvline(one.number, color="tab:red", linestyle=":")
+            label = f"{', '.join(one.dropped)} killed"
+            top.annotate(
+                label, (one.number, top.get_ylim()[0]), (5, 8), textcoords="offset points", color="tab:red"
+            )
+    top.legend(loc="lower right")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

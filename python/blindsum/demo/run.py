@@ -1,0 +1,305 @@
+"""Run the demonstration and compare it with plain FedAvg."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum.coordinator import stored_model, stored_rounds
+from blindsum.demo import digits, network, reference
+from blindsum.demo.cluster import Cluster, PartyProcess
+from blindsum.demo.digits import Examples
+from blindsum.demo.party import SETTINGS
+from blindsum.errors import BlindsumError
+from blindsum.spec import JobSpec
+
+Array = NDArray[np.float32]
+
+TARGET_ACCURACY = 0.93
+FULL_ROUNDS = 20
+"""Rounds after which the target is promised."""
+
+OnStatus = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is demonstrated.
+
+    Attributes
+    ----------
+    protocol : str
+        The protocol.
+    parties, rounds : int
+        How many.
+    kill : bool
+        Whether a party is killed on the way.
+    seed : int
+        Of data, training and the split.
+    """
+
+    protocol: str = "secagg+"
+    parties: int = 8
+    rounds: int = FULL_ROUNDS
+    kill: bool = True
+    seed: int = 7
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parties, by rank."""
+        digits_of_count = len(str(self.parties))
+        return [f"party-{rank + 1:0{digits_of_count}}" for rank in range(self.parties)]
+
+    @property
+    def victim(self) -> str | None:
+        """Who is killed."""
+        return self.names[self.parties // 2] if self.kill else None
+
+    @property
+    def kill_round(self) -> int:
+        """In which round."""
+        return min(5, self.rounds)
+
+
+@dataclass(frozen=True)
+class DemoRound:
+    """One round that gave a sum.
+
+    Attributes
+    ----------
+    number : int
+        Its number.
+    survivors : list of str
+        Whose updates are in it.
+    dropped : dict
+        Who dropped out: at which stage, and why.
+    accuracy, plain_accuracy : float
+        Of the model after it, on the test examples; and of plain FedAvg.
+    deviation : float
+        Largest difference between the opened mean and the survivors' mean in the clear.
+    seconds : float
+        From the offer to the end, training included.
+    stages : list of dict
+        ``name``, ``seconds`` and bytes ``up`` and ``down`` of all parties together.
+    """
+
+    number: int
+    survivors: list[str]
+    dropped: dict[str, str]
+    accuracy: float
+    plain_accuracy: float
+    deviation: float
+    seconds: float
+    stages: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demonstration showed.
+
+    Attributes
+    ----------
+    settings : Settings
+        What was asked for.
+    examples : list of int
+        Training examples of each party.
+    rounds : list of DemoRound
+        What happened.
+    bound : float
+        What quantisation may cost in ``deviation``.
+    seconds : float
+        Of the whole run.
+    problems : list of str
+        What was not as promised.
+    """
+
+    settings: Settings
+    examples: list[int]
+    rounds: list[DemoRound]
+    bound: float
+    seconds: float
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def accuracy(self) -> float:
+        """Of the final model."""
+        return self.rounds[-1].accuracy
+
+    @property
+    def plain_accuracy(self) -> float:
+        """Of plain FedAvg."""
+        return self.rounds[-1].plain_accuracy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        whole = {"accuracy": self.accuracy, "plain_accuracy": self.plain_accuracy}
+        return {**whole, "victim": self.settings.victim, **asdict(self)}
+
+
+def run(settings: Settings, on_status: OnStatus) -> DemoResult:
+    """Make certificates, start the processes, train, and compare.
+
+    Parameters
+    ----------
+    settings
+        What is demonstrated.
+    on_status
+        Called with the status of the job after every change.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        A process failed, or the job did.
+    """
+    if settings.parties < 3:
+        raise BlindsumError("the demo needs at least 3 parties: of two, each learns the other's update")
+    begin = time.monotonic()
+    train, test = digits.load(settings.seed)
+    data = digits.deal(train, settings.parties, settings.seed)
+    model = network.initial_model(settings.seed)
+    spec = _spec(settings, data)
+    with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:
+        folder = Path(name)
+        parties = _party_processes(settings, data, folder)
+        limits = {"reconnect_grace": 1.0, "models_kept": settings.rounds + 1}
+        with Cluster(spec, parties, folder, model=model, limits=limits) as cluster:
+            _conduct(cluster, settings, on_status)
+        reports = [one for one in stored_rounds(cluster.store, spec.job) if one["state"] == "done"]
+        if len(reports) < settings.rounds:
+            raise BlindsumError(f"only {len(reports)} of {settings.rounds} rounds gave a sum")
+        models = [_stored_model(cluster, report["model_version"] + 1) for report in reports]
+    rounds = _compare(settings, spec, data, test, [model, *models], reports)
+    result = DemoResult(
+        settings, [len(part) for part in data], rounds, _bound(spec, models[-1]), time.monotonic() - begin
+    )
+    result.problems.extend(_problems(result))
+    return result
+
+
+def _spec(settings: Settings, data: list[Examples]) -> JobSpec:
+    return JobSpec(
+        job="digits",
+        protocol=settings.protocol,
+        parties=settings.parties,
+        dim=network.DIM,
+        rounds=settings.rounds,
+        clip=reference.CLIP,
+        max_weight=max(len(part) for part in data),
+        dropout=0.25,
+        stage_deadline=15.0,
+        input_deadline=30.0,
+    )
+
+
+def _party_processes(settings: Settings, data: list[Examples], folder: Path) -> list[PartyProcess]:
+    processes = []
+    for rank, (name, part) in enumerate(zip(settings.names, data, strict=True)):
+        # Each party gets the path of its own examples and no other.
+        path = folder / f"{name}.npz"
+        part.save(path)
+        own = {"rank": rank, "seed": settings.seed, "data": str(path)}
+        if name == settings.victim:
+            own["slow_round"] = settings.kill_round
+        environment = {SETTINGS: json.dumps(own)}
+        processes.append(PartyProcess(name, "blindsum.demo.party:train", environment))
+    return processes
+
+
+def _conduct(cluster: Cluster, settings: Settings, on_status: OnStatus) -> None:
+    """Watch the job; kill the victim while the others train."""
+    victim = settings.victim
+    for status in cluster.statuses():
+        on_status(status)
+        if status["state"] == "failed":
+            raise BlindsumError(f"the job failed: {status['reason']}")
+        current = status["round"]
+        if victim is None or current is None or current["number"] < settings.kill_round:
+            continue
+        stages = [stage["name"] for stage in current["stages"]]
+        if current["state"] == "running" and cluster.spec.input_stage in stages:
+            cluster.kill(victim)
+            victim = None
+
+
+def _stored_model(cluster: Cluster, version: int) -> Array:
+    model = stored_model(cluster.store, cluster.spec.job, version)
+    if model is None:
+        raise BlindsumError(f"the store has lost version {version} of the model")
+    return model
+
+
+def _compare(
+    settings: Settings,
+    spec: JobSpec,
+    data: list[Examples],
+    test: Examples,
+    models: list[Array],
+    reports: list[dict[str, Any]],
+) -> list[DemoRound]:
+    rank = {name: place for place, name in enumerate(settings.names)}
+    survivors = [[rank[name] for name in report["survivors"]] for report in reports]
+    numbers = [report["number"] for report in reports]
+    plain = reference.plain_fedavg(models[0], data, list(zip(numbers, survivors, strict=True)), settings.seed)
+    rounds = []
+    for place, report in enumerate(reports):
+        before, after = models[place], models[place + 1]
+        mean = reference.plain_mean(before, data, survivors[place], settings.seed, numbers[place])
+        opened = after.astype(np.float64) - before
+        rounds.append(
+            DemoRound(
+                number=numbers[place],
+                survivors=report["survivors"],
+                dropped=_dropped(report),
+                accuracy=network.accuracy(after, test.images, test.labels),
+                plain_accuracy=network.accuracy(plain[place], test.images, test.labels),
+                deviation=float(np.abs(opened - mean).max()),
+                seconds=report["seconds"],
+                stages=[_stage(stage) for stage in report["stages"]],
+            )
+        )
+    return rounds
+
+
+def _dropped(report: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: f"{stage['name']}: {reason}"
+        for stage in report["stages"]
+        for name, reason in stage["dropped"].items()
+    }
+
+
+def _stage(stage: dict[str, Any]) -> dict[str, Any]:
+    traffic = stage["bytes"].values()
+    return {
+        "name": stage["name"],
+        "seconds": stage["seconds"],
+        "up": sum(one["up"] for one in traffic),
+        "down": sum(one["down"] for one in traffic),
+    }
+
+
+def _bound(spec: JobSpec, model: Array) -> float:
+    """What the deviation may be: quantisation, and the mean being added to the model in float32."""
+    return spec.max_error + float(np.abs(model).max()) * 2**-22
+
+
+def _problems(result: DemoResult) -> list[str]:
+    problems = []
+    worst = max(one.deviation for one in result.rounds)
+    if worst > result.bound:
+        problems.append(
+            f"a mean differs by {worst:.2e} from plain FedAvg, quantisation allows {result.bound:.2e}"
+        )
+    if result.settings.rounds >= FULL_ROUNDS and result.accuracy < TARGET_ACCURACY:
+        problems.append(f"test accuracy {result.accuracy:.4f} is below {TARGET_ACCURACY}")
+    if result.settings.victim and result.settings.victim in result.rounds[-1].survivors:
+        problems.append(f"{result.settings.victim} was killed and still took part")
+    return problems

@@ -1,0 +1,290 @@
+"""The command line: what it prints, one-line errors, exit statuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum.cli import SUBCOMMANDS, main
+
+SIMULATE = ["simulate", "--protocol", "plain", "--parties", "5", "--dim", "20"]
+
+
+@pytest.fixture
+def command(capsys):
+    def run(*words):
+        try:
+            status = main(list(words))
+        except SystemExit as left:
+            status = left.code
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def refused(said, *texts):
+    """Whether something was refused by one line that holds these texts."""
+    status, out, err = said
+    assert out == ""
+    assert err.startswith("blindsum: error: ")
+    assert err.count("\n") == 1
+    for text in texts:
+        assert text in err
+    return status
+
+
+def test_simulate_prints_the_promised_object(command):
+    status, out, err = command(*SIMULATE, "--drop", "0.2", "--seed", "7", "--json")
+    report = json.loads(out)
+    assert (status, err) == (0, "")
+    assert set(report) >= {
+        *("protocol", "parties", "dim", "outcome", "fault", "survivors", "exact", "max_abs_error"),
+        *("stages", "client_ms", "server_ms", "up_bytes_per_party", "down_bytes_per_party", "peak_rss_bytes"),
+    }
+    assert (report["outcome"], report["survivors"], report["exact"]) == ("sum", 4, True)
+    stage = report["stages"][0]
+    assert set(stage) == {"name", "client_ms", "server_ms", "up_bytes", "down_bytes"}
+    assert all(set(stage[name]) == {"median", "max"} for name in ("client_ms", "up_bytes", "down_bytes"))
+
+
+def test_simulate_says_when_there_is_no_sum(command):
+    words = [*SIMULATE, "--set", "min_parties=4", "--drop-at", "input:1", "--drop-at", "input:1"]
+    status, out, _ = command(*words, "--json")
+    report = json.loads(out)
+    assert (status, report["outcome"], report["exact"]) == (3, "abort", False)
+    assert "too few survivors: have 3, need 4" in report["fault"]
+    status, out, _ = command(*words)
+    assert status == 3
+    assert "no sum" in out
+
+
+def test_set_reaches_every_field(command):
+    settings = ["bits=8", "clip=0.5", "max_weight=10", "rounding=nearest", "job=other", "dropout=0.3"]
+    settings += ['tensors=[{"name": "w", "len": 20, "clip": 0.25}]', "adversary=semi-honest"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    status, out, _ = command(*SIMULATE, *words, "--json")
+    assert status == 0
+    # One level of 8 bits over [-0.25, 0.25].
+    assert json.loads(out)["max_abs_error"] <= 0.5 / 255
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (["--set", "neighbour=3"], ["neighbour", "neighbours"]),
+        (["--set", "clip=much"], ["clip", "a number"]),
+        (["--set", "clip"], ["--set", "FIELD=VALUE"]),
+        (["--set", "clip=0"], ["clip"]),
+        (["--bits", "99"], ["bits"]),
+        (["--protocol", "nonsense"], ["protocol", "nonsense"]),
+        (["--drop", "2"], ["drop"]),
+        (["--drop-at", "nonsense:1"], ["nonsense"]),
+        (["--drop-at", "input"], ["STAGE:COUNT"]),
+        (["--nonsense"], ["--nonsense", "--help"]),
+        (["--dim", "1.5"], ["--dim"]),
+    ],
+)
+def test_wrong_arguments_are_named_in_one_line(command, words, texts):
+    assert refused(command(*SIMULATE, *words), *texts) == 2
+
+
+def test_numbers_may_be_written_with_exponents(command):
+    _, out, _ = command(*SIMULATE, "--dim", "1e2", "--json")
+    assert json.loads(out)["dim"] == 100
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_every_command_has_help_with_examples(command, name):
+    status, out, _ = command(name, "--help")
+    assert status == 0
+    assert "example" in out
+    assert f"blindsum {name}" in out
+
+
+def test_the_version_is_that_of_the_package(command):
+    from importlib.metadata import version
+
+    assert command("--version")[1] == f"blindsum {bs.__version__}\n"
+    assert bs.__version__ == version("blindsum")
+
+
+def test_pki_from_init_to_show(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("pki", "init", "ca")[0] == 0
+    assert command("pki", "issue", "ca", "agg", "--coordinator", "--host", "localhost")[0] == 0
+    assert command("pki", "request", "hospital-a")[0] == 0
+    assert command("pki", "sign", "ca", "hospital-a.csr")[0] == 0
+    assert command("pki", "revoke", "ca", "hospital-a.pem")[0] == 0
+    status, out, _ = command("pki", "show", "hospital-a.pem", "--json")
+    assert (status, json.loads(out)["names"]) == (0, ["hospital-a"])
+    assert "hospital-a" in command("pki", "show", "hospital-a.pem")[1]
+    assert refused(command("pki", "init", "ca"), "not overwritten") == 2
+    assert refused(command("pki", "issue", "ca", "x", "--coordinator"), "--host") == 2
+    assert refused(command("pki", "issue", "ca", "x", "--host", "localhost"), "--coordinator") == 2
+    assert refused(command("pki", "show", "nothing.pem"), "nothing.pem") == 2
+
+
+JOIN = ["join", "https://localhost:1", "--job", "job", "--ca", "ca.pem", "--identity", "nobody"]
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ([*JOIN, "--train", "nonsense"], ["MODULE:FUNCTION"]),
+        ([*JOIN, "--train", "no_such_module:f"], ["no_such_module"]),
+        ([*JOIN, "--train", "json:nothing"], ["json has no function nothing"]),
+        ([*JOIN, "--train", "json:dumps", "--policy", "nonsense=1"], ["min_cohort"]),
+        ([*JOIN, "--train", "json:dumps", "--policy", "min_cohort=x"], ["whole number"]),
+        ([*JOIN, "--train", "json:dumps"], ["identity nobody"]),
+        (["serve", "--job", "none.toml", "--ca", "ca.pem"], ["none.toml"]),
+    ],
+)
+def test_what_join_and_serve_cannot_start_with_is_named(command, tmp_path, monkeypatch, words, texts):
+    monkeypatch.chdir(tmp_path)
+    assert refused(command(*words), *texts) == 2
+
+
+TRAINING = """
+import numpy as np
+
+def step(model, number):
+    return np.full(4, 0.5), 2
+
+def broken(model, number):
+    raise ValueError("no data today")
+"""
+
+
+@pytest.fixture
+def processes(tmp_path, place):
+    """Starts commands in a folder with a training module; ends what is left of them."""
+    (tmp_path / "training.py").write_text(TRAINING)
+    started = []
+
+    def start(*words):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "blindsum", *map(str, words)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def start_serving(processes, place, tmp_path, *words, **fields):
+    spec = place.spec(**{"parties": 1, "max_weight": 5} | fields)
+    job = tmp_path / "job.toml"
+    lines = [f"{name} = {json.dumps(value)}" for name, value in spec.to_dict().items() if name != "tensors"]
+    job.write_text("\n".join(lines))
+    certificates = ["--cert", place.folder / "agg.pem", "--key", place.folder / "agg.key"]
+    rest = ["--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0", "--json", *words]
+    process = processes("serve", "--job", job, *certificates, *rest)
+    ready = json.loads(process.stdout.readline())
+    assert ready["event"] == "ready", ready
+    return process, f"https://localhost:{ready['address'].rpartition(':')[2]}"
+
+
+def join_words(place, url, train):
+    identity = ["--identity", place.identity("a"), "--ca", place.folder / "ca.pem"]
+    policy = ["--policy", "min_cohort=1", "--policy", "allowed_protocols=plain"]
+    return ["join", url, "--job", "job", *identity, *policy, "--train", train, "--json"]
+
+
+def test_serve_and_join_run_a_job_to_its_end(processes, place, tmp_path):
+    options = ["--store", tmp_path / "job.sqlite", "--out", tmp_path / "final.npy"]
+    coordinator, url = start_serving(processes, place, tmp_path, *options, rounds=2)
+    party = processes(*join_words(place, url, "training:step"))
+    out, err = party.communicate(timeout=60)
+    assert (party.returncode, err) == (0, "")
+    rounds = [json.loads(line) for line in out.splitlines()]
+    assert [one["round"] for one in rounds] == [1, 2]
+    assert all(one["survivors"] == ["a"] and one["total_weight"] == 2 for one in rounds)
+    out, err = coordinator.communicate(timeout=60)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert (coordinator.returncode, err) == (0, "")
+    assert {event["event"] for event in events} == {"status", "stopped"}
+    assert events[-1]["rounds_done"] == 2
+    assert np.allclose(np.load(tmp_path / "final.npy"), 1.0, atol=1e-3)
+
+
+def test_an_exception_in_the_training_function_is_shown(processes, place, tmp_path):
+    _, url = start_serving(processes, place, tmp_path)
+    party = processes(*join_words(place, url, "training:broken"))
+    out, err = party.communicate(timeout=60)
+    assert party.returncode == 1
+    assert "no data today" in json.loads(out)["fault"]
+    assert 'raise ValueError("no data today")' in err
+
+
+def test_ctrl_c_stops_coordinator_and_party(processes, place, tmp_path):
+    coordinator, url = start_serving(processes, place, tmp_path, parties=2, min_parties=2, join_deadline=60.0)
+    party = processes(*join_words(place, url, "training:step"))
+    for line in coordinator.stdout:
+        if json.loads(line).get("connected") == ["a"]:
+            break
+    party.send_signal(signal.SIGINT)
+    _, err = party.communicate(timeout=60)
+    assert (party.returncode, err) == (130, "blindsum: interrupted\n")
+    coordinator.send_signal(signal.SIGINT)
+    out, _ = coordinator.communicate(timeout=60)
+    assert coordinator.returncode == 0
+    assert json.loads(out.splitlines()[-1])["event"] == "stopped"
+
+
+def test_output_may_be_cut_off(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "blindsum", *SIMULATE, "--json"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_importing_is_cheap():
+    program = "import sys, blindsum, blindsum.cli; print('numpy' in sys.modules, 'rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"
+
+
+def test_plain_tables_need_no_rich():
+    from blindsum.cli.console import markdown_table, plain_table
+
+    text = plain_table("title", ["a", "bb"], [["long", "1"]])
+    assert text.splitlines() == ["title", "a     bb", "----  --", "long   1"]
+    assert markdown_table(["a", "b"], [["1", "2"]]).splitlines() == [
+        "| a | b |",
+        "| --- | ---: |",
+        "| 1 | 2 |",
+    ]
+
+
+def test_progress_on_a_log_is_a_line_now_and_then(capsys, monkeypatch):
+    from blindsum.cli import console
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with console.progress("work", 10) as bar:
+        bar.update(1, "early")
+        now[0] = 11.0
+        bar.update(5, "half")
+    assert capsys.readouterr().err == "work: 5 of 10, half\n"

@@ -1,0 +1,83 @@
+"""The demonstration, small: processes, TLS, a kill, and equality with plain FedAvg."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from blindsum.demo import digits, network
+from blindsum.demo.run import Settings, run
+
+
+def children(parent):
+    return [
+        int(path.name)
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit() and read_parent(path) == parent
+    ]
+
+
+def read_parent(path):
+    try:
+        return int((path / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def test_the_split_is_uneven_and_complete():
+    train, test = digits.load(7)
+    parts = digits.deal(train, 8, 7)
+    sizes = [len(part) for part in parts]
+    assert sum(sizes) + len(test) == 1797
+    assert max(sizes) > 3 * min(sizes) > 0
+    images = sorted(image.tobytes() for part in parts for image in part.images)
+    assert images == sorted(image.tobytes() for image in train.images)
+
+
+def test_training_depends_on_its_seed_only():
+    train, _ = digits.load(7)
+    model = network.initial_model(7)
+    updates = [network.local_update(model, train.images, train.labels, [7, 1, rank]) for rank in (0, 0, 1)]
+    assert (updates[0] == updates[1]).all()
+    assert (updates[0] != updates[2]).any()
+
+
+@pytest.mark.parametrize("protocol", ["plain", "secagg+"])
+def test_a_killed_party_costs_only_its_own_update(protocol):
+    settings = Settings(protocol=protocol, parties=4, rounds=3)
+    statuses = []
+    result = run(settings, statuses.append)
+    assert result.problems == []
+    assert [len(one.survivors) for one in result.rounds] == [4, 4, 3]
+    assert settings.victim == "party-3"
+    assert list(result.rounds[2].dropped) == ["party-3"]
+    assert all(one.deviation <= result.bound for one in result.rounds)
+    assert abs(result.accuracy - result.plain_accuracy) <= 0.02
+    assert statuses[-1]["rounds_done"] == 3
+    json.dumps(result.to_dict())
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_behind(tmp_path, end):
+    words = ["demo", "--parties", "3", "--rounds", "100000", "--out", str(tmp_path), "--no-kill", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "blindsum", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(started := children(process.pid)) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(end)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    for child in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
