@@ -9,6 +9,7 @@ import hashlib
 import math
 import struct
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from .aes import counter_stream
 
@@ -47,7 +48,7 @@ class Spec:
 
     def top(self, weight: int) -> int:
         """The level that the upper bound is mapped to."""
-        return weight * (2**self.bits - 1)
+        return weight * ((1 << self.bits) - 1)
 
 
 def l2_norm(values: list[float]) -> float:
@@ -129,7 +130,8 @@ def double(value: float) -> str:
 
 def single(value: float) -> float:
     """The nearest number of single precision."""
-    return struct.unpack(">f", struct.pack(">f", value))[0]
+    (nearest,) = struct.unpack(">f", struct.pack(">f", value))
+    return float(nearest)
 
 
 def inputs(label: str, spec: Spec, precision: str) -> list[float]:
@@ -176,7 +178,7 @@ def tensors(spec: Spec) -> list[dict[str, object]]:
     return [{"len": length, "clip": double(clip)} for length, clip in spec.tensors]
 
 
-def check_mean(spec: Spec, parties: list[dict], mean: list[float]) -> None:
+def check_mean(spec: Spec, parties: list[dict[str, Any]], mean: list[float]) -> None:
     """The mean is within one quantisation step of that of the clipped vectors."""
     for i, clip in enumerate(spec.clips()):
         exact, total_weight = 0.0, 0

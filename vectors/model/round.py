@@ -21,8 +21,7 @@ def roster(*members: tuple[str, int]) -> dict[str, object]:
     ]
     return {
         "members": [
-            {"name": m.name, "certificate": m.certificate.hex(), "nonce": m.nonce.hex()}
-            for m in listed
+            {"name": m.name, "certificate": m.certificate.hex(), "nonce": m.nonce.hex()} for m in listed
         ],
         "bytes": roster_bytes(listed).hex(),
         "hash": roster_hash(listed).hex(),

@@ -95,10 +95,7 @@ class Play:
         label = f"{self.job.job}/{rank}"
         tape = Tape(f"{label}/random", self.scenario.planted.get(rank))
         bound = (1 << self.job.width()) // self.job.parties
-        words = [
-            int.from_bytes(pick(f"{label}/word/{i}"), "little") % bound
-            for i in range(self.job.lanes())
-        ]
+        words = [int.from_bytes(pick(f"{label}/word/{i}"), "little") % bound for i in range(self.job.lanes())]
         return Party(self.round, rank, self.identities[rank], tape, words)
 
     def record(self, name: str, up: Mapping[int, bytes], down: Mapping[int, bytes]) -> None:
@@ -213,9 +210,7 @@ def vectors() -> dict[str, object]:
     ones, both = b"\xff" * 8, ("ed25519", "p256")
     complete = Job(job="complete", protocol="secagg", adversary="semi-honest", parties=3, dim=11)
     active = Job(job="active", parties=5, dim=9, bits=32, corrupt=0.0, dropout=0.4)
-    sparse = Job(
-        job="sparse", parties=10, dim=20, suite="p256", neighbours=7, corrupt=0.0, dropout=0.2
-    )
+    sparse = Job(job="sparse", parties=10, dim=20, suite="p256", neighbours=7, corrupt=0.0, dropout=0.2)
     weighted = Job(
         job="liar",
         protocol="secagg",

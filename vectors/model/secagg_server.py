@@ -26,9 +26,7 @@ class Server:
         holders = {party: [*self.among(party, set(keys)), party] for party in keys}
         return {party: {holder: keys[holder] for holder in holders[party]} for party in keys}
 
-    def end_share(
-        self, shares: dict[int, tuple[bytes, dict[int, bytes]]]
-    ) -> dict[int, dict[int, bytes]]:
+    def end_share(self, shares: dict[int, tuple[bytes, dict[int, bytes]]]) -> dict[int, dict[int, bytes]]:
         """Give each party that shared what the others sealed for it."""
         self.shared = set(shares)
         self.commitments = {party: commitment for party, (commitment, _) in shares.items()}

@@ -62,9 +62,7 @@ def newton_at(points: list[int], table: list[int], x: int) -> int:
 def share(secret: bytes, rows: list[list[int]], points: list[int]) -> list[list[int]]:
     """One list of five values a point; row i of ``rows`` has the coefficients of X^(i+1)."""
     limbs = split(secret)
-    return [
-        [evaluate([limbs[k]] + [row[k] for row in rows], x) for k in range(LIMBS)] for x in points
-    ]
+    return [[evaluate([limbs[k]] + [row[k] for row in rows], x) for k in range(LIMBS)] for x in points]
 
 
 def reconstruct(threshold: int, points: list[int], shares: list[list[int]]) -> bytes | None:
@@ -86,9 +84,7 @@ def decode(threshold: int, points: list[int], column: list[int]) -> tuple[int, s
     return None
 
 
-def robust(
-    threshold: int, points: list[int], shares: list[list[int]]
-) -> tuple[bytes, list[int]] | None:
+def robust(threshold: int, points: list[int], shares: list[list[int]]) -> tuple[bytes, list[int]] | None:
     """The secret and the points of the wrong shares, None if too many are wrong."""
     limbs, wrong = [], set()
     for k in range(LIMBS):
@@ -123,9 +119,7 @@ def sharing(label: str, secret: bytes, threshold: int, points: list[int]) -> dic
     }
 
 
-def received(
-    label: str, threshold: int, points: list[int], lies: dict[int, list[int]]
-) -> dict[str, object]:
+def received(label: str, threshold: int, points: list[int], lies: dict[int, list[int]]) -> dict[str, object]:
     """A sharing in which the holder at position i adds ``lies[i]`` to its five values."""
     numbers = [number % P for number in stream(label, LIMBS * (threshold - 1))]
     rows = [numbers[i : i + LIMBS] for i in range(0, len(numbers), LIMBS)]
