@@ -6,7 +6,7 @@ use blindsum_protocol::{Fault, PartyId, SpecError};
 
 /// A simulation that cannot be run, or one that found the machines to break a law they must keep.
 ///
-/// A round that ends without a sum is no error: see [`crate::Report::outcome`].
+/// A round that ends without a sum is no error: see [`crate::RoundReport::outcome`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {

@@ -37,6 +37,8 @@ struct Letter {
     attempts: u64,
     /// Copies still on their way.
     copies: usize,
+    /// Whether the server has it.
+    taken: bool,
 }
 
 /// What a letter says.

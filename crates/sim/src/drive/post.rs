@@ -25,6 +25,7 @@ impl Drive<'_> {
             content,
             attempts,
             copies,
+            taken: false,
         });
         for at in transmission.arrivals {
             self.queue.push(at, Arrival::AtServer { letter: index });
@@ -52,7 +53,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Frees a letter of which no copy is left, and the vector that the client kept to repeat it.
+    /// Frees a letter of which no copy is left, and what the client kept to repeat it where that is a
+    /// vector that the server has.
     fn release(&mut self, index: usize) {
         let Some(letter) = self
             .letters
@@ -65,7 +67,7 @@ impl Drive<'_> {
             return;
         }
         letter.content = Content::Made(Vec::new());
-        if letter.stage == self.setting.round.job().input_stage() {
+        if letter.taken && letter.stage == self.setting.round.job().input_stage() {
             let seat = self.seats.get_mut(letter.from.rank());
             seat.into_iter().for_each(Seat::acknowledged);
         }
@@ -113,16 +115,21 @@ impl Drive<'_> {
     /// A copy of a letter reaches the server.
     fn deliver(&mut self, server: &mut Server, at: Time, index: usize) {
         self.now = at;
-        if let Some(Letter {
+        let Some(Letter {
             from,
             content: Content::Made(messages),
             ..
         }) = self.letters.get(index)
-        {
-            let (from, messages) = (*from, messages.clone());
-            for message in messages {
-                self.receive(server, from, &message);
-            }
+        else {
+            return;
+        };
+        let (from, messages) = (*from, messages.clone());
+        let mut taken = false;
+        for message in messages {
+            taken |= self.receive(server, from, &message);
+        }
+        if let Some(letter) = self.letters.get_mut(index) {
+            letter.taken |= taken;
         }
         self.drop_copy(index);
     }
@@ -134,14 +141,23 @@ impl Drive<'_> {
         self.release(index);
     }
 
-    /// The server takes or refuses a message.
-    pub(super) fn receive(&mut self, server: &mut Server, from: PartyId, message: &Message) {
+    /// The server takes a message, or refuses it: false.
+    pub(super) fn receive(
+        &mut self,
+        server: &mut Server,
+        from: PartyId,
+        message: &Message,
+    ) -> bool {
         match self.serve(|_| server.receive(from, message)) {
-            Ok(Receipt::Taken) => self.missing = self.missing.saturating_sub(1),
-            Ok(Receipt::Repeated) => {}
+            Ok(Receipt::Taken) => {
+                self.missing = self.missing.saturating_sub(1);
+                true
+            }
+            Ok(Receipt::Repeated) => true,
             Err(fault) => {
                 self.hooks.refused(self.stage, &fault);
                 self.refused.push(fault);
+                false
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The sum is right, bit for bit, whatever the shape of the job.
 
-use blindsum_protocol::{Clipping, EncodingName, JobSpec, RoundingName, TensorLayout};
-use blindsum_sim::{Given, RoundOutcome, Scenario};
+use blindsum_protocol::{
+    Clipping, EncodingName, JobSpec, Message, PartyId, RoundingName, TensorLayout,
+};
+use blindsum_sim::{Action, Given, Hooks, RoundOutcome, Scenario};
 
-use crate::support::{jobs, name, simulate, simulate_inputs, small};
+use crate::support::{jobs, name, simulate, simulate_inputs, simulate_with, small};
 
 /// Every protocol with this job: everybody survives and the sum is exact.
 fn exact(spec: JobSpec) {
@@ -146,6 +148,56 @@ fn case_26_numbers_that_are_none_are_refused_before_anything_is_sent() {
                 error.to_string(),
                 "inputs: values of party 1: coordinate 1 is not a finite number"
             );
+        }
+    }
+}
+
+/// Keeps every vector on its way, and looks whether somebody else still does.
+struct Vectors {
+    stage: u8,
+    seen: Vec<Message>,
+    most_held: usize,
+}
+
+impl Hooks for Vectors {
+    fn client_says(&mut self, stage: u8, _from: PartyId, message: &Message) -> Action {
+        if stage == self.stage {
+            self.seen.push(message.clone());
+            let held = self
+                .seen
+                .iter()
+                .filter(|vector| !vector.is_unique())
+                .count();
+            self.most_held = self.most_held.max(held);
+        }
+        Action::Deliver
+    }
+}
+
+/// Rounds of many parties fit into memory because a vector is gone when the server has added it.
+#[test]
+fn few_vectors_exist_at_a_time() {
+    let spec = JobSpec {
+        parties: 6,
+        dim: 2_000_000,
+        ..small()
+    };
+    for job in jobs(&spec).into_iter().take(3) {
+        for threads in [1, 2] {
+            let mut vectors = Vectors {
+                stage: job.input_stage(),
+                seen: Vec::new(),
+                most_held: 0,
+            };
+            simulate_with(
+                Scenario {
+                    threads,
+                    ..Scenario::new(job.clone())
+                },
+                &mut vectors,
+            );
+            assert_eq!(vectors.seen.len(), 6);
+            assert_eq!(vectors.most_held, threads, "{}", name(&job));
         }
     }
 }
