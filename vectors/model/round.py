@@ -42,6 +42,8 @@ def vectors() -> dict[str, object]:
             hashed(replace(job, parties=9, neighbours=6, threshold=5, corrupt=0.0, dropout=0.25)),
             hashed(replace(job, join_deadline=0.5, input_deadline=1e6, stage_deadline=7.25)),
             hashed(replace(job, rounds=0, rounding="nearest")),
+            # A reader that is satisfied with nearly the right double gets another hash.
+            hashed(replace(job, clip=7.4387313305336855, corrupt=0.30000000000000004)),
             hashed(replace(job, model_update="replace")),
             hashed(replace(job, model_update="none")),
         ],
