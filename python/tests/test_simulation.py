@@ -179,7 +179,9 @@ def test_a_forked_child_can_simulate_too():
     assert os.waitstatus_to_exitcode(status[1]) == 0
 
 
-def test_the_interpreter_exits_while_a_thread_simulates():
+@pytest.mark.parametrize("_again", range(5))
+def test_the_interpreter_exits_while_a_thread_simulates(_again):
+    # A thread that came back to an exiting interpreter would crash it, now and then.
     program = """
 import threading, time
 import blindsum as bs

@@ -6,6 +6,7 @@
 
 mod coordinator;
 mod errors;
+mod gil;
 mod network;
 mod party;
 mod pki;
@@ -39,5 +40,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(coordinator::stored_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(coordinator::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
+    let prepare_exit = wrap_pyfunction!(gil::prepare_exit, module)?;
+    let atexit = module.py().import("atexit")?;
+    atexit.call_method1("register", (prepare_exit,))?;
     Ok(())
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
 use crate::vectors::{Vector, first_not_finite};
@@ -118,7 +119,7 @@ impl Party {
 
     /// Leaves the job. Nothing happens the second time.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(locked(&self.party).take()));
+        released(py, || drop(locked(&self.party).take()));
     }
 }
 
@@ -166,7 +167,7 @@ impl Round {
 
     /// Whether an update must be submitted; not after the round was abandoned.
     fn needs_update(&self, py: Python<'_>) -> bool {
-        py.detach(|| {
+        released(py, || {
             let mut round = locked(&self.round);
             round.get().is_some_and(|round| round.needs_update())
         })
@@ -176,7 +177,7 @@ impl Round {
     fn submit(&self, py: Python<'_>, update: &Bound<'_, PyAny>, weight: u32) -> PyResult<()> {
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
-        let submitted = py.detach(|| {
+        let submitted = released(py, || {
             let copy = match values {
                 Values::F32(values) => Update::F32(values.to_vec()),
                 Values::F64(values) => Update::F64(values.to_vec()),
@@ -188,7 +189,7 @@ impl Round {
             None => Err(locked(&self.round).missing(py)),
             Some(Ok(())) => Ok(()),
             Some(Err(NetError::Input(rule))) => {
-                let index = py.detach(|| first_not_finite(values));
+                let index = released(py, || first_not_finite(values));
                 Err(raise(py, "InputError", (format!("update: {rule}"), index)))
             }
             Some(Err(error)) => Err(error.into_py_err(py)),
@@ -219,7 +220,7 @@ impl Round {
 
     /// Takes no further part in the round.
     fn abandon(&self, py: Python<'_>) {
-        py.detach(|| drop(locked(&self.round).take()));
+        released(py, || drop(locked(&self.round).take()));
     }
 }
 

@@ -13,6 +13,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
+use crate::gil::{released, with_python};
 use crate::spec::read_job;
 use crate::vectors::{Vector, first_not_finite};
 use crate::wait::{interruptible, locked};
@@ -78,7 +79,7 @@ fn check_values(
     vectors: &[blindsum_encode::Values<'_>],
 ) -> PyResult<()> {
     for (party, values) in vectors.iter().enumerate() {
-        if let Some(index) = py.detach(|| first_not_finite(*values)) {
+        if let Some(index) = released(py, || first_not_finite(*values)) {
             let text = format!("updates[{party}]: coordinate {index} is not a finite number");
             return Err(raise(py, "InputError", (text, index)));
         }
@@ -144,9 +145,10 @@ impl Watcher {
             "{}: {} of {}",
             progress.name, progress.answered, progress.expected
         );
-        match Python::attach(|py| callback.call1(py, (done, self.rounds, text))) {
-            Ok(_) => ControlFlow::Continue(()),
-            Err(error) => {
+        match with_python(|py| callback.call1(py, (done, self.rounds, text))) {
+            Some(Ok(_)) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+            Some(Err(error)) => {
                 state.error = Some(error);
                 ControlFlow::Break(())
             }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::gil::{released, with_python};
+
 /// How often a waiting thread looks whether a signal came.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -18,7 +20,7 @@ pub fn interruptible<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let mut interrupted = None;
-    let result = py.detach(|| {
+    let result = released(py, || {
         std::thread::scope(|scope| {
             let (done, finished) = sync_channel(1);
             scope.spawn(move || done.send(work()));
@@ -28,10 +30,14 @@ pub fn interruptible<T: Send>(
                     Err(RecvTimeoutError::Disconnected) => return None,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
-                let signals = Python::attach(|py| py.check_signals());
-                if let (Err(error), None) = (signals, &interrupted) {
-                    interrupted = Some(error);
-                    cancel();
+                match with_python(|py| py.check_signals()) {
+                    Some(Err(error)) if interrupted.is_none() => {
+                        interrupted = Some(error);
+                        cancel();
+                    }
+                    Some(_) => {}
+                    // The interpreter exits: nobody waits for the result.
+                    None => cancel(),
                 }
             }
         })
@@ -55,7 +61,7 @@ pub fn patiently<T: Send>(
         let left = until.map_or(LOOK_EVERY, |until| {
             until.saturating_duration_since(Instant::now())
         });
-        if let Some(found) = py.detach(|| step(left.min(LOOK_EVERY))) {
+        if let Some(found) = released(py, || step(left.min(LOOK_EVERY))) {
             return Ok(Some(found));
         }
         py.check_signals()?;
