@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from typing import Any
 
 from . import shamir, wire
 from .graph import neighbour_lists, witnesses
 from .identity import Authority, Identity, pem
 from .job import Job, Member, round_context
 from .parameters import find
+from .refused import refused
 from .secagg_party import Keys, Party, Round
 from .secagg_server import Server, decode
 from .tape import Tape
@@ -88,7 +90,7 @@ class Play:
         self.round = Round(job, number, members, model_hash, parameters, *graph)
         self.parties = [self.party(i) for i in range(job.parties)]
         self.server = Server(self.round)
-        self.stages: list[dict[str, object]] = []
+        self.stages: list[dict[str, Any]] = []
 
     def party(self, rank: int) -> Party:
         """A party with its randomness and its words."""
@@ -168,7 +170,7 @@ def lie(share: bytes) -> bytes:
     return bytes.fromhex(shamir.encode([(values[0] + 1) % shamir.P, *values[1:]]))
 
 
-def transcript(scenario: Scenario) -> dict[str, object]:
+def transcript(scenario: Scenario) -> dict[str, Any]:
     """Everything about a round."""
     play = Play(scenario)
     total = play.play()
@@ -220,12 +222,14 @@ def vectors() -> dict[str, object]:
         max_weight=1000,
         threshold=2,
     )
+    rounds = [
+        transcript(Scenario(complete, planted={1: {96 + 8: ones, 96 + 24: ones}})),
+        transcript(Scenario(active, both, lost={1: 2, 3: 4})),
+        transcript(Scenario(sparse, both, lost={2: 1, 6: 2}, planted={0: {0: ones * 4}})),
+        transcript(Scenario(weighted, liars=(0,))),
+    ]
     return {
         "randomness": RANDOMNESS,
-        "rounds": [
-            transcript(Scenario(complete, planted={1: {96 + 8: ones, 96 + 24: ones}})),
-            transcript(Scenario(active, both, lost={1: 2, 3: 4})),
-            transcript(Scenario(sparse, both, lost={2: 1, 6: 2}, planted={0: {0: ones * 4}})),
-            transcript(Scenario(weighted, liars=(0,))),
-        ],
+        "rounds": rounds,
+        "refused": {"round": 1, "party": 2, "stages": refused(rounds[1]["stages"], 2)},
     }

@@ -240,6 +240,21 @@ impl Transcript {
         clients.values().for_each(|(_, tape)| tape.end());
     }
 
+    /// The server when a stage begins.
+    fn server_in(&self, round: &Arc<Round>, stage: usize) -> Server {
+        let mut server = Server::start(round.clone()).unwrap();
+        for before in &self.stages[..stage] {
+            for (rank, message) in &before.up {
+                server.receive(PartyId(*rank), &message.0).unwrap();
+            }
+            server = match server.close(&mut Tape::new(&[])).unwrap() {
+                Closed::Next { server, .. } => server,
+                Closed::Done { .. } => panic!("the round ends before stage {stage}"),
+            };
+        }
+        server
+    }
+
     fn check_sum(&self, sum: &Words, survivors: impl Iterator<Item = PartyId>) {
         assert_eq!(sum.iter().collect::<Vec<u64>>(), self.sum);
         let survivors: Vec<u32> = survivors.map(|party| party.0).collect();
@@ -259,10 +274,11 @@ impl Transcript {
     }
 }
 
+const SECAGG: &str = include_str!("../../../vectors/secagg.json");
+
 #[test]
 fn rounds_are_the_same_byte_by_byte() {
-    let rounds = include_str!("../../../vectors/secagg.json");
-    for transcript in load::<Transcript>(rounds, "rounds") {
+    for transcript in load::<Transcript>(SECAGG, "rounds") {
         let round = transcript.round();
         transcript.check_graph(&round);
         let mut clients = transcript.start(&round);
@@ -299,5 +315,64 @@ fn rounds_are_the_same_byte_by_byte() {
         }
         assert!(server.is_none(), "the round is over");
         transcript.finish(clients);
+    }
+}
+
+/// Messages of one round, changed a little: nobody takes them.
+#[derive(Deserialize)]
+struct Refused {
+    round: usize,
+    party: u32,
+    stages: Vec<RefusedStage>,
+}
+
+#[derive(Deserialize)]
+struct RefusedStage {
+    up: Vec<Changed>,
+    down: Vec<Changed>,
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    why: String,
+    message: Hex,
+}
+
+#[test]
+fn changed_messages_are_refused() {
+    let file: Value = serde_json::from_str(SECAGG).unwrap();
+    let Refused {
+        round,
+        party,
+        stages,
+    } = serde_json::from_value(file["refused"].clone()).unwrap();
+    let transcript = load::<Transcript>(SECAGG, "rounds").swap_remove(round);
+    let round = transcript.round();
+    assert_eq!(stages.len(), transcript.stages.len());
+    for (at, stage) in stages.iter().enumerate() {
+        for Changed { why, message } in &stage.up {
+            let mut server = transcript.server_in(&round, at);
+            let refused = server.receive(PartyId(party), &message.0);
+            assert!(refused.is_err(), "stage {at}, up: {why}");
+            // It costs nobody anything: the right message is taken still.
+            let right = server.receive(PartyId(party), &transcript.stages[at].up[&party].0);
+            assert_eq!(right, Ok(Receipt::Taken), "stage {at}, up, after: {why}");
+        }
+        for Changed { why, message } in &stage.down {
+            let mut clients = transcript.start(&round);
+            (0..at).for_each(|before| transcript.answer(before, &mut clients));
+            let (client, tape) = clients.get_mut(&party).unwrap();
+            let mut words = Given(&transcript.parties[party as usize].words);
+            let refused = client.answer(&message.0, Some(&mut words), tape);
+            assert!(refused.is_err(), "stage {at}, down: {why}");
+            // It ends the party's round: nothing more is said.
+            let right = &transcript.stages[at].down[&party].0;
+            let ended = client.answer(right, Some(&mut words), tape).unwrap_err();
+            assert_eq!(
+                ended.kind,
+                FaultKind::Ended,
+                "stage {at}, down, after: {why}"
+            );
+        }
     }
 }
