@@ -20,7 +20,13 @@ pub struct Server {
     /// collide only hides it: the first one counts.
     taken: BTreeMap<(u8, PartyId), [u8; 16]>,
     faults: Vec<Fault>,
+    /// How many of a party's refused messages are among the faults; those of strangers count together.
+    kept: BTreeMap<Option<PartyId>, usize>,
 }
+
+/// Refused messages of one party that are kept as faults: enough to see what it does, and no more memory
+/// however many it sends.
+const MOST_KEPT: usize = 8;
 
 /// What became of a message that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,20 +94,30 @@ impl Server {
             state,
             taken: BTreeMap::new(),
             faults: Vec::new(),
+            kept: BTreeMap::new(),
         })
     }
 
     /// Takes one party's answer. The same bytes again are no fault.
     ///
     /// # Errors
-    /// A message that the party must not send. It costs nobody else anything, and it is kept for
-    /// [`Outcome::faults`].
+    /// A message that the party must not send. It costs nobody else anything, and the party's first few are
+    /// kept for [`Outcome::faults`].
     pub fn receive(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, Fault> {
         self.try_receive(from, message).map_err(|kind| {
             let fault = Fault::party(from, kind);
-            self.faults.push(fault.clone());
+            self.keep(from, &fault);
             fault
         })
+    }
+
+    fn keep(&mut self, from: PartyId, fault: &Fault) {
+        let member = (from.rank() < self.round.parties()).then_some(from);
+        let kept = self.kept.entry(member).or_default();
+        if *kept < MOST_KEPT && !self.faults.contains(fault) {
+            *kept += 1;
+            self.faults.push(fault.clone());
+        }
     }
 
     fn try_receive(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {

@@ -144,6 +144,31 @@ fn case_28_out_of_turn_at_the_server() {
     assert_eq!(outcome.faults.len(), 5);
 }
 
+/// Case 28: a party, or a stranger, that keeps sending costs no memory; its first faults are kept.
+#[test]
+fn case_28_spam_is_not_kept() {
+    let mut rig = Rig::at(active(6), SHARE_KEYS);
+    let message = rig.up[&PartyId(0)].clone();
+    let server = rig.server.as_mut().unwrap();
+    for number in 0..1000u32 {
+        let bytes = [&message[..], &number.to_be_bytes()].concat();
+        for party in [PartyId(0), PartyId(6 + number)] {
+            server.receive(party, &bytes).unwrap_err();
+            server
+                .receive(party, &bytes[..number as usize % 34])
+                .unwrap_err();
+        }
+    }
+    let outcome = rig.finish().unwrap();
+    assert_eq!(outcome.sum, rig.cohort.sum_of(parties(0..6)));
+    let own = Culprit::Party(PartyId(0));
+    let (of_member, of_strangers): (Vec<_>, Vec<_>) = outcome
+        .faults
+        .iter()
+        .partition(|fault| fault.culprit == own);
+    assert_eq!((of_member.len(), of_strangers.len()), (8, 8));
+}
+
 /// Case 28 at the client: old messages again are ignored, others of the wrong stage or round end it.
 #[test]
 fn case_28_out_of_turn_at_the_client() {
