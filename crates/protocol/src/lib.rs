@@ -25,6 +25,7 @@ mod registry;
 mod result;
 mod round;
 mod secagg;
+mod snapshot;
 mod spec;
 #[cfg(test)]
 mod testing;

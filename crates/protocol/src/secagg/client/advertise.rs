@@ -8,11 +8,11 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::share::share_keys;
-use super::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{PeerKeys, SeenKeys, check_keys, is_active, sign_keys, suite_of};
 use crate::secagg::messages::{Advertise, NeighbourKeys, ascending};
 use crate::secagg::{AggregationGraph, graph_of};
+use crate::snapshot::{Reader, Writer};
 use crate::wire::{decode, encode};
 use crate::{Fault, FaultKind, PartyId};
 

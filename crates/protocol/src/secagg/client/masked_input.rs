@@ -8,12 +8,12 @@ use blindsum_sharing::Share;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::snapshot::{Reader, Writer};
 use super::unmask::{AwaitResult, AwaitSignatures, reveal};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{is_active, sign_survivors};
 use crate::secagg::messages::Signed;
 use crate::secagg::{AggregationGraph, graph_of};
+use crate::snapshot::{Reader, Writer};
 use crate::vector::pack_input;
 use crate::wire::encode;
 use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, SurvivorListError};

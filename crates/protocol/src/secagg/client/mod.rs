@@ -4,16 +4,15 @@
 mod advertise;
 mod masked_input;
 mod share;
-mod snapshot;
 mod unmask;
 
 use std::sync::Arc;
 
 use crate::FaultKind;
 use crate::machine::{ClientSetup, ClientStage};
+use crate::snapshot::Reader;
 
 use super::keys::is_active;
-use snapshot::Reader;
 
 pub(crate) use advertise::start;
 

@@ -13,13 +13,13 @@ use zeroize::Zeroizing;
 
 use super::advertise::load_pair;
 use super::masked_input::{AwaitSurvivors, Held, masked_input};
-use super::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{
     PeerKeys, commit_seed, pair_mask, pair_sign, seal_header, self_mask, suite_of,
 };
 use crate::secagg::messages::{SealedShares, SharesIn, SharesOut, ascending};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
+use crate::snapshot::{Reader, Writer};
 use crate::wire::{decode, encode};
 use crate::{Culprit, Fault, FaultKind, PartyId};
 

@@ -7,11 +7,11 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::masked_input::AwaitSurvivors;
-use super::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::read_result;
 use crate::secagg::keys::signed_survivors;
 use crate::secagg::messages::{Revealed, RevealedShare, Signatures, ascending};
+use crate::snapshot::{Reader, Writer};
 use crate::wire::{decode, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet};
 

@@ -8,7 +8,7 @@ use crate::{FaultKind, PartyId};
 
 /// Writes fixed-size pieces one after the other; wiped on drop.
 #[derive(Default)]
-pub(super) struct Writer(Zeroizing<Vec<u8>>);
+pub(crate) struct Writer(Zeroizing<Vec<u8>>);
 
 impl Writer {
     pub fn number(self, number: u32) -> Self {
@@ -34,7 +34,7 @@ impl Writer {
 }
 
 /// Reads what [`Writer`] wrote.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
