@@ -1,4 +1,4 @@
-//! How stages are written down and read back. Only ever sealed, see [`crate::Client::seal`].
+//! How clients are written down and read back. Only ever sealed, see [`crate::Client::seal`].
 
 use blindsum_crypto::secret::Secret;
 use blindsum_sharing::{SHARE_LEN, Share};
@@ -13,6 +13,11 @@ pub(crate) struct Writer(Zeroizing<Vec<u8>>);
 impl Writer {
     pub fn number(self, number: u32) -> Self {
         self.bytes(&number.to_be_bytes())
+    }
+
+    /// How long the next bytes are, where the reader does not know it.
+    pub fn length(self, length: usize) -> Self {
+        self.bytes(&(length as u64).to_be_bytes())
     }
 
     /// Bytes of a length that the reader knows.
@@ -50,7 +55,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FaultKind> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FaultKind> {
         let bytes = self.bytes(N)?;
         bytes
             .try_into()
@@ -59,6 +64,11 @@ impl<'a> Reader<'a> {
 
     pub fn number(&mut self) -> Result<u32, FaultKind> {
         Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    pub fn length(&mut self) -> Result<usize, FaultKind> {
+        usize::try_from(u64::from_be_bytes(self.array()?))
+            .map_err(|_| FaultKind::Snapshot("longer than the memory".into()))
     }
 
     pub fn party(&mut self) -> Result<PartyId, FaultKind> {
@@ -71,6 +81,11 @@ impl<'a> Reader<'a> {
 
     pub fn share(&mut self) -> Result<Share, FaultKind> {
         Share::parse(self.bytes(SHARE_LEN)?).map_err(|e| FaultKind::Snapshot(e.to_string()))
+    }
+
+    /// All that was not read yet.
+    pub fn rest(self) -> &'a [u8] {
+        self.0
     }
 
     pub fn end(self) -> Result<(), FaultKind> {

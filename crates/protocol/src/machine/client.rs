@@ -6,10 +6,10 @@ use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
-use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
-use crate::wire::{self, Message, Opaque};
+use crate::snapshot::{Reader, Writer};
+use crate::wire::{self, Message};
 use crate::{Fault, FaultKind, Input, PartyId, Round, registry};
 
 /// Who a client is, in which round.
@@ -190,16 +190,18 @@ impl Client {
         let State::Waiting(stage) = &self.state else {
             return Err(Fault::caller(FaultKind::Ended));
         };
-        let snapshot = Snapshot {
-            answered: self.answered.clone(),
-            latest: self.latest.to_vec().into(),
-            state: stage.save().map_err(Fault::caller)?.to_vec().into(),
-        };
-        let bytes = wire::encode("snapshot", &snapshot).map_err(Fault::caller)?;
-        let mut bytes = zeroize::Zeroizing::new(bytes);
-        let sealed = key.seal(&self.setup.snapshot_header(), &bytes, rng);
-        bytes.clear();
-        Ok(sealed)
+        // By hand, not by the codec: it would leave copies of the stage's secrets in freed memory.
+        let writer = Writer::default().number(self.answered.len() as u32);
+        let writer = self
+            .answered
+            .iter()
+            .fold(writer, |writer, seen| writer.bytes(seen));
+        let state = stage.save().map_err(Fault::caller)?;
+        let writer = writer
+            .length(self.latest.len())
+            .bytes(&self.latest)
+            .bytes(&state);
+        Ok(key.seal(&self.setup.snapshot_header(), &writer.finish(), rng))
     }
 
     /// Goes on from a snapshot of the same party in the same round.
@@ -212,19 +214,29 @@ impl Client {
         let bytes = key
             .open(&setup.snapshot_header(), sealed)
             .map_err(|_| refused("not one of this party in this round, or damaged"))?;
-        let snapshot: Snapshot = wire::decode("snapshot", &bytes).map_err(Fault::caller)?;
+        let mut reader = Reader::new(&bytes);
+        let (answered, latest) = read_answers(&mut reader).map_err(Fault::caller)?;
         let setup = Arc::new(setup);
-        let stage =
-            u8::try_from(snapshot.answered.len()).map_err(|_| refused("too many stages"))?;
+        let stage = u8::try_from(answered.len()).map_err(|_| refused("too many stages"))?;
         let restore = registry::info(setup.round.job().spec().protocol).restore;
-        let state = restore(&setup, stage, snapshot.state.as_slice()).map_err(Fault::caller)?;
+        let state = restore(&setup, stage, reader.rest()).map_err(Fault::caller)?;
         Ok(Self {
             setup,
             state: State::Waiting(state),
-            answered: snapshot.answered,
-            latest: snapshot.latest.0.into(),
+            answered,
+            latest,
         })
     }
+}
+
+/// The head of a snapshot: `count: u32 ‖ fingerprints ‖ length: u64 ‖ latest answer`. The stage follows.
+fn read_answers(reader: &mut Reader<'_>) -> Result<(Vec<[u8; 16]>, Message), FaultKind> {
+    let count = reader.number()?;
+    let answered = (0..count)
+        .map(|_| reader.array())
+        .collect::<Result<_, _>>()?;
+    let length = reader.length()?;
+    Ok((answered, Message::copy_from_slice(reader.bytes(length)?)))
 }
 
 impl ClientSetup {
@@ -249,13 +261,6 @@ impl ClientSetup {
         ]
         .concat()
     }
-}
-
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-struct Snapshot {
-    answered: Vec<[u8; 16]>,
-    latest: Opaque,
-    state: Opaque,
 }
 
 /// Shortens the trait object's lifetime, which `Option<&mut dyn _>` does not do by itself.

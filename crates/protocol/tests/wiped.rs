@@ -1,0 +1,142 @@
+//! Secrets of a round leave nothing behind on the heap: an allocator that looks into every block it takes back.
+//!
+//! What is watched is the seed b of a party's self mask, from its drawing to the masked vector, with a snapshot
+//! sealed and opened again on the way. Only memory of the Rust heap is seen, not the stack.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    convert::Infallible,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use blindsum_crypto::{seal::StorageKey, secret::Secret};
+use blindsum_protocol::{
+    Adversary, Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, Message,
+    Outcome, PartyId, ProtocolName, Round, Server,
+};
+use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
+
+#[path = "../src/testing.rs"]
+#[allow(dead_code)]
+mod testing;
+
+use testing::{Given, Rig};
+
+/// Half of a secret is enough to be found.
+const NEEDLE_BYTES: usize = 16;
+static NEEDLE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static FOUND: AtomicUsize = AtomicUsize::new(0);
+
+struct Inspector;
+
+// SAFETY: every request is passed on to the system's allocator; blocks are only looked at before they
+// are given back.
+unsafe impl GlobalAlloc for Inspector {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // Zeroed, so that `dealloc` may read all of it.
+        // SAFETY: the caller's promise about `layout`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block is still ours, and was initialised by `alloc`.
+        let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+        let needle = NEEDLE
+            .each_ref()
+            .map(|half| half.load(Relaxed).to_ne_bytes());
+        let is_needle = |window: &[u8]| window == needle.as_flattened();
+        if needle != [[0; 8]; 2] && bytes.windows(NEEDLE_BYTES).any(is_needle) {
+            FOUND.fetch_add(1, Relaxed);
+        }
+        // SAFETY: the caller's promise about `block` and `layout`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static INSPECTOR: Inspector = Inspector;
+
+/// How many blocks that `work` gave back held the first half of the needle.
+fn left_behind<R>(needle: &[u8; 32], work: impl FnOnce() -> R) -> usize {
+    for (place, half) in NEEDLE.iter().zip(needle.as_chunks().0) {
+        place.store(u64::from_ne_bytes(*half), Relaxed);
+    }
+    FOUND.store(0, Relaxed);
+    drop(std::hint::black_box(work()));
+    NEEDLE.iter().for_each(|place| place.store(0, Relaxed));
+    FOUND.load(Relaxed)
+}
+
+/// Gives one secret that the test knows, then what a good generator gives.
+struct Planted(Option<[u8; 32]>, rand_chacha::ChaCha20Rng);
+
+impl TryRng for Planted {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.1.next_u32())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.1.next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        match self.0.take() {
+            Some(planted) => bytes.copy_from_slice(&planted),
+            None => self.1.fill_bytes(bytes),
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Planted {}
+
+#[test]
+fn case_41_the_self_mask_seed_is_wiped() {
+    let canary: [u8; 32] = std::array::from_fn(|i| 0xa5 ^ (11 * i) as u8);
+    assert_eq!(
+        left_behind(&canary, || Box::new(canary)),
+        1,
+        "what is not wiped is found"
+    );
+
+    let spec = JobSpec {
+        protocol: ProtocolName::SecAgg,
+        adversary: Adversary::Active,
+        parties: 4,
+        dim: 50,
+        ..JobSpec::default()
+    };
+    let (me, key) = (PartyId(1), StorageKey::from(Secret::from([3; 32])));
+    let mut rig = Rig::at(spec, 0);
+    rig.serve().unwrap();
+    let keys = rig.down[&me].clone();
+    let mut planted = Planted(Some(canary), rand_chacha::ChaCha20Rng::seed_from_u64(1));
+    let found = left_behind(&canary, || {
+        let mut client = rig.clients.remove(&me).unwrap();
+        let answer = client.answer(&keys, None, &mut planted).unwrap();
+        let sealed = client.seal(&key, &mut planted).unwrap();
+        drop(client);
+        let client = Client::unseal(rig.cohort.setup(me), &key, &sealed).unwrap();
+        let Answer::Send(message) = answer else {
+            panic!("it answers")
+        };
+        (rig.clients.insert(me, client), rig.up.insert(me, message))
+    });
+    assert!(planted.0.is_none(), "the seed was drawn");
+    assert_eq!(found, 0, "drawn, shared, sealed and opened");
+
+    rig.down.remove(&me);
+    rig.answer_all().unwrap();
+    rig.serve().unwrap();
+    let shares = rig.down[&me].clone();
+    let words = rig.cohort.inputs[me.rank()].clone();
+    let found = left_behind(&canary, || {
+        let client = rig.clients.get_mut(&me).unwrap();
+        client
+            .answer(&shares, Some(&mut Given(&words)), &mut planted)
+            .unwrap()
+    });
+    assert_eq!(found, 0, "expanded and dropped");
+}
