@@ -1,6 +1,7 @@
 //! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
 
 use blindsum_math::words::{Tile, TileMut, Width, pack_tile};
+use zeroize::Zeroizing;
 
 use crate::{FaultKind, Input, Job};
 
@@ -27,10 +28,10 @@ pub(crate) fn pack_input(
     }
     let mut packed = Vec::with_capacity(job.packed_len());
     if job.width().bits() <= 32 {
-        let mut tile = vec![0u32; TILE.min(lanes)];
+        let mut tile = Zeroizing::new(vec![0u32; TILE.min(lanes)]);
         pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
     } else {
-        let mut tile = vec![0u64; TILE.min(lanes)];
+        let mut tile = Zeroizing::new(vec![0u64; TILE.min(lanes)]);
         pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
     }
     Ok(packed)
@@ -52,12 +53,11 @@ fn pack_tiles<T: Lane>(
         mask(first as u64, T::tile_mut(tile));
         pack_tile(width, T::tile(tile), packed);
     }
-    zeroize::Zeroize::zeroize(tile);
     Ok(())
 }
 
 /// The two lane types.
-trait Lane: zeroize::DefaultIsZeroes {
+trait Lane: Sized {
     fn tile(lanes: &[Self]) -> Tile<'_>;
     fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
 }

@@ -1,7 +1,6 @@
 //! Secrets of a round leave nothing behind on the heap: an allocator that looks into every block it takes back.
 //!
-//! What is watched is the seed b of a party's self mask, from its drawing to the masked vector, with a snapshot
-//! sealed and opened again on the way. Only memory of the Rust heap is seen, not the stack.
+//! Only memory of the Rust heap is seen, not the stack.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -10,6 +9,7 @@ use std::{
 };
 
 use blindsum_crypto::{seal::StorageKey, secret::Secret};
+use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, Message,
     Outcome, PartyId, ProtocolName, Round, Server,
@@ -92,28 +92,34 @@ impl TryRng for Planted {
 
 impl TryCryptoRng for Planted {}
 
+/// One test, because there is one allocator for all threads.
 #[test]
-fn case_41_the_self_mask_seed_is_wiped() {
+fn case_41_secrets_are_wiped() {
     let canary: [u8; 32] = std::array::from_fn(|i| 0xa5 ^ (11 * i) as u8);
-    assert_eq!(
-        left_behind(&canary, || Box::new(canary)),
-        1,
-        "what is not wiped is found"
-    );
+    let found = left_behind(&canary, || Box::new(canary));
+    assert_eq!(found, 1, "what is not wiped is found");
+    self_mask_seed(&canary);
+    refused_input(&canary);
+}
 
-    let spec = JobSpec {
+fn spec(dim: u64) -> JobSpec {
+    JobSpec {
         protocol: ProtocolName::SecAgg,
         adversary: Adversary::Active,
         parties: 4,
-        dim: 50,
+        dim,
         ..JobSpec::default()
-    };
+    }
+}
+
+/// b, from its drawing to the masked vector, through a snapshot.
+fn self_mask_seed(canary: &[u8; 32]) {
     let (me, key) = (PartyId(1), StorageKey::from(Secret::from([3; 32])));
-    let mut rig = Rig::at(spec, 0);
+    let mut rig = Rig::at(spec(50), 0);
     rig.serve().unwrap();
     let keys = rig.down[&me].clone();
-    let mut planted = Planted(Some(canary), rand_chacha::ChaCha20Rng::seed_from_u64(1));
-    let found = left_behind(&canary, || {
+    let mut planted = Planted(Some(*canary), rand_chacha::ChaCha20Rng::seed_from_u64(1));
+    let found = left_behind(canary, || {
         let mut client = rig.clients.remove(&me).unwrap();
         let answer = client.answer(&keys, None, &mut planted).unwrap();
         let sealed = client.seal(&key, &mut planted).unwrap();
@@ -132,11 +138,49 @@ fn case_41_the_self_mask_seed_is_wiped() {
     rig.serve().unwrap();
     let shares = rig.down[&me].clone();
     let words = rig.cohort.inputs[me.rank()].clone();
-    let found = left_behind(&canary, || {
+    let found = left_behind(canary, || {
         let client = rig.clients.get_mut(&me).unwrap();
         client
             .answer(&shares, Some(&mut Given(&words)), &mut planted)
             .unwrap()
     });
     assert_eq!(found, 0, "expanded and dropped");
+}
+
+/// Words of which the second tile is no good.
+struct Breaking<'a>(&'a [u8; 32], usize);
+
+impl Input for Breaking<'_> {
+    fn lanes(&self) -> usize {
+        self.1
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        let TileMut::W32(lanes) = tile else {
+            panic!("words of 18 bits")
+        };
+        for (lane, bytes) in lanes.iter_mut().zip(self.0.as_chunks().0.iter().cycle()) {
+            *lane = u32::from_ne_bytes(*bytes);
+        }
+        match first_lane {
+            0 => Ok(()),
+            _ => Err(FaultKind::Input("the rest is lost".into())),
+        }
+    }
+}
+
+/// The words of a vector that could not be encoded to its end.
+fn refused_input(canary: &[u8; 32]) {
+    let me = PartyId(1);
+    let mut rig = Rig::at(spec(10_000), 1);
+    rig.serve().unwrap();
+    let shares = rig.down[&me].clone();
+    let mut client = rig.clients.remove(&me).unwrap();
+    let mut plain = Breaking(canary, rig.cohort.round.job().lanes());
+    let found = left_behind(canary, || {
+        client
+            .answer(&shares, Some(&mut plain), &mut rig.rng)
+            .unwrap_err()
+    });
+    assert_eq!(found, 0);
 }
