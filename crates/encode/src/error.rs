@@ -37,13 +37,11 @@ pub enum EncodeError {
         /// Largest weight of the encoding.
         max_weight: u32,
     },
-    /// An integer that does not fit the encoding's bits.
-    #[error("coordinate {index} = {value}, but value < 2^{bits} must hold")]
+    /// An integer that does not fit the encoding's bits. Which one it is belongs in no log.
+    #[error("coordinate {index} must be < 2^{bits}")]
     Value {
         /// Index of the first such coordinate.
         index: usize,
-        /// The value.
-        value: u64,
         /// Bits of a value.
         bits: u32,
     },

@@ -56,27 +56,19 @@ impl<'a> IntegerWords<'a> {
         let (got, too_large) = match values {
             Integers::U32(values) => (
                 values.len(),
-                values
-                    .iter()
-                    .map(|&value| u64::from(value))
-                    .enumerate()
-                    .find(|&(_, v)| v > largest),
+                values.iter().position(|&value| u64::from(value) > largest),
             ),
             Integers::U64(values) => (
                 values.len(),
-                values
-                    .iter()
-                    .copied()
-                    .enumerate()
-                    .find(|&(_, value)| value > largest),
+                values.iter().position(|&value| value > largest),
             ),
         };
         let dim = encoding.dim();
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
-        if let Some((index, value)) = too_large {
-            return Err(EncodeError::Value { index, value, bits });
+        if let Some(index) = too_large {
+            return Err(EncodeError::Value { index, bits });
         }
         Ok(Self {
             encoding,
