@@ -4,6 +4,7 @@ mod dropouts;
 mod isolation;
 mod keys;
 mod replay;
+mod secrets;
 mod survivors;
 
 use crate::testing::Rig;
