@@ -8,10 +8,47 @@
 //! | 3 consistency (active) | [`Signed`] | [`Signatures`] |
 //! | 4 unmask (3 if semi-honest) | [`Revealed`] | result |
 
+use blindsum_crypto::seal::SEAL_OVERHEAD;
+use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_sharing::SHARE_LEN;
-use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
+use tls_codec::{DeserializeBytes, TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::wire::Opaque;
+use crate::FaultKind;
+use crate::wire::{Opaque, decode};
+
+/// Bytes of a length prefix at most.
+const PREFIX: usize = 4;
+/// Bytes of a party's rank.
+const PARTY: usize = 4;
+/// Bytes of a public key at most.
+const KEY: usize = 33;
+/// Bytes of two sealed shares.
+pub(super) const SEALED_SHARES: usize = 2 * SHARE_LEN + SEAL_OVERHEAD;
+
+/// A message whose length the round bounds, so that none takes more memory to read than an honest one.
+pub(super) trait Bounded: DeserializeBytes + Sized {
+    /// What it is called in faults.
+    const NAME: &'static str;
+
+    /// The most bytes it has where a party has so many holders.
+    fn most_bytes(holders: usize) -> usize;
+
+    /// Reads a whole message.
+    ///
+    /// # Errors
+    /// Anything but exactly one well-formed message.
+    fn read(holders: usize, body: &[u8]) -> Result<Self, FaultKind> {
+        let most = Self::most_bytes(holders);
+        if body.len() > most {
+            let rule = format!(
+                "{} bytes, but an honest message has at most {most}",
+                body.len()
+            );
+            return Err(FaultKind::malformed(Self::NAME, rule));
+        }
+        decode(Self::NAME, body)
+    }
+}
 
 /// A party's fresh public keys.
 #[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
@@ -24,10 +61,26 @@ pub(super) struct Advertise {
     pub signature: Opaque,
 }
 
+impl Bounded for Advertise {
+    const NAME: &'static str = "keys";
+
+    fn most_bytes(_holders: usize) -> usize {
+        2 * (PREFIX + KEY) + PREFIX + SIGNATURE_LEN
+    }
+}
+
 /// The keys of a party's holders, itself among them, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct NeighbourKeys {
     pub entries: Vec<KeyEntry>,
+}
+
+impl Bounded for NeighbourKeys {
+    const NAME: &'static str = "keys";
+
+    fn most_bytes(holders: usize) -> usize {
+        PREFIX + holders * (PARTY + Advertise::most_bytes(holders))
+    }
 }
 
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
@@ -43,10 +96,26 @@ pub(super) struct SharesOut {
     pub sealed: Vec<SealedShares>,
 }
 
+impl Bounded for SharesOut {
+    const NAME: &'static str = "shares";
+
+    fn most_bytes(holders: usize) -> usize {
+        32 + SharesIn::most_bytes(holders)
+    }
+}
+
 /// Sealed shares from a party's neighbours, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct SharesIn {
     pub sealed: Vec<SealedShares>,
+}
+
+impl Bounded for SharesIn {
+    const NAME: &'static str = "shares";
+
+    fn most_bytes(holders: usize) -> usize {
+        PREFIX + holders * (PARTY + PREFIX + SEALED_SHARES)
+    }
 }
 
 /// `party` is the addressee on the way up and the sender on the way down.
@@ -62,10 +131,26 @@ pub(super) struct Signed {
     pub signature: Opaque,
 }
 
+impl Bounded for Signed {
+    const NAME: &'static str = "signature";
+
+    fn most_bytes(_holders: usize) -> usize {
+        PREFIX + SIGNATURE_LEN
+    }
+}
+
 /// The witnesses' signatures over the survivor set, in rank order; the same for everybody.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Signatures {
     pub entries: Vec<SignatureEntry>,
+}
+
+impl Bounded for Signatures {
+    const NAME: &'static str = "signatures";
+
+    fn most_bytes(holders: usize) -> usize {
+        PREFIX + holders * (PARTY + Signed::most_bytes(holders))
+    }
 }
 
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
@@ -79,6 +164,14 @@ pub(super) struct SignatureEntry {
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Revealed {
     pub shares: Vec<RevealedShare>,
+}
+
+impl Bounded for Revealed {
+    const NAME: &'static str = "revealed shares";
+
+    fn most_bytes(holders: usize) -> usize {
+        PREFIX + holders * (PARTY + SHARE_LEN)
+    }
 }
 
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]

@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 use super::share::share_keys;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{PeerKeys, SeenKeys, check_keys, is_active, sign_keys, suite_of};
-use crate::secagg::messages::{Advertise, NeighbourKeys, ascending};
+use crate::secagg::messages::{Advertise, Bounded, NeighbourKeys, ascending};
 use crate::secagg::{AggregationGraph, graph_of};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::{decode, encode};
+use crate::wire::encode;
 use crate::{Fault, FaultKind, PartyId};
 
 /// Makes the round's two key pairs and advertises them.
@@ -132,7 +132,8 @@ impl ClientStage for AwaitKeys {
         _input: InputRef<'_, '_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let message: NeighbourKeys = decode("keys", body).map_err(Fault::server)?;
+        let holders = self.graph.parameters().holders();
+        let message = NeighbourKeys::read(holders, body).map_err(Fault::server)?;
         let peers = self.check(&message).map_err(Fault::server)?;
         let Self {
             setup,

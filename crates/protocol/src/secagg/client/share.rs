@@ -17,10 +17,10 @@ use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{
     PeerKeys, commit_seed, pair_mask, pair_sign, seal_header, self_mask, suite_of,
 };
-use crate::secagg::messages::{SealedShares, SharesIn, SharesOut, ascending};
+use crate::secagg::messages::{Bounded, SealedShares, SharesIn, SharesOut, ascending};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::{decode, encode};
+use crate::wire::encode;
 use crate::{Culprit, Fault, FaultKind, PartyId};
 
 /// What the keys that seal shares are for.
@@ -227,7 +227,8 @@ impl ClientStage for AwaitShares {
         input: InputRef<'_, '_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let message: SharesIn = decode("shares", body).map_err(Fault::server)?;
+        let holders = self.graph.parameters().holders();
+        let message = SharesIn::read(holders, body).map_err(Fault::server)?;
         let held = self.open(&message)?;
         let masks = self.masks(&held).map_err(Fault::server)?;
         let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;

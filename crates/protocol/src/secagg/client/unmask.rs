@@ -10,9 +10,9 @@ use super::masked_input::AwaitSurvivors;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::read_result;
 use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{Revealed, RevealedShare, Signatures, ascending};
+use crate::secagg::messages::{Bounded, Revealed, RevealedShare, Signatures, ascending};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::{decode, encode};
+use crate::wire::encode;
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 /// A share of b_j of every survivor j, of s_j^SK of every other: the set is fixed, so one of each.
@@ -91,7 +91,8 @@ impl ClientStage for AwaitSignatures {
         _input: InputRef<'_, '_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let message: Signatures = decode("signatures", body).map_err(Fault::server)?;
+        let holders = self.shares.graph.parameters().holders();
+        let message = Signatures::read(holders, body).map_err(Fault::server)?;
         self.check(&message).map_err(Fault::server)?;
         let body = reveal(&self.shares, &self.survivors).map_err(Fault::caller)?;
         let next = AwaitResult {

@@ -8,8 +8,8 @@ use super::Common;
 use super::share::CollectShares;
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::secagg::keys::{PeerKeys, SeenKeys, check_keys};
-use crate::secagg::messages::{Advertise, KeyEntry, NeighbourKeys};
-use crate::wire::{decode, encode};
+use crate::secagg::messages::{Advertise, Bounded, KeyEntry, NeighbourKeys};
+use crate::wire::encode;
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectKeys {
@@ -42,7 +42,7 @@ impl ServerStage for CollectKeys {
     }
 
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let sent: Advertise = decode("keys", body)?;
+        let sent = Advertise::read(self.common.holders(), body)?;
         let keys = check_keys(&self.common.round, from, &sent)?;
         self.seen.add(from, &keys)?;
         self.keys.insert(from, (sent, keys));

@@ -9,8 +9,8 @@ use super::masked_input::MaskedSum;
 use super::unmask::CollectRevealed;
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{SignatureEntry, Signatures, Signed};
-use crate::wire::{Opaque, decode, encode};
+use crate::secagg::messages::{Bounded, SignatureEntry, Signatures, Signed};
+use crate::wire::{Opaque, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectSignatures {
@@ -42,7 +42,7 @@ impl ServerStage for CollectSignatures {
     }
 
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let Signed { signature } = decode("signature", body)?;
+        let Signed { signature } = Signed::read(self.common.holders(), body)?;
         let round = &self.common.round;
         if !signed_survivors(round, from, &self.masked.survivors, signature.as_slice()) {
             return Err(FaultKind::BadSignature { signer: from });

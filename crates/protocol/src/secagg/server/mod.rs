@@ -43,6 +43,11 @@ impl Common {
         self.graph.parameters().threshold()
     }
 
+    /// Holders of a party's shares, K.
+    fn holders(&self) -> usize {
+        self.graph.parameters().holders()
+    }
+
     /// The neighbours of a party among these parties, in rank order.
     fn neighbours_in(
         &self,

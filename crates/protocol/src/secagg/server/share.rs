@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_crypto::kex::PublicKey;
-use blindsum_crypto::seal::SEAL_OVERHEAD;
-use blindsum_sharing::SHARE_LEN;
 use rand_core::CryptoRng;
 
 use super::Common;
 use super::masked_input::CollectInputs;
 use crate::machine::{Bodies, ServerStage, ServerStep};
-use crate::secagg::messages::{SealedShares, SharesIn, SharesOut};
-use crate::wire::{decode, encode};
+use crate::secagg::messages::{Bounded, SEALED_SHARES, SealedShares, SharesIn, SharesOut};
+use crate::wire::encode;
 use crate::{Fault, FaultKind, PartyId};
 
 /// Public facts about the parties' secrets, against which rebuilt ones are checked.
@@ -60,17 +58,16 @@ impl ServerStage for CollectShares {
     }
 
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let message: SharesOut = decode("shares", body)?;
+        let message = SharesOut::read(self.common.holders(), body)?;
         let listed = message.sealed.iter().map(|entry| entry.party);
         let owed = self.common.neighbours_in(from, &self.advertised);
         self.common.same_parties("shares", listed, owed)?;
-        let length = 2 * SHARE_LEN + SEAL_OVERHEAD;
         if message
             .sealed
             .iter()
-            .any(|entry| entry.sealed.as_slice().len() != length)
+            .any(|entry| entry.sealed.as_slice().len() != SEALED_SHARES)
         {
-            let rule = format!("two sealed shares are {length} bytes");
+            let rule = format!("two sealed shares are {SEALED_SHARES} bytes");
             return Err(FaultKind::malformed("shares", rule));
         }
         self.commitments.seeds.insert(from, message.commitment);

@@ -15,9 +15,8 @@ use super::recover::{Recovery, Secrets};
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::result::result_body;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
-use crate::secagg::messages::Revealed;
+use crate::secagg::messages::{Bounded, Revealed};
 use crate::vector::TILE;
-use crate::wire::decode;
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectRevealed {
@@ -82,7 +81,7 @@ impl ServerStage for CollectRevealed {
     }
 
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let message: Revealed = decode("revealed shares", body)?;
+        let message = Revealed::read(self.common.holders(), body)?;
         let mut owed: Vec<PartyId> = self
             .common
             .neighbours_in(from, &self.masked.shared)

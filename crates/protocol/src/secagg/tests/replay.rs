@@ -238,6 +238,42 @@ fn case_27_truncated_and_trailing_bytes() {
     }
 }
 
+/// Case 27: a list of a million tiny entries, which would take many times its bytes to hold, is not read.
+#[test]
+fn case_27_lists_are_bounded_by_the_round() {
+    let entry = [0u8, 0, 0, 0, 0];
+    let bytes = entry.len() as u32 * 1_000_000;
+    let list = [
+        &(bytes | 0x8000_0000).to_be_bytes()[..],
+        &entry.repeat(1_000_000),
+    ]
+    .concat();
+    let refused = |kind: &FaultKind| match kind {
+        FaultKind::Malformed { rule, .. } => assert!(rule.contains("at most"), "{rule}"),
+        other => panic!("{other}"),
+    };
+    for stage in 0..=UNMASK {
+        let mut rig = Rig::at(active(5), stage);
+        let message = with_body(&rig.up[&PartyId(0)], &list);
+        let kind = rig
+            .server
+            .as_mut()
+            .unwrap()
+            .receive(PartyId(0), &message)
+            .unwrap_err()
+            .kind;
+        if stage != MASKED_INPUT {
+            refused(&kind);
+        }
+        rig.serve().unwrap();
+        let message = with_body(&rig.down[&PartyId(0)], &list);
+        let kind = rig.answer_to(PartyId(0), &message).unwrap_err().kind;
+        if stage != MASKED_INPUT && stage != UNMASK {
+            refused(&kind);
+        }
+    }
+}
+
 /// The same seed gives the same bytes.
 #[test]
 fn rounds_are_deterministic() {
