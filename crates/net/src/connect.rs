@@ -138,16 +138,35 @@ impl Target {
             .and_then(|e| e.downcast_ref::<rustls::Error>());
         match inner {
             None => ConnectError::Later(format!("TLS: {error}")),
-            Some(inner) => {
-                let reason = match inner {
-                    rustls::Error::InvalidMessage(_) => {
-                        "what answers there does not speak TLS".to_owned()
-                    }
-                    other => other.to_string(),
-                };
-                let url = self.url.clone();
-                ConnectError::Never(NetError::Tls { url, reason })
+            Some(inner) => ConnectError::Never(NetError::Tls {
+                url: self.url.clone(),
+                reason: self.tls_reason(inner),
+            }),
+        }
+    }
+
+    fn tls_reason(&self, error: &rustls::Error) -> String {
+        use rustls::CertificateError as C;
+        let certificate = match error {
+            rustls::Error::InvalidCertificate(certificate) => certificate,
+            rustls::Error::InvalidMessage(_) => return "what answers there speaks no TLS".into(),
+            other => return other.to_string(),
+        };
+        match certificate {
+            C::UnknownIssuer | C::BadSignature => {
+                "the coordinator's certificate is not signed by the CA that this party trusts"
+                    .into()
             }
+            C::Expired | C::ExpiredContext { .. } => {
+                "the coordinator's certificate has expired".into()
+            }
+            C::Revoked => "the coordinator's certificate is revoked".into(),
+            C::NotValidForName | C::NotValidForNameContext { .. } => format!(
+                "the coordinator's certificate is for other hosts than {}; connect by a host that \
+                 it names, or give its name as server_name",
+                self.server_name.to_str()
+            ),
+            other => format!("the coordinator's certificate: {other:?}"),
         }
     }
 
