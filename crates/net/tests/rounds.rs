@@ -1,26 +1,91 @@
-//! Whole jobs over real connections.
+//! Whole jobs over real connections, with every protocol.
 
 mod common;
 
-use blindsum_net::report::JobState;
-use blindsum_protocol::{ModelUpdate, ProtocolName};
+use blindsum_net::NetError;
+use blindsum_net::party::{NextRound, Party};
+use blindsum_net::report::{JobState, RoundState};
+use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
+use common::proxy::Proxy;
+use common::raw::Raw;
 use common::*;
 
-#[test]
-fn three_parties_learn_the_exact_mean_and_agree_on_the_model() {
+/// Every test for every protocol.
+macro_rules! each_protocol {
+    ($($test:ident)+) => {
+        mod plain {
+            $(#[test] fn $test() { super::$test(super::plain) })+
+        }
+        mod secagg_active {
+            $(#[test] fn $test() { super::$test(super::secagg) })+
+        }
+        mod secagg_plus_active {
+            $(#[test] fn $test() { super::$test(super::secagg_plus) })+
+        }
+        mod secagg_semi_honest {
+            $(#[test] fn $test() { super::$test(super::semi_honest) })+
+        }
+    };
+}
+
+each_protocol! {
+    everybody_learns_the_exact_mean_and_the_same_model
+    case_05_a_party_that_leaves_before_any_stage_does_not_stop_the_others
+    case_05_a_silent_party_is_dropped_at_the_deadline
+    vectors_of_many_chunks_arrive_whole
+    a_late_joiner_gets_the_model
+    case_04_too_few_survivors_abort_the_round_and_the_job_goes_on
+    reconnecting_parties_go_on_in_the_same_round
+}
+
+type Spec = fn(u32) -> JobSpec;
+
+fn plain(parties: u32) -> JobSpec {
+    spec(ProtocolName::Plain, parties)
+}
+
+/// With 5 parties the threshold is 4: one may be lost.
+fn secagg(parties: u32) -> JobSpec {
+    JobSpec {
+        min_parties: 0,
+        corrupt: 0.2,
+        dropout: 0.2,
+        ..spec(ProtocolName::SecAgg, parties)
+    }
+}
+
+fn secagg_plus(parties: u32) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::SecAggPlus,
+        ..secagg(parties)
+    }
+}
+
+fn semi_honest(parties: u32) -> JobSpec {
+    JobSpec {
+        adversary: Adversary::SemiHonest,
+        ..secagg(parties)
+    }
+}
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn everybody_learns_the_exact_mean_and_the_same_model(spec: Spec) {
     let pki = Pki::new(1);
-    let mut spec = spec(ProtocolName::Plain, 3);
+    let mut spec = spec(5);
     spec.rounds = 3;
     spec.model_update = ModelUpdate::Add;
     let coordinator = Running::start(&pki, vec![spec], None);
-    let parties: Vec<_> = [("a", 1.0), ("b", 2.5), ("c", -0.5)]
+    let parties: Vec<_> = NAMES
+        .iter()
+        .zip([1.0, 2.5, -0.5, 0.0, 2.0])
         .map(|(name, value)| {
             run_party(
                 party_config(&coordinator.url(), pki.party(name)),
                 constant(value),
             )
         })
-        .into();
+        .collect();
     let mut models = Vec::new();
     for party in parties {
         let rounds = party.join().unwrap().unwrap();
@@ -28,15 +93,330 @@ fn three_parties_learn_the_exact_mean_and_agree_on_the_model() {
         for (i, round) in rounds.iter().enumerate() {
             let round = round.as_ref().unwrap();
             assert_eq!(round.mean, [1.0; 5]);
-            assert_eq!(round.total_weight, 3);
-            assert_eq!(round.survivors, ["a", "b", "c"]);
+            assert_eq!(round.total_weight, 5);
+            assert_eq!(round.survivors, NAMES);
             assert_eq!(round.model.values()[..], [i as f32 + 1.0; 5]);
         }
         models.push(rounds[2].as_ref().unwrap().model.clone());
     }
     let status = coordinator.wait_done("test");
-    assert_eq!(status.state, JobState::Done);
-    assert_eq!(status.model_version, 3);
+    assert_eq!((status.state, status.model_version), (JobState::Done, 3));
     assert!(models.iter().all(|model| *model == models[0]));
     coordinator.stop().unwrap();
+}
+
+/// Four honest parties and one that `spoils` the round at each stage in turn.
+fn spoil_every_stage(spec: impl Fn() -> JobSpec, spoils: fn(&mut Raw, u8, Vec<u8>)) {
+    let job = spec().validate().unwrap();
+    for stage in 0..job.stages().len() as u8 {
+        let pki = Pki::new(2);
+        let coordinator = Running::start(&pki, vec![spec()], None);
+        let honest = NAMES[..4].iter().map(|name| {
+            run_party(
+                party_config(&coordinator.url(), pki.party(name)),
+                constant(1.5),
+            )
+        });
+        let honest: Vec<_> = honest.collect();
+        let mut raw = Raw::join(&coordinator.url(), pki.party("e"), "e");
+        let start = raw.begin();
+        let answer = raw.play(&start, 4.0, stage).expect("the round ended early");
+        spoils(&mut raw, stage, answer);
+        for party in honest {
+            let rounds = party.join().unwrap().unwrap();
+            let round = rounds.last().unwrap().as_ref().unwrap();
+            let in_sum = stage > job.input_stage();
+            assert_eq!(
+                round.survivors.len(),
+                if in_sum { 5 } else { 4 },
+                "stage {stage}"
+            );
+            assert_eq!(
+                round.mean,
+                [if in_sum { 2.0 } else { 1.5 }; 5],
+                "stage {stage}"
+            );
+        }
+        let report = coordinator.wait_done("test").round.unwrap();
+        assert_eq!(report.state, RoundState::Done);
+        let dropped = &report.stages[usize::from(stage)].dropped;
+        assert_eq!(dropped.keys().collect::<Vec<_>>(), ["e"], "{report:?}");
+    }
+}
+
+fn case_05_a_party_that_leaves_before_any_stage_does_not_stop_the_others(spec: Spec) {
+    spoil_every_stage(|| spec(5), |raw, _, _| raw.leave());
+}
+
+fn case_05_a_silent_party_is_dropped_at_the_deadline(spec: Spec) {
+    let hurried = || JobSpec {
+        stage_deadline: 0.4,
+        input_deadline: 0.4,
+        ..spec(5)
+    };
+    spoil_every_stage(hurried, |raw, stage, answer| {
+        let (only_me, reason) = raw.aborted();
+        assert!(only_me && reason.contains("within 0.4 s"), "{reason}");
+        // Its answer comes too late and changes nothing.
+        raw.send_message(stage, &answer);
+    });
+}
+
+fn vectors_of_many_chunks_arrive_whole(spec: Spec) {
+    let pki = Pki::new(3);
+    let mut spec = spec(5);
+    spec.dim = 150_000;
+    spec.input_deadline = 20.0;
+    spec.stage_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let parties: Vec<_> = NAMES
+        .map(|name| {
+            run_party(party_config(&coordinator.url(), pki.party(name)), |_| {
+                (0..150_000).map(|i| (i % 1000) as f32).collect()
+            })
+        })
+        .into();
+    for party in parties {
+        let rounds = party.join().unwrap().unwrap();
+        let mean = &rounds[0].as_ref().unwrap().mean;
+        assert!(
+            mean.iter()
+                .enumerate()
+                .all(|(i, m)| *m == (i % 1000) as f32)
+        );
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    let up: u64 = report.stages.iter().map(|s| s.bytes["a"].up).sum();
+    assert!(up > 1_200_000 && report.wire["a"].up > up, "{report:?}");
+}
+
+fn a_late_joiner_gets_the_model(spec: Spec) {
+    let pki = Pki::new(4);
+    let mut spec = spec(5);
+    spec.rounds = 3;
+    spec.input_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let early = NAMES[1..4].iter();
+    let early: Vec<_> = early
+        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
+        .collect();
+    let mut party = Party::join(party_config(&url, pki.party("a"))).unwrap();
+    let mut late = None;
+    while let Some(mut round) = party.next_round().unwrap() {
+        if late.is_none() && round.model().version() == 1 {
+            late = Some(run_party(party_config(&url, pki.party("e")), constant(6.0)));
+            coordinator.wait("test", |status| status.connected.len() == 5);
+        }
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+        round.result().unwrap();
+    }
+    let last = late
+        .unwrap()
+        .join()
+        .unwrap()
+        .unwrap()
+        .pop()
+        .unwrap()
+        .unwrap();
+    assert_eq!(last.survivors, NAMES);
+    assert_eq!((last.mean[0], last.model.version()), (2.0, 3));
+    assert_eq!(last.model.values()[..], [4.0; 5]);
+    assert_eq!(*party.final_model().unwrap(), last.model);
+    for party in early {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.last().unwrap().as_ref().unwrap().model, last.model);
+    }
+}
+
+fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
+    let pki = Pki::new(5);
+    let mut spec = spec(5);
+    spec.min_parties = 4;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let start = |name: &&str| run_party(party_config(&url, pki.party(name)), constant(1.0));
+    let mut parties: Vec<_> = NAMES[..3].iter().map(start).collect();
+    let lost = NAMES[3..]
+        .iter()
+        .map(|name| Raw::join(&url, pki.party(name), name));
+    let mut lost: Vec<Raw> = lost.collect();
+    lost.iter_mut().for_each(Raw::ready);
+    for raw in &mut lost {
+        raw.started();
+    }
+    drop(lost);
+    parties.extend(NAMES[3..].iter().map(start));
+    for (i, party) in parties.into_iter().enumerate() {
+        let mut rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.pop().unwrap().unwrap().mean, [1.0; 5]);
+        if i < 3 {
+            let error = rounds.pop().unwrap().unwrap_err();
+            assert!(
+                matches!(error, NetError::RoundAborted { round: 1, .. }),
+                "{error}"
+            );
+            assert!(
+                error
+                    .to_string()
+                    .contains("too few survivors: have 3, need 4"),
+                "{error}"
+            );
+        }
+        assert!(rounds.is_empty());
+    }
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
+}
+
+/// Cuts every connection whenever the coordinator waits for somebody in another stage.
+fn reconnecting_parties_go_on_in_the_same_round(spec: Spec) {
+    let pki = Pki::new(6);
+    let mut spec = spec(5);
+    (spec.stage_deadline, spec.input_deadline) = (20.0, 20.0);
+    let stages = spec.clone().validate().unwrap().stages().len();
+    let mut config = config(&pki, vec![spec], None);
+    config.limits.reconnect_grace = 10.0;
+    let coordinator = Running::with(config).unwrap();
+    let proxy = Proxy::to(coordinator.port);
+    let parties = NAMES[..4].iter();
+    let parties: Vec<_> = parties
+        .map(|name| run_party(party_config(&proxy.url(), pki.party(name)), constant(1.0)))
+        .collect();
+    let mut slow = Raw::join(&coordinator.url(), pki.party("e"), "e");
+    let start = slow.begin();
+    slow.play_slowly(&start, 6.0, |stage| {
+        coordinator.wait("test", |status| {
+            let round = status.round.as_ref();
+            let here = round.is_some_and(|round| round.stages.len() == usize::from(stage) + 1);
+            here && status.waiting_for == ["e"]
+        });
+        proxy.cut();
+        coordinator.wait("test", |status| status.connected == ["e"]);
+    });
+    for party in parties {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.len(), 1);
+        assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert_eq!((report.number, report.survivors.len()), (1, 5));
+    assert_eq!(report.stages.len(), stages);
+}
+
+#[test]
+fn wrong_updates_are_refused_before_anything_is_sent_and_the_round_goes_on() {
+    let pki = Pki::new(7);
+    let coordinator = Running::start(&pki, vec![secagg(5)], None);
+    let url = coordinator.url();
+    let others = NAMES[1..].iter();
+    let others: Vec<_> = others
+        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
+        .collect();
+    let mut party = Party::join(party_config(&url, pki.party("a"))).unwrap();
+    let mut round = party.next_round().unwrap().unwrap();
+    assert_eq!(round.parties(), NAMES);
+    let mut refused = |update: Vec<f32>, weight, says: &str| {
+        let error = round.submit(update, weight).unwrap_err();
+        assert!(matches!(error, NetError::Input(_)), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    };
+    refused(vec![1.0; 4], 1, "4");
+    refused(vec![1.0, 2.0, f32::NAN, 0.0, 0.0], 1, "2");
+    refused(vec![f32::INFINITY; 5], 1, "0");
+    refused(vec![1.0; 5], 11, "11");
+    refused(vec![1.0; 5], 0, "0");
+    let error = round.result().unwrap_err();
+    assert!(error.to_string().contains("submit an update"), "{error}");
+    round.submit(vec![8.0f64; 5], 3).unwrap();
+    let result = round.result().unwrap();
+    assert_eq!((result.mean, result.total_weight), (vec![4.0; 5], 7));
+    for party in others {
+        assert_eq!(
+            party.join().unwrap().unwrap()[0].as_ref().unwrap().mean,
+            [4.0; 5]
+        );
+    }
+}
+
+#[test]
+fn a_program_that_gives_no_update_costs_the_others_no_time() {
+    let pki = Pki::new(8);
+    let mut spec = secagg(5);
+    spec.input_deadline = 1000.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let others = NAMES[1..].iter();
+    let others: Vec<_> = others
+        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
+        .collect();
+    let mut party = Party::join(party_config(&url, pki.party("a"))).unwrap();
+    drop(party.next_round().unwrap().unwrap());
+    for party in others {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds[0].as_ref().unwrap().survivors, NAMES[1..]);
+    }
+}
+
+#[test]
+fn several_jobs_run_at_once_and_do_not_mix() {
+    let pki = Pki::new(9);
+    let specs = ["one", "two"].map(|job| JobSpec {
+        job: job.into(),
+        rounds: 2,
+        ..secagg_plus(5)
+    });
+    let coordinator = Running::start(&pki, specs.to_vec(), None);
+    let parties: Vec<_> = [("one", 1.0), ("two", 2.0)]
+        .into_iter()
+        .flat_map(|(job, value)| NAMES.map(|name| (job, value, name)))
+        .map(|(job, value, name)| {
+            let mut config = party_config(&coordinator.url(), pki.party(name));
+            config.job = job.into();
+            (value, run_party(config, constant(value)))
+        })
+        .collect();
+    for (value, party) in parties {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.len(), 2);
+        assert!(
+            rounds
+                .iter()
+                .all(|round| round.as_ref().unwrap().mean == [value; 5])
+        );
+    }
+    assert_eq!(coordinator.wait_done("one").state, JobState::Done);
+    assert_eq!(coordinator.wait_done("two").state, JobState::Done);
+}
+
+#[test]
+fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
+    let pki = Pki::new(10);
+    let mut spec = plain(3);
+    spec.min_parties = 3;
+    spec.join_deadline = 0.3;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    // They connect and never take part.
+    let idle: Vec<_> = NAMES[..2]
+        .iter()
+        .map(|name| Raw::join(&url, pki.party(name), name))
+        .collect();
+    let mut party = Party::join(party_config(&url, pki.party("c"))).unwrap();
+    let error = match party.wait_round(PATIENCE) {
+        Ok(NextRound::Waiting) => panic!("it hangs"),
+        Ok(_) => panic!("there is no round"),
+        Err(error) => error.to_string(),
+    };
+    assert!(
+        error.contains("3 rounds in a row gave no result"),
+        "{error}"
+    );
+    assert!(
+        error.contains("too few survivors: have 1, need 3"),
+        "{error}"
+    );
+    let status = coordinator.wait_done("test");
+    assert_eq!(status.state, JobState::Failed);
+    assert!(coordinator.stop().is_err());
+    drop(idle);
 }

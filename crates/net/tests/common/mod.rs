@@ -1,9 +1,11 @@
 //! A CA, coordinators and parties on loopback, for the tests of this folder.
 #![allow(dead_code)]
 
+pub mod proxy;
+pub mod raw;
+
 use std::path::Path;
 use std::sync::Once;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -50,7 +52,8 @@ impl Pki {
         logs();
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let validity = Validity::days(now() - 86_400, 10);
-        let ca = CertificateAuthority::create("test CA", Algorithm::Ed25519, validity, &mut rng);
+        let name = format!("test CA {seed}");
+        let ca = CertificateAuthority::create(&name, Algorithm::Ed25519, validity, &mut rng);
         Self {
             ca: ca.unwrap(),
             rng: rng.into(),
@@ -262,7 +265,21 @@ pub fn constant(value: f32) -> impl Fn(u64) -> Vec<f32> + Send + 'static {
     move |_| vec![value; 5]
 }
 
-/// A channel on which a test's thread hands something over.
-pub fn handover<T>() -> (Sender<T>, Receiver<T>) {
-    channel()
+/// A coordinator of one round of plain sums for up to three parties.
+pub fn coordinator(pki: &Pki) -> Running {
+    Running::start(pki, vec![spec(ProtocolName::Plain, 3)], None)
+}
+
+/// Two others still do a round.
+pub fn honest_round_works(pki: &Pki, coordinator: &Running) {
+    let party = |name| {
+        run_party(
+            party_config(&coordinator.url(), pki.party(name)),
+            constant(3.0),
+        )
+    };
+    for party in [party("honest-1"), party("honest-2")] {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.last().unwrap().as_ref().unwrap().mean, [3.0; 5]);
+    }
 }

@@ -1,0 +1,319 @@
+//! A party written from `docs/wire.md` and the protocol machines alone, frame by frame: it stops,
+//! stays silent or misbehaves exactly where a test wants it to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::kdf;
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::roster::{Member, Roster};
+use blindsum_crypto::secret::Secret;
+use blindsum_crypto::sign::IdentityKey;
+use blindsum_encode::Encoder;
+use blindsum_net::pb::coordinator_client::CoordinatorClient;
+use blindsum_net::pb::coordinator_frame::Frame;
+use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use blindsum_net::{CHUNK, Credentials};
+use blindsum_protocol::{Answer, Client, ClientSetup, Input, Job, PartyId, Round};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+use super::{PATIENCE, now};
+
+pub struct Raw {
+    runtime: Runtime,
+    frames: Option<mpsc::Sender<PartyFrame>>,
+    inbound: Streaming<CoordinatorFrame>,
+    credentials: Credentials,
+    certificates: HashMap<Vec<u8>, Vec<u8>>,
+    rng: ChaCha20Rng,
+    pub job: Option<Arc<Job>>,
+    client: Option<Client>,
+    pub round: u64,
+}
+
+/// A connection with TLS of another library than the product's own.
+pub fn channel(runtime: &Runtime, url: &str, credentials: &Credentials) -> Result<Channel, String> {
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(&credentials.ca))
+        .identity(Identity::from_pem(
+            &credentials.certificate,
+            credentials.key.as_bytes(),
+        ))
+        .domain_name("localhost");
+    let endpoint = Endpoint::from_shared(url.to_owned())
+        .unwrap()
+        .tls_config(tls)
+        .unwrap();
+    runtime
+        .block_on(endpoint.connect())
+        .map_err(|e| format!("{e:?}"))
+}
+
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+pub fn certificate(credentials: &Credentials) -> Vec<u8> {
+    CertificateDer::from_pem_slice(credentials.certificate.as_bytes())
+        .unwrap()
+        .to_vec()
+}
+
+pub fn hello(job: &str, name: &str) -> pb::Hello {
+    pb::Hello {
+        first_version: 1,
+        last_version: 1,
+        program: "raw".into(),
+        job: job.into(),
+        name: name.into(),
+        round: 0,
+        answered: 0,
+    }
+}
+
+impl Raw {
+    /// Connects and says `first`.
+    pub fn open(url: &str, credentials: Credentials, first: impl Into<PartyFrame>) -> Self {
+        let runtime = runtime();
+        let channel = channel(&runtime, url, &credentials).unwrap();
+        let (frames, stream) = mpsc::channel(64);
+        frames.try_send(first.into()).unwrap();
+        let connect = async {
+            let mut client = CoordinatorClient::new(channel);
+            client
+                .connect(ReceiverStream::new(stream))
+                .await
+                .unwrap()
+                .into_inner()
+        };
+        let inbound = runtime.block_on(connect);
+        let seed = certificate(&credentials)
+            .iter()
+            .map(|b| u64::from(*b))
+            .sum();
+        Self {
+            runtime,
+            frames: Some(frames),
+            inbound,
+            credentials,
+            certificates: HashMap::new(),
+            rng: ChaCha20Rng::seed_from_u64(seed),
+            job: None,
+            client: None,
+            round: 0,
+        }
+    }
+
+    /// Connects to the job `test` under `name` and reads the Welcome.
+    pub fn join(url: &str, credentials: Credentials, name: &str) -> Self {
+        let mut raw = Self::open(url, credentials, hello("test", name));
+        let Some(Frame::Welcome(welcome)) = raw.next() else {
+            panic!("no Welcome");
+        };
+        let spec: blindsum_protocol::JobSpec = serde_json::from_str(&welcome.job_spec).unwrap();
+        let job = Arc::new(spec.validate().unwrap());
+        assert_eq!(welcome.job_hash, job.hash());
+        raw.job = Some(job);
+        raw
+    }
+
+    pub fn send(&self, frame: impl Into<PartyFrame>) {
+        let frames = self.frames.as_ref().unwrap();
+        self.runtime
+            .block_on(async { frames.send(frame.into()).await.unwrap() });
+    }
+
+    /// The next frame; none where the stream has ended.
+    pub fn next(&mut self) -> Option<Frame> {
+        let next = async {
+            tokio::time::timeout(PATIENCE, self.inbound.message())
+                .await
+                .expect("no frame came")
+        };
+        match self.runtime.block_on(next) {
+            Ok(Some(frame)) => Some(frame.frame.expect("an empty frame")),
+            Ok(None) | Err(_) => None,
+        }
+    }
+
+    /// Skips to the frame that `wanted` picks.
+    pub fn until<T>(&mut self, mut wanted: impl FnMut(Frame) -> Option<T>) -> T {
+        loop {
+            let frame = self.next().expect("the stream ended");
+            if let Some(found) = wanted(frame) {
+                return found;
+            }
+        }
+    }
+
+    /// Skips to a refusal, after which the stream must end.
+    pub fn refusal(&mut self) -> (RefusalCode, String) {
+        let refused = self.until(|frame| match frame {
+            Frame::Refused(refused) => Some(refused),
+            _ => None,
+        });
+        assert!(self.next().is_none(), "frames after a refusal");
+        (refused.code(), refused.reason)
+    }
+
+    /// Answers the next offer and begins the round.
+    pub fn begin(&mut self) -> pb::RoundStart {
+        self.ready();
+        self.started()
+    }
+
+    /// Answers the next offer.
+    pub fn ready(&mut self) {
+        let offer = self.until(|frame| match frame {
+            Frame::RoundOffer(offer) => Some(offer),
+            _ => None,
+        });
+        let mut nonce = vec![0; 32];
+        self.rng.fill_bytes(&mut nonce);
+        let round = offer.round;
+        self.send(pb::Ready { round, nonce });
+    }
+
+    /// Reads the beginning of a round and makes the machine.
+    pub fn started(&mut self) -> pb::RoundStart {
+        let start = self.until(|frame| match frame {
+            Frame::RoundStart(start) => Some(start),
+            _ => None,
+        });
+        for certificate in &start.certificates {
+            let fingerprint = kdf::hash("blindsum certificate", &[certificate]);
+            self.certificates
+                .insert(fingerprint.to_vec(), certificate.clone());
+        }
+        self.round = start.round;
+        start
+    }
+
+    fn start_machine(&mut self, start: &pb::RoundStart, value: f32) -> Vec<u8> {
+        let anchor = TrustAnchor::from_pem(&self.credentials.ca, None).unwrap();
+        let members = start.roster.iter().map(|participant| {
+            let certificate = self.certificates[&participant.fingerprint].clone();
+            Member {
+                name: anchor.verify_party(&certificate, now()).unwrap().name,
+                nonce: participant.nonce.clone().try_into().unwrap(),
+                certificate,
+            }
+        });
+        let roster = Roster(members.collect()).certify(&anchor, now()).unwrap();
+        let own = certificate(&self.credentials);
+        let me = roster
+            .members()
+            .iter()
+            .position(|m| m.certificate == own)
+            .unwrap();
+        let hash: [u8; 32] = start.model.clone().unwrap().hash.try_into().unwrap();
+        let job = self.job.clone().unwrap();
+        let round = Round::new(job.clone(), start.round, Arc::new(roster), &hash).unwrap();
+        let setup = ClientSetup {
+            round: Arc::new(round),
+            me: PartyId(me as u32),
+            identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
+        };
+        let values = vec![value; job.spec().dim as usize];
+        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
+        let input = (job.input_stage() == 0).then_some(&mut encoder as &mut dyn Input);
+        let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
+        self.client = Some(client);
+        message.to_vec()
+    }
+
+    /// Plays a round honestly and stops before it answers stage `stop`, whose answer it gives back;
+    /// none where the round was over before.
+    pub fn play(&mut self, start: &pb::RoundStart, value: f32, stop: u8) -> Option<Vec<u8>> {
+        self.play_while(start, value, |stage| stage != stop)
+    }
+
+    /// Plays a round honestly to its end and calls `before` each answer.
+    pub fn play_slowly(&mut self, start: &pb::RoundStart, value: f32, mut before: impl FnMut(u8)) {
+        self.play_while(start, value, |stage| {
+            before(stage);
+            true
+        });
+    }
+
+    fn play_while(
+        &mut self,
+        start: &pb::RoundStart,
+        value: f32,
+        mut goes_on: impl FnMut(u8) -> bool,
+    ) -> Option<Vec<u8>> {
+        let mut answer = self.start_machine(start, value);
+        for stage in 0.. {
+            if !goes_on(stage) {
+                return Some(answer);
+            }
+            self.send_message(stage, &answer);
+            let message = self.message()?;
+            let job = self.job.clone().unwrap();
+            let values = vec![value; job.spec().dim as usize];
+            let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+            let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
+            let input = Some(&mut encoder as &mut dyn Input);
+            let client = self.client.as_mut().unwrap();
+            match client.answer(&message, input, &mut self.rng).unwrap() {
+                Answer::Send(next) => answer = next.to_vec(),
+                Answer::Old => panic!("an old message"),
+                Answer::Done(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// A whole message of the coordinator; none where the round is aborted.
+    pub fn message(&mut self) -> Option<Vec<u8>> {
+        let mut message = Vec::new();
+        self.until(|frame| match frame {
+            Frame::Chunk(chunk) => {
+                assert_eq!(chunk.offset, message.len() as u64);
+                message.extend_from_slice(&chunk.data);
+                (message.len() as u64 == chunk.total).then(|| Some(std::mem::take(&mut message)))
+            }
+            Frame::RoundAborted(_) => Some(None),
+            _ => None,
+        })
+    }
+
+    pub fn send_message(&self, stage: u8, message: &[u8]) {
+        for (i, data) in message.chunks(CHUNK).enumerate() {
+            self.send(pb::Chunk {
+                round: self.round,
+                stage: stage.into(),
+                offset: (i * CHUNK) as u64,
+                total: message.len() as u64,
+                data: data.to_vec().into(),
+            });
+        }
+    }
+
+    /// Leaves without a word.
+    pub fn leave(&mut self) {
+        self.frames = None;
+    }
+
+    /// Skips to the end of the round: whether only this party lost it, and why.
+    pub fn aborted(&mut self) -> (bool, String) {
+        self.until(|frame| match frame {
+            Frame::RoundAborted(aborted) => Some((aborted.only_you, aborted.reason)),
+            _ => None,
+        })
+    }
+}

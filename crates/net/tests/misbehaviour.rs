@@ -1,0 +1,215 @@
+//! What becomes of parties that misbehave, and that nobody else notices.
+
+mod common;
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use blindsum_net::CHUNK;
+use blindsum_net::pb::{self, PartyFrame, RefusalCode};
+use blindsum_protocol::ProtocolName;
+use common::raw::{Raw, hello};
+use common::*;
+
+#[test]
+fn case_27_frames_that_no_party_sends_end_the_connection_and_nothing_else() {
+    let pki = Pki::new(16);
+    let mut spec = spec(ProtocolName::Plain, 3);
+    spec.join_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let chunk = |round, stage, offset, total, bytes: usize| pb::Chunk {
+        round,
+        stage,
+        offset,
+        total,
+        data: vec![0; bytes].into(),
+    };
+    let wrong: [(&str, PartyFrame, &str); 8] = [
+        (
+            "a length prefix of 1 GB",
+            chunk(1, 0, 0, 1 << 30, 8).into(),
+            "must be at most",
+        ),
+        (
+            "a message of no bytes",
+            chunk(1, 0, 0, 0, 0).into(),
+            "at least 1 byte",
+        ),
+        (
+            "a chunk from the middle",
+            chunk(1, 0, 9, 100, 91).into(),
+            "offset = 9 must be 0",
+        ),
+        (
+            "a chunk of another length",
+            chunk(1, 0, 0, 100, 99).into(),
+            "must have 100",
+        ),
+        (
+            "a stage to come",
+            chunk(1, 1, 0, 100, 100).into(),
+            "round 1, stage 0 is under way",
+        ),
+        (
+            "a round to come",
+            chunk(2, 0, 0, 100, 100).into(),
+            "round 1, stage 0 is under way",
+        ),
+        (
+            "a second Hello",
+            hello("test", "c").into(),
+            "a second Hello",
+        ),
+        (
+            "an empty frame",
+            PartyFrame { frame: None },
+            "empty or unknown",
+        ),
+    ];
+    // The round is held open by two honest parties, one of which answers last.
+    let honest = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let mut last = Raw::join(&url, pki.party("b"), "b");
+    last.ready();
+    let mut bad = Raw::join(&url, pki.party("c"), "c");
+    bad.ready();
+    let start = last.started();
+    bad.started();
+    for (what, frame, says) in wrong {
+        bad.send(frame);
+        let (code, reason) = bad.refusal();
+        assert_eq!(code, RefusalCode::RefusalBadFrame, "{what}");
+        assert!(reason.contains(says), "{what}: {reason}");
+        bad = Raw::open(
+            &url,
+            pki.party("c"),
+            pb::Hello {
+                round: 1,
+                ..hello("test", "c")
+            },
+        );
+        bad.until(|frame| matches!(frame, pb::coordinator_frame::Frame::Welcome(_)).then_some(()));
+    }
+    drop(bad);
+    last.play(&start, 2.0, 9);
+    let rounds = honest.join().unwrap().unwrap();
+    let round = rounds[0].as_ref().unwrap();
+    assert_eq!((round.survivors.len(), round.mean[0]), (2, 1.5));
+}
+
+#[test]
+fn case_27_a_frame_larger_than_a_chunk_is_refused() {
+    let pki = Pki::new(17);
+    let coordinator = coordinator(&pki);
+    let mut raw = Raw::join(&coordinator.url(), pki.party("a"), "a");
+    let data = vec![0; 2 * CHUNK].into();
+    raw.send(pb::Chunk {
+        round: 1,
+        stage: 0,
+        offset: 0,
+        total: 2 * CHUNK as u64,
+        data,
+    });
+    assert_eq!(raw.refusal().0, RefusalCode::RefusalBadFrame);
+}
+
+#[test]
+fn case_28_a_message_from_a_non_member_costs_its_connection_only() {
+    let pki = Pki::new(18);
+    let coordinator = coordinator(&pki);
+    let url = coordinator.url();
+    let mut members = ["a", "b", "c"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let starts = members.each_mut().map(Raw::started);
+    let mut stranger = Raw::join(&url, pki.party("z"), "z");
+    stranger.round = 1;
+    stranger.send_message(0, &[1; 100]);
+    let (code, reason) = stranger.refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("no member"), "{reason}");
+    for (member, start) in members.iter_mut().zip(&starts) {
+        let answer = member.play(start, 1.0, 0).unwrap();
+        member.send_message(0, &answer);
+    }
+    assert_eq!(
+        coordinator.wait_done("test").round.unwrap().survivors.len(),
+        3
+    );
+}
+
+#[test]
+fn case_28_garbage_costs_its_sender_its_place_only() {
+    let pki = Pki::new(19);
+    let coordinator = coordinator(&pki);
+    let url = coordinator.url();
+    let honest =
+        ["a", "b"].map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)));
+    let mut bad = Raw::join(&url, pki.party("c"), "c");
+    bad.begin();
+    bad.send_message(0, &[7; 50]);
+    let (only_me, reason) = bad.aborted();
+    assert!(only_me && reason.contains("wire version 7"), "{reason}");
+    for party in honest {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds[0].as_ref().unwrap().survivors, ["a", "b"]);
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert_eq!(report.faults.len(), 1, "{report:?}");
+}
+
+#[test]
+fn case_31_slow_and_silent_peers_do_not_hold_up_a_round() {
+    let pki = Pki::new(20);
+    let mut spec = spec(ProtocolName::Plain, 4);
+    spec.dim = 100_000;
+    spec.input_deadline = 60.0;
+    let mut config = config(&pki, vec![spec], None);
+    // Room for one message at a time: whoever holds it must move.
+    config.limits.message_memory = 1 << 20;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    // Slowloris: connections that never shake hands.
+    let idle: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(("127.0.0.1", coordinator.port)).unwrap())
+        .collect();
+    let honest = ["a", "b"]
+        .map(|name| run_party(party_config(&url, pki.party(name)), |_| vec![1.0; 100_000]));
+    // One begins its message and stops; one says nothing after the handshake.
+    let mut slow = Raw::join(&url, pki.party("c"), "c");
+    slow.ready();
+    let mut silent = Raw::join(&url, pki.party("d"), "d");
+    silent.ready();
+    slow.started();
+    let (round, total) = (slow.round, 800_000);
+    let data = vec![1; CHUNK].into();
+    slow.send(pb::Chunk {
+        round,
+        stage: 0,
+        offset: 0,
+        total,
+        data,
+    });
+    silent.started();
+    assert_eq!(slow.refusal().0, RefusalCode::RefusalTooSlow);
+    silent.leave();
+    for party in honest {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds[0].as_ref().unwrap().survivors, ["a", "b"]);
+    }
+    drop(idle);
+}
+
+#[test]
+fn case_31_more_connections_than_allowed_are_turned_away_and_others_work() {
+    let pki = Pki::new(21);
+    let mut config = config(&pki, vec![spec(ProtocolName::Plain, 2)], None);
+    config.limits.connections = 3;
+    let coordinator = Running::with(config).unwrap();
+    let idle: Vec<_> = (0..50)
+        .map(|_| TcpStream::connect(("127.0.0.1", coordinator.port)).unwrap())
+        .collect();
+    std::thread::sleep(Duration::from_millis(100));
+    // The idle ones lose their places when their handshakes run out of time.
+    honest_round_works(&pki, &coordinator);
+    drop(idle);
+}

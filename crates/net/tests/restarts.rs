@@ -1,0 +1,271 @@
+//! Coordinators and parties that are killed and started again.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use blindsum_net::NetError;
+use blindsum_net::coordinator::Coordinator;
+use blindsum_net::party::{Party, PartyConfig};
+use blindsum_net::report::{JobState, RoundState};
+use blindsum_net::store::{SqliteStore, Store};
+use blindsum_protocol::{JobSpec, ProtocolName};
+use common::raw::Raw;
+use common::*;
+
+fn plain() -> JobSpec {
+    JobSpec {
+        rounds: 2,
+        min_parties: 3,
+        input_deadline: 20.0,
+        ..spec(ProtocolName::Plain, 3)
+    }
+}
+
+fn secagg() -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::SecAgg,
+        min_parties: 0,
+        corrupt: 0.0,
+        dropout: 0.0,
+        stage_deadline: 20.0,
+        ..plain()
+    }
+}
+
+fn start_on(pki: &Pki, spec: &JobSpec, store: &Path, port: u16) -> Running {
+    let mut config = config(pki, vec![spec.clone()], Some(store));
+    config.listen = format!("127.0.0.1:{port}");
+    Running::with(config).unwrap()
+}
+
+/// Three parties; the coordinator dies while it waits for the third one in its second round.
+fn coordinator_dies(spec: JobSpec, end: fn(Running)) {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let coordinator = start_on(&pki, &spec, &store, 0);
+    let (url, port) = (coordinator.url(), coordinator.port);
+    let steady: Vec<_> = ["a", "b"]
+        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
+        .into();
+    let mut slow = Party::join(party_config(&url, pki.party("c"))).unwrap();
+    let mut round = slow.next_round().unwrap().unwrap();
+    round.submit(vec![1.0f32; 5], 1).unwrap();
+    round.result().unwrap();
+    let mut round = slow.next_round().unwrap().unwrap();
+    assert_eq!(round.number(), 2);
+    coordinator.wait("test", |status| status.waiting_for == ["c"]);
+    end(coordinator);
+    let coordinator = start_on(&pki, &spec, &store, port);
+    let submitted = round.submit(vec![9.0f32; 5], 1);
+    let error = submitted.and_then(|()| round.result()).unwrap_err();
+    assert!(
+        matches!(error, NetError::RoundAborted { round: 2, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("the coordinator was"), "{error}");
+    let mut round = slow.next_round().unwrap().unwrap();
+    assert_eq!((round.number(), round.model().version()), (3, 1));
+    round.submit(vec![1.0f32; 5], 1).unwrap();
+    assert_eq!(round.result().unwrap().model.values()[..], [2.0; 5]);
+    assert!(slow.next_round().unwrap().is_none());
+    for party in steady {
+        let rounds = party.join().unwrap().unwrap();
+        let good: Vec<_> = rounds
+            .iter()
+            .filter_map(|round| round.as_ref().ok())
+            .collect();
+        assert_eq!((rounds.len(), good.len()), (3, 2));
+        assert_eq!(good[1].model.values()[..], [2.0; 5]);
+    }
+    assert_eq!(coordinator.wait_done("test").state, JobState::Done);
+    coordinator.stop().unwrap();
+    let store = SqliteStore::open(&store, 3).unwrap();
+    let states: Vec<_> = store
+        .rounds("test", 9)
+        .unwrap()
+        .iter()
+        .map(|r| (r.number, r.state))
+        .collect();
+    let expected = [
+        (3, RoundState::Done),
+        (2, RoundState::Aborted),
+        (1, RoundState::Done),
+    ];
+    assert_eq!(states, expected);
+}
+
+#[test]
+fn case_30_a_killed_coordinator_aborts_its_round_and_the_job_goes_on_plain() {
+    coordinator_dies(plain(), Running::kill);
+}
+
+#[test]
+fn case_30_a_killed_coordinator_aborts_its_round_and_the_job_goes_on_secagg() {
+    coordinator_dies(secagg(), Running::kill);
+}
+
+#[test]
+fn a_stopped_coordinator_aborts_its_round_and_the_job_goes_on() {
+    coordinator_dies(secagg(), |coordinator| coordinator.stop().unwrap());
+}
+
+#[test]
+fn case_30_two_coordinators_cannot_use_one_store() {
+    let pki = Pki::new(2);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let first = Running::start(&pki, vec![plain()], Some(&store));
+    let error = start_fails(&pki, plain(), &store);
+    assert!(error.contains("another coordinator uses it"), "{error}");
+    first.stop().unwrap();
+    Running::start(&pki, vec![plain()], Some(&store))
+        .stop()
+        .unwrap();
+}
+
+fn start_fails(pki: &Pki, spec: JobSpec, store: &Path) -> String {
+    let runtime = raw::runtime();
+    match runtime.block_on(Coordinator::start(config(pki, vec![spec], Some(store)))) {
+        Ok(_) => panic!("it started"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn case_30_damaged_and_foreign_stores_are_refused_and_left_alone() {
+    let pki = Pki::new(3);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    Running::start(&pki, vec![plain()], Some(&store))
+        .stop()
+        .unwrap();
+    let good = std::fs::read(&store).unwrap();
+    let mut damaged = good.clone();
+    damaged
+        .iter_mut()
+        .skip(200)
+        .step_by(13)
+        .for_each(|byte| *byte ^= 0xff);
+    for (bytes, says) in [
+        (damaged.as_slice(), "damaged"),
+        (&good[..good.len() / 2], "damaged"),
+        (&[b'x'; 5000], "damaged"),
+    ] {
+        std::fs::write(&store, bytes).unwrap();
+        let error = start_fails(&pki, plain(), &store);
+        assert!(error.contains(says), "{error}");
+        assert_eq!(std::fs::read(&store).unwrap(), bytes);
+    }
+    std::fs::remove_file(&store).unwrap();
+    let other = rusqlite::Connection::open(&store).unwrap();
+    other.execute_batch("CREATE TABLE other (x)").unwrap();
+    drop(other);
+    let error = start_fails(&pki, plain(), &store);
+    assert!(error.contains("not a coordinator's store"), "{error}");
+}
+
+#[test]
+fn a_job_cannot_change_under_its_name() {
+    let pki = Pki::new(4);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    Running::start(&pki, vec![plain()], Some(&store))
+        .stop()
+        .unwrap();
+    let error = start_fails(&pki, JobSpec { dim: 6, ..plain() }, &store);
+    assert!(error.contains("another specification"), "{error}");
+}
+
+/// Joins, as soon as the earlier party with the same state folder has ended.
+fn join_again(config: impl Fn() -> PartyConfig) -> Party {
+    for _ in 0..200 {
+        match Party::join(config()) {
+            Err(NetError::State { reason, .. }) if reason.contains("another process") => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            party => return party.unwrap(),
+        }
+    }
+    panic!("the state folder is never free");
+}
+
+/// A party that is killed at `at` and started again with its state folder goes on in the same round.
+fn party_dies(spec: JobSpec, submits_before: bool) {
+    let pki = Pki::new(5);
+    let mut config = config(&pki, vec![JobSpec { rounds: 1, ..spec }], None);
+    config.limits.reconnect_grace = 10.0;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let steady = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let state = tempfile::tempdir().unwrap();
+    let credentials = pki.party("b");
+    let config = || PartyConfig {
+        state_dir: Some(state.path().to_owned()),
+        ..party_config(&url, credentials.clone())
+    };
+    let mut mortal = Some(Party::join(config()).unwrap());
+    let mut last = Raw::join(&url, pki.party("c"), "c");
+    last.ready();
+    let mut round = mortal.as_mut().unwrap().next_round().unwrap().unwrap();
+    let start = last.started();
+    if submits_before {
+        round.submit(vec![4.0f32; 5], 1).unwrap();
+    }
+    let input = last.job.clone().unwrap().input_stage();
+    last.play_slowly(&start, 1.0, |stage| {
+        if stage != input {
+            return;
+        }
+        // Everybody else has said what can be said.
+        coordinator.wait("test", |status| {
+            status.waiting_for
+                == if submits_before {
+                    vec!["c"]
+                } else {
+                    vec!["b", "c"]
+                }
+        });
+        // What it knew is in its state folder, and nowhere else.
+        drop(mortal.take());
+        coordinator.wait("test", |status| status.connected.len() == 2);
+        let mut again = mortal
+            .insert(join_again(config))
+            .next_round()
+            .unwrap()
+            .unwrap();
+        assert_eq!(again.number(), round.number());
+        assert_eq!(again.needs_update(), !submits_before);
+        again.submit(vec![4.0f32; 5], 1).unwrap();
+        round = again;
+    });
+    let result = round.result().unwrap();
+    assert_eq!((result.mean, result.survivors.len()), (vec![2.0; 5], 3));
+    assert_eq!(
+        steady.join().unwrap().unwrap()[0].as_ref().unwrap().mean,
+        [2.0; 5]
+    );
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_goes_on_plain() {
+    party_dies(plain(), false);
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_goes_on_secagg() {
+    party_dies(secagg(), false);
+}
+
+#[test]
+fn case_03_a_party_killed_after_its_update_says_the_same_bytes_plain() {
+    party_dies(plain(), true);
+}
+
+#[test]
+fn case_03_a_party_killed_after_its_update_says_the_same_bytes_secagg() {
+    party_dies(secagg(), true);
+}
