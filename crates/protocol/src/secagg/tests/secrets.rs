@@ -45,7 +45,8 @@ fn logged_round(spec: &JobSpec) -> (Rig, Log, Vec<Message>) {
         for (party, message) in &rig.up {
             let garbled = [message, &b"!"[..]].concat();
             let fault = server.receive(*party, &garbled).unwrap_err();
-            (log.print(&fault), log.print(&fault.to_string()));
+            log.print(&fault);
+            log.print(&fault.to_string());
         }
         sent.extend(rig.up.values().cloned());
         rig.serve().unwrap();
@@ -62,7 +63,8 @@ fn logged_round(spec: &JobSpec) -> (Rig, Log, Vec<Message>) {
             let fault = rig
                 .answer_to(party, &[&message[..], &[0]].concat())
                 .unwrap_err();
-            (log.print(&fault), log.print(&fault.to_string()));
+            log.print(&fault);
+            log.print(&fault.to_string());
         }
     }
     (rig, log, sent)
