@@ -1,0 +1,239 @@
+//! Rounds of every protocol in which one message is damaged on its way: nothing panics, and the outcome is the
+//! exact sum or a named fault. Any numbers at all in a job specification: it is accepted or a rule is quoted.
+
+use blindsum_math::words::Words;
+use blindsum_protocol::{
+    Adversary, Answer, Client, ClientSetup, Clipping, Closed, EncodingName, Fault, FaultKind,
+    Input, Job, JobSpec, Message, Outcome, PartyId, ProtocolName, Round, RoundingName, Server,
+    TensorLayout,
+};
+use proptest::prelude::*;
+
+#[path = "../src/testing.rs"]
+#[allow(dead_code)]
+mod testing;
+
+use testing::Rig;
+
+const PARTIES: u32 = 7;
+/// Bytes of the frame before a message's body.
+const HEADER: usize = 34;
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn variants() -> impl Strategy<Value = JobSpec> {
+    let protocol = prop::sample::select(ProtocolName::ALL);
+    let adversary = prop::sample::select(Adversary::ALL);
+    (protocol, adversary).prop_map(|(protocol, adversary)| JobSpec {
+        protocol,
+        adversary,
+        parties: PARTIES,
+        dim: 21,
+        ..JobSpec::default()
+    })
+}
+
+/// What happens to a message.
+#[derive(Clone, Debug)]
+enum Damage {
+    Flip {
+        byte: usize,
+        bit: u32,
+    },
+    Cut {
+        length: usize,
+    },
+    Append(Vec<u8>),
+    /// It is replaced by the one to or from another party.
+    Swap {
+        other: u32,
+    },
+    /// Its end is that of the message to or from another party.
+    Splice {
+        other: u32,
+        at: usize,
+    },
+    /// Some bytes are overwritten: lengths, counts, ranks.
+    Overwrite {
+        at: usize,
+        bytes: [u8; 4],
+    },
+}
+
+fn damages() -> impl Strategy<Value = Damage> {
+    let (place, other) = (any::<usize>(), 0..PARTIES);
+    prop_oneof![
+        (place.clone(), 0..8u32).prop_map(|(byte, bit)| Damage::Flip { byte, bit }),
+        place.clone().prop_map(|length| Damage::Cut { length }),
+        prop::collection::vec(any::<u8>(), 1..40).prop_map(Damage::Append),
+        other.clone().prop_map(|other| Damage::Swap { other }),
+        (other, place.clone()).prop_map(|(other, at)| Damage::Splice { other, at }),
+        (place, any::<[u8; 4]>()).prop_map(|(at, bytes)| Damage::Overwrite { at, bytes }),
+    ]
+}
+
+impl Damage {
+    /// The message after the damage; `of` gives the message of another party.
+    fn to(&self, message: &[u8], of: impl Fn(u32) -> Message) -> Vec<u8> {
+        let mut bytes = message.to_vec();
+        match self {
+            Damage::Flip { byte, bit } => {
+                let byte = byte % bytes.len();
+                bytes[byte] ^= 1 << bit;
+            }
+            Damage::Cut { length } => bytes.truncate(length % bytes.len()),
+            Damage::Append(more) => bytes.extend(more),
+            Damage::Swap { other } => bytes = of(*other).to_vec(),
+            Damage::Splice { other, at } => {
+                let other = of(*other);
+                let at = at % bytes.len().min(other.len());
+                bytes.splice(at.., other[at..].iter().copied());
+            }
+            Damage::Overwrite { at, bytes: new } => {
+                let at = HEADER + at % (bytes.len() - HEADER);
+                bytes
+                    .iter_mut()
+                    .skip(at)
+                    .zip(new)
+                    .for_each(|(byte, new)| *byte = *new);
+            }
+        }
+        bytes
+    }
+}
+
+/// What a masked vector that was changed and taken all the same adds to the sum.
+fn difference(rig: &Rig, before: &[u8], after: &[u8]) -> Words {
+    let job = rig.cohort.round.job();
+    let read = |bytes: &[u8]| Words::unpack(job.width(), job.lanes(), &bytes[HEADER..]).unwrap();
+    let (before, after) = (read(before), read(after));
+    let differences = after.iter().zip(before.iter());
+    let values: Vec<u64> = differences
+        .map(|(a, b)| a.wrapping_sub(b) & job.width().mask())
+        .collect();
+    Words::from_values(job.width(), &values).unwrap()
+}
+
+/// Goes on to the end: clients that meet a fault are lost.
+fn finish(rig: &mut Rig) -> Result<Outcome, Fault> {
+    while rig.outcome.is_none() {
+        rig.serve()?;
+        for party in rig.down.keys().copied().collect::<Vec<_>>() {
+            if rig.clients.contains_key(&party) && rig.answer(party).is_err() {
+                rig.drop_out([party]);
+            }
+        }
+    }
+    Ok(rig.outcome.take().unwrap())
+}
+
+proptest! {
+    #![proptest_config(config(150))]
+
+    /// A party's message is damaged. If the server refuses it, the others finish without that party.
+    #[test]
+    fn damaged_messages_to_the_server(spec in variants(), stage in 0..5u8, victim in 0..PARTIES, damage in damages()) {
+        let job = spec.clone().validate().unwrap();
+        let stage = stage % job.stages().len() as u8;
+        let (mut rig, victim) = (Rig::at(spec, stage), PartyId(victim));
+        let message = rig.up.remove(&victim).unwrap();
+        let all = rig.up.clone();
+        let damaged = damage.to(&message, |other| all.get(&PartyId(other)).unwrap_or(&message).clone());
+        let taken = rig.server.as_mut().unwrap().receive(victim, &damaged);
+        if taken.is_err() {
+            rig.drop_out([victim]);
+        }
+        match finish(&mut rig) {
+            Ok(outcome) => {
+                let mut expected = rig.cohort.sum_of(outcome.survivors.iter());
+                if taken.is_ok() && stage == job.input_stage() {
+                    expected.add(&difference(&rig, &message, &damaged)).unwrap();
+                }
+                prop_assert_eq!(outcome.sum, expected);
+                if taken.is_err() {
+                    prop_assert_eq!(outcome.survivors.contains(victim), stage > job.input_stage());
+                }
+            }
+            Err(fault) => prop_assert!(taken.is_ok(), "{}: {:?}", fault, taken),
+        }
+    }
+
+    /// The server's message to a party is damaged. The party takes it or ends its round; if everybody signs what
+    /// they were told, the sum is exact or there is none.
+    #[test]
+    fn damaged_messages_to_a_party(spec in variants(), stage in 0..5u8, victim in 0..PARTIES, damage in damages()) {
+        let stages = spec.clone().validate().unwrap().stages().len() as u8;
+        let exact = spec.adversary == Adversary::Active || spec.protocol == ProtocolName::Plain;
+        let (mut rig, victim) = (Rig::at(spec, stage % stages), PartyId(victim));
+        rig.serve().unwrap();
+        let all = rig.down.clone();
+        let damaged = damage.to(&all[&victim], |other| all[&PartyId(other)].clone());
+        rig.down.remove(&victim);
+        rig.answer_all().unwrap();
+        if rig.answer_to(victim, &damaged).is_err() {
+            let again = rig.answer_to(victim, &all[&victim]).unwrap_err();
+            prop_assert_eq!(again.kind, FaultKind::Ended);
+            rig.drop_out([victim]);
+        }
+        if let (Ok(outcome), true) = (finish(&mut rig), exact) {
+            prop_assert_eq!(outcome.sum, rig.cohort.sum_of(outcome.survivors.iter()));
+        }
+    }
+}
+
+fn numbers() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..40u32, 1 => any::<u32>(), 1 => 90_000..110_000u32]
+}
+
+fn reals() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => 0.0..1.0f64, 1 => any::<f64>(), 1 => prop::sample::select(vec![0.0, -0.0, 1.0, 1e300])]
+}
+
+prop_compose! {
+    fn tensors()(layout in prop::collection::vec((any::<u64>(), reals()), 0..3)) -> Vec<TensorLayout> {
+        layout.into_iter().map(|(len, clip)| TensorLayout { name: String::new(), len, clip }).collect()
+    }
+}
+
+prop_compose! {
+    fn specs()(
+        (protocol, adversary) in (prop::sample::select(ProtocolName::ALL), prop::sample::select(Adversary::ALL)),
+        (encoding, clipping, rounding) in (
+            prop::sample::select(EncodingName::ALL),
+            prop::sample::select(Clipping::ALL),
+            prop::sample::select(RoundingName::ALL),
+        ),
+        (parties, min_parties, bits, max_weight) in (numbers(), numbers(), numbers(), numbers()),
+        (neighbours, threshold) in (prop_oneof![Just(0), numbers()], prop_oneof![Just(0), numbers()]),
+        (dim, tensors) in (prop_oneof![1..100u64, any::<u64>()], tensors()),
+        (clip, corrupt, dropout, join_deadline) in (reals(), reals(), reals(), reals()),
+    ) -> JobSpec {
+        JobSpec {
+            protocol, adversary, encoding, clipping, rounding, parties, min_parties, bits, max_weight,
+            neighbours, threshold, dim, tensors, clip, corrupt, dropout, join_deadline,
+            ..JobSpec::default()
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// Case 24: a job is accepted or refused by a rule, whatever its numbers, and soon.
+    #[test]
+    fn case_24_any_job_specification_is_judged(spec in specs()) {
+        match spec.validate() {
+            Ok(job) => {
+                prop_assert!((1..=job.spec().parties as usize).contains(&job.min_parties()));
+                prop_assert!(job.lanes() >= job.spec().dim as usize);
+            }
+            Err(error) => prop_assert!(!error.rule.is_empty() && !error.field.is_empty()),
+        }
+    }
+}
