@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from blindsum import _native
 from blindsum.arrays import as_vector
-from blindsum.errors import StoreError
+from blindsum.errors import InputError, StoreError
 from blindsum.pki import AnyPath, Identity
 from blindsum.session import read_pem
 from blindsum.spec import JobSpec
@@ -72,6 +72,8 @@ class Coordinator:
         stop_when_done: bool = True,
     ) -> None:
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
+        if start is not None and (index := _native.first_not_finite(start)) is not None:
+            raise InputError(f"model: coordinate {index} is not a finite number", index)
         self._native = _native.serve(
             spec.to_json(),
             listen,

@@ -302,3 +302,5 @@ def test_a_coordinator_that_cannot_start_says_why(place):
         place.coordinator(place.spec(), limits={"nonsense": 1}).__enter__()
     with pytest.raises(bs.InputError, match="model"):
         place.coordinator(place.spec(), model=np.zeros(5)).__enter__()
+    with pytest.raises(bs.InputError, match="model: coordinate 1"):
+        place.coordinator(place.spec(), model=np.array([0, np.inf, 0, 0])).__enter__()

@@ -7,6 +7,7 @@
 mod coordinator;
 mod errors;
 mod gil;
+mod masks;
 mod network;
 mod party;
 mod pki;
@@ -40,6 +41,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(coordinator::stored_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(coordinator::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
+    module.add_function(wrap_pyfunction!(vectors::first_not_finite, module)?)?;
+    module.add_function(wrap_pyfunction!(masks::mask_rate, module)?)?;
     let prepare_exit = wrap_pyfunction!(gil::prepare_exit, module)?;
     let atexit = module.py().import("atexit")?;
     atexit.call_method1("register", (prepare_exit,))?;

@@ -16,7 +16,7 @@ use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
-use crate::vectors::{Vector, first_not_finite};
+use crate::vectors::{Vector, position_not_finite};
 use crate::wait::{abandonable, locked, patiently};
 
 /// A policy as Python writes it; what is missing takes the default.
@@ -189,7 +189,7 @@ impl Round {
             None => Err(locked(&self.round).missing(py)),
             Some(Ok(())) => Ok(()),
             Some(Err(NetError::Input(rule))) => {
-                let index = released(py, || first_not_finite(values));
+                let index = released(py, || position_not_finite(values));
                 Err(raise(py, "InputError", (format!("update: {rule}"), index)))
             }
             Some(Err(error)) => Err(error.into_py_err(py)),

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::{released, with_python};
 use crate::spec::read_job;
-use crate::vectors::{Vector, first_not_finite};
+use crate::vectors::{Vector, position_not_finite};
 use crate::wait::{interruptible, locked};
 
 /// A report (JSON) and the mean.
@@ -79,7 +79,7 @@ fn check_values(
     vectors: &[blindsum_encode::Values<'_>],
 ) -> PyResult<()> {
     for (party, values) in vectors.iter().enumerate() {
-        if let Some(index) = released(py, || first_not_finite(*values)) {
+        if let Some(index) = released(py, || position_not_finite(*values)) {
             let text = format!("updates[{party}]: coordinate {index} is not a finite number");
             return Err(raise(py, "InputError", (text, index)));
         }

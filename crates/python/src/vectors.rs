@@ -5,6 +5,7 @@ use numpy::{PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::gil::released;
 
 /// A flat, contiguous vector of `f32` or `f64` that nobody of ours writes to meanwhile.
 pub enum Vector<'py> {
@@ -35,9 +36,17 @@ impl<'py> Vector<'py> {
 }
 
 /// Index of the first coordinate that is NaN or infinite.
-pub fn first_not_finite(values: Values<'_>) -> Option<usize> {
+pub fn position_not_finite(values: Values<'_>) -> Option<usize> {
     match values {
         Values::F32(values) => values.iter().position(|value| !value.is_finite()),
         Values::F64(values) => values.iter().position(|value| !value.is_finite()),
     }
+}
+
+/// Index of the first element of a flat array that is NaN or infinite.
+#[pyfunction]
+pub fn first_not_finite(py: Python<'_>, vector: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    let vector = Vector::borrow(vector)?;
+    let values = vector.values()?;
+    Ok(released(py, || position_not_finite(values)))
 }

@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",
     "pki": "make and show the certificates of parties and coordinators",
+    "bench": "measure rounds and kernels against the targets",
 }
 
 

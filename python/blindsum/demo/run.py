@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blindsum.cluster import Cluster, PartyProcess
 from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
-from blindsum.demo.cluster import Cluster, PartyProcess
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS
 from blindsum.errors import BlindsumError

@@ -1,0 +1,1 @@
+"""Measurements: rounds over real processes, and secagg against its targets."""

@@ -1,0 +1,96 @@
+"""Rounds over real processes and mutual TLS on the loopback interface, beside ``plain``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from blindsum.bench.party import DIM
+from blindsum.cluster import Cluster, PartyProcess
+from blindsum.coordinator import stored_rounds
+from blindsum.errors import BlindsumError
+from blindsum.spec import JobSpec
+
+OnStatus = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class RoundCost:
+    """What a round costs over the network: the median of the rounds after the first one.
+
+    Attributes
+    ----------
+    protocol : str
+        The protocol.
+    parties, dim, rounds : int
+        What was run.
+    seconds : float
+        From the offer of a round to its end.
+    stages : dict
+        Seconds of each stage.
+    up_bytes, down_bytes : float
+        Of one party's connection, TLS and HTTP/2 included.
+    """
+
+    protocol: str
+    parties: int
+    dim: int
+    rounds: int
+    seconds: float
+    stages: dict[str, float]
+    up_bytes: float
+    down_bytes: float
+
+
+def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
+    """Run a job with one process per party.
+
+    Parameters
+    ----------
+    spec
+        The job; its first round warms up and is not counted.
+    on_status
+        Called with the status of the job after every change.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        A process failed, or a round gave no sum.
+    """
+    with tempfile.TemporaryDirectory(prefix="blindsum-bench-") as name:
+        folder = Path(name)
+        environment = {DIM: str(spec.dim)}
+        parties = [
+            PartyProcess(f"party-{rank:05}", "blindsum.bench.party:train", environment)
+            for rank in range(spec.parties)
+        ]
+        with Cluster(spec, parties, folder, limits={"models_kept": 1}) as cluster:
+            for status in cluster.statuses():
+                on_status(status)
+        reports = stored_rounds(cluster.store, spec.job)
+    for report in reports:
+        if report["state"] != "done" or len(report["survivors"]) < spec.parties:
+            lost = "; ".join(text for stage in report["stages"] for text in stage["dropped"].values())
+            raise BlindsumError(f"round {report['number']} lost parties: {report['reason'] or lost}")
+    return _cost(spec, reports[1:])
+
+
+def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
+    wires = [list(report["wire"].values()) for report in reports]
+    return RoundCost(
+        protocol=spec.protocol,
+        parties=spec.parties,
+        dim=spec.dim,
+        rounds=len(reports),
+        seconds=median(report["seconds"] for report in reports),
+        stages={
+            name: median(report["stages"][place]["seconds"] for report in reports)
+            for place, name in enumerate(spec.stages)
+        },
+        up_bytes=median(sum(one["up"] for one in wire) / spec.parties for wire in wires),
+        down_bytes=median(sum(one["down"] for one in wire) / spec.parties for wire in wires),
+    )

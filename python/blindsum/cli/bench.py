@@ -1,0 +1,142 @@
+"""``blindsum bench``: measurements."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blindsum.cli import EXIT_SUM, console
+from blindsum.cli.jobs import add_spec_arguments, spec_from
+
+if TYPE_CHECKING:
+    from blindsum.bench.rounds import RoundCost
+    from blindsum.bench.rows import Row
+
+EXAMPLES = """\
+examples:
+  blindsum bench round --protocol secagg+ --parties 10 --dim 1e5      # processes and TLS, beside plain
+  blindsum bench secagg                                               # targets and measurements
+  blindsum bench secagg --scale --markdown docs/benchmarks.md
+
+Build with `make bench` (release profile): other builds are several times slower.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Measure what things cost on this machine."
+    parser.epilog = EXAMPLES
+    actions = parser.add_subparsers(metavar="WHAT", required=True)
+
+    rounds = actions.add_parser("round", help="rounds over real processes and mutual TLS, beside plain")
+    add_spec_arguments(rounds)
+    rounds.add_argument("--rounds", type=int, default=5, metavar="R", help="rounds that count (default 5)")
+    rounds.add_argument("--json", action="store_true", help="print one JSON object")
+    rounds.set_defaults(run=_rounds)
+
+    secagg = actions.add_parser("secagg", help="secagg and secagg+ against their targets")
+    secagg.add_argument("--scale", action="store_true", help="also thousands of parties; takes minutes")
+    secagg.add_argument("--markdown", metavar="FILE", help="write the table into this file")
+    secagg.add_argument("--json", action="store_true", help="print one JSON object")
+    secagg.set_defaults(run=_secagg)
+
+
+def _rounds(options: argparse.Namespace) -> int:
+    from blindsum.bench.rounds import measure
+
+    # One round to warm up; parties may take long to start where there are many for few cores.
+    patience = {"join_deadline": 60.0 + options.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
+    spec = spec_from(options, rounds=options.rounds + 1, model_update="none", **patience)
+    costs = []
+    for job in dict.fromkeys([spec.replace(protocol="plain"), spec]):
+        with console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
+            costs.append(measure(job, _shown(bar)))
+    plain, measured = costs[0], costs[-1]
+    ratios = {
+        "seconds": measured.seconds / plain.seconds,
+        "up_bytes": measured.up_bytes / plain.up_bytes,
+        "down_bytes": measured.down_bytes / plain.down_bytes,
+    }
+    if options.json:
+        whole = {
+            "measured": dataclasses.asdict(measured),
+            "plain": dataclasses.asdict(plain),
+            "ratio": ratios,
+        }
+        print(json.dumps(whole))
+    else:
+        _show_rounds(costs, ratios)
+    return EXIT_SUM
+
+
+def _shown(bar: console.Progress) -> Callable[[dict[str, Any]], None]:
+    return lambda status: bar.update(status["rounds_done"], "rounds done")
+
+
+def _show_rounds(costs: list[RoundCost], ratios: dict[str, float]) -> None:
+    rows = [
+        [
+            cost.protocol,
+            f"{1000 * cost.seconds:.1f}",
+            console.bytes_text(cost.up_bytes),
+            console.bytes_text(cost.down_bytes),
+        ]
+        for cost in costs
+    ]
+    rows.append(
+        ["ratio", f"{ratios['seconds']:.2f}", f"{ratios['up_bytes']:.3f}", f"{ratios['down_bytes']:.3f}"]
+    )
+    cost = costs[-1]
+    title = f"{cost.parties} parties, {cost.dim} coordinates, {cost.rounds} rounds on the loopback interface"
+    console.table(title, ["protocol", "ms per round", "up per party", "down per party"], rows)
+    for name, seconds in cost.stages.items():
+        print(f"  {name:<16} {1000 * seconds:8.1f} ms")
+
+
+def _secagg(options: argparse.Namespace) -> int:
+    from blindsum.bench import peer
+    from blindsum.bench.rows import HEADER, machine
+    from blindsum.bench.secagg import steps
+
+    rows: list[Row] = []
+    work = list(steps(options.scale))
+    with console.progress("measuring", len(work), quiet=options.json) as bar:
+        for done, (name, step) in enumerate(work):
+            bar.update(done, name)
+            rows.extend(step())
+    facts: dict[str, Any] = {"machine": machine(), "peer": peer.installed()}
+    if options.markdown:
+        Path(options.markdown).write_text(_markdown(rows, facts))
+    if options.json:
+        print(json.dumps({**facts, "rows": [row.to_dict() for row in rows]}))
+        return EXIT_SUM
+    console.table(facts["machine"], HEADER, [row.cells for row in rows])
+    for row in rows:
+        if row.note:
+            print(f"{row.work}: {row.note}")
+    if facts["peer"] is None:
+        print("flwr is not installed; `pip install 'blindsum[bench]'` measures it in the same run")
+    return EXIT_SUM
+
+
+def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
+    from blindsum.bench.rows import HEADER
+
+    peer = f"flwr {facts['peer']}, its own functions in the same run" if facts["peer"] else "not installed"
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `blindsum bench secagg`. A ratio below 1 is a target that is missed.",
+        "",
+        f"* Machine: {facts['machine']}; build: `make bench`.",
+        f"* Peer: {peer}.",
+        "",
+        console.markdown_table(HEADER, [row.cells for row in rows]),
+        "",
+        *[f"* {row.work}: {row.note}." for row in rows if row.note],
+    ]
+    return "\n".join(lines) + "\n"
