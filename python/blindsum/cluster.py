@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -172,8 +173,8 @@ class Cluster:
     ) -> subprocess.Popen[str]:
         # Many processes share few cores here: one thread each for numpy is fastest.
         extra = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
-        with (self._folder / f"{name}.log").open("w") as log:
-            process = subprocess.Popen(
+        with (self._folder / f"{name}.log").open("w") as log, _signals_deferred():
+            self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", "blindsum", *words],
                 env=os.environ | extra,
                 stdin=subprocess.DEVNULL,
@@ -183,8 +184,7 @@ class Cluster:
                 # Ctrl-C reaches this process only, which then ends the others.
                 start_new_session=True,
             )
-        self._running[name] = process
-        return process
+        return self._running[name]
 
     def _read(self, lines: IO[str]) -> None:
         with lines:
@@ -214,3 +214,21 @@ class Cluster:
                 process.wait()
         if self._reader is not None:
             self._reader.join()
+
+
+@contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Keep Ctrl-C and SIGTERM until the end, so that no process is started and then forgotten."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    ends = (signal.SIGINT, signal.SIGTERM)
+    before = {end: signal.signal(end, lambda number, _frame: came.append(number)) for end in ends}
+    try:
+        yield
+    finally:
+        for end, handler in before.items():
+            signal.signal(end, handler)
+        for number in came:
+            signal.raise_signal(number)
