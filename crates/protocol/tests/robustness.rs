@@ -69,11 +69,11 @@ enum Damage {
 fn damages() -> impl Strategy<Value = Damage> {
     let (place, other) = (any::<usize>(), 0..PARTIES);
     prop_oneof![
-        (place.clone(), 0..8u32).prop_map(|(byte, bit)| Damage::Flip { byte, bit }),
-        place.clone().prop_map(|length| Damage::Cut { length }),
+        (place, 0..8u32).prop_map(|(byte, bit)| Damage::Flip { byte, bit }),
+        place.prop_map(|length| Damage::Cut { length }),
         prop::collection::vec(any::<u8>(), 1..40).prop_map(Damage::Append),
         other.clone().prop_map(|other| Damage::Swap { other }),
-        (other, place.clone()).prop_map(|(other, at)| Damage::Splice { other, at }),
+        (other, place).prop_map(|(other, at)| Damage::Splice { other, at }),
         (place, any::<[u8; 4]>()).prop_map(|(at, bytes)| Damage::Overwrite { at, bytes }),
     ]
 }
