@@ -1,0 +1,71 @@
+//! The client: any bodies behind valid frames, at every stage. It never answers two different messages of one
+//! stage, and nothing at all after a fault.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use arbitrary::Arbitrary;
+use blindsum_fuzz::testing::Given;
+use blindsum_fuzz::{Edit, HEADER, edited, framed, storage_key, transcript};
+use blindsum_protocol::{Answer, Client, FaultKind, PartyId};
+use libfuzzer_sys::fuzz_target;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+#[derive(Arbitrary, Debug)]
+struct Case {
+    round: u8,
+    stage: u8,
+    messages: Vec<Said>,
+}
+
+/// A message of the server: that of an honest one in some stage, edited.
+#[derive(Arbitrary, Debug)]
+struct Said {
+    stage: u8,
+    /// Whose message it is.
+    of: u8,
+    edits: Vec<Edit>,
+    restart: bool,
+}
+
+fuzz_target!(|case: Case| {
+    let transcript = transcript(case.round);
+    let (key, me) = (storage_key(), PartyId(0));
+    let stages = transcript.stages();
+    let stage = usize::from(case.stage) % stages;
+    let unseal = |sealed: &[u8]| {
+        Client::unseal(transcript.cohort.setup(me), &key, sealed).expect("its own snapshot")
+    };
+    let mut client = unseal(&transcript.snapshots[stage]);
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let mut answers = BTreeMap::new();
+    let mut ended = false;
+    for said in case.messages.iter().take(6) {
+        let stage = usize::from(said.stage) % stages;
+        let of = PartyId(u32::from(said.of) % 5);
+        let honest = &transcript.down[stage][&of];
+        let message = framed(honest, stage as u8, &edited(&honest[HEADER..], &said.edits));
+        let mut input = Given(&transcript.cohort.inputs[0]);
+        match client.answer(&message, Some(&mut input), &mut rng) {
+            Ok(Answer::Send(answer)) => {
+                assert!(!ended, "an answer after a fault");
+                let before = answers.insert(answer[1], answer.clone());
+                assert!(
+                    before.is_none_or(|before| before == answer),
+                    "two answers of one stage"
+                );
+            }
+            Ok(_) => assert!(!ended),
+            Err(fault) => {
+                assert!(!ended || fault.kind == FaultKind::Ended);
+                ended = true;
+            }
+        }
+        if said.restart
+            && let Ok(sealed) = client.seal(&key, &mut rng)
+        {
+            client = unseal(&sealed);
+        }
+    }
+});
