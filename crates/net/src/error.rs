@@ -130,6 +130,14 @@ pub enum NetError {
         /// What was waited for.
         what: &'static str,
     },
+    /// A job ended without being done.
+    #[error("job {job}: {reason}")]
+    JobFailed {
+        /// The job.
+        job: String,
+        /// Why.
+        reason: String,
+    },
     /// The party has left the job, or the job is over.
     #[error("this party has left the job")]
     Left,

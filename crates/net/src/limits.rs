@@ -26,6 +26,8 @@ pub struct Limits {
     pub reconnect_grace: f64,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
+    /// How long a job waits for enough parties to be ready before it ends.
+    pub patience: f64,
     /// Time between signs of life on an idle connection, and the time for the answer.
     pub keepalive: f64,
     /// Versions of a model that are kept.
@@ -43,6 +45,7 @@ impl Default for Limits {
             message_memory: 1 << 30,
             reconnect_grace: 5.0,
             failed_rounds: 10,
+            patience: 3600.0,
             keepalive: 15.0,
             models_kept: 3,
         }
@@ -57,6 +60,7 @@ impl Limits {
             ("hello_timeout", self.hello_timeout),
             ("chunk_timeout", self.chunk_timeout),
             ("reconnect_grace", self.reconnect_grace),
+            ("patience", self.patience),
             ("keepalive", self.keepalive),
         ];
         for (field, value) in times {

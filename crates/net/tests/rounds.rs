@@ -3,7 +3,7 @@
 mod common;
 
 use blindsum_net::NetError;
-use blindsum_net::party::{NextRound, Party};
+use blindsum_net::party::Party;
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 use common::proxy::Proxy;
@@ -391,32 +391,68 @@ fn several_jobs_run_at_once_and_do_not_mix() {
 #[test]
 fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
     let pki = Pki::new(10);
-    let mut spec = plain(3);
-    spec.min_parties = 3;
-    spec.join_deadline = 0.3;
+    let mut spec = plain(2);
+    spec.input_deadline = 10.0;
     let coordinator = Running::start(&pki, vec![spec], None);
     let url = coordinator.url();
-    // They connect and never take part.
-    let idle: Vec<_> = NAMES[..2]
-        .iter()
-        .map(|name| Raw::join(&url, pki.party(name), name))
-        .collect();
-    let mut party = Party::join(party_config(&url, pki.party("c"))).unwrap();
-    let error = match party.wait_round(PATIENCE) {
-        Ok(NextRound::Waiting) => panic!("it hangs"),
-        Ok(_) => panic!("there is no round"),
-        Err(error) => error.to_string(),
-    };
+    let party = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let mut bad = Raw::join(&url, pki.party("b"), "b");
+    for _ in 0..3 {
+        bad.begin();
+        bad.send_message(0, b"nonsense");
+        assert!(bad.aborted().0);
+    }
+    let error = party.join().unwrap().unwrap_err().to_string();
     assert!(
         error.contains("3 rounds in a row gave no result"),
         "{error}"
     );
     assert!(
-        error.contains("too few survivors: have 1, need 3"),
+        error.contains("too few survivors: have 1, need 2"),
         "{error}"
     );
-    let status = coordinator.wait_done("test");
-    assert_eq!(status.state, JobState::Failed);
-    assert!(coordinator.stop().is_err());
+    assert_eq!(coordinator.wait_done("test").state, JobState::Failed);
+    let error = Party::join(party_config(&url, pki.party("c")))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("the job has failed"), "{error}");
+    let error = coordinator.stop().unwrap_err().to_string();
+    assert!(error.contains("job test"), "{error}");
+}
+
+#[test]
+fn a_job_that_too_few_parties_are_ready_for_ends_after_its_patience() {
+    let pki = Pki::new(11);
+    let mut spec = plain(3);
+    spec.join_deadline = 0.1;
+    let mut config = config(&pki, vec![spec], None);
+    config.limits.patience = 0.5;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    // It connects and is never ready.
+    let idle = Raw::join(&url, pki.party("a"), "a");
+    let party = run_party(party_config(&url, pki.party("b")), constant(1.0));
+    let error = party.join().unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("1 parties were ready within 0.5 s, 2 are needed"),
+        "{error}"
+    );
     drop(idle);
+}
+
+#[test]
+fn a_round_starts_late_rather_than_never_while_parties_are_busy() {
+    let pki = Pki::new(12);
+    let mut spec = plain(3);
+    spec.join_deadline = 0.1;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let party = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let mut busy = Raw::join(&url, pki.party("b"), "b");
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    let start = busy.begin();
+    assert!(busy.play(&start, 3.0, 9).is_none());
+    let rounds = party.join().unwrap().unwrap();
+    assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
 }

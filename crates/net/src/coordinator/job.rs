@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-use super::round::{Joining, Running};
+use super::round::{Joining, Running, blocking};
 use super::session::{Event, Gate, SessionHandle, refused, short};
 use crate::limits::{Limits, seconds};
 use crate::outbox::Outgoing;
@@ -21,7 +21,7 @@ use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState, JobStatus, RoundReport};
 use crate::store::{Store, StoredJob};
-use crate::{Model, NetError};
+use crate::{Model, NetError, StoreError};
 
 /// Rounds whose end is told to a party that asks for them later.
 const REMEMBERED: u32 = 32;
@@ -54,8 +54,14 @@ pub(crate) struct JobTask {
     pub(super) done_here: u64,
     /// When somebody last came or went.
     pub(super) changed: Instant,
+    /// When the job gives up, unless a round begins.
+    pub(super) patience: Instant,
     /// Why earlier rounds were aborted.
     pub(super) aborted: BTreeMap<u64, String>,
+    /// When the progress of a stage was last published.
+    pub(super) published: Instant,
+    /// Whether there is progress that was not.
+    pub(super) unpublished: bool,
     state: JobState,
     reason: String,
 }
@@ -77,12 +83,14 @@ pub(super) enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
+    /// The job ends without being done.
+    Ended(String),
     /// The job cannot go on.
     Broken(NetError),
 }
 
-impl From<crate::StoreError> for Halt {
-    fn from(error: crate::StoreError) -> Self {
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
         Halt::Broken(error.into())
     }
 }
@@ -95,6 +103,7 @@ impl JobTask {
             warn!(job = %name, round, "aborted: the coordinator was restarted");
         }
         let reports = parts.store.rounds(&name, REMEMBERED)?;
+        parts.store.set_job_state(&name, JobState::Running, "")?;
         let aborted = reports.iter().filter(|r| !r.reason.is_empty());
         let aborted = aborted.map(|r| (r.number, r.reason.clone())).collect();
         let task = Self {
@@ -108,7 +117,10 @@ impl JobTask {
             rounds_done: stored.rounds_done,
             done_here: 0,
             changed: Instant::now(),
+            patience: Instant::now(),
             aborted,
+            published: Instant::now(),
+            unpublished: false,
             state: JobState::Running,
             reason: String::new(),
             parts,
@@ -121,7 +133,10 @@ impl JobTask {
     pub async fn run(mut self) -> Result<(), NetError> {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) => Err(NetError::System(reason)),
+            Halt::Aborted(reason) | Halt::Ended(reason) => Err(NetError::JobFailed {
+                job: self.name.clone(),
+                reason,
+            }),
             Halt::Broken(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -149,6 +164,7 @@ impl JobTask {
                     Err(error) => Halt::Broken(error),
                 };
             }
+            self.patience = Instant::now() + seconds(self.parts.limits.patience);
             let halt = match self.wait_for_parties().await {
                 Ok(()) => self.run_round().await,
                 Err(halt) => Err(halt),
@@ -158,7 +174,7 @@ impl JobTask {
                 Err(Halt::Aborted(reason)) => {
                     failed_in_row += 1;
                     if failed_in_row >= self.parts.limits.failed_rounds {
-                        return Halt::Aborted(format!(
+                        return Halt::Ended(format!(
                             "{failed_in_row} rounds in a row gave no result; the last: {reason}"
                         ));
                     }
@@ -174,25 +190,40 @@ impl JobTask {
     /// After a failed round, a moment for parties to come back.
     async fn pause(&mut self) -> Result<(), Halt> {
         let until = Instant::now() + seconds(self.parts.limits.reconnect_grace);
-        while let Some(event) = self.next_event(Some(until)).await? {
-            self.handle(event);
-        }
-        Ok(())
-    }
-
-    /// Until enough parties are connected for a round.
-    async fn wait_for_parties(&mut self) -> Result<(), Halt> {
-        while self.members.len() < self.parts.job.min_parties() {
-            if let Some(event) = self.next_event(None).await? {
+        while Instant::now() < until {
+            if let Some(event) = self.next_event(Some(until)).await? {
                 self.handle(event);
             }
         }
         Ok(())
     }
 
+    /// Until enough parties are connected for a round.
+    async fn wait_for_parties(&mut self) -> Result<(), Halt> {
+        let need = self.parts.job.min_parties();
+        while self.members.len() < need {
+            if Instant::now() >= self.patience {
+                return Err(self.out_of_patience("connected", self.members.len()));
+            }
+            if let Some(event) = self.next_event(Some(self.patience)).await? {
+                self.handle(event);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
+        Halt::Ended(format!(
+            "{have} parties were {what} within {} s, {} are needed",
+            self.parts.limits.patience,
+            self.parts.job.min_parties()
+        ))
+    }
+
     /// All rounds are done: everybody is told.
     fn finish(&mut self) -> Result<(), NetError> {
-        info!(job = %self.name, rounds = self.rounds_done, model = self.model.version(), "job done");
+        let (rounds, model) = (self.rounds_done, self.model.version());
+        info!(job = %self.name, rounds, model, "job done");
         self.parts
             .store
             .set_job_state(&self.name, JobState::Done, "")?;
@@ -433,12 +464,19 @@ impl JobTask {
         }
     }
 
-    /// The model after a round.
-    pub(super) fn set_model(&mut self, model: Model) {
-        if model.version() != self.model.version() {
-            self.model_bytes = model.to_bytes();
-            self.model = model;
-        }
+    /// The model after a round, and its bytes.
+    pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
+        (self.model, self.model_bytes) = (model, bytes);
+    }
+
+    /// Runs a call of the store, which waits for a disk, on a thread that may.
+    pub(super) async fn stored<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Store, &str) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Halt> {
+        let (store, name) = (self.parts.store.clone(), self.name.clone());
+        let called = blocking(move || call(&*store, &name)).await;
+        called.map_err(Halt::Broken)?.map_err(Halt::from)
     }
 
     /// Tells the watchers where the job stands.

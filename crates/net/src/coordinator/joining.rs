@@ -1,6 +1,6 @@
 //! Before a round: it is offered, and those who are ready in time make its roster.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
@@ -22,6 +22,8 @@ pub(crate) struct Joining {
     pub number: u64,
     /// Who is ready, first come first, with the nonces.
     ready: Vec<(Arc<str>, [u8; 32])>,
+    /// Who does not want to take part, and why.
+    refused: BTreeMap<Arc<str>, String>,
 }
 
 impl Joining {
@@ -31,6 +33,16 @@ impl Joining {
 
     pub fn forget(&mut self, name: &str) {
         self.ready.retain(|(ready, _)| **ready != *name);
+        self.refused.remove(name);
+    }
+
+    /// The reasons of those who refuse, for people.
+    fn refusals(&self) -> String {
+        let reasons = self
+            .refused
+            .iter()
+            .map(|(name, reason)| format!("{name}: {reason}"));
+        reasons.collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -41,6 +53,7 @@ impl JobTask {
         self.joining = Some(Joining {
             number,
             ready: Vec::new(),
+            refused: BTreeMap::new(),
         });
         for member in self.members.values() {
             let model = Some(self.model.name());
@@ -64,44 +77,51 @@ impl JobTask {
             Arc::new(roster),
             self.model.hash(),
         );
-        let round = round.map_err(|fault| {
-            Halt::Aborted(format!(
-                "{} ({} s given to join)",
-                fault.kind,
-                self.parts.job.spec().join_deadline
-            ))
-        })?;
+        let round = round.map_err(|fault| Halt::Aborted(fault.kind.to_string()))?;
         Ok(Arc::new(round))
     }
 
+    /// Until everybody is ready, or the deadline has passed and enough are. The job gives up where
+    /// not enough can be, or where it takes too long.
     async fn collect_ready(&mut self, number: u64) -> Result<(), Halt> {
-        let most = self.parts.job.spec().parties as usize;
+        let (least, most) = (
+            self.parts.job.min_parties(),
+            self.parts.job.spec().parties as usize,
+        );
         let deadline = Instant::now() + seconds(self.parts.job.spec().join_deadline);
         let grace = seconds(self.parts.limits.reconnect_grace);
         loop {
-            let ready = self
-                .joining
-                .as_ref()
-                .map_or(0, |joining| joining.ready.len());
-            if ready >= most {
+            let now = Instant::now();
+            let Some(joining) = &self.joining else {
                 return Ok(());
+            };
+            let ready = joining.ready.len();
+            if ready >= most || (ready >= least && now >= deadline) {
+                return Ok(());
+            }
+            let refused = joining.refused.len();
+            if refused > 0 && self.members.len() - refused < least && now >= deadline {
+                let reasons = joining.refusals();
+                return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
+            }
+            if now >= self.patience {
+                return Err(self.out_of_patience("ready", ready));
             }
             // Once a round has been done, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back.
             let settled = self.changed + grace;
-            let all_ready = ready > 0 && ready == self.members.len();
-            let complete = self.done_here > 0 && all_ready && ready >= self.parts.job.min_parties();
-            if complete && Instant::now() >= settled {
+            let everybody = ready >= least && ready + refused == self.members.len();
+            let complete = everybody && self.done_here > 0;
+            if complete && now >= settled {
                 return Ok(());
             }
-            let until = match complete {
-                true => deadline.min(settled),
-                false => deadline,
+            let until = match (complete, now < deadline) {
+                (true, true) => settled.min(deadline),
+                (false, true) => deadline,
+                (_, false) => self.patience,
             };
-            match self.next_event(Some(until)).await? {
-                Some(event) => self.joining_event(number, event),
-                None if Instant::now() >= deadline => return Ok(()),
-                None => {}
+            if let Some(event) = self.next_event(Some(until)).await? {
+                self.joining_event(number, event);
             }
         }
     }
@@ -135,6 +155,7 @@ impl JobTask {
                 warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
                 if let Some(joining) = &mut self.joining {
                     joining.forget(&name);
+                    joining.refused.insert(name, reason);
                 }
             }
             _ => {}
@@ -208,16 +229,12 @@ impl JobTask {
     }
 
     /// A report of the next round, whose number is taken for ever.
-    pub(super) fn next_report(&mut self) -> Result<RoundReport, Halt> {
+    pub(super) async fn next_report(&mut self) -> Result<RoundReport, Halt> {
         let report = RoundReport::offered(self.next_round, self.model.version(), unix_millis());
-        self.parts.store.begin_round(&self.name, &report)?;
+        let stored = report.clone();
+        self.stored(move |store, job| store.begin_round(job, &stored))
+            .await?;
         self.next_round += 1;
         Ok(report)
-    }
-
-    /// Names of a roster.
-    pub(super) fn names(round: &Round) -> Arc<BTreeSet<Arc<str>>> {
-        let members = round.roster().members().iter();
-        Arc::new(members.map(|m| Arc::from(m.name.as_str())).collect())
     }
 }

@@ -2,9 +2,10 @@
 //! everybody has answered or its deadline has passed.
 
 use std::sync::Arc;
-use std::time::Instant as Clock;
+use std::time::{Duration, Instant as Clock};
 
 use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Receipt, Round, Server};
+use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -29,9 +30,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
         .map_err(|e| NetError::system(format!("internal error: {e}")))
 }
 
+/// Time between two tellings of a stage's progress: each is as long as the roster.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+
 /// What a round leads to.
 struct Finished {
     model: Model,
+    bytes: Bytes,
     total_weight: u64,
     outcome: Outcome,
 }
@@ -39,7 +44,7 @@ struct Finished {
 impl JobTask {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
-        let mut report = self.next_report()?;
+        let mut report = self.next_report().await?;
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
@@ -57,16 +62,20 @@ impl JobTask {
             Ok(()) => Ok(()),
             Err(Halt::Stop) => {
                 let reason = "the coordinator was stopped";
-                self.abort(report, reason)?;
+                self.abort(report, reason).await?;
                 Err(Halt::Stop)
             }
             Err(Halt::Aborted(reason)) => {
-                self.abort(report, &reason)?;
+                self.abort(report, &reason).await?;
                 Err(Halt::Aborted(reason))
+            }
+            Err(Halt::Ended(reason)) => {
+                self.abort(report, &reason).await?;
+                Err(Halt::Ended(reason))
             }
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
-                let _ = self.abort(report, &error.to_string());
+                let _ = self.abort(report, &error.to_string()).await;
                 Err(Halt::Broken(error))
             }
         }
@@ -77,29 +86,25 @@ impl JobTask {
         report.state = RoundState::Running;
         info!(job = %self.name, round = round.number(), parties = round.parties(),
             "round started");
-        let names = Self::names(&round);
+        let members = round.roster().members().iter();
+        let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
         self.running = None;
-        for name in names.iter() {
+        for name in &names {
             self.settle(name);
         }
-        self.open_gate(&round, 0, names.clone());
-        let running = Running::new(round, self.model.name(), report);
+        let running = Running::new(round.clone(), self.model.name(), report);
         self.running = Some(running);
-        for name in names.iter() {
+        self.open_gate(&round, 0);
+        for name in &names {
             match self.members.contains_key(name) {
                 true => self.send_start(name, 0),
-                false => {
-                    if let Some(running) = &mut self.running {
-                        running.lost(name);
-                    }
-                }
+                false => self.with_running(|running| running.lost(name)),
             }
         }
     }
 
     async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
         let number = round.number();
-        let names = Self::names(&round);
         let aborted = |fault: Fault| Halt::Aborted(fault.to_string());
         let start = round.clone();
         let mut server = blocking(move || Server::start(start))
@@ -116,7 +121,7 @@ impl JobTask {
                     server: next,
                     messages,
                 } => {
-                    self.open_gate(&round, stage + 1, names.clone());
+                    self.open_gate(&round, stage + 1);
                     self.deliver_all(number, stage, messages);
                     server = next;
                 }
@@ -162,6 +167,7 @@ impl JobTask {
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
+            let until = until.min(self.publish_progress().unwrap_or(until));
             if let Some(event) = self.next_event(Some(until)).await?
                 && let Some(event) = self.handle(event)
             {
@@ -236,7 +242,7 @@ impl JobTask {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
                 self.with_running(|running| running.answered(party, bytes));
-                self.publish(self.current_report());
+                self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
             Err(fault) => {
@@ -281,6 +287,7 @@ impl JobTask {
                 .decode_mean(&outcome.sum, survivors, &mut mean)?;
             let model = model.after(&mean, job.spec().model_update);
             Ok::<_, blindsum_encode::EncodeError>(Finished {
+                bytes: model.to_bytes(),
                 model,
                 total_weight,
                 outcome,
@@ -289,8 +296,8 @@ impl JobTask {
         .await
         .map_err(Halt::Broken)?
         .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
-        for name in Self::names(round).iter() {
-            self.settle(name);
+        for member in round.roster().members() {
+            self.settle(&member.name);
         }
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
@@ -311,10 +318,11 @@ impl JobTask {
         report.total_weight = finished.total_weight;
         report.seconds = elapsed(report);
         let changed = finished.model.version() != self.model.version();
-        let model = changed.then_some(&finished.model);
-        self.parts.store.end_round(&self.name, report, model)?;
-        let report = report.clone();
-        self.set_model(finished.model);
+        let model = changed.then(|| finished.model.clone());
+        let (report, stored) = (report.clone(), report.clone());
+        self.stored(move |store, job| store.end_round(job, &stored, model.as_ref()))
+            .await?;
+        self.set_model(finished.model, finished.bytes);
         self.rounds_done += 1;
         self.done_here += 1;
         let done = pb::RoundDone {
@@ -345,7 +353,7 @@ impl JobTask {
     }
 
     /// The round ends without a result: it is recorded, and everybody is told.
-    fn abort(&mut self, mut report: RoundReport, reason: &str) -> Result<(), Halt> {
+    async fn abort(&mut self, mut report: RoundReport, reason: &str) -> Result<(), Halt> {
         let number = report.number;
         warn!(job = %self.name, round = number, %reason, "round aborted");
         for name in report.parties.clone() {
@@ -369,23 +377,20 @@ impl JobTask {
             };
             member.session.outbox.frame(frame.into());
         }
-        self.parts.store.end_round(&self.name, &report, None)?;
-        self.publish(Some(report));
-        Ok(())
+        self.publish(Some(report.clone()));
+        self.stored(move |store, job| store.end_round(job, &report, None))
+            .await
     }
 
-    fn open_gate(
-        &self,
-        round: &Round,
-        stage: u8,
-        members: Arc<std::collections::BTreeSet<Arc<str>>>,
-    ) {
+    /// Lets the answers of a stage in.
+    fn open_gate(&self, round: &Round, stage: u8) {
         let with_vector = stage == round.job().input_stage();
+        let members = self.running.as_ref().map(Running::members);
         self.parts.gate.send_replace(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: message_limit(round.job(), with_vector),
-            members,
+            members: Arc::new(members.unwrap_or_default()),
         });
     }
 
@@ -396,6 +401,21 @@ impl JobTask {
             stage: u32::MAX,
             ..Gate::default()
         });
+    }
+
+    /// Tells the watchers how the stage goes on, not more often than they can look; gives the time of
+    /// the next telling, where there is something to tell.
+    fn publish_progress(&mut self) -> Option<Instant> {
+        if !self.unpublished {
+            return None;
+        }
+        let next = self.published + PROGRESS_EVERY;
+        if Instant::now() < next {
+            return Some(next);
+        }
+        self.publish(self.current_report());
+        (self.published, self.unpublished) = (Instant::now(), false);
+        None
     }
 
     fn with_running(&mut self, change: impl FnOnce(&mut Running)) {

@@ -78,6 +78,12 @@ impl Running {
         &self.names
     }
 
+    /// Everybody, and who still has a place.
+    pub fn members(&self) -> BTreeMap<Arc<str>, bool> {
+        let places = self.places.iter().map(|place| place.gone.is_none());
+        self.names.iter().cloned().zip(places).collect()
+    }
+
     pub fn is_gone(&self, party: PartyId) -> bool {
         let place = self.places.get(party.rank());
         place.is_none_or(|place| place.gone.is_some())
@@ -297,6 +303,7 @@ impl JobTask {
         };
         let name = running.name(party).clone();
         if running.drop_out(party, reason) {
+            self.unpublished = true;
             tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
             self.tell_dropped(round, &name, reason);
         }

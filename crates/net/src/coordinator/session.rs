@@ -1,10 +1,10 @@
 //! One party's stream at the coordinator: the Hello is checked, frames are passed on to the job, and
 //! messages are put together within the limits.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -63,7 +63,8 @@ pub(crate) struct Gate {
     pub stage: u32,
     /// Bytes of the largest message.
     pub limit: u64,
-    pub members: Arc<BTreeSet<Arc<str>>>,
+    /// Everybody in the round, and who still has a place in it.
+    pub members: Arc<BTreeMap<Arc<str>, bool>>,
 }
 
 /// Where a session finds its job.
@@ -134,6 +135,8 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 memory: self.memory.clone(),
                 chunk_timeout,
                 message: None,
+                answered: None,
+                frames: (0, Instant::now()),
             },
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
@@ -269,7 +272,14 @@ struct Session {
     memory: Memory,
     chunk_timeout: Duration,
     message: Option<PartMessage>,
+    /// The place of the latest whole message: this connection has nothing more to say there.
+    answered: Option<(u64, u32)>,
+    /// Frames other than chunks since a time.
+    frames: (u32, Instant),
 }
+
+/// Frames other than chunks that a party may send in a second: it has a handful to say in a round.
+const FRAMES_A_SECOND: u32 = 1000;
 
 /// A message that is being received.
 struct PartMessage {
@@ -309,6 +319,10 @@ impl Session {
             let passed = match frame {
                 Frame::Chunk(chunk) => self.chunk(chunk).await,
                 Frame::Hello(_) => Err(bad_frame("a second Hello").into()),
+                _ if self.too_many_frames() => {
+                    let reason = format!("more than {FRAMES_A_SECOND} frames in a second");
+                    Err(bad_frame(reason).into())
+                }
                 frame => {
                     let event = Event::Frame {
                         session: self.id,
@@ -322,6 +336,15 @@ impl Session {
                 return end;
             }
         }
+    }
+
+    fn too_many_frames(&mut self) -> bool {
+        let (count, since) = &mut self.frames;
+        if since.elapsed() >= Duration::from_secs(1) {
+            (*count, *since) = (0, Instant::now());
+        }
+        *count += 1;
+        *count > FRAMES_A_SECOND
     }
 
     async fn pass(&self, event: Event) -> Result<(), End> {
@@ -344,8 +367,17 @@ impl Session {
             );
             return Err(bad_frame(reason).into());
         }
-        if !gate.members.contains(&self.name) {
-            let reason = format!("a chunk of round {}, of which it is no member", place.0);
+        match gate.members.get(&self.name) {
+            Some(true) => {}
+            // It has lost its place, and may not have heard of it.
+            Some(false) => return Ok(()),
+            None => {
+                let reason = format!("a chunk of round {}, of which it is no member", place.0);
+                return Err(bad_frame(reason).into());
+            }
+        }
+        if self.answered == Some(place) {
+            let reason = format!("a second answer to round {}, stage {}", place.0, place.1);
             return Err(bad_frame(reason).into());
         }
         let wrong = |e: crate::chunks::ChunkError| End::from(bad_frame(format!("chunk: {e}")));
@@ -377,6 +409,7 @@ impl Session {
                 Ok(())
             }
             Pushed::Whole(message) => {
+                self.answered = Some(place);
                 let event = Event::Answer {
                     session: self.id,
                     name: self.name.clone(),

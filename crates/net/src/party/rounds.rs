@@ -191,31 +191,30 @@ impl Task {
             code: code.into(),
             reason,
         });
+        let error = match self.active.is_none() && self.wanted {
+            true => {
+                // The caller waits for a round. Whether it wants the next one is for it to say.
+                self.wanted = false;
+                let _ = self.notices.send(Notice::Refused(error));
+                None
+            }
+            false => Some(error),
+        };
         self.drop_round(round, error).await
     }
 
     /// The round is over for this party without a result.
-    async fn drop_round(&mut self, round: u64, error: NetError) -> Result<(), NetError> {
+    async fn drop_round(&mut self, round: u64, error: Option<NetError>) -> Result<(), NetError> {
         self.pending_start.take_if(|start| start.round == round);
-        if self
-            .active
-            .as_ref()
-            .is_some_and(|active| active.number == round)
-        {
+        let active = self.active.as_ref().map(|active| active.number);
+        if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(Err(error));
-        } else if matches!(error, NetError::Policy(_) | NetError::Coordinator(_)) && self.wanted {
-            self.wanted = false;
-            let _ = self.notices.send(Notice::Refused(error));
         }
-        if self
-            .memory
-            .live
-            .take_if(|live| live.round == round)
-            .is_some()
-        {
-            self.save(Vec::new()).await?;
+        let live = &mut self.memory.live;
+        match live.take_if(|live| live.round == round) {
+            Some(_) => self.save(Vec::new()).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), NetError> {
@@ -227,7 +226,7 @@ impl Task {
             true => NetError::Dropped { round, reason },
             false => NetError::RoundAborted { round, reason },
         };
-        self.drop_round(round, error).await
+        self.drop_round(round, Some(error)).await
     }
 
     /// The coordinator's word on the model after a round, against this party's own.
@@ -239,9 +238,8 @@ impl Task {
         };
         let Some(computed) = computed else {
             let reason = "it ended, and its result did not come here".into();
-            return self
-                .drop_round(round, NetError::Dropped { round, reason })
-                .await;
+            let error = NetError::Dropped { round, reason };
+            return self.drop_round(round, Some(error)).await;
         };
         let model = Some(computed.model.name());
         let agreed = model == done.model;

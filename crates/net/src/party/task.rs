@@ -150,7 +150,10 @@ impl Task {
             Ok(Over::Left) => return,
             Ok(Over::JobDone(model)) => Notice::JobDone(model),
             Err(error) => {
-                self.end_round(Err(NetError::Left));
+                if let Some(round) = self.active.as_ref().map(|active| active.number) {
+                    let reason = error.to_string();
+                    self.end_round(Err(NetError::Dropped { round, reason }));
+                }
                 Notice::Failed(error)
             }
         };
@@ -383,9 +386,7 @@ impl Task {
         let code = refused.code();
         let reason = refused.reason;
         match code {
-            RefusalCode::RefusalStopping
-            | RefusalCode::RefusalBusy
-            | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+            RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
             code => Ended::Failed(NetError::Refused { code, reason }),
         }
     }
