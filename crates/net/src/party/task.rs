@@ -27,6 +27,8 @@ use crate::{Model, NetError};
 
 /// Time for each step of a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Time for the last frames to go out.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// The first and the longest pause between two attempts to connect.
 const PAUSES: (f64, f64) = (0.1, 5.0);
 
@@ -168,10 +170,11 @@ impl Task {
             (self.memory, self.snapshot) = (memory, snapshot);
         }
         let give_up = seconds(self.config.give_up_after);
+        let time = CONNECT_TIME.min(give_up);
         let (mut until, mut pause) = (Instant::now() + give_up, PAUSES.0);
         loop {
-            let ended = match self.target.connect(CONNECT_TIME).await {
-                Ok(connected) => self.converse(connected).await,
+            let ended = match self.target.connect(time).await {
+                Ok(connected) => self.converse(connected, time).await,
                 Err(ConnectError::Later(reason)) => Ended::Lost(reason),
                 Err(ConnectError::Never(error)) => Ended::Failed(error),
             };
@@ -231,7 +234,7 @@ impl Task {
     }
 
     /// One connection, from the Hello to its end.
-    async fn converse(&mut self, connected: Connected) -> Ended {
+    async fn converse(&mut self, connected: Connected, time: Duration) -> Ended {
         let Connected {
             mut client,
             traffic,
@@ -247,12 +250,12 @@ impl Task {
                 ConnectError::Never(error) => Ended::Failed(error),
             };
         let connect = client.connect(ReceiverStream::new(frames));
-        let mut inbound = match tokio::time::timeout(CONNECT_TIME, connect).await {
+        let mut inbound = match tokio::time::timeout(time, connect).await {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) => return broken(status),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
-        let welcome = match tokio::time::timeout(CONNECT_TIME, inbound.message()).await {
+        let welcome = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(CoordinatorFrame { frame: Some(frame) }))) => frame,
             Ok(Ok(_)) => return Ended::Lost("the coordinator closed the connection".into()),
             Ok(Err(status)) => return broken(status),
@@ -300,11 +303,16 @@ impl Task {
             }
         };
         if matches!(ended, Ended::Over(_) | Ended::Failed(_)) {
-            // What was said last goes out before the stream is closed.
+            // What was said last goes out, and the coordinator closes its side, before the
+            // connection is dropped.
             self.outbox = None;
-            if !sending.is_finished() {
-                let _ = tokio::time::timeout(Duration::from_secs(1), &mut sending).await;
-            }
+            let goodbye = async {
+                if !sending.is_finished() {
+                    let _ = (&mut sending).await;
+                }
+                while let Ok(Some(_)) = inbound.message().await {}
+            };
+            let _ = tokio::time::timeout(GOODBYE_TIME, goodbye).await;
         }
         ended
     }
