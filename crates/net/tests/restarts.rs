@@ -2,14 +2,16 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use blindsum_net::NetError;
 use blindsum_net::coordinator::Coordinator;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
+use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 use common::raw::Raw;
 use common::*;
@@ -268,4 +270,87 @@ fn case_03_a_party_killed_after_its_update_says_the_same_bytes_plain() {
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_secagg() {
     party_dies(secagg(), true);
+}
+
+/// What the process of the test below does: one round, as told by its environment.
+#[test]
+fn party_process() {
+    let Ok(folder) = std::env::var("BLINDSUM_TEST_PARTY") else {
+        return;
+    };
+    let folder = Path::new(&folder);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let credentials = Credentials::new(read("pem"), read("key"), read("ca"));
+    let mut party = Party::join(PartyConfig {
+        state_dir: Some(folder.to_owned()),
+        ..party_config(&read("url"), credentials)
+    })
+    .unwrap();
+    let mut round = party.next_round().unwrap().unwrap();
+    println!("\nround {} update {}", round.number(), round.needs_update());
+    round.submit(vec![4.0f32; 5], 1).unwrap();
+    let result = round.result().unwrap();
+    println!("\nmean {:?}", result.mean);
+}
+
+/// A process that takes part in a round, and the lines that it says.
+fn spawn_party(folder: &Path) -> (Child, impl FnMut(&str) -> String) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "party_process", "--nocapture"])
+        .env("BLINDSUM_TEST_PARTY", folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let says = move |start: &str| {
+        let found = lines.find(|line| line.as_ref().unwrap().starts_with(start));
+        found.expect("it ended").unwrap()
+    };
+    (child, says)
+}
+
+#[test]
+fn case_03_a_process_killed_with_signal_9_goes_on_in_its_round() {
+    let pki = Pki::new(6);
+    let spec = JobSpec {
+        rounds: 1,
+        ..secagg()
+    };
+    let mut config = config(&pki, vec![spec], None);
+    config.limits.reconnect_grace = 20.0;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let folder = tempfile::tempdir().unwrap();
+    let credentials = pki.party("b");
+    let texts = [
+        ("pem", credentials.certificate.as_str()),
+        ("key", credentials.key.as_str()),
+        ("ca", credentials.ca.as_str()),
+        ("url", url.as_str()),
+    ];
+    for (name, text) in texts {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let steady = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let (mut process, mut says) = spawn_party(folder.path());
+    let mut last = Raw::join(&url, pki.party("c"), "c");
+    let start = last.begin();
+    assert_eq!(says("round"), "round 1 update true");
+    last.play_slowly(&start, 1.0, |stage| {
+        coordinator.wait("test", |status| {
+            let round = status.round.as_ref();
+            let here = round.is_some_and(|round| round.stages.len() == usize::from(stage) + 1);
+            here && status.waiting_for == ["c"]
+        });
+        process.kill().unwrap();
+        process.wait().unwrap();
+        (process, says) = spawn_party(folder.path());
+        // Its vector is under way from stage 2 on; until then the process must give it again.
+        assert_eq!(says("round"), format!("round 1 update {}", stage < 2));
+    });
+    assert_eq!(says("mean"), "mean [2.0, 2.0, 2.0, 2.0, 2.0]");
+    assert!(process.wait().unwrap().success());
+    let rounds = steady.join().unwrap().unwrap();
+    assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
 }

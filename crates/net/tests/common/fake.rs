@@ -1,0 +1,190 @@
+//! A coordinator that says whatever a test wants it to: what must a party never believe?
+
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use blindsum_net::Model;
+use blindsum_net::pb::coordinator_server::{Coordinator, CoordinatorServer};
+use blindsum_net::pb::party_frame::Frame;
+use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
+use blindsum_protocol::Job;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::{Empty, StreamExt};
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{PATIENCE, Pki};
+
+pub struct Fake {
+    pub port: u16,
+    runtime: Runtime,
+    connections: Receiver<Connection>,
+}
+
+struct Connection {
+    inbound: Streaming<PartyFrame>,
+    outbound: mpsc::Sender<CoordinatorFrame>,
+}
+
+struct Service(Sender<Connection>);
+
+#[tonic::async_trait]
+impl Coordinator for Service {
+    type ConnectStream = std::pin::Pin<
+        Box<dyn tokio_stream::Stream<Item = Result<CoordinatorFrame, Status>> + Send>,
+    >;
+    type WatchStream = Empty<Result<StatusReply, Status>>;
+
+    async fn connect(
+        &self,
+        request: Request<Streaming<PartyFrame>>,
+    ) -> Result<Response<Self::ConnectStream>, Status> {
+        let (outbound, frames) = mpsc::channel(64);
+        let inbound = request.into_inner();
+        let _ = self.0.send(Connection { inbound, outbound });
+        Ok(Response::new(Box::pin(ReceiverStream::new(frames).map(Ok))))
+    }
+
+    async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusReply>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch(
+        &self,
+        _: Request<StatusRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+impl Fake {
+    pub fn start(pki: &Pki) -> Self {
+        let runtime = super::raw::runtime();
+        let own = pki.coordinator();
+        let tls = ServerTlsConfig::new()
+            .identity(Identity::from_pem(&own.certificate, own.key.as_bytes()))
+            .client_ca_root(Certificate::from_pem(pki.ca_pem()));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, connections) = channel();
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            Server::builder()
+                .tls_config(tls)
+                .unwrap()
+                .serve_with_incoming(
+                    CoordinatorServer::new(Service(sender)),
+                    TcpListenerStream::new(listener),
+                )
+                .await
+        });
+        Self {
+            port,
+            runtime,
+            connections,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// The next connection, after its Hello.
+    pub fn accept(&self) -> (Line<'_>, pb::Hello) {
+        let connection = self
+            .connections
+            .recv_timeout(PATIENCE)
+            .expect("nobody connects");
+        let mut line = Line {
+            fake: self,
+            connection,
+        };
+        match line.next() {
+            Some(Frame::Hello(hello)) => (line, hello),
+            other => panic!("no Hello: {other:?}"),
+        }
+    }
+
+    /// The next connection, welcomed to `job`.
+    pub fn welcome(&self, job: &Job) -> Line<'_> {
+        let (line, _) = self.accept();
+        line.send(welcome(job));
+        line
+    }
+}
+
+pub fn welcome(job: &Job) -> pb::Welcome {
+    pb::Welcome {
+        version: 1,
+        program: "fake".into(),
+        job_spec: serde_json::to_string(job.spec()).unwrap(),
+        job_hash: job.hash().to_vec(),
+        model: Some(name(&Model::initial(job))),
+    }
+}
+
+pub fn name(model: &Model) -> pb::ModelName {
+    pb::ModelName {
+        version: model.version(),
+        hash: model.hash().to_vec(),
+        dim: model.values().len() as u64,
+    }
+}
+
+/// One party's connection.
+pub struct Line<'a> {
+    fake: &'a Fake,
+    connection: Connection,
+}
+
+impl Line<'_> {
+    pub fn send(&self, frame: impl Into<CoordinatorFrame>) {
+        let sent = self.connection.outbound.send(frame.into());
+        let _ = self.fake.runtime.block_on(sent);
+    }
+
+    pub fn next(&mut self) -> Option<Frame> {
+        let next = async {
+            tokio::time::timeout(PATIENCE, self.connection.inbound.message())
+                .await
+                .expect("the party says nothing")
+        };
+        match self.fake.runtime.block_on(next) {
+            Ok(Some(frame)) => Some(frame.frame.expect("an empty frame")),
+            Ok(None) | Err(_) => None,
+        }
+    }
+
+    /// Offers a round that starts from `model`; the party's nonce.
+    pub fn offer(&mut self, round: u64, model: &Model) -> Vec<u8> {
+        self.send(pb::RoundOffer {
+            round,
+            model: Some(name(model)),
+        });
+        match self.next() {
+            Some(Frame::Ready(ready)) => {
+                assert_eq!((ready.round, ready.nonce.len()), (round, 32));
+                ready.nonce
+            }
+            other => panic!("not ready: {other:?}"),
+        }
+    }
+
+    /// The refusal that must come next: nothing else may be said before it.
+    pub fn refusal(&mut self) -> (pb::RoundRefusalCode, String) {
+        match self.next() {
+            Some(Frame::RoundRefused(refused)) => (refused.code(), refused.reason),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    pub fn chunk(&mut self) -> pb::Chunk {
+        match self.next() {
+            Some(Frame::Chunk(chunk)) => chunk,
+            other => panic!("no chunk: {other:?}"),
+        }
+    }
+}

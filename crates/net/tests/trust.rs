@@ -1,0 +1,463 @@
+//! What a party refuses, whatever the coordinator says: every test has a coordinator that lies.
+
+mod common;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use blindsum_crypto::kdf;
+use blindsum_math::words::Words;
+use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
+use blindsum_net::pb::{self, RoundRefusalCode};
+use blindsum_net::{Credentials, Model, NetError};
+use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName};
+use common::fake::{Fake, Line, name, welcome};
+use common::raw::certificate;
+use common::*;
+
+fn job() -> Arc<Job> {
+    Arc::new(spec(ProtocolName::Plain, 4).validate().unwrap())
+}
+
+/// The certificates and nonces of a round.
+struct Cast(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Cast {
+    /// The party `a` with its nonce, and others.
+    fn new(a: &Credentials, nonce: &[u8], others: &[&Credentials]) -> Self {
+        let mut cast = vec![(certificate(a), nonce.to_vec())];
+        cast.extend(others.iter().map(|other| (certificate(other), vec![7; 32])));
+        Self(cast)
+    }
+
+    fn start(&self, round: u64, model: &Model) -> pb::RoundStart {
+        let roster = self.0.iter().map(|(certificate, nonce)| pb::Participant {
+            fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
+            nonce: nonce.clone(),
+        });
+        pb::RoundStart {
+            round,
+            model: Some(name(model)),
+            roster: roster.collect(),
+            certificates: self
+                .0
+                .iter()
+                .map(|(certificate, _)| certificate.clone())
+                .collect(),
+            answers_taken: 0,
+        }
+    }
+}
+
+type Outcome = Result<Option<Result<RoundResult, NetError>>, NetError>;
+
+/// The party's program: waits for one round, submits ones, and tells what became of it.
+fn one_round(config: PartyConfig) -> JoinHandle<(Outcome, Option<Party>)> {
+    std::thread::spawn(move || {
+        let mut party = match Party::join(config) {
+            Ok(party) => party,
+            Err(error) => return (Err(error), None),
+        };
+        let outcome = match party.next_round() {
+            Ok(Some(mut round)) => match round.submit(vec![1.0f32; 5], 1) {
+                Ok(()) => Ok(Some(round.result())),
+                Err(error) => Ok(Some(Err(error))),
+            },
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        (outcome, Some(party))
+    })
+}
+
+/// A party `a` that must refuse what `lie` makes of the beginning of its first round, with this reason,
+/// before it has said anything.
+fn refuses(seed: u64, lie: impl FnOnce(&Pki, &Cast) -> Cast, code: RoundRefusalCode, says: &str) {
+    let pki = Pki::new(seed);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(1, &model);
+    let honest = Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]);
+    line.send(lie(&pki, &honest).start(1, &model));
+    let (got, reason) = line.refusal();
+    assert_eq!(got, code, "{reason}");
+    assert!(reason.contains(says), "{reason}");
+    let (outcome, _party) = party.join().unwrap();
+    let error = outcome.unwrap_err();
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+const FAULT: RoundRefusalCode = RoundRefusalCode::RoundRefusalFault;
+const UNABLE: RoundRefusalCode = RoundRefusalCode::RoundRefusalUnable;
+const POLICY: RoundRefusalCode = RoundRefusalCode::RoundRefusalPolicy;
+
+#[test]
+fn case_13_uncertified_members_are_refused() {
+    let sybil = |_: &Pki, honest: &Cast| {
+        let sybil = certificate(&Pki::new(99).party("z"));
+        let mut cast = honest.0.clone();
+        cast.push((sybil, vec![9; 32]));
+        Cast(cast)
+    };
+    refuses(
+        1,
+        sybil,
+        FAULT,
+        "cannot be trusted: certificate: not signed by the job's CA",
+    );
+}
+
+#[test]
+fn case_13_one_member_under_two_nonces_is_refused() {
+    let twice = |_: &Pki, honest: &Cast| {
+        let mut cast = honest.0.clone();
+        let (again, _) = cast.last().unwrap().clone();
+        cast.push((again, vec![9; 32]));
+        Cast(cast)
+    };
+    refuses(2, twice, FAULT, "not in the order of names");
+}
+
+#[test]
+fn a_roster_without_this_party_or_with_another_nonce_of_it_is_refused() {
+    let without = |_: &Pki, honest: &Cast| Cast(honest.0[1..].to_vec());
+    refuses(3, without, UNABLE, "lacks this party");
+    let replayed = |_: &Pki, honest: &Cast| {
+        let mut cast = honest.0.clone();
+        cast[0].1[0] ^= 1;
+        Cast(cast)
+    };
+    refuses(4, replayed, UNABLE, "another certificate or nonce");
+    let impostor = |pki: &Pki, honest: &Cast| {
+        let mut cast = honest.0.clone();
+        cast[0].0 = certificate(&pki.party("a"));
+        Cast(cast)
+    };
+    refuses(5, impostor, UNABLE, "another certificate or nonce");
+}
+
+#[test]
+fn a_roster_beyond_the_jobs_bounds_or_out_of_order_is_refused() {
+    let crowd = |pki: &Pki, honest: &Cast| {
+        let mut cast = honest.0.clone();
+        for name in ["d", "e"] {
+            cast.push((certificate(&pki.party(name)), vec![1; 32]));
+        }
+        Cast(cast)
+    };
+    refuses(
+        6,
+        crowd,
+        FAULT,
+        "the roster has 5 parties, the job at most 4",
+    );
+    let unordered = |_: &Pki, honest: &Cast| {
+        let mut cast = honest.0.clone();
+        cast.reverse();
+        Cast(cast)
+    };
+    refuses(7, unordered, FAULT, "order of names");
+    let alone = |_: &Pki, honest: &Cast| Cast(honest.0[..1].to_vec());
+    refuses(8, alone, FAULT, "too few survivors: have 1, need 2");
+}
+
+#[test]
+fn case_12_a_cohort_below_the_partys_own_minimum_is_refused() {
+    let pki = Pki::new(9);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let mut config = party_config(&fake.url(), a.clone());
+    config.policy.min_cohort = 3;
+    let party = one_round(config);
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(1, &model);
+    line.send(Cast::new(&a, &nonce, &[&pki.party("b")]).start(1, &model));
+    assert_eq!(line.refusal().0, POLICY);
+    let error = party.join().unwrap().0.unwrap_err();
+    let expected = PolicyError::CohortTooSmall { have: 2, need: 3 };
+    assert!(matches!(error, NetError::Policy(broken) if broken == expected));
+}
+
+#[test]
+fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_after_a_restart() {
+    let pki = Pki::new(10);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let others = ["b", "c", "d"].map(|name| pki.party(name));
+    let state = tempfile::tempdir().unwrap();
+    let config = || {
+        let mut config = party_config(&fake.url(), a.clone());
+        config.policy.min_cohort_change = 2;
+        config.state_dir = Some(state.path().to_owned());
+        config
+    };
+    let model = Model::initial(&job);
+    let cohort = |line: &mut Line<'_>, round, others: &[&Credentials]| {
+        let nonce = line.offer(round, &model);
+        line.send(Cast::new(&a, &nonce, others).start(round, &model));
+    };
+    let party = one_round(config());
+    let mut line = fake.welcome(&job);
+    cohort(&mut line, 1, &[&others[0], &others[1], &others[2]]);
+    assert_eq!(line.chunk().round, 1);
+    let reason = "somebody else's fault".to_owned();
+    line.send(pb::RoundAborted {
+        round: 1,
+        only_you: false,
+        reason,
+    });
+    let (outcome, party) = party.join().unwrap();
+    let error = outcome.unwrap().unwrap().unwrap_err();
+    assert!(
+        matches!(error, NetError::RoundAborted { round: 1, .. }),
+        "{error}"
+    );
+    drop((party, line));
+    // The party is started again: it remembers whose sums it was in.
+    let again = loop {
+        let party = one_round(config());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        if !party.is_finished() {
+            break party;
+        }
+    };
+    let mut line = fake.welcome(&job);
+    cohort(&mut line, 2, &[&others[0], &others[1]]);
+    let (code, reason) = line.refusal();
+    assert_eq!(code, POLICY);
+    assert!(
+        reason.contains("differs by 1 from an earlier one"),
+        "{reason}"
+    );
+    assert!(matches!(again.join().unwrap().0, Err(NetError::Policy(_))));
+}
+
+/// A party with this policy must refuse this job before it says anything else.
+fn refuses_job(seed: u64, change: impl Fn(&mut PartyConfig, &mut JobSpec), says: &str) {
+    let pki = Pki::new(seed);
+    let fake = Fake::start(&pki);
+    let mut config = party_config(&fake.url(), pki.party("a"));
+    let mut spec = spec(ProtocolName::Plain, 4);
+    change(&mut config, &mut spec);
+    let party = one_round(config);
+    let mut line = fake.welcome(&spec.validate().unwrap());
+    assert!(line.next().is_none(), "it goes on");
+    let error = party.join().unwrap().0.unwrap_err();
+    assert!(matches!(error, NetError::Policy(_)), "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+#[test]
+fn case_12_jobs_that_break_the_policy_are_refused() {
+    let secagg = |spec: &mut JobSpec| {
+        spec.protocol = ProtocolName::SecAgg;
+        spec.min_parties = 0;
+        spec.adversary = Adversary::SemiHonest;
+    };
+    refuses_job(
+        11,
+        |config, _| config.policy.allowed_protocols = vec![ProtocolName::SecAgg],
+        "the job uses plain, this party allows secagg",
+    );
+    refuses_job(
+        12,
+        |config, spec| {
+            config.policy.require_adversary = Some(Adversary::Active);
+            secagg(spec);
+        },
+        "the job holds against semi-honest, this party requires active",
+    );
+    refuses_job(
+        13,
+        |config, _| config.policy.max_weight = Some(9),
+        "the job allows 10, this party 9",
+    );
+}
+
+#[test]
+fn case_11_a_job_that_does_not_have_its_hash_is_refused() {
+    let pki = Pki::new(14);
+    let fake = Fake::start(&pki);
+    let party = one_round(party_config(&fake.url(), pki.party("a")));
+    let (mut line, hello) = fake.accept();
+    assert_eq!(
+        (hello.name.as_str(), hello.job.as_str(), hello.round),
+        ("a", "test", 0)
+    );
+    let mut other = welcome(&job());
+    other.job_hash[0] ^= 1;
+    line.send(other);
+    assert!(line.next().is_none());
+    let error = party.join().unwrap().0.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("does not have the hash announced"),
+        "{error}"
+    );
+}
+
+#[test]
+fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
+    let pki = Pki::new(15);
+    let (fake, job) = (Fake::start(&pki), job());
+    let party = one_round(party_config(&fake.url(), pki.party("a")));
+    let mut line = fake.welcome(&job);
+    let model = Model::new(4, vec![1.0; 5]);
+    line.send(pb::RoundOffer {
+        round: 1,
+        model: Some(name(&model)),
+    });
+    let asked = line.next();
+    let Some(pb::party_frame::Frame::ModelRequest(request)) = asked else {
+        panic!("it does not ask for the model: {asked:?}");
+    };
+    assert_eq!(request.version, 4);
+    let poisoned = Model::new(4, vec![1.0, 1.0, 1.0, 1.0, 66.0]);
+    line.send(pb::ModelChunk {
+        version: 4,
+        offset: 0,
+        total: 20,
+        data: poisoned.to_bytes(),
+    });
+    assert!(line.next().is_none());
+    let error = party.join().unwrap().0.unwrap_err();
+    assert!(
+        error.to_string().contains("hash is not the one announced"),
+        "{error}"
+    );
+}
+
+/// A round of three parties whose sum is three times what `a` says.
+fn tripled(job: &Job, chunk: &pb::Chunk) -> pb::Chunk {
+    let (frame, body) = chunk.data.split_at(34);
+    let mut sum = Words::unpack(job.width(), job.lanes(), body).unwrap();
+    let own = Words::unpack(job.width(), job.lanes(), body).unwrap();
+    sum.add(&own).unwrap();
+    sum.add(&own).unwrap();
+    let data = [frame, &[0b111], &sum.pack()].concat();
+    pb::Chunk {
+        total: data.len() as u64,
+        data: data.into(),
+        ..chunk.clone()
+    }
+}
+
+#[test]
+fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
+    let pki = Pki::new(16);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(1, &model);
+    line.send(Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]).start(1, &model));
+    let answer = line.chunk();
+    line.send(tripled(&job, &answer));
+    line.send(pb::RoundDone {
+        round: 1,
+        model: Some(name(&Model::new(1, vec![2.0; 5]))),
+    });
+    let Some(pb::party_frame::Frame::RoundConfirmed(own)) = line.next() else {
+        panic!("it does not say what it has");
+    };
+    assert_eq!(own.model, Some(name(&Model::new(1, vec![1.0; 5]))));
+    let (outcome, party) = party.join().unwrap();
+    let error = outcome.unwrap().unwrap().unwrap_err();
+    assert!(
+        matches!(error, NetError::ModelMismatch { round: 1, .. }),
+        "{error}"
+    );
+    let Err(error) = party.unwrap().next_round() else {
+        panic!("it goes on with a coordinator that lies");
+    };
+    assert!(matches!(error, NetError::ModelMismatch { .. }), "{error}");
+}
+
+#[test]
+fn case_03_two_beginnings_of_one_round_and_rounds_from_the_past_are_refused() {
+    let pki = Pki::new(17);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let (b, c, d) = (pki.party("b"), pki.party("c"), pki.party("d"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(5, &model);
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    let first = line.chunk();
+    // The same beginning again: the same bytes again.
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    assert_eq!(line.chunk(), first);
+    // Another one: nothing but a refusal, and nothing ever again in this round.
+    line.send(Cast::new(&a, &nonce, &[&b, &d]).start(5, &model));
+    let (code, reason) = line.refusal();
+    assert_eq!(code, FAULT);
+    assert!(
+        reason.contains("two different beginnings of round 5"),
+        "{reason}"
+    );
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    assert_eq!(line.refusal().0, UNABLE);
+    let (outcome, party) = party.join().unwrap();
+    assert!(outcome.unwrap().unwrap().is_err());
+    let next = std::thread::spawn(move || party.unwrap().next_round().map(|_| ()));
+    line.send(pb::RoundOffer {
+        round: 5,
+        model: Some(name(&model)),
+    });
+    let (code, reason) = line.refusal();
+    assert_eq!(code, UNABLE);
+    assert!(reason.contains("took part in round 5 already"), "{reason}");
+    assert!(next.join().unwrap().is_err());
+}
+
+#[test]
+fn case_27_a_coordinators_message_beyond_the_jobs_bound_is_refused() {
+    let pki = Pki::new(18);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(1, &model);
+    line.send(Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]).start(1, &model));
+    let answer = line.chunk();
+    line.send(pb::Chunk {
+        total: 1 << 40,
+        ..answer
+    });
+    assert!(line.next().is_none());
+    let (outcome, _) = party.join().unwrap();
+    let error = outcome.unwrap().unwrap().unwrap_err();
+    assert!(error.to_string().contains("must be at most"), "{error}");
+}
+
+#[test]
+fn a_coordinator_that_says_nothing_is_given_up() {
+    let pki = Pki::new(19);
+    let fake = Fake::start(&pki);
+    let mut config = party_config(&fake.url(), pki.party("a"));
+    config.give_up_after = 0.3;
+    let error = one_round(config).join().unwrap().0.unwrap_err();
+    assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
+    assert!(
+        error.to_string().contains("does not answer the Hello"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_job_cannot_change_while_a_party_is_in_it() {
+    let pki = Pki::new(20);
+    let (fake, job) = (Fake::start(&pki), job());
+    let party = one_round(party_config(&fake.url(), pki.party("a")));
+    drop(fake.welcome(&job));
+    let changed = JobSpec {
+        min_parties: 1,
+        ..job.spec().clone()
+    };
+    let mut line = fake.welcome(&changed.validate().unwrap());
+    assert!(line.next().is_none());
+    let error = party.join().unwrap().0.unwrap_err();
+    assert!(error.to_string().contains("has changed the job"), "{error}");
+}
