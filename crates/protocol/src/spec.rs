@@ -196,7 +196,7 @@ impl JobSpec {
             return Err(SpecError::new("clipping", rule));
         }
         for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
-            if !(0.0..1.0).contains(&value) {
+            if !(0.0..1.0).contains(&value) || value.is_sign_negative() {
                 return Err(SpecError::new(field, format!("0 <= {field} = {value} < 1")));
             }
         }
