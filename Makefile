@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # An `uv` on the PATH is used; otherwise one is installed into .tools.
-UV ?= $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
+UV := $(or $(shell command -v uv),.tools/bin/uv)
+FUZZ_SECONDS ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 # maturin finds uv there.
@@ -16,14 +17,26 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help test docs build format clean \
+.PHONY: help demo test bench fuzz docs build format clean \
 	test-rust test-python lint-rust lint-python vectors
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+demo: .state/release ## Train on real data over mutual TLS, one party killed on the way
+	$(BIN)/blindsum demo
+
 test: lint-rust test-rust lint-python vectors test-python ## Format, lints, Rust and Python tests
 	@echo "make test: everything passed"
+
+bench: .state/release build ## Measure against the targets, with the peer beside it
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
+		--group dev --extra demo --extra bench
+	$(BIN)/blindsum bench secagg
+	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
+
+fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
+	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 docs: ## API documentation, and check the links of docs/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
@@ -70,7 +83,7 @@ test-python: .state/debug
 
 # Python packages, from the lock file. The project itself is built by maturin above.
 .state/tools: uv.lock pyproject.toml $(if $(findstring /,$(UV)),$(UV))
-	@command -v cargo >/dev/null || { echo "make: error: no cargo on the PATH; install Rust >= 1.91 (rustup.rs)"; exit 1; }
+	@command -v cargo >/dev/null || { echo "make: error: no cargo on the PATH; install Rust >= 1.91"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: error: $(PYTHON) is older than 3.11; run make PYTHON=/path/to/python3.11"; exit 1; }
 	$(UV) sync --locked --python $(PYTHON) --no-install-project --inexact --group dev --extra demo

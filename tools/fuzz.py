@@ -1,0 +1,67 @@
+"""Runs every fuzz target for a while.
+
+    python3 tools/fuzz.py [--seconds 60] [TARGET ...]
+
+Uses cargo-fuzz, which is installed into .tools if it is not on the PATH, and the nightly toolchain where there
+is one (the stable one with its unstable options unlocked otherwise). What a target learns stays in
+fuzz/corpus, what breaks it in fuzz/artifacts. Exit status 1 if a target found something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / ".tools"
+
+
+def targets() -> list[str]:
+    """Names of the fuzz targets."""
+    manifest = tomllib.loads((ROOT / "fuzz" / "Cargo.toml").read_text())
+    return [binary["name"] for binary in manifest["bin"]]
+
+
+def cargo_fuzz() -> tuple[list[str], dict[str, str]]:
+    """The command to run cargo-fuzz with, and its environment."""
+    environment = os.environ | {"PATH": f"{TOOLS / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    if shutil.which("cargo-fuzz", path=environment["PATH"]) is None:
+        print("fuzz: installing cargo-fuzz into .tools", flush=True)
+        install = ["cargo", "install", "--quiet", "--locked", "--root", str(TOOLS), "cargo-fuzz"]
+        subprocess.run(install, check=True)
+    nightly = subprocess.run(["cargo", "+nightly", "--version"], capture_output=True, check=False)
+    if nightly.returncode == 0:
+        return ["cargo", "+nightly", "fuzz"], environment
+    return ["cargo", "fuzz"], environment | {"RUSTC_BOOTSTRAP": "1"}
+
+
+def main() -> int:
+    """Run the targets; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
+    parser.add_argument("target", nargs="*", help="which targets (default: all)")
+    options = parser.parse_args()
+    known = targets()
+    chosen = options.target or known
+    for name in chosen:
+        if name not in known:
+            parser.error(f"there is no target {name}; there are {', '.join(known)}")
+    command, environment = cargo_fuzz()
+    failed = []
+    for place, name in enumerate(chosen, start=1):
+        print(f"fuzz: {name} ({place} of {len(chosen)}), {options.seconds} s", flush=True)
+        limits = [f"-max_total_time={options.seconds}", "-rss_limit_mb=2048", "-print_final_stats=1"]
+        done = subprocess.run([*command, "run", name, "--", *limits], cwd=ROOT, env=environment, check=False)
+        if done.returncode != 0:
+            failed.append(name)
+    print(f"fuzz: {len(chosen)} targets, found something: {', '.join(failed) or 'none'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
