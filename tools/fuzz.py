@@ -2,8 +2,8 @@
 
     python3 tools/fuzz.py [--seconds 60] [TARGET ...]
 
-Uses cargo-fuzz, which is installed into .tools if it is not on the PATH, and the nightly toolchain where there
-is one (the stable one with its unstable options unlocked otherwise). What a target learns stays in
+Uses cargo-fuzz, which is installed into .tools if it is not on the PATH, and the nightly toolchain where
+there is one (the stable one with its unstable options unlocked otherwise). What a target learns stays in
 fuzz/corpus, what breaks it in fuzz/artifacts. Exit status 1 if a target found something.
 """
 

@@ -43,7 +43,8 @@ class Coordinator:
     model
         The model that round 1 starts from, ``dim`` elements; ``None`` starts from zeros.
     limits
-        Limits for parties, by name; see ``docs/`` of the coordinator. Missing ones take defaults.
+        Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a
+        round may come back. Missing ones take defaults; the error for a wrong name lists them all.
     stop_when_done
         Whether to stop once the job is over.
 

@@ -298,7 +298,7 @@ def test_a_store_remembers_rounds_and_models(place, tmp_path):
 def test_a_coordinator_that_cannot_start_says_why(place):
     with place.coordinator(place.spec()) as coordinator, pytest.raises(bs.NetworkError, match="in use"):
         place.coordinator(place.spec(), listen=coordinator.address).__enter__()
-    with pytest.raises(bs.ConfigError, match="limits"):
+    with pytest.raises(bs.ConfigError, match=r"limits.*reconnect_grace"):
         place.coordinator(place.spec(), limits={"nonsense": 1}).__enter__()
     with pytest.raises(bs.InputError, match="model"):
         place.coordinator(place.spec(), model=np.zeros(5)).__enter__()
