@@ -148,8 +148,33 @@ pub struct Rig {
 impl Rig {
     /// Everybody's first message is on its way.
     pub fn new(spec: JobSpec, seed: u64) -> Self {
-        let cohort = Cohort::new(spec, seed);
-        let mut rng = ChaCha20Rng::seed_from_u64(seed + 1);
+        Self::of(
+            Cohort::new(spec, seed),
+            ChaCha20Rng::seed_from_u64(seed + 1),
+        )
+    }
+
+    /// The same parties begin another round; the generator goes over to it.
+    pub fn again(&self, number: u64) -> Self {
+        let Cohort {
+            round,
+            identities,
+            inputs,
+        } = &self.cohort;
+        let (job, roster) = (round.job().clone(), round.roster().clone());
+        let round = Arc::new(Round::new(job, number, roster, &[9; 32]).unwrap());
+        let (identities, inputs) = (identities.clone(), inputs.clone());
+        Self::of(
+            Cohort {
+                round,
+                identities,
+                inputs,
+            },
+            self.rng.clone(),
+        )
+    }
+
+    fn of(cohort: Cohort, mut rng: ChaCha20Rng) -> Self {
         let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
         for party in cohort.round.everyone() {
             let mut input = Given(&cohort.inputs[party.rank()]);

@@ -3,8 +3,11 @@
 mod dropouts;
 mod isolation;
 mod keys;
+mod laws;
 mod replay;
+mod rollback;
 mod secrets;
+mod strangers;
 mod survivors;
 
 use crate::testing::Rig;
@@ -52,10 +55,13 @@ fn assert_ended(rig: &mut Rig, party: PartyId) {
     );
 }
 
+fn storage_key() -> blindsum_crypto::seal::StorageKey {
+    blindsum_crypto::secret::Secret::from([3; 32]).into()
+}
+
 /// Seals and restores a client, as a process that was killed would.
 fn restart(rig: &mut Rig, party: PartyId) {
-    let key =
-        blindsum_crypto::seal::StorageKey::from(blindsum_crypto::secret::Secret::from([3; 32]));
+    let key = storage_key();
     let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
     let setup: ClientSetup = rig.cohort.setup(party);
     rig.clients

@@ -1,0 +1,177 @@
+//! Every inequality of a job specification, violated by one: the error names the field and quotes the rule.
+
+use blindsum_protocol::{Adversary, Clipping, EncodingName, JobSpec, ProtocolName, TensorLayout};
+
+/// A job of 30 parties that keeps every rule.
+fn good(protocol: ProtocolName) -> JobSpec {
+    JobSpec {
+        protocol,
+        parties: 30,
+        dim: 10,
+        ..JobSpec::default()
+    }
+}
+
+/// The change is refused, for this field, with this text in the rule.
+fn refused(spec: JobSpec, field: &str, rule: &str) {
+    let error = spec.validate().expect_err(rule);
+    assert_eq!(error.field, field, "{error}");
+    assert!(error.rule.contains(rule), "{error} should quote {rule:?}");
+}
+
+/// Checks a table of changes to a good job.
+macro_rules! refusals {
+    ($base:expr; $($field:ident = $value:expr => $name:literal, $rule:literal;)+) => {$(
+        refused(JobSpec { $field: $value, ..$base }, $name, $rule);
+    )+};
+}
+
+#[test]
+fn case_24_rules_of_every_protocol() {
+    for protocol in ProtocolName::ALL {
+        let base = || good(*protocol);
+        assert!(base().validate().is_ok());
+        refusals! { base();
+            job = String::new() => "job", "1 to 64";
+            job = "a".repeat(65) => "job", "1 to 64";
+            job = "Capital".into() => "job", "a-z";
+            parties = 0 => "parties", "1 <= parties = 0 <= 100000";
+            parties = 100_001 => "parties", "1 <= parties = 100001 <= 100000";
+            min_parties = 31 => "min_parties", "min_parties = 31 <= parties = 30";
+            dim = 0 => "dim", "1 <= dim = 0";
+            dim = (1 << 32) + 1 => "dim", "dim = 4294967297 <= 2^32";
+            bits = 1 => "encoding", "2 <= bits = 1 <= 32";
+            bits = 33 => "encoding", "2 <= bits = 33 <= 32";
+            clip = 0.0 => "encoding", "1e-100 <= clip = 0e0";
+            clip = f64::NAN => "encoding", "clip = NaN";
+            clip = f64::INFINITY => "encoding", "clip = inf";
+            max_weight = 0 => "encoding", "1 <= max_weight = 0";
+            corrupt = -0.1 => "corrupt", "0 <= corrupt = -0.1 < 1";
+            corrupt = 1.0 => "corrupt", "corrupt = 1 < 1";
+            corrupt = f64::NAN => "corrupt", "corrupt = NaN";
+            dropout = 1.0 => "dropout", "dropout = 1 < 1";
+            join_deadline = 0.0 => "join_deadline", "0 < join_deadline = 0";
+            stage_deadline = 1e6 + 1.0 => "stage_deadline", "stage_deadline = 1000001 <= 1000000";
+            input_deadline = f64::NAN => "input_deadline", "input_deadline = NaN";
+            tensors = vec![TensorLayout { name: "a".into(), len: 9, clip: 1.0 }] => "encoding", "= 9 must be dim = 10";
+        }
+        let heavy = JobSpec { bits: 32, ..base() };
+        refusals! { heavy;
+            max_weight = 1 << 21 => "encoding", "max_weight * (2^bits - 1) = 2097152 * (2^32 - 1) < 2^52";
+        }
+        let fixed = JobSpec {
+            encoding: EncodingName::Fixed64,
+            ..base()
+        };
+        let heavy = JobSpec {
+            clip: 1e9,
+            max_weight: 100_000,
+            ..fixed.clone()
+        };
+        refused(heavy, "encoding", "clip * max_weight * parties * 2^16");
+        refused(
+            JobSpec {
+                clipping: Clipping::L2,
+                ..fixed
+            },
+            "clipping",
+            "tensor where encoding is fixed64",
+        );
+    }
+}
+
+#[test]
+fn case_24_rules_of_secagg() {
+    for protocol in [ProtocolName::SecAgg, ProtocolName::SecAggPlus] {
+        for adversary in Adversary::ALL {
+            let base = || JobSpec {
+                adversary: *adversary,
+                ..good(protocol)
+            };
+            refused(
+                JobSpec {
+                    min_parties: 1,
+                    ..base()
+                },
+                "min_parties",
+                "1 >= ",
+            );
+            refused(
+                JobSpec {
+                    parties: 1,
+                    ..base()
+                },
+                "parties",
+                "parties = 1 >= 2",
+            );
+            // Thresholds: the smallest and the largest that are let, and one beyond either.
+            let threshold = |threshold| JobSpec {
+                threshold,
+                ..base()
+            };
+            let accepted: Vec<u32> = (1..=40)
+                .filter(|&t| threshold(t).validate().is_ok())
+                .collect();
+            let (Some(&least), Some(&most)) = (accepted.first(), accepted.last()) else {
+                panic!("some threshold is accepted");
+            };
+            assert_eq!(accepted.len() as u32, most - least + 1, "no gap");
+            refused(
+                threshold(least - 1),
+                "threshold",
+                &format!("{least} <= threshold = {} <= ", least - 1),
+            );
+            let error = threshold(most + 1).validate().unwrap_err();
+            assert_eq!(error.field, "threshold");
+            assert!(
+                error
+                    .rule
+                    .contains(&format!("threshold = {} <= {most}", most + 1)),
+                "{error}"
+            );
+        }
+    }
+    refused(
+        JobSpec {
+            neighbours: 4,
+            ..good(ProtocolName::SecAgg)
+        },
+        "neighbours",
+        "neighbours = 4 must be 0 for secagg",
+    );
+    let sparse = || good(ProtocolName::SecAggPlus);
+    refused(
+        JobSpec {
+            neighbours: 30,
+            ..sparse()
+        },
+        "neighbours",
+        "neighbours = 30 <= parties - 1 = 29",
+    );
+    refused(
+        JobSpec {
+            neighbours: 5,
+            parties: 31,
+            ..sparse()
+        },
+        "neighbours",
+        "5 * 31 must be even",
+    );
+    refused(
+        JobSpec {
+            neighbours: 2,
+            ..sparse()
+        },
+        "neighbours",
+        "falls apart with probability",
+    );
+    refused(
+        JobSpec {
+            dropout: 0.5,
+            corrupt: 0.3,
+            ..sparse()
+        },
+        "dropout",
+        "with 15 dropouts of 30",
+    );
+}
