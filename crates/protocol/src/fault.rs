@@ -26,6 +26,8 @@ pub enum Culprit {
     Party(PartyId),
     /// The coordinator or one party: what one says of the other cannot be told apart.
     ServerOr(PartyId),
+    /// One of two parties: what one says of the other cannot be told apart.
+    OneOf(PartyId, PartyId),
     /// The program that drives the machine: a wrong call, an unusable input.
     Caller,
     /// Nobody in particular: too many parties were lost.
@@ -38,6 +40,7 @@ impl fmt::Display for Culprit {
             Culprit::Server => write!(f, "server"),
             Culprit::Party(party) => write!(f, "{party}"),
             Culprit::ServerOr(party) => write!(f, "server or {party}"),
+            Culprit::OneOf(one, other) => write!(f, "{one} or {other}"),
             Culprit::Caller => write!(f, "caller"),
             Culprit::Nobody => write!(f, "round"),
         }

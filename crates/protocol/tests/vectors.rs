@@ -265,6 +265,7 @@ impl Transcript {
         self.check_sum(&outcome.sum, outcome.survivors.iter());
         let liar = |fault: &Fault| match (fault.culprit, &fault.kind) {
             (Culprit::Party(party), FaultKind::WrongShare { .. }) => party.0,
+            (Culprit::OneOf(holder, _), FaultKind::WrongShare { .. }) => holder.0,
             _ => panic!("{fault}"),
         };
         let mut liars: Vec<u32> = outcome.faults.iter().map(liar).collect();

@@ -10,7 +10,7 @@ use super::Common;
 use super::masked_input::MaskedSum;
 use crate::secagg::keys::{commit_seed, suite_of};
 use crate::secagg::point_of;
-use crate::{Fault, FaultKind, PartyId};
+use crate::{Culprit, Fault, FaultKind, PartyId};
 
 /// The secrets that stand between the masked sum and the sum.
 #[derive(Default)]
@@ -94,7 +94,13 @@ impl<'a> Recovery<'a> {
         let rebuilt = self.verify(owner, Secret::from(*secret)).ok_or_else(bad)?;
         for point in wrong {
             let liar = PartyId(point.get() - 1);
-            faults.push(Fault::party(liar, FaultKind::WrongShare { owner }));
+            // The owner may have dealt an honest holder a share that fits no other.
+            let culprit = match liar == owner {
+                true => Culprit::Party(owner),
+                false => Culprit::OneOf(liar, owner),
+            };
+            let kind = FaultKind::WrongShare { owner };
+            faults.push(Fault { culprit, kind });
         }
         Ok(rebuilt)
     }

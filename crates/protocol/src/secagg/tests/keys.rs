@@ -162,7 +162,8 @@ fn case_08_sealed_shares_moved() {
     }));
 }
 
-/// A holder that reveals wrong shares is found out and named; the sum is exact all the same.
+/// A holder that reveals wrong shares is found out and named; the sum is exact all the same. For the share of
+/// another party's secret, that party is named with it: it may have dealt a wrong one to frame the holder.
 #[test]
 fn wrong_shares_are_corrected_and_named() {
     let mut rig = Rig::at(active(10), UNMASK);
@@ -179,12 +180,14 @@ fn wrong_shares_are_corrected_and_named() {
     let outcome = rig.finish().unwrap();
     assert_eq!(outcome.sum, rig.cohort.sum_of(parties(0..10)));
     assert_eq!(outcome.faults.len(), 10);
-    assert!(
-        outcome
-            .faults
-            .iter()
-            .all(|fault| fault.culprit == Culprit::Party(PartyId(4)))
-    );
+    for (owner, fault) in parties(0..10).zip(&outcome.faults) {
+        assert_eq!(fault.kind, FaultKind::WrongShare { owner });
+        let expected = match owner {
+            PartyId(4) => Culprit::Party(owner),
+            _ => Culprit::OneOf(PartyId(4), owner),
+        };
+        assert_eq!(fault.culprit, expected);
+    }
 }
 
 /// Too many liars: a named abort, never a wrong sum.
