@@ -18,7 +18,7 @@ export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench fuzz docs build format clean \
-	test-rust test-python lint-rust lint-python vectors
+	test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ help: ## Show this list
 demo: .state/release ## Train on real data over mutual TLS, one party killed on the way
 	$(BIN)/blindsum demo
 
-test: lint-rust test-rust lint-python vectors test-python ## Format, lints, Rust and Python tests
+test: lint-rust test-rust lint-python vectors test-python cases ## Format, lints, Rust and Python tests
 	@echo "make test: everything passed"
 
 bench: .state/release build ## Measure against the targets, with the peer beside it
@@ -68,6 +68,9 @@ lint-python: .state/debug
 
 vectors:
 	$(PYTHON) vectors/make.py --check
+
+cases:
+	$(PYTHON) tools/cases.py --check
 
 test-python: .state/debug
 	$(BIN)/pytest

@@ -1,0 +1,165 @@
+"""Writes docs/security/cases.md, the index of the abuse suite, from the names of the tests.
+
+    python3 tools/cases.py            write the index
+    python3 tools/cases.py --check    compare, exit 1 if it is not what the tests say
+
+A test that shows case N has `case_NN_` in its name; tests that show one by another name are listed in
+`OTHERS`, and must exist too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INDEX = ROOT / "docs" / "security" / "cases.md"
+
+# What is tried, and what must come of it.
+CASES = {
+    1: (
+        "The server tells some parties that a party survived and others that it dropped, or cuts the graph",
+        "Named fault before any share is revealed; nothing can be unmasked",
+    ),
+    2: (
+        "Survivor lists that name the receiver as dropped, strangers, or parties lost before",
+        "`BadSurvivorList`, nothing revealed",
+    ),
+    3: (
+        "A request comes twice, or another one comes second; the party is killed in between",
+        "The same bytes again, or a fault; across restarts too",
+    ),
+    4: ("Fewer survivors than the threshold", "Parties refuse, the round ends by name, no partial sum"),
+    5: ("Parties vanish before every stage: as many as tolerated, and one more", "Exact sum; named abort"),
+    6: ("The server replaces or swaps a party's keys", "`BadSignature` before any share is sent"),
+    7: (
+        "Equal keys, missing or changed own key, keys of low order or off the curve",
+        "Refused, each by its own error",
+    ),
+    8: (
+        "Sealed shares reflected, delivered to another party, changed, or replayed from another round",
+        "They do not open; the party ends its round",
+    ),
+    9: ("A key and nonce used twice, over a thousand rounds and restarts", "No repetition"),
+    10: ("Masks: known answers, offsets, and a seed used twice", "Equal to the standard; does not compile"),
+    11: ("One party is given another model or job", "Its keys differ: refused, or nothing sums"),
+    12: (
+        "Cohorts below the party's minimum, or too close to an earlier one; jobs its policy forbids",
+        "Refused by the party",
+    ),
+    13: ("Members that the job's CA did not certify, or one member twice", "The roster is refused"),
+    24: ("Every inequality of the job violated by one, arbitrary numbers", "Error quotes the rule; no panic"),
+    26: ("Values at and beyond the clip, NaN, infinities, extreme weights", "Refused or exact; no overflow"),
+    27: (
+        "Truncated, oversized and trailing bytes, foreign versions, huge lengths",
+        "Typed error, bounded memory",
+    ),
+    28: ("Messages repeated, out of turn, of other rounds, from strangers", "Ignored if equal, else a fault"),
+    29: ("Random operations, loss, delay, restarts", "Exact sum of a declared set or a named abort"),
+    30: (
+        "Coordinator killed in a round, two on one store, damaged store",
+        "Round aborted and job goes on; refused with the reason",
+    ),
+    31: ("Slow, silent and too many peers", "Bounded; the honest round finishes"),
+    32: (
+        "No, foreign, expired or revoked certificate, another party's name, plaintext, old TLS",
+        "Refused in the handshake or at the first message",
+    ),
+    41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
+    42: ("Versions that do not meet", "Refused with both versions in the message"),
+    43: (
+        "Python: fork, threads, Ctrl-C, exceptions, odd arrays, exit with a live session",
+        "Documented error or correct; no deadlock",
+    ),
+    45: (
+        "The announced model or result is wrong",
+        "Parties that recompute it find out; the simulator says so",
+    ),
+}
+
+# Tests whose names carry no number.
+OTHERS = {
+    10: [
+        ("crates/crypto/src/mask/tests.rs", "nist_sp_800_38a"),
+        ("crates/crypto/src/mask/tests.rs", "backends_agree"),
+        ("crates/crypto/src/mask/mod.rs", "compile_fail"),
+    ],
+    26: [
+        ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
+        ("crates/encode/src/tests/limits.rs", "the_width_holds_the_largest_sum"),
+        ("crates/encode/src/tests/limits.rs", "sums_of_all_largest_and_all_smallest_words_do_not_wrap"),
+    ],
+    43: [
+        ("python/tests/test_session.py", "test_a_forked_child_is_told_to_join_itself"),
+        ("python/tests/test_session.py", "test_other_threads_run_while_a_party_waits"),
+        ("python/tests/test_session.py", "test_ctrl_c_ends_a_wait"),
+        ("python/tests/test_session.py", "test_an_exception_in_training_leaves_the_round_to_the_others"),
+        ("python/tests/test_session.py", "test_the_interpreter_exits_with_a_live_session"),
+        ("python/tests/test_arrays.py", "test_strided_arrays_are_copied_in_c_order"),
+        ("python/tests/test_arrays.py", "test_read_only_memory_is_used_in_place"),
+        ("python/tests/test_arrays.py", "test_torch_bfloat16_goes_through_float32"),
+    ],
+}
+
+TEST = re.compile(r"(?:fn|def)\s+(?:test_)?(case_(\d+)_\w+)")
+
+HEAD = """# The abuse suite
+
+What Blindsum is tested to withstand, by number, and the tests that show it. Numbers are stable; those
+that are missing belong to protocols that do not exist yet. This page is written by
+`python3 tools/cases.py`; `make test` fails if it is not what the tests say.
+
+"""
+
+
+def numbered() -> dict[int, list[tuple[str, str]]]:
+    """Find the tests with a number in their name: (file, test) by case."""
+    found = defaultdict(list)
+    files = [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("python/tests/*.py")]
+    for path in sorted(file for file in files if "target" not in file.parts):
+        for name, number in TEST.findall(path.read_text()):
+            found[int(number)].append((str(path.relative_to(ROOT)), name))
+    return found
+
+
+def index() -> str:
+    """Make the page."""
+    tests = numbered()
+    if unknown := sorted(set(tests) - set(CASES)):
+        raise SystemExit(f"tools/cases.py: tests name cases that CASES does not describe: {unknown}")
+    page = HEAD
+    for number, (tried, outcome) in CASES.items():
+        rows = list(tests[number])
+        for file, name in OTHERS.get(number, []):
+            if name not in (ROOT / file).read_text():
+                raise SystemExit(f"tools/cases.py: {file} has no {name}")
+            rows.append((file, name))
+        if not rows:
+            raise SystemExit(f"tools/cases.py: no test shows case {number}")
+        page += f"## Case {number}\n\n{tried}.\n\nExpected: {outcome}.\n\n"
+        by_file = defaultdict(list)
+        for file, name in rows:
+            by_file[file].append(f"`{name}`")
+        for file, names in by_file.items():
+            page += f"* [{file}](../../{file}): {', '.join(names)}\n"
+        page += "\n"
+    return page.rstrip() + "\n"
+
+
+def main() -> int:
+    """Write or check the index."""
+    page = index()
+    if sys.argv[1:] == ["--check"]:
+        if not INDEX.exists() or INDEX.read_text() != page:
+            print(f"{INDEX.relative_to(ROOT)} is out of date: run python3 tools/cases.py", file=sys.stderr)
+            return 1
+        return 0
+    INDEX.parent.mkdir(exist_ok=True)
+    INDEX.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
