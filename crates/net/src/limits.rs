@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Connections at once.
+    /// Connections of certified parties at once.
     pub connections: usize,
-    /// TLS handshakes at once.
+    /// TLS handshakes at once; when there are more, the oldest is dropped.
     pub handshakes: usize,
     /// Time for a TLS handshake.
     pub handshake_timeout: f64,

@@ -3,10 +3,10 @@
 mod common;
 
 use std::net::TcpStream;
-use std::time::Duration;
 
-use blindsum_net::CHUNK;
+use blindsum_net::party::Party;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
+use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::ProtocolName;
 use common::raw::{Raw, hello};
 use common::*;
@@ -200,16 +200,35 @@ fn case_31_slow_and_silent_peers_do_not_hold_up_a_round() {
 }
 
 #[test]
-fn case_31_more_connections_than_allowed_are_turned_away_and_others_work() {
+fn case_31_handshakes_that_never_finish_keep_nobody_out() {
     let pki = Pki::new(21);
     let mut config = config(&pki, vec![spec(ProtocolName::Plain, 2)], None);
-    config.limits.connections = 3;
+    config.limits.handshakes = 4;
+    config.limits.handshake_timeout = 1000.0;
     let coordinator = Running::with(config).unwrap();
-    let idle: Vec<_> = (0..50)
+    let idle: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(("127.0.0.1", coordinator.port)).unwrap())
         .collect();
-    std::thread::sleep(Duration::from_millis(100));
-    // The idle ones lose their places when their handshakes run out of time.
     honest_round_works(&pki, &coordinator);
     drop(idle);
+}
+
+#[test]
+fn case_31_parties_beyond_the_limit_come_in_when_others_leave() {
+    let pki = Pki::new(22);
+    let mut config = config(&pki, vec![spec(ProtocolName::Plain, 2)], None);
+    config.limits.connections = 2;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let mut first = ["a", "b"].map(|name| Raw::join(&url, pki.party(name), name));
+    let mut config = party_config(&url, pki.party("c"));
+    config.give_up_after = 0.5;
+    let Err(error) = Party::join(config) else {
+        panic!("a third connection was taken");
+    };
+    assert!(matches!(error, NetError::Unreachable { .. }), "{error}");
+    first[0].leave();
+    drop(first);
+    coordinator.wait("test", |status| status.connected.is_empty());
+    honest_round_works(&pki, &coordinator);
 }

@@ -1,5 +1,6 @@
 //! Taking connections: TCP, the TLS handshake within its time, and the name of who it is.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use blindsum_crypto::certificate::TrustAnchor;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -73,7 +75,9 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Takes connections until the receiver is dropped.
+/// Takes connections until the receiver is dropped. When more are shaking hands than are allowed to,
+/// the oldest of them is dropped: an honest one is done long before, and peers that never finish keep
+/// nobody out.
 pub(crate) async fn accept_all(
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -82,11 +86,9 @@ pub(crate) async fn accept_all(
     connections: mpsc::Sender<io::Result<Connection>>,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
-    let handshakes = Arc::new(Semaphore::new(limits.handshakes));
+    let timeout = seconds(limits.handshake_timeout);
+    let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(handshake) = handshakes.clone().acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = connections.closed() => return,
@@ -100,30 +102,37 @@ pub(crate) async fn accept_all(
                 continue;
             }
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            warn!(%address, limit = limits.connections, "connection refused: limit reached");
-            continue;
-        };
-        let (acceptor, anchor, connections) =
-            (acceptor.clone(), anchor.clone(), connections.clone());
-        let timeout = seconds(limits.handshake_timeout);
-        tokio::spawn(async move {
+        shaking.retain(|handshake| !handshake.is_finished());
+        if shaking.len() >= limits.handshakes
+            && let Some(oldest) = shaking.pop_front()
+        {
+            oldest.abort();
+        }
+        let (acceptor, anchor, connections, places) = (
+            acceptor.clone(),
+            anchor.clone(),
+            connections.clone(),
+            places.clone(),
+        );
+        let handshake = async move {
             let shaken = tokio::time::timeout(timeout, shake(stream, address, acceptor, &anchor));
-            match shaken.await {
-                Ok(Ok((stream, peer))) => {
-                    drop(handshake);
-                    debug!(%address, party = %peer.name, "connected");
-                    let connection = Connection {
-                        stream,
-                        peer,
-                        _place: place,
-                    };
-                    let _ = connections.send(Ok(connection)).await;
-                }
-                Ok(Err(reason)) => info!(%address, %reason, "TLS handshake refused"),
-                Err(_) => info!(%address, "TLS handshake refused: not finished in time"),
-            }
-        });
+            let (stream, peer) = match shaken.await {
+                Ok(Ok(shaken)) => shaken,
+                Ok(Err(reason)) => return info!(%address, %reason, "TLS handshake refused"),
+                Err(_) => return info!(%address, "TLS handshake refused: not finished in time"),
+            };
+            let Ok(place) = places.try_acquire_owned() else {
+                return warn!(%address, party = %peer.name, "connection refused: limit reached");
+            };
+            debug!(%address, party = %peer.name, "connected");
+            let connection = Connection {
+                stream,
+                peer,
+                _place: place,
+            };
+            let _ = connections.send(Ok(connection)).await;
+        };
+        shaking.push_back(tokio::spawn(handshake).abort_handle());
     }
 }
 
