@@ -77,7 +77,8 @@ pub struct RoundReport {
     pub total_weight: u64,
     /// The stages so far.
     pub stages: Vec<StageReport>,
-    /// Bytes of the parties' connections while the round ran, TLS and HTTP/2 included.
+    /// Bytes of the parties' connections from the start of the round to its result, TLS and HTTP/2
+    /// included; the result itself is sent afterwards and counts in the last stage only.
     pub wire: BTreeMap<String, Bytes>,
     /// What parties did wrong.
     pub faults: Vec<String>,

@@ -121,6 +121,7 @@ impl JobTask {
                     server: next,
                     messages,
                 } => {
+                    self.with_running(|running| running.count_down(&messages));
                     self.open_gate(&round, stage + 1);
                     self.deliver_all(number, stage, messages);
                     server = next;
@@ -302,6 +303,7 @@ impl JobTask {
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
+        running.count_down(&messages);
         let survivors = finished.outcome.survivors.iter();
         let survivors = survivors
             .map(|party| running.name(party).to_string())

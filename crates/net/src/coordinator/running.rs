@@ -172,6 +172,13 @@ impl Running {
         )
     }
 
+    /// Counts what is about to be sent.
+    pub fn count_down(&mut self, messages: &[(PartyId, Message)]) {
+        for (party, message) in messages {
+            self.count(*party, |count| count.down += message.len() as u64);
+        }
+    }
+
     fn count(&mut self, party: PartyId, add: impl FnOnce(&mut Bytes)) {
         let name = self.name(party).to_string();
         if let Some(stage) = self.report.stages.last_mut() {
@@ -281,8 +288,6 @@ impl JobTask {
         let Some(running) = &mut self.running else {
             return;
         };
-        let length = message.len() as u64;
-        running.count(party, |count| count.down += length);
         let (round, name) = (running.number(), running.name(party).clone());
         if let Some(place) = running.places.get_mut(party.rank()) {
             place.owed = Some((stage, message.clone()));
@@ -311,12 +316,13 @@ impl JobTask {
 
     /// Counts what went over a party's connection since it was last counted, for the round under way.
     pub(super) fn settle(&mut self, name: &str) {
-        let (Some(member), Some(running)) = (self.members.get_mut(name), &mut self.running) else {
+        let Some(member) = self.members.get_mut(name) else {
             return;
         };
         let traffic = &member.session.peer.traffic;
         let (up, down) = (traffic.read(), traffic.written());
-        if running.done.is_none() && running.id(name).is_some() {
+        let running = self.running.as_mut();
+        if let Some(running) = running.filter(|r| r.done.is_none() && r.id(name).is_some()) {
             let wire = running.report.wire.entry(name.into()).or_default();
             wire.up += up - member.counted.up;
             wire.down += down - member.counted.down;
