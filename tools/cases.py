@@ -81,15 +81,62 @@ CASES = {
 
 # Tests whose names carry no number.
 OTHERS = {
+    7: [
+        ("crates/crypto/src/kex.rs", "x25519_points_of_low_order"),
+        ("crates/crypto/src/kex.rs", "x25519_keys_have_one_encoding"),
+        ("crates/crypto/src/kex.rs", "p256_keys_off_the_curve"),
+        ("crates/crypto/src/kex.rs", "public_keys_of_wrong_length"),
+    ],
+    8: [
+        ("crates/crypto/src/seal.rs", "opens_with_the_same_key_and_header_only"),
+        ("crates/crypto/src/seal.rs", "every_changed_bit_is_noticed"),
+    ],
+    9: [
+        ("crates/crypto/src/seal.rs", "no_key_and_nonce_come_twice"),
+        ("crates/crypto/src/seal.rs", "the_audit_sees_a_repeated_pair"),
+        ("crates/crypto/src/seal.rs", "compile_fail"),
+    ],
     10: [
         ("crates/crypto/src/mask/tests.rs", "nist_sp_800_38a"),
         ("crates/crypto/src/mask/tests.rs", "backends_agree"),
         ("crates/crypto/src/mask/mod.rs", "compile_fail"),
+        ("crates/crypto/src/kdf.rs", "every_input_separates"),
+        ("crates/protocol/src/secagg/tests/laws.rs", "masks_cancel_for_every_survivor_set"),
+    ],
+    13: [
+        ("crates/crypto/src/roster/tests.rs", "a_self_made_certificate"),
+        ("crates/crypto/src/roster/tests.rs", "a_forged_certificate"),
+        ("crates/crypto/src/roster/tests.rs", "a_revoked_certificate"),
+        ("crates/crypto/src/roster/tests.rs", "a_name_twice"),
+        ("crates/crypto/src/roster/tests.rs", "a_key_twice"),
+    ],
+    24: [
+        ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
+        ("crates/protocol/src/secagg/parameters.rs", "the_failing_bound_is_named"),
+        ("crates/protocol/src/secagg/parameters.rs", "infeasible_bounds_are_found_quickly"),
+        ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
         ("crates/encode/src/tests/limits.rs", "the_width_holds_the_largest_sum"),
         ("crates/encode/src/tests/limits.rs", "sums_of_all_largest_and_all_smallest_words_do_not_wrap"),
+        ("crates/encode/src/tests/limits.rs", "fixed_point_sums_do_not_wrap_at_the_largest_clip"),
+        ("fuzz/fuzz_targets/encoder.rs", "fuzz_target"),
+    ],
+    27: [
+        ("crates/protocol/tests/robustness.rs", "damaged_messages_to_the_server"),
+        ("crates/protocol/tests/robustness.rs", "damaged_messages_to_a_party"),
+        ("fuzz/fuzz_targets/client_machine.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/server_machine.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/snapshot.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/words.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/shares.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/roster.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/certificates.rs", "fuzz_target"),
+    ],
+    41: [
+        ("crates/crypto/tests/wiped.rs", "secrets_are_wiped"),
+        ("crates/crypto/src/secret.rs", "compile_fail"),
     ],
     43: [
         ("python/tests/test_session.py", "test_a_forked_child_is_told_to_join_itself"),

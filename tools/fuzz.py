@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
+# MiB in total and at once, seconds for one input, bytes of one.
+LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=256", "-timeout=20", "-max_len=4096")
 
 
 def targets() -> list[str]:
@@ -55,8 +57,12 @@ def main() -> int:
     failed = []
     for place, name in enumerate(chosen, start=1):
         print(f"fuzz: {name} ({place} of {len(chosen)}), {options.seconds} s", flush=True)
-        limits = [f"-max_total_time={options.seconds}", "-rss_limit_mb=2048", "-print_final_stats=1"]
-        done = subprocess.run([*command, "run", name, "--", *limits], cwd=ROOT, env=environment, check=False)
+        learnt, seeds = (ROOT / "fuzz" / folder / name for folder in ("corpus", "seeds"))
+        learnt.mkdir(parents=True, exist_ok=True)
+        corpus = [learnt, *([seeds] if seeds.is_dir() else [])]
+        limits = [f"-max_total_time={options.seconds}", "-print_final_stats=1", *LIMITS]
+        run = [*command, "run", name, *map(str, corpus), "--", *limits]
+        done = subprocess.run(run, cwd=ROOT, env=environment, check=False)
         if done.returncode != 0:
             failed.append(name)
     print(f"fuzz: {len(chosen)} targets, found something: {', '.join(failed) or 'none'}")
