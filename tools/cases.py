@@ -50,7 +50,12 @@ CASES = {
         "Refused by the party",
     ),
     13: ("Members that the job's CA did not certify, or one member twice", "The roster is refused"),
+    23: (
+        "Shares at the secret's own point, at equal points, for no or too many holders",
+        "Refused, or cannot be written",
+    ),
     24: ("Every inequality of the job violated by one, arbitrary numbers", "Error quotes the rule; no panic"),
+    25: ("Fewer shares than the threshold, over all polynomials", "Independent of the secret"),
     26: ("Values at and beyond the clip, NaN, infinities, extreme weights", "Refused or exact; no overflow"),
     27: (
         "Truncated, oversized and trailing bytes, foreign versions, huge lengths",
@@ -110,11 +115,23 @@ OTHERS = {
         ("crates/crypto/src/roster/tests.rs", "a_name_twice"),
         ("crates/crypto/src/roster/tests.rs", "a_key_twice"),
     ],
+    23: [
+        ("crates/sharing/src/shamir/point.rs", "zero_is_no_point"),
+        ("crates/sharing/src/shamir/privacy.rs", "the_point_zero_would_give_the_secret_away"),
+        ("crates/sharing/src/shamir/laws.rs", "equal_points_are_refused"),
+        ("crates/sharing/src/shamir/laws.rs", "thresholds_out_of_range_are_refused"),
+        ("crates/sharing/src/shamir/laws.rs", "no_share_holds_a_limb_of_the_secret"),
+    ],
     24: [
         ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
         ("crates/protocol/src/secagg/parameters.rs", "the_failing_bound_is_named"),
         ("crates/protocol/src/secagg/parameters.rs", "infeasible_bounds_are_found_quickly"),
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
+    ],
+    25: [
+        ("crates/sharing/src/shamir/privacy.rs", "every_coalition_below_t_sees_every_view_equally_often"),
+        ("crates/sharing/src/shamir/privacy.rs", "drawn_polynomials_reach_every_view_of_every_limb"),
+        ("crates/sharing/src/shamir/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
