@@ -240,7 +240,8 @@ mod tests {
     fn by_definition(value: f64, random: u32, clip: f64, top: u64) -> (u64, u64, u64) {
         let Scale { slope, half, .. } = Scale::nearest(clip, top, 1.0);
         let level = (value * slope + half).clamp(0.0, top as f64);
-        let bits = (0..=32).rev().find(|bits| top << bits < 1 << 52).unwrap();
+        let fits = |bits: &i32| u128::from(top) << bits < 1 << 52;
+        let bits = (0..=32).rev().find(fits).unwrap();
         let fixed_level = (level * f64::powi(2.0, bits)).round_ties_even() as u128;
         let random = u128::from(random) * (1 << bits) / (1 << 32);
         let stochastic = (fixed_level + random) / (1 << bits);
