@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Read;
 use std::net::TcpStream;
 
 use blindsum_net::party::Party;
@@ -138,6 +139,33 @@ fn case_28_a_message_from_a_non_member_costs_its_connection_only() {
 }
 
 #[test]
+fn case_28_a_second_answer_costs_its_connection_and_the_first_one_counts() {
+    let pki = Pki::new(23);
+    let mut spec = spec(ProtocolName::Plain, 3);
+    spec.input_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let mut members = ["a", "b", "c"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let starts = members.each_mut().map(Raw::started);
+    let answer = members[0].play(&starts[0], 1.0, 0).unwrap();
+    members[0].send_message(0, &answer);
+    members[0].send_message(0, &answer);
+    let (code, reason) = members[0].refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(
+        reason.contains("a second answer to round 1, stage 0"),
+        "{reason}"
+    );
+    for (member, start) in members.iter_mut().zip(&starts).skip(1) {
+        let answer = member.play(start, 1.0, 0).unwrap();
+        member.send_message(0, &answer);
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert_eq!((report.survivors.len(), report.total_weight), (3, 3));
+}
+
+#[test]
 fn case_28_garbage_costs_its_sender_its_place_only() {
     let pki = Pki::new(19);
     let coordinator = coordinator(&pki);
@@ -206,11 +234,13 @@ fn case_31_handshakes_that_never_finish_keep_nobody_out() {
     config.limits.handshakes = 4;
     config.limits.handshake_timeout = 1000.0;
     let coordinator = Running::with(config).unwrap();
-    let idle: Vec<_> = (0..100)
+    let mut idle: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(("127.0.0.1", coordinator.port)).unwrap())
         .collect();
     honest_round_works(&pki, &coordinator);
-    drop(idle);
+    // The oldest had to go.
+    idle[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
 }
 
 #[test]

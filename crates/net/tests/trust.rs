@@ -2,73 +2,13 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::thread::JoinHandle;
-
-use blindsum_crypto::kdf;
-use blindsum_math::words::Words;
-use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
+use blindsum_net::party::{PartyConfig, PolicyError};
 use blindsum_net::pb::{self, RoundRefusalCode};
 use blindsum_net::{Credentials, Model, NetError};
-use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName};
-use common::fake::{Fake, Line, name, welcome};
+use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
+use common::fake::{Cast, Fake, Line, job, name, one_round, tripled, welcome};
 use common::raw::certificate;
 use common::*;
-
-fn job() -> Arc<Job> {
-    Arc::new(spec(ProtocolName::Plain, 4).validate().unwrap())
-}
-
-/// The certificates and nonces of a round.
-struct Cast(Vec<(Vec<u8>, Vec<u8>)>);
-
-impl Cast {
-    /// The party `a` with its nonce, and others.
-    fn new(a: &Credentials, nonce: &[u8], others: &[&Credentials]) -> Self {
-        let mut cast = vec![(certificate(a), nonce.to_vec())];
-        cast.extend(others.iter().map(|other| (certificate(other), vec![7; 32])));
-        Self(cast)
-    }
-
-    fn start(&self, round: u64, model: &Model) -> pb::RoundStart {
-        let roster = self.0.iter().map(|(certificate, nonce)| pb::Participant {
-            fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
-            nonce: nonce.clone(),
-        });
-        pb::RoundStart {
-            round,
-            model: Some(name(model)),
-            roster: roster.collect(),
-            certificates: self
-                .0
-                .iter()
-                .map(|(certificate, _)| certificate.clone())
-                .collect(),
-            answers_taken: 0,
-        }
-    }
-}
-
-type Outcome = Result<Option<Result<RoundResult, NetError>>, NetError>;
-
-/// The party's program: waits for one round, submits ones, and tells what became of it.
-fn one_round(config: PartyConfig) -> JoinHandle<(Outcome, Option<Party>)> {
-    std::thread::spawn(move || {
-        let mut party = match Party::join(config) {
-            Ok(party) => party,
-            Err(error) => return (Err(error), None),
-        };
-        let outcome = match party.next_round() {
-            Ok(Some(mut round)) => match round.submit(vec![1.0f32; 5], 1) {
-                Ok(()) => Ok(Some(round.result())),
-                Err(error) => Ok(Some(Err(error))),
-            },
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-        };
-        (outcome, Some(party))
-    })
-}
 
 /// A party `a` that must refuse what `lie` makes of the beginning of its first round, with this reason,
 /// before it has said anything.
@@ -329,21 +269,6 @@ fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
     );
 }
 
-/// A round of three parties whose sum is three times what `a` says.
-fn tripled(job: &Job, chunk: &pb::Chunk) -> pb::Chunk {
-    let (frame, body) = chunk.data.split_at(34);
-    let mut sum = Words::unpack(job.width(), job.lanes(), body).unwrap();
-    let own = Words::unpack(job.width(), job.lanes(), body).unwrap();
-    sum.add(&own).unwrap();
-    sum.add(&own).unwrap();
-    let data = [frame, &[0b111], &sum.pack()].concat();
-    pb::Chunk {
-        total: data.len() as u64,
-        data: data.into(),
-        ..chunk.clone()
-    }
-}
-
 #[test]
 fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
     let pki = Pki::new(16);
@@ -373,43 +298,6 @@ fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
         panic!("it goes on with a coordinator that lies");
     };
     assert!(matches!(error, NetError::ModelMismatch { .. }), "{error}");
-}
-
-#[test]
-fn case_03_two_beginnings_of_one_round_and_rounds_from_the_past_are_refused() {
-    let pki = Pki::new(17);
-    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
-    let (b, c, d) = (pki.party("b"), pki.party("c"), pki.party("d"));
-    let party = one_round(party_config(&fake.url(), a.clone()));
-    let mut line = fake.welcome(&job);
-    let model = Model::initial(&job);
-    let nonce = line.offer(5, &model);
-    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
-    let first = line.chunk();
-    // The same beginning again: the same bytes again.
-    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
-    assert_eq!(line.chunk(), first);
-    // Another one: nothing but a refusal, and nothing ever again in this round.
-    line.send(Cast::new(&a, &nonce, &[&b, &d]).start(5, &model));
-    let (code, reason) = line.refusal();
-    assert_eq!(code, FAULT);
-    assert!(
-        reason.contains("two different beginnings of round 5"),
-        "{reason}"
-    );
-    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
-    assert_eq!(line.refusal().0, UNABLE);
-    let (outcome, party) = party.join().unwrap();
-    assert!(outcome.unwrap().unwrap().is_err());
-    let next = std::thread::spawn(move || party.unwrap().next_round().map(|_| ()));
-    line.send(pb::RoundOffer {
-        round: 5,
-        model: Some(name(&model)),
-    });
-    let (code, reason) = line.refusal();
-    assert_eq!(code, UNABLE);
-    assert!(reason.contains("took part in round 5 already"), "{reason}");
-    assert!(next.join().unwrap().is_err());
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
 //! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `joining`, `running` and `round` are its rounds.
+//! of one job, `members` its connected parties, `joining`, `running` and `round` its rounds.
 
 mod file;
 mod job;
 mod joining;
 mod listener;
+mod members;
 mod round;
 mod running;
 mod service;

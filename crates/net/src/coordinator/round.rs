@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
-use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Receipt, Round, Server};
+use blindsum_encode::EncodeError;
+use blindsum_protocol::{Closed, Fault, Job, Message, Outcome, PartyId, Receipt, Round, Server};
 use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -280,23 +281,10 @@ impl JobTask {
         messages: Vec<(PartyId, Message)>,
     ) -> Result<(), Halt> {
         let (job, model) = (round.job().clone(), self.model.clone());
-        let finished = blocking(move || {
-            let mut mean = vec![0.0f32; job.spec().dim as usize];
-            let survivors = outcome.survivors.len();
-            let total_weight = job
-                .encoding()
-                .decode_mean(&outcome.sum, survivors, &mut mean)?;
-            let model = model.after(&mean, job.spec().model_update);
-            Ok::<_, blindsum_encode::EncodeError>(Finished {
-                bytes: model.to_bytes(),
-                model,
-                total_weight,
-                outcome,
-            })
-        })
-        .await
-        .map_err(Halt::Broken)?
-        .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
+        let finished = blocking(move || finish(&job, &model, outcome)).await;
+        let finished = finished
+            .map_err(Halt::Broken)?
+            .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
         for member in round.roster().members() {
             self.settle(&member.name);
         }
@@ -436,6 +424,21 @@ impl JobTask {
     fn current_report(&self) -> Option<RoundReport> {
         self.running.as_ref().map(|running| running.report.clone())
     }
+}
+
+/// The mean out of the sum, and the model after it.
+fn finish(job: &Job, model: &Model, outcome: Outcome) -> Result<Finished, EncodeError> {
+    let mut mean = vec![0.0f32; job.spec().dim as usize];
+    let survivors = outcome.survivors.len();
+    let encoding = job.encoding();
+    let total_weight = encoding.decode_mean(&outcome.sum, survivors, &mut mean)?;
+    let model = model.after(&mean, job.spec().model_update);
+    Ok(Finished {
+        bytes: model.to_bytes(),
+        model,
+        total_weight,
+        outcome,
+    })
 }
 
 fn elapsed(report: &RoundReport) -> f64 {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 use tonic::Streaming;
 use tracing::{debug, info};
 
@@ -286,15 +286,17 @@ struct PartMessage {
     place: (u64, u32),
     assembly: Assembly,
     memory: Option<OwnedSemaphorePermit>,
+    /// When the next piece must have come.
+    next_until: tokio::time::Instant,
 }
 
 impl Session {
     async fn read_all(&mut self, inbound: &mut Streaming<PartyFrame>) -> End {
         loop {
             let next = inbound.message();
-            let next = match self.message {
+            let next = match &self.message {
                 None => next.await,
-                Some(_) => match timeout(self.chunk_timeout, next).await {
+                Some(message) => match timeout_at(message.next_until, next).await {
                     Ok(next) => next,
                     Err(_) => {
                         let reason = format!(
@@ -354,57 +356,28 @@ impl Session {
 
     async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), End> {
         let place = (chunk.round, chunk.stage);
-        let gate = self.job.gate.borrow().clone();
-        if place < (gate.round, gate.stage) {
-            debug!(party = %self.name, round = place.0, stage = place.1, "too late, dropped");
-            self.message = None;
+        let Some(limit) = self.limit_of(place)? else {
             return Ok(());
-        }
-        if place != (gate.round, gate.stage) {
-            let reason = format!(
-                "a chunk of round {}, stage {}, while round {}, stage {} is under way",
-                place.0, place.1, gate.round, gate.stage
-            );
-            return Err(bad_frame(reason).into());
-        }
-        match gate.members.get(&self.name) {
-            Some(true) => {}
-            // It has lost its place, and may not have heard of it.
-            Some(false) => return Ok(()),
-            None => {
-                let reason = format!("a chunk of round {}, of which it is no member", place.0);
-                return Err(bad_frame(reason).into());
-            }
-        }
-        if self.answered == Some(place) {
-            let reason = format!("a second answer to round {}, stage {}", place.0, place.1);
-            return Err(bad_frame(reason).into());
-        }
+        };
         let wrong = |e: crate::chunks::ChunkError| End::from(bad_frame(format!("chunk: {e}")));
-        let part = match self.message.take() {
-            Some(part) if part.place == place => part,
+        let (assembly, memory) = match self.message.take() {
+            Some(part) if part.place == place => (part.assembly, part.memory),
             _ => {
-                let assembly = Assembly::begin(chunk.total, gate.limit).map_err(wrong)?;
+                let assembly = Assembly::begin(chunk.total, limit).map_err(wrong)?;
                 let Ok(memory) = self.memory_for(chunk.total, place).await else {
                     return Ok(());
                 };
-                PartMessage {
-                    place,
-                    assembly,
-                    memory,
-                }
+                (assembly, memory)
             }
         };
-        let (assembly, memory) = (part.assembly, part.memory);
-        match assembly
-            .push(chunk.offset, chunk.total, chunk.data)
-            .map_err(wrong)?
-        {
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(wrong)? {
             Pushed::Part(assembly) => {
                 self.message = Some(PartMessage {
                     place,
                     assembly,
                     memory,
+                    next_until: tokio::time::Instant::now() + self.chunk_timeout,
                 });
                 Ok(())
             }
@@ -420,6 +393,38 @@ impl Session {
                 self.pass(event).await
             }
         }
+    }
+
+    /// How long a message for this round and stage may be; none where it comes too late, or its sender
+    /// has lost its place and may not have heard of it.
+    fn limit_of(&mut self, place: (u64, u32)) -> Result<Option<u64>, End> {
+        let gate = self.job.gate.borrow().clone();
+        let (round, stage) = place;
+        if place < (gate.round, gate.stage) {
+            debug!(party = %self.name, round, stage, "too late, dropped");
+            self.message = None;
+            return Ok(None);
+        }
+        if place != (gate.round, gate.stage) {
+            let reason = format!(
+                "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
+                gate.round, gate.stage
+            );
+            return Err(bad_frame(reason).into());
+        }
+        match gate.members.get(&self.name) {
+            Some(true) => {}
+            Some(false) => return Ok(None),
+            None => {
+                let reason = format!("a chunk of round {round}, of which it is no member");
+                return Err(bad_frame(reason).into());
+            }
+        }
+        if self.answered == Some(place) {
+            let reason = format!("a second answer to round {round}, stage {stage}");
+            return Err(bad_frame(reason).into());
+        }
+        Ok(Some(gate.limit))
     }
 
     /// Waits for memory where a message comes in several chunks; an error says that the message came

@@ -127,30 +127,9 @@ impl Task {
             return Ok(());
         };
         active.client = stepped.client;
-        let answered = active.answered();
-        match stepped.answer {
-            Ok(Answer::Send(message)) => {
-                if let Some(live) = &mut self.memory.live {
-                    live.answered = answered;
-                    live.begun = true;
-                }
-                if let Err(error) = self.save(stepped.snapshot).await {
-                    let code = RoundRefusalCode::RoundRefusalUnable;
-                    return self.refuse(number, code, error).await;
-                }
-                let stage = u8::try_from(answered).unwrap_or(u8::MAX);
-                debug!(party = %self.identity.name, round = number, stage, bytes = message.len(),
-                    "answered");
-                if let Some(outbox) = &self.outbox {
-                    outbox.put(Outgoing::Message {
-                        round: number,
-                        stage,
-                        message,
-                    });
-                }
-                Ok(())
-            }
-            Ok(Answer::Old) => Ok(()),
+        let failed = match stepped.answer {
+            Ok(Answer::Send(message)) => return self.say(number, message, stepped.snapshot).await,
+            Ok(Answer::Old) => return Ok(()),
             Ok(Answer::Done(sum)) => {
                 let model = active.model.clone();
                 match blocking(move || result(&round, &sum, &model)).await? {
@@ -158,23 +137,47 @@ impl Task {
                         if let Some(active) = &mut self.active {
                             active.computed = Some(computed);
                         }
-                        Ok(())
+                        return Ok(());
                     }
-                    Err(error) => {
-                        let code = RoundRefusalCode::RoundRefusalFault;
-                        self.refuse(number, code, error).await
-                    }
+                    Err(error) => error,
                 }
             }
-            Err(fault) => {
-                let error = NetError::Fault {
-                    round: number,
-                    fault,
-                };
-                let code = RoundRefusalCode::RoundRefusalFault;
-                self.refuse(number, code, error).await
-            }
+            Err(fault) => NetError::Fault {
+                round: number,
+                fault,
+            },
+        };
+        let code = RoundRefusalCode::RoundRefusalFault;
+        self.refuse(number, code, failed).await
+    }
+
+    /// Writes an answer down, and then sends it.
+    async fn say(
+        &mut self,
+        round: u64,
+        message: Message,
+        snapshot: Vec<u8>,
+    ) -> Result<(), NetError> {
+        let answered = self.active.as_ref().map_or(0, Active::answered);
+        if let Some(live) = &mut self.memory.live {
+            live.answered = answered;
+            live.begun = true;
         }
+        if let Err(error) = self.save(snapshot).await {
+            let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(round, code, error).await;
+        }
+        let stage = u8::try_from(answered).unwrap_or(u8::MAX);
+        let bytes = message.len();
+        debug!(party = %self.identity.name, round, stage, bytes, "answered");
+        if let Some(outbox) = &self.outbox {
+            outbox.put(Outgoing::Message {
+                round,
+                stage,
+                message,
+            });
+        }
+        Ok(())
     }
 
     /// Tells coordinator and caller that this party has no further part in a round.

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use blindsum_protocol::{Job, JobSpec, Message};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
 use tracing::{info, warn};
 
 use super::active::Active;
@@ -22,6 +24,7 @@ use crate::limits::seconds;
 use crate::outbox::{Outbox, SendEnd, send_all};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::stream::Traffic;
 use crate::tls::OwnIdentity;
 use crate::{Model, NetError};
 
@@ -266,36 +269,7 @@ impl Task {
         }
         self.outbox = Some(outbox);
         let ended = loop {
-            let deadline = self.active.as_ref().map(|active| active.deadline);
-            let overdue = async {
-                match deadline {
-                    Some(deadline) => sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let handled = tokio::select! {
-                frame = inbound.message() => match frame {
-                    Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
-                    Ok(Some(_)) => Err(Ended::Failed(NetError::Coordinator(
-                        "a frame that is empty or unknown here".into(),
-                    ))),
-                    Ok(None) => Err(Ended::Lost("the coordinator closed the connection".into())),
-                    Err(status) => {
-                        let reason = traffic.error().map(str::to_owned);
-                        Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))))
-                    }
-                },
-                command = self.received.recv() => match command {
-                    None | Some(Command::Leave) => Err(Ended::Over(Over::Left)),
-                    Some(command) => self.obey(command).await.map_err(Ended::Failed),
-                },
-                end = &mut sending => Err(Ended::Lost(match end {
-                    Ok(SendEnd::TooSlow) => "the coordinator takes no more data".into(),
-                    _ => "the connection has ended".into(),
-                })),
-                () = overdue => self.check_deadline().await.map_err(Ended::Failed),
-            };
-            if let Err(ended) = handled {
+            if let Err(ended) = self.next(&mut inbound, &mut sending, &traffic).await {
                 break ended;
             }
             if let Some(over) = self.over() {
@@ -317,6 +291,44 @@ impl Task {
         ended
     }
 
+    /// Waits for the next thing to happen, and does what it asks for.
+    async fn next(
+        &mut self,
+        inbound: &mut Streaming<CoordinatorFrame>,
+        sending: &mut JoinHandle<SendEnd>,
+        traffic: &Traffic,
+    ) -> Result<(), Ended> {
+        let deadline = self.active.as_ref().map(|active| active.deadline);
+        let overdue = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            frame = inbound.message() => match frame {
+                Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
+                Ok(Some(_)) => Err(Ended::Failed(NetError::Coordinator(
+                    "a frame that is empty or unknown here".into(),
+                ))),
+                Ok(None) => Err(Ended::Lost("the coordinator closed the connection".into())),
+                Err(status) => {
+                    let reason = traffic.error().map(str::to_owned);
+                    Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))))
+                }
+            },
+            command = self.received.recv() => match command {
+                None | Some(Command::Leave) => Err(Ended::Over(Over::Left)),
+                Some(command) => self.obey(command).await.map_err(Ended::Failed),
+            },
+            end = sending => Err(match end {
+                Ok(SendEnd::TooSlow) => Ended::Lost("the coordinator takes no more data".into()),
+                _ => last_word(inbound).await,
+            }),
+            () = overdue => self.check_deadline().await.map_err(Ended::Failed),
+        }
+    }
+
     fn hello(&self) -> pb::Hello {
         let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
         let live = self.memory.live.as_ref();
@@ -334,7 +346,7 @@ impl Task {
     fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
         let welcome = match frame {
             Frame::Welcome(welcome) => welcome,
-            Frame::Refused(refused) => return Err(self.refused(refused)),
+            Frame::Refused(refused) => return Err(ended_by(refused)),
             _ => {
                 let reason = "the first frame must be a Welcome".into();
                 return Err(NetError::Coordinator(reason).into());
@@ -390,18 +402,9 @@ impl Task {
         Ok(job)
     }
 
-    fn refused(&self, refused: pb::Refused) -> Ended {
-        let code = refused.code();
-        let reason = refused.reason;
-        match code {
-            RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
-            code => Ended::Failed(NetError::Refused { code, reason }),
-        }
-    }
-
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
         match frame {
-            Frame::Refused(refused) => return Err(self.refused(refused)),
+            Frame::Refused(refused) => return Err(ended_by(refused)),
             Frame::Welcome(_) => {
                 let reason = "a second Welcome".into();
                 return Err(NetError::Coordinator(reason).into());
@@ -441,5 +444,31 @@ impl Task {
             None if self.requested.is_some() => None,
             model => Some(Over::JobDone(model.cloned())),
         }
+    }
+}
+
+/// What a refusal means for the connection.
+fn ended_by(refused: pb::Refused) -> Ended {
+    let code = refused.code();
+    let reason = refused.reason;
+    match code {
+        RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+        code => Ended::Failed(NetError::Refused { code, reason }),
+    }
+}
+
+/// The coordinator takes nothing more: what it still says tells whether to come back.
+async fn last_word(inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
+    let refusal = async {
+        while let Ok(Some(frame)) = inbound.message().await {
+            if let Some(Frame::Refused(refused)) = frame.frame {
+                return Some(refused);
+            }
+        }
+        None
+    };
+    match tokio::time::timeout(GOODBYE_TIME, refusal).await {
+        Ok(Some(refused)) => ended_by(refused),
+        _ => Ended::Lost("the connection has ended".into()),
     }
 }

@@ -1,13 +1,19 @@
 //! A coordinator that says whatever a test wants it to: what must a party never believe?
 
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
-use blindsum_net::Model;
+use blindsum_crypto::kdf;
+use blindsum_math::words::Words;
+use blindsum_net::party::{Party, PartyConfig, RoundResult};
+
 use blindsum_net::pb::coordinator_server::{Coordinator, CoordinatorServer};
 use blindsum_net::pb::party_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
-use blindsum_protocol::Job;
+use blindsum_net::{Credentials, Model, NetError};
+use blindsum_protocol::{Job, ProtocolName};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
@@ -15,7 +21,8 @@ use tokio_stream::{Empty, StreamExt};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{PATIENCE, Pki};
+use super::raw::certificate;
+use super::{PATIENCE, Pki, spec};
 
 pub struct Fake {
     pub port: u16,
@@ -186,5 +193,76 @@ impl Line<'_> {
             Some(Frame::Chunk(chunk)) => chunk,
             other => panic!("no chunk: {other:?}"),
         }
+    }
+}
+
+/// A job of plain sums for up to four parties.
+pub fn job() -> Arc<Job> {
+    Arc::new(spec(ProtocolName::Plain, 4).validate().unwrap())
+}
+
+/// The certificates and nonces of a round.
+pub struct Cast(pub Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Cast {
+    /// The party `a` with its nonce, and others.
+    pub fn new(a: &Credentials, nonce: &[u8], others: &[&Credentials]) -> Self {
+        let mut cast = vec![(certificate(a), nonce.to_vec())];
+        cast.extend(others.iter().map(|other| (certificate(other), vec![7; 32])));
+        Self(cast)
+    }
+
+    pub fn start(&self, round: u64, model: &Model) -> pb::RoundStart {
+        let roster = self.0.iter().map(|(certificate, nonce)| pb::Participant {
+            fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
+            nonce: nonce.clone(),
+        });
+        pb::RoundStart {
+            round,
+            model: Some(name(model)),
+            roster: roster.collect(),
+            certificates: self
+                .0
+                .iter()
+                .map(|(certificate, _)| certificate.clone())
+                .collect(),
+            answers_taken: 0,
+        }
+    }
+}
+
+pub type Outcome = Result<Option<Result<RoundResult, NetError>>, NetError>;
+
+/// The party's program: waits for one round, submits ones, and tells what became of it.
+pub fn one_round(config: PartyConfig) -> JoinHandle<(Outcome, Option<Party>)> {
+    std::thread::spawn(move || {
+        let mut party = match Party::join(config) {
+            Ok(party) => party,
+            Err(error) => return (Err(error), None),
+        };
+        let outcome = match party.next_round() {
+            Ok(Some(mut round)) => match round.submit(vec![1.0f32; 5], 1) {
+                Ok(()) => Ok(Some(round.result())),
+                Err(error) => Ok(Some(Err(error))),
+            },
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        (outcome, Some(party))
+    })
+}
+
+/// A round of three parties whose sum is three times what `a` says.
+pub fn tripled(job: &Job, chunk: &pb::Chunk) -> pb::Chunk {
+    let (frame, body) = chunk.data.split_at(34);
+    let mut sum = Words::unpack(job.width(), job.lanes(), body).unwrap();
+    let own = Words::unpack(job.width(), job.lanes(), body).unwrap();
+    sum.add(&own).unwrap();
+    sum.add(&own).unwrap();
+    let data = [frame, &[0b111], &sum.pack()].concat();
+    pb::Chunk {
+        total: data.len() as u64,
+        data: data.into(),
+        ..chunk.clone()
     }
 }

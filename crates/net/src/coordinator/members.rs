@@ -1,0 +1,161 @@
+//! The connected parties of a job: who comes in, what they need to go on, and who has gone.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::{error, info};
+
+use super::job::JobTask;
+use super::session::{SessionHandle, refused, short};
+use crate::outbox::Outgoing;
+use crate::pb::{self, RefusalCode};
+use crate::report::{self, JobState};
+
+/// A connected party.
+pub(super) struct Member {
+    pub session: SessionHandle,
+    /// Certificates that were sent over this connection.
+    pub sent: HashSet<[u8; 32]>,
+    /// Bytes of this connection that are accounted for.
+    pub counted: report::Bytes,
+    /// Whether the model was asked for and is being sent.
+    pub model_sent: Option<u64>,
+}
+
+impl JobTask {
+    pub(super) fn is_current(&self, session: u64, name: &str) -> bool {
+        self.members
+            .get(name)
+            .is_some_and(|member| member.session.id == session)
+    }
+
+    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; a
+    /// second party with the same name is refused.
+    pub(super) fn admit(
+        &mut self,
+        hello: pb::Hello,
+        session: SessionHandle,
+    ) -> Result<(), pb::Refused> {
+        if self.state == JobState::Failed {
+            let reason = format!("the job has failed: {}", self.reason);
+            return Err(refused(RefusalCode::RefusalJobFailed, reason));
+        }
+        let name = session.peer.name.clone();
+        if let Some(older) = self.members.get(&name) {
+            if older.session.peer.certificate != session.peer.certificate {
+                let reason = format!(
+                    "two parties with one name: {name:?} is connected from {} with another \
+                     certificate; give each party a name of its own",
+                    older.session.peer.address
+                );
+                return Err(refused(RefusalCode::RefusalNameTaken, reason));
+            }
+            let reason = "the same party has connected again, with this certificate and key";
+            let frame = refused(RefusalCode::RefusalReplaced, reason);
+            older.session.outbox.put(Outgoing::Last(frame.into()));
+            self.settle(&name);
+        }
+        info!(job = %self.name, party = %name, address = %session.peer.address,
+            program = %short(&hello.program), "party joined");
+        let spec = serde_json::to_string(self.parts.job.spec())
+            .map_err(|e| refused(RefusalCode::RefusalJobFailed, e.to_string()))?;
+        let welcome = pb::Welcome {
+            version: *pb::WIRE_VERSIONS.end(),
+            program: pb::PROGRAM.into(),
+            job_spec: spec,
+            job_hash: self.parts.job.hash().to_vec(),
+            model: Some(self.model.name()),
+        };
+        session.outbox.frame(welcome.into());
+        let member = Member {
+            session,
+            sent: HashSet::new(),
+            counted: report::Bytes::default(),
+            model_sent: None,
+        };
+        self.members.insert(name.clone(), member);
+        self.changed = Instant::now();
+        self.greet(&name, &hello);
+        self.publish(None);
+        Ok(())
+    }
+
+    /// What a party that has just connected needs to go on.
+    fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
+        self.resume(name, hello);
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        if self.state == JobState::Done {
+            member.session.outbox.frame(self.job_done().into());
+        }
+        if let Some(joining) = &mut self.joining {
+            if hello.round != joining.number {
+                joining.forget(name);
+            }
+            let offer = pb::RoundOffer {
+                round: joining.number,
+                model: Some(self.model.name()),
+            };
+            member.session.outbox.frame(offer.into());
+        }
+    }
+
+    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str) {
+        if !self.is_current(session, name) {
+            return;
+        }
+        info!(job = %self.name, party = %name, %reason, "party left");
+        self.settle(name);
+        self.members.remove(name);
+        self.changed = Instant::now();
+        if let Some(running) = &mut self.running {
+            running.lost(name);
+        }
+        self.publish(None);
+    }
+
+    /// Sends the current model, once a connection and version.
+    pub(super) fn send_model(&mut self, name: &str, version: u64) {
+        let current = self.model.version();
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        if version != current {
+            // A round was finished meanwhile; the next offer names the newer version.
+            return;
+        }
+        if member.model_sent == Some(version) {
+            let reason = format!("model version {version} was sent over this connection already");
+            let frame = refused(RefusalCode::RefusalBadFrame, reason);
+            member.session.outbox.put(Outgoing::Last(frame.into()));
+            return;
+        }
+        member.model_sent = Some(version);
+        info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
+        member.session.outbox.put(Outgoing::Model {
+            version,
+            values: self.model_bytes.clone(),
+        });
+    }
+
+    /// A party's own model must be the coordinator's.
+    pub(super) fn check_confirmation(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
+        let expected = self.running.as_ref().and_then(|running| running.done());
+        let Some(expected) = expected.filter(|done| done.round == confirmed.round) else {
+            return;
+        };
+        if expected.model != confirmed.model {
+            let detail = format!("{name} computes another model from the same sum");
+            error!(job = %self.name, party = %name, round = confirmed.round, "{detail}");
+            let event = self
+                .parts
+                .store
+                .event(&self.name, confirmed.round, "model", &detail);
+            if let Err(error) = event {
+                error!(job = %self.name, %error, "an event could not be stored");
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Parties against coordinators that repeat, forget and replay: the same bytes or none.
+
+mod common;
+
+use blindsum_net::Model;
+use blindsum_net::party::{Party, PartyConfig};
+use blindsum_net::pb::{self, RoundRefusalCode};
+use common::fake::{Cast, Fake, job, name, one_round, tripled, welcome};
+use common::*;
+
+const FAULT: RoundRefusalCode = RoundRefusalCode::RoundRefusalFault;
+const UNABLE: RoundRefusalCode = RoundRefusalCode::RoundRefusalUnable;
+
+#[test]
+fn case_03_two_beginnings_of_one_round_and_rounds_from_the_past_are_refused() {
+    let pki = Pki::new(17);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let (b, c, d) = (pki.party("b"), pki.party("c"), pki.party("d"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let mut line = fake.welcome(&job);
+    let model = Model::initial(&job);
+    let nonce = line.offer(5, &model);
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    let first = line.chunk();
+    // The same beginning again: the same bytes again.
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    assert_eq!(line.chunk(), first);
+    // Another one: nothing but a refusal, and nothing ever again in this round.
+    line.send(Cast::new(&a, &nonce, &[&b, &d]).start(5, &model));
+    let (code, reason) = line.refusal();
+    assert_eq!(code, FAULT);
+    assert!(
+        reason.contains("two different beginnings of round 5"),
+        "{reason}"
+    );
+    line.send(Cast::new(&a, &nonce, &[&b, &c]).start(5, &model));
+    assert_eq!(line.refusal().0, UNABLE);
+    let (outcome, party) = party.join().unwrap();
+    assert!(outcome.unwrap().unwrap().is_err());
+    let next = std::thread::spawn(move || party.unwrap().next_round().map(|_| ()));
+    line.send(pb::RoundOffer {
+        round: 5,
+        model: Some(name(&model)),
+    });
+    let (code, reason) = line.refusal();
+    assert_eq!(code, UNABLE);
+    assert!(reason.contains("took part in round 5 already"), "{reason}");
+    assert!(next.join().unwrap().is_err());
+}
+
+#[test]
+fn case_03_an_answer_that_was_lost_comes_again_byte_by_byte_and_one_that_came_does_not() {
+    let pki = Pki::new(21);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let (b, c) = (pki.party("b"), pki.party("c"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let model = Model::initial(&job);
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let start = Cast::new(&a, &nonce, &[&b, &c]).start(1, &model);
+    line.send(start.clone());
+    let first = line.chunk();
+    drop(line);
+    let (mut line, hello) = fake.accept();
+    assert_eq!((hello.round, hello.answered), (1, 0));
+    line.send(welcome(&job));
+    line.send(start.clone());
+    assert_eq!(line.chunk(), first);
+    drop(line);
+    let mut line = fake.welcome(&job);
+    line.send(pb::RoundStart {
+        answers_taken: 1,
+        ..start
+    });
+    line.send(tripled(&job, &first));
+    let lead = Model::new(1, vec![1.0; 5]);
+    line.send(pb::RoundDone {
+        round: 1,
+        model: Some(name(&lead)),
+    });
+    let next = line.next();
+    assert!(
+        matches!(next, Some(pb::party_frame::Frame::RoundConfirmed(_))),
+        "{next:?}"
+    );
+    let (outcome, _) = party.join().unwrap();
+    assert_eq!(outcome.unwrap().unwrap().unwrap().model, lead);
+}
+
+#[test]
+fn case_03_a_party_killed_between_writing_and_sending_says_what_was_written() {
+    let pki = Pki::new(22);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let (b, c) = (pki.party("b"), pki.party("c"));
+    let state = tempfile::tempdir().unwrap();
+    let config = || PartyConfig {
+        state_dir: Some(state.path().to_owned()),
+        ..party_config(&fake.url(), a.clone())
+    };
+    let model = Model::initial(&job);
+    let joining = {
+        let config = config();
+        std::thread::spawn(move || {
+            let mut party = Party::join(config).unwrap();
+            let mut round = party.next_round().unwrap().unwrap();
+            round.submit(vec![1.0f32; 5], 1).unwrap();
+            (party, round)
+        })
+    };
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let start = Cast::new(&a, &nonce, &[&b, &c]).start(1, &model);
+    line.send(start.clone());
+    let first = line.chunk();
+    drop(joining.join().unwrap());
+    assert!(line.next().is_none());
+    // Another process, another vector, and yet the same bytes.
+    let again = std::thread::spawn({
+        let config = config();
+        move || {
+            let mut party = Party::join(config).unwrap();
+            let mut round = party.next_round().unwrap().unwrap();
+            assert!(!round.needs_update());
+            round.submit(vec![9.0f32; 5], 1).unwrap();
+            round.result().map(|result| result.mean)
+        }
+    });
+    let (mut line, hello) = fake.accept();
+    assert_eq!((hello.round, hello.answered), (1, 0));
+    line.send(welcome(&job));
+    line.send(start);
+    assert_eq!(line.chunk(), first);
+    line.send(tripled(&job, &first));
+    line.send(pb::RoundDone {
+        round: 1,
+        model: Some(name(&Model::new(1, vec![1.0; 5]))),
+    });
+    assert_eq!(again.join().unwrap().unwrap(), [1.0; 5]);
+}
