@@ -180,13 +180,6 @@ impl Running {
         self.wait(job, |status| status.state != JobState::Running)
     }
 
-    pub fn wait_running(&self, job: &str, stage: usize) -> JobStatus {
-        self.wait(job, |status| {
-            let round = status.round.as_ref();
-            round.is_some_and(|r| r.state == RoundState::Running && r.stages.len() > stage)
-        })
-    }
-
     pub fn stop(mut self) -> Result<(), NetError> {
         let stop = self.coordinator.take().unwrap().stop();
         self.runtime.take().unwrap().block_on(stop)
