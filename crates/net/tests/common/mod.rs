@@ -14,7 +14,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult};
-use blindsum_net::report::{JobState, JobStatus, RoundState};
+use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, Limits, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
 use rand_chacha::ChaCha20Rng;
