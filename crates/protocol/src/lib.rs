@@ -17,6 +17,7 @@
 
 mod fault;
 mod input;
+mod keys;
 mod machine;
 mod names;
 mod party;

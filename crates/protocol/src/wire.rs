@@ -73,6 +73,47 @@ pub fn encode<T: SerializeBytes>(field: &'static str, value: &T) -> Result<Vec<u
         .map_err(|e| FaultKind::malformed(field, e.to_string()))
 }
 
+/// Bytes of a length prefix at most.
+pub(crate) const PREFIX: usize = 4;
+/// Bytes of a party's rank.
+pub(crate) const PARTY: usize = 4;
+/// Bytes of a public key at most.
+pub(crate) const KEY: usize = 33;
+/// A message whose length the round bounds, so that none takes more memory to read than an honest one.
+pub(crate) trait Bounded: DeserializeBytes + Sized {
+    /// What it is called in faults.
+    const NAME: &'static str;
+
+    /// The most bytes it has where a party has so many holders.
+    fn most_bytes(holders: usize) -> usize;
+
+    /// Reads a whole message.
+    ///
+    /// # Errors
+    /// Anything but exactly one well-formed message.
+    fn read(holders: usize, body: &[u8]) -> Result<Self, FaultKind> {
+        let most = Self::most_bytes(holders);
+        if body.len() > most {
+            let rule = format!(
+                "{} bytes, but an honest message has at most {most}",
+                body.len()
+            );
+            return Err(FaultKind::malformed(Self::NAME, rule));
+        }
+        decode(Self::NAME, body)
+    }
+}
+
+/// Whether the parties of a list ascend: no repetition, one order.
+pub(crate) fn ascending(parties: impl IntoIterator<Item = u32>) -> bool {
+    let mut last = None;
+    parties.into_iter().all(|party| {
+        let fits = last < Some(party);
+        last = Some(party);
+        fits
+    })
+}
+
 /// Bytes with a length prefix. The codec's own type panics in debug builds where the bytes are cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opaque(pub Vec<u8>);

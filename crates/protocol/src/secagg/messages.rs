@@ -11,44 +11,12 @@
 use blindsum_crypto::seal::SEAL_OVERHEAD;
 use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_sharing::SHARE_LEN;
-use tls_codec::{DeserializeBytes, TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
+use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::FaultKind;
-use crate::wire::{Opaque, decode};
+use crate::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
 
-/// Bytes of a length prefix at most.
-const PREFIX: usize = 4;
-/// Bytes of a party's rank.
-const PARTY: usize = 4;
-/// Bytes of a public key at most.
-const KEY: usize = 33;
 /// Bytes of two sealed shares.
 pub(super) const SEALED_SHARES: usize = 2 * SHARE_LEN + SEAL_OVERHEAD;
-
-/// A message whose length the round bounds, so that none takes more memory to read than an honest one.
-pub(super) trait Bounded: DeserializeBytes + Sized {
-    /// What it is called in faults.
-    const NAME: &'static str;
-
-    /// The most bytes it has where a party has so many holders.
-    fn most_bytes(holders: usize) -> usize;
-
-    /// Reads a whole message.
-    ///
-    /// # Errors
-    /// Anything but exactly one well-formed message.
-    fn read(holders: usize, body: &[u8]) -> Result<Self, FaultKind> {
-        let most = Self::most_bytes(holders);
-        if body.len() > most {
-            let rule = format!(
-                "{} bytes, but an honest message has at most {most}",
-                body.len()
-            );
-            return Err(FaultKind::malformed(Self::NAME, rule));
-        }
-        decode(Self::NAME, body)
-    }
-}
 
 /// A party's fresh public keys.
 #[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
@@ -178,14 +146,4 @@ impl Bounded for Revealed {
 pub(super) struct RevealedShare {
     pub party: u32,
     pub share: [u8; SHARE_LEN],
-}
-
-/// Whether the parties of a list ascend: no repetition, one order.
-pub(super) fn ascending(parties: impl IntoIterator<Item = u32>) -> bool {
-    let mut last = None;
-    parties.into_iter().all(|party| {
-        let fits = last < Some(party);
-        last = Some(party);
-        fits
-    })
 }

@@ -8,12 +8,13 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::share::share_keys;
+use crate::keys::{SeenKeys, load_pair, sign_keys, suite_of};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::secagg::keys::{PeerKeys, SeenKeys, check_keys, is_active, sign_keys, suite_of};
-use crate::secagg::messages::{Advertise, Bounded, NeighbourKeys, ascending};
+use crate::secagg::keys::{PeerKeys, check_advertised};
+use crate::secagg::messages::{Advertise, NeighbourKeys};
 use crate::secagg::{AggregationGraph, graph_of};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::encode;
+use crate::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 /// Makes the round's two key pairs and advertises them.
@@ -61,15 +62,8 @@ impl AwaitKeys {
     }
 
     fn advertised(&self) -> Advertise {
-        let ClientSetup {
-            round,
-            me,
-            identity,
-        } = &*self.setup;
-        let signature = match is_active(round) {
-            true => sign_keys(round, *me, identity, &self.seal, &self.mask),
-            false => Vec::new(),
-        };
+        let keys = [self.seal.public(), self.mask.public()].map(|key| key.as_bytes());
+        let signature = sign_keys(&self.setup, &keys);
         Advertise {
             seal_key: self.seal.public().as_bytes().to_vec().into(),
             mask_key: self.mask.public().as_bytes().to_vec().into(),
@@ -108,8 +102,8 @@ impl AwaitKeys {
                     format!("{party} is no neighbour"),
                 ));
             }
-            let keys = check_keys(round, party, &entry.keys)?;
-            seen.add(party, &keys)?;
+            let keys = check_advertised(round, party, &entry.keys)?;
+            seen.add(party, keys.both())?;
             if party != *me {
                 peers.insert(party, keys);
             }
@@ -150,13 +144,4 @@ impl ClientStage for AwaitKeys {
             .bytes(self.mask.secret().expose());
         Ok(writer.finish())
     }
-}
-
-/// A key pair from its secret.
-pub(super) fn load_pair(
-    setup: &ClientSetup,
-    reader: &mut Reader<'_>,
-) -> Result<KeyPair, FaultKind> {
-    KeyPair::from_secret(suite_of(&setup.round), reader.secret()?)
-        .map_err(|e| FaultKind::Snapshot(e.to_string()))
 }

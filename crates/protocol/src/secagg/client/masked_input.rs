@@ -9,8 +9,9 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::unmask::{AwaitResult, AwaitSignatures, reveal};
+use crate::keys::is_active;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::secagg::keys::{is_active, sign_survivors};
+use crate::secagg::keys::sign_survivors;
 use crate::secagg::messages::Signed;
 use crate::secagg::{AggregationGraph, graph_of};
 use crate::snapshot::{Reader, Writer};

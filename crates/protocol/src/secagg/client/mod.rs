@@ -12,7 +12,7 @@ use crate::FaultKind;
 use crate::machine::{ClientSetup, ClientStage};
 use crate::snapshot::Reader;
 
-use super::keys::is_active;
+use crate::keys::is_active;
 
 pub(crate) use advertise::start;
 

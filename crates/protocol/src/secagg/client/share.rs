@@ -3,24 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_crypto::kex::{KeyPair, PublicKey};
+use blindsum_crypto::kex::KeyPair;
 use blindsum_crypto::mask::{MaskStream, Sign};
-use blindsum_crypto::seal::{SealKey, seal_key};
+use blindsum_crypto::seal::SealKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_sharing::{Point, SHARE_LEN, Share, share};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::advertise::load_pair;
 use super::masked_input::{AwaitSurvivors, Held, masked_input};
+use crate::keys::{load_key, load_pair, seal_header, seal_keys};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::secagg::keys::{
-    PeerKeys, commit_seed, pair_mask, pair_sign, seal_header, self_mask, suite_of,
-};
-use crate::secagg::messages::{Bounded, SealedShares, SharesIn, SharesOut, ascending};
+use crate::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
+use crate::secagg::messages::{SealedShares, SharesIn, SharesOut};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::encode;
+use crate::wire::{Bounded, ascending, encode};
 use crate::{Culprit, Fault, FaultKind, PartyId};
 
 /// What the keys that seal shares are for.
@@ -59,7 +57,7 @@ pub(super) fn share_keys(
             continue;
         };
         let (send, receive) =
-            seal_keys(&setup, &seal, *holder, &keys.seal).map_err(Fault::server)?;
+            seal_keys(&setup, &seal, *holder, &keys.seal, PURPOSE).map_err(Fault::server)?;
         let mut plain = Zeroizing::new(Vec::with_capacity(2 * SHARE_LEN));
         plain.extend_from_slice(&*mask_share.to_bytes());
         plain.extend_from_slice(&*seed_share.to_bytes());
@@ -92,22 +90,6 @@ pub(super) fn share_keys(
     })
 }
 
-/// The keys of the one message to a neighbour and of the one from it.
-fn seal_keys(
-    setup: &ClientSetup,
-    own: &KeyPair,
-    other: PartyId,
-    other_key: &PublicKey,
-) -> Result<(SealKey, SealKey), FaultKind> {
-    let shared = own.agree(other_key).map_err(|e| FaultKind::BadKey {
-        owner: other,
-        reason: e.to_string(),
-    })?;
-    let context = setup.round.context();
-    let key = |from: PartyId, to: PartyId| seal_key(&shared, context, from.0, to.0, PURPOSE);
-    Ok((key(setup.me, other), key(other, setup.me)))
-}
-
 /// Shares are out; those of the neighbours come next, and the vector goes out masked.
 pub(super) struct AwaitShares {
     setup: Arc<ClientSetup>,
@@ -128,18 +110,16 @@ impl AwaitShares {
         let (seal, mask) = (load_pair(&setup, reader)?, load_pair(&setup, reader)?);
         let (seed, own_seed_share) = (reader.secret()?, reader.share()?);
         let (mut peers, mut opening) = (BTreeMap::new(), BTreeMap::new());
-        let suite = suite_of(&setup.round);
         for _ in 0..reader.number()? {
             let party = reader.party()?;
-            let mut key = || {
-                PublicKey::parse(suite, reader.bytes(suite.public_key_len())?)
-                    .map_err(|e| FaultKind::Snapshot(e.to_string()))
-            };
             let keys = PeerKeys {
-                seal: key()?,
-                mask: key()?,
+                seal: load_key(&setup, reader)?,
+                mask: load_key(&setup, reader)?,
             };
-            opening.insert(party, seal_keys(&setup, &seal, party, &keys.seal)?.1);
+            opening.insert(
+                party,
+                seal_keys(&setup, &seal, party, &keys.seal, PURPOSE)?.1,
+            );
             peers.insert(party, keys);
         }
         Ok(Self {

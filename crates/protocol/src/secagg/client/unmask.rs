@@ -10,9 +10,9 @@ use super::masked_input::AwaitSurvivors;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::read_result;
 use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{Bounded, Revealed, RevealedShare, Signatures, ascending};
+use crate::secagg::messages::{Revealed, RevealedShare, Signatures};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::encode;
+use crate::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 /// A share of b_j of every survivor j, of s_j^SK of every other: the set is fixed, so one of each.

@@ -6,10 +6,11 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::share::CollectShares;
+use crate::keys::SeenKeys;
 use crate::machine::{Bodies, ServerStage, ServerStep};
-use crate::secagg::keys::{PeerKeys, SeenKeys, check_keys};
-use crate::secagg::messages::{Advertise, Bounded, KeyEntry, NeighbourKeys};
-use crate::wire::encode;
+use crate::secagg::keys::{PeerKeys, check_advertised};
+use crate::secagg::messages::{Advertise, KeyEntry, NeighbourKeys};
+use crate::wire::{Bounded, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectKeys {
@@ -43,8 +44,8 @@ impl ServerStage for CollectKeys {
 
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
         let sent = Advertise::read(self.common.holders(), body)?;
-        let keys = check_keys(&self.common.round, from, &sent)?;
-        self.seen.add(from, &keys)?;
+        let keys = check_advertised(&self.common.round, from, &sent)?;
+        self.seen.add(from, keys.both())?;
         self.keys.insert(from, (sent, keys));
         Ok(())
     }

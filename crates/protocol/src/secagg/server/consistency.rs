@@ -9,8 +9,8 @@ use super::masked_input::MaskedSum;
 use super::unmask::CollectRevealed;
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{Bounded, SignatureEntry, Signatures, Signed};
-use crate::wire::{Opaque, encode};
+use crate::secagg::messages::{SignatureEntry, Signatures, Signed};
+use crate::wire::{Bounded, Opaque, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectSignatures {

@@ -9,8 +9,8 @@ use super::Common;
 use super::consistency::CollectSignatures;
 use super::share::Commitments;
 use super::unmask::CollectRevealed;
+use crate::keys::is_active;
 use crate::machine::{Bodies, ServerStage, ServerStep};
-use crate::secagg::keys::is_active;
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 /// The masked sum and what is needed to unmask it.

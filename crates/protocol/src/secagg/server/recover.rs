@@ -8,7 +8,8 @@ use blindsum_sharing::{Point, Reconstructor, Share, robust_reconstruct};
 
 use super::Common;
 use super::masked_input::MaskedSum;
-use crate::secagg::keys::{commit_seed, suite_of};
+use crate::keys::suite_of;
+use crate::secagg::keys::commit_seed;
 use crate::secagg::point_of;
 use crate::{Culprit, Fault, FaultKind, PartyId};
 

@@ -8,8 +8,8 @@ use rand_core::CryptoRng;
 use super::Common;
 use super::masked_input::CollectInputs;
 use crate::machine::{Bodies, ServerStage, ServerStep};
-use crate::secagg::messages::{Bounded, SEALED_SHARES, SealedShares, SharesIn, SharesOut};
-use crate::wire::encode;
+use crate::secagg::messages::{SEALED_SHARES, SealedShares, SharesIn, SharesOut};
+use crate::wire::{Bounded, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 /// Public facts about the parties' secrets, against which rebuilt ones are checked.

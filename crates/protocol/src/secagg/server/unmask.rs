@@ -15,8 +15,9 @@ use super::recover::{Recovery, Secrets};
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::result::result_body;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
-use crate::secagg::messages::{Bounded, Revealed};
+use crate::secagg::messages::Revealed;
 use crate::vector::TILE;
+use crate::wire::Bounded;
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectRevealed {
