@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use blindsum_protocol::Job;
 use serde::{Deserialize, Serialize};
 
 /// Limits of a coordinator. Times are in seconds.
@@ -87,13 +86,6 @@ impl Limits {
 /// A time in seconds that was checked to be in range.
 pub(crate) fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
-}
-
-/// The largest protocol message of a job, in bytes: the packed vector where one may come, and 1 KiB a
-/// party for keys, shares, signatures and lists.
-pub(crate) fn message_limit(job: &Job, with_vector: bool) -> u64 {
-    let vector = if with_vector { job.packed_len() } else { 0 };
-    4096 + vector as u64 + 1024 * u64::from(job.spec().parties)
 }
 
 #[cfg(test)]

@@ -36,13 +36,14 @@ mod wire;
 pub use fault::{Culprit, Fault, FaultKind, SurvivorListError};
 pub use input::Input;
 pub use machine::{
-    Answer, Client, ClientSetup, Closed, Message, Outcome, Receipt, RoundSum, Server, Waiting,
+    Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
+    Server, Waiting,
 };
 pub use names::{
     Adversary, Clipping, EncodingName, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
 pub use party::{PartyId, PartySet};
-pub use registry::{ProtocolInfo, protocols};
+pub use registry::{Direction, ProtocolInfo, protocols};
 pub use round::Round;
 pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
 pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout};

@@ -17,6 +17,8 @@ pub struct ProtocolInfo {
     pub(crate) input_stage: u8,
     /// Smallest number of survivors where the job names none.
     pub(crate) min_parties: fn(&JobSpec) -> usize,
+    /// Bytes of the largest message of a stage.
+    pub(crate) largest_message: fn(&Job, u8, Direction) -> u64,
     /// The protocol's own rules for a job.
     pub(crate) check: fn(&Job) -> Result<(), SpecError>,
     /// A client and its first message body.
@@ -25,6 +27,15 @@ pub struct ProtocolInfo {
     pub(crate) restore: RestoreClient,
     /// A server.
     pub(crate) serve: StartServer,
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// A client's answer in a stage.
+    Up,
+    /// The server's message at its end.
+    Down,
 }
 
 pub(crate) type StartClient =
@@ -46,5 +57,37 @@ pub(crate) fn info(name: ProtocolName) -> &'static ProtocolInfo {
         ProtocolName::Plain => plain,
         ProtocolName::SecAgg => secagg,
         ProtocolName::SecAggPlus => secagg_plus,
+    }
+}
+
+/// [`ProtocolInfo::largest_message`] of protocols that send one vector up, in the input stage, and one
+/// down: beside it 1 KiB a party for keys, shares, signatures and lists.
+pub(crate) fn one_vector(job: &Job, stage: u8, direction: Direction) -> u64 {
+    let vector = match direction {
+        Direction::Up if stage != job.input_stage() => 0,
+        Direction::Up | Direction::Down => job.packed_len() as u64,
+    };
+    4096 + vector + 1024 * u64::from(job.spec().parties)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Adversary;
+
+    #[test]
+    fn vectors_come_up_in_the_input_stage_only() {
+        let spec = JobSpec {
+            protocol: ProtocolName::SecAgg,
+            adversary: Adversary::Active,
+            parties: 10,
+            dim: 100_000,
+            ..JobSpec::default()
+        };
+        let job = spec.validate().unwrap();
+        let sizes = |direction| [0, 1, 2, 3, 4].map(|stage| job.largest_message(stage, direction));
+        let (small, large) = (4096 + 10 * 1024, 4096 + 10 * 1024 + job.packed_len() as u64);
+        assert_eq!(sizes(Direction::Up), [small, small, large, small, small]);
+        assert_eq!(sizes(Direction::Down), [large; 5]);
     }
 }

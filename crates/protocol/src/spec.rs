@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{
     Adversary, Clipping, EncodingName, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
-use crate::registry;
+use crate::registry::{self, Direction};
 
 /// A run of coordinates with its own clipping bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -339,5 +339,10 @@ impl Job {
     /// The stage whose answer needs the party's vector.
     pub fn input_stage(&self) -> u8 {
         registry::info(self.spec.protocol).input_stage
+    }
+
+    /// Bytes of the largest message of a stage: of an answer to it, or of what the server says at its end.
+    pub fn largest_message(&self, stage: u8, direction: Direction) -> u64 {
+        (registry::info(self.spec.protocol).largest_message)(self, stage, direction)
     }
 }

@@ -218,19 +218,28 @@ impl Rig {
     /// The server takes what is on its way and ends the stage.
     pub fn serve(&mut self) -> Result<(), Fault> {
         let mut server = self.server.take().unwrap();
+        let mut kept = BTreeMap::new();
+        let relays = server.relays();
         for (party, message) in std::mem::take(&mut self.up) {
-            let _ = server.receive(party, &message);
+            if server.receive(party, &message).is_ok() && relays {
+                kept.insert(party, message);
+            }
         }
-        match server.close(&mut self.rng)? {
+        let messages = match server.close(&mut self.rng)? {
             Closed::Next { server, messages } => {
                 self.server = Some(server);
-                self.down = messages.into_iter().collect();
+                messages
             }
             Closed::Done { outcome, messages } => {
                 self.outcome = Some(outcome);
-                self.down = messages.into_iter().collect();
+                messages
             }
-        }
+        };
+        let answer_of = |party| kept.get(&party).map(|message: &Message| &**message);
+        let assembled = messages
+            .into_iter()
+            .map(|(party, outgoing)| (party, outgoing.assemble(answer_of).unwrap()));
+        self.down = assembled.collect();
         Ok(())
     }
 

@@ -303,8 +303,11 @@ fn rounds_are_the_same_byte_by_byte() {
                     messages
                 }
             };
-            let messages = messages.into_iter();
-            let down = messages.map(|(party, message)| (party.0, Hex(message.to_vec())));
+            let answer_of = |from: PartyId| stage.up.get(&from.0).map(|answer| &*answer.0);
+            let down = messages.into_iter().map(|(party, outgoing)| {
+                let message = outgoing.assemble(answer_of).expect("pieces of answers");
+                (party.0, Hex(message.to_vec()))
+            });
             assert_eq!(
                 down.collect::<BTreeMap<_, _>>(),
                 stage.down,

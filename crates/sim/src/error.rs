@@ -50,6 +50,14 @@ pub enum SimError {
         /// What differs.
         rule: String,
     },
+    /// The server passes on bytes of answers that it did not take.
+    #[error("{to}: the message of stage {stage} passes on bytes of answers that were not taken")]
+    Relay {
+        /// To whom.
+        to: PartyId,
+        /// The stage that the message ends.
+        stage: u8,
+    },
     /// The worker threads could not be started.
     #[error("threads: {0}")]
     Threads(String),

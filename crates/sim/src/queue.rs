@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use blindsum_protocol::{Message, PartyId};
+use blindsum_protocol::PartyId;
 
+use crate::drive::Parcel;
 use crate::network::Time;
 
 /// Something that happens at a moment of virtual time.
@@ -16,7 +17,7 @@ pub(crate) enum Arrival {
         to: PartyId,
         leads_to: u8,
         /// `None` starts the party.
-        message: Option<Message>,
+        message: Option<Parcel>,
     },
     /// A copy of an answer reaches the server.
     AtServer { letter: usize },

@@ -14,6 +14,7 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use crate::clock::Clock;
+use crate::drive::Parcel;
 use crate::inputs::rounding_seed;
 use crate::report::Cost;
 use crate::seeds::{seed_bytes, stream};
@@ -48,7 +49,7 @@ pub(crate) struct Turn {
     /// The stage that the answer belongs to.
     pub(crate) leads_to: u8,
     /// `None` starts the party.
-    pub(crate) message: Option<Message>,
+    pub(crate) message: Option<Parcel>,
     /// Whether it restarts when it has made its answer.
     pub(crate) restarts: bool,
 }
@@ -145,6 +146,13 @@ impl Seat {
         let weight = setting.inputs.weight(number, party);
         let seed = MaskSeed::from(Secret::from(rounding_seed(setting.seed, number, party)));
         let (believed, setup) = (self.believed.clone(), self.setup(setting)?);
+        let message = match &turn.message {
+            None => Message::new(),
+            Some(parcel) => {
+                let (to, stage) = (party, turn.leads_to.saturating_sub(1));
+                parcel.open().ok_or(SimError::Relay { to, stage })?
+            }
+        };
         let (answer, work) = Clock::Thread.measure(|| {
             let mut input = match values {
                 None => None,
@@ -156,9 +164,8 @@ impl Seat {
                 )?)),
             };
             let input = input.as_mut().map(|input| input as &mut dyn Input);
-            let message = turn.message.as_deref().unwrap_or_default();
             Ok(match &mut self.client {
-                Some(client) => client.answer(message, input, &mut self.rng),
+                Some(client) => client.answer(&message, input, &mut self.rng),
                 None => Client::start(setup, input, &mut self.rng).map(|(client, message)| {
                     self.client = Some(client);
                     Answer::Send(message)

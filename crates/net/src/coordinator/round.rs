@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use blindsum_encode::EncodeError;
-use blindsum_protocol::{Closed, Fault, Job, Message, Outcome, PartyId, Receipt, Round, Server};
+use blindsum_protocol::{
+    Closed, Direction, Fault, Job, Message, Outcome, Outgoing, PartyId, Receipt, Round, Server,
+};
 use bytes::Bytes;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 pub(crate) use super::joining::Joining;
 pub(crate) use super::running::Running;
 
 use super::job::{Halt, JobTask};
 use super::session::{Event, Gate, short};
-use crate::limits::{message_limit, seconds};
+use crate::limits::seconds;
 use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
@@ -234,6 +236,7 @@ impl JobTask {
             return Ok(server);
         };
         let bytes = message.len();
+        let kept = server.relays().then(|| message.clone());
         let (server, receipt) = blocking(move || {
             let receipt = server.receive(party, &message);
             (server, receipt)
@@ -243,7 +246,12 @@ impl JobTask {
         match receipt {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
-                self.with_running(|running| running.answered(party, bytes));
+                self.with_running(|running| {
+                    running.answered(party, bytes);
+                    if let Some(answer) = kept {
+                        running.keep(party, answer);
+                    }
+                });
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
@@ -255,11 +263,19 @@ impl JobTask {
         Ok(server)
     }
 
-    fn deliver_all(&mut self, round: u64, stage: u8, messages: Vec<(PartyId, Message)>) {
+    fn deliver_all(&mut self, round: u64, stage: u8, messages: Vec<(PartyId, Outgoing)>) {
         let mut addressed = std::collections::BTreeSet::new();
-        for (party, message) in messages {
-            addressed.insert(party);
-            self.deliver(party, stage, message);
+        let kept = self.running.as_mut().map(Running::take_kept);
+        let kept = kept.unwrap_or_default();
+        for (party, outgoing) in messages {
+            let answer_of = |party| kept.get(&party).map(|answer| &**answer);
+            match outgoing.assemble(answer_of) {
+                Some(message) => {
+                    addressed.insert(party);
+                    self.deliver(party, stage, message);
+                }
+                None => error!(job = %self.name, %party, "an answer to pass on is not there"),
+            }
         }
         let parties = self
             .running
@@ -278,7 +294,7 @@ impl JobTask {
         round: &Arc<Round>,
         stage: u8,
         outcome: Outcome,
-        messages: Vec<(PartyId, Message)>,
+        messages: Vec<(PartyId, Outgoing)>,
     ) -> Result<(), Halt> {
         let (job, model) = (round.job().clone(), self.model.clone());
         let finished = blocking(move || finish(&job, &model, outcome)).await;
@@ -374,12 +390,11 @@ impl JobTask {
 
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
-        let with_vector = stage == round.job().input_stage();
         let members = self.running.as_ref().map(Running::members);
         self.parts.gate.send_replace(Gate {
             round: round.number(),
             stage: stage.into(),
-            limit: message_limit(round.job(), with_vector),
+            limit: round.job().largest_message(stage, Direction::Up),
             members: Arc::new(members.unwrap_or_default()),
         });
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Message, PartyId, Round};
+use blindsum_protocol::{Message, Outgoing as Said, PartyId, Round};
 use tokio::time::Instant;
 
 use super::job::JobTask;
@@ -22,6 +22,8 @@ pub(crate) struct Running {
     missing: BTreeSet<PartyId>,
     pub report: RoundReport,
     done: Option<pb::RoundDone>,
+    /// Answers to this stage, where it passes them on.
+    kept: BTreeMap<PartyId, Message>,
 }
 
 /// One party of the round.
@@ -45,6 +47,7 @@ impl Running {
             places: names.iter().map(|_| Place::default()).collect(),
             missing: BTreeSet::new(),
             done: None,
+            kept: BTreeMap::new(),
             round,
             model,
             names,
@@ -173,10 +176,20 @@ impl Running {
     }
 
     /// Counts what is about to be sent.
-    pub fn count_down(&mut self, messages: &[(PartyId, Message)]) {
+    pub fn count_down(&mut self, messages: &[(PartyId, Said)]) {
         for (party, message) in messages {
             self.count(*party, |count| count.down += message.len() as u64);
         }
+    }
+
+    /// Keeps an answer that will be passed on.
+    pub fn keep(&mut self, party: PartyId, answer: Message) {
+        self.kept.insert(party, answer);
+    }
+
+    /// The answers that were kept.
+    pub fn take_kept(&mut self) -> BTreeMap<PartyId, Message> {
+        std::mem::take(&mut self.kept)
     }
 
     fn count(&mut self, party: PartyId, add: impl FnOnce(&mut Bytes)) {

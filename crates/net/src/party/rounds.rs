@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Message};
+use blindsum_protocol::{Answer, Direction, Message};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -12,7 +12,6 @@ use crate::NetError;
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
 use crate::error::hex;
-use crate::limits::message_limit;
 use crate::outbox::Outgoing;
 use crate::pb::{self, PartyFrame, RoundRefusalCode};
 use crate::system::random;
@@ -77,7 +76,8 @@ impl Task {
         let Some(job) = self.job.clone().filter(|_| chunk.round == expected) else {
             return Ok(());
         };
-        let limit = message_limit(&job, true);
+        let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
+        let limit = job.largest_message(stage, Direction::Down);
         let assembly = match self.receiving.take() {
             Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
             _ => Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?,

@@ -4,10 +4,12 @@
 //! and conflicting messages, lost places, snapshots. A protocol only writes its stages.
 
 mod client;
+mod outgoing;
 mod server;
 
 pub use crate::wire::Message;
 pub use client::{Answer, Client, ClientSetup};
+pub use outgoing::{Outgoing, Piece};
 pub use server::{Closed, Outcome, Receipt, Server, Waiting};
 
 use std::collections::BTreeSet;
@@ -66,6 +68,11 @@ pub(crate) trait ServerStage: Send {
     /// How many answers are enough to go on.
     fn required(&self) -> usize;
 
+    /// Whether pieces of the answers will be passed on ([`Bodies::Relayed`]).
+    fn relays(&self) -> bool {
+        false
+    }
+
     /// One party's answer. An error leaves the stage as if the message had not come.
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind>;
 
@@ -98,4 +105,16 @@ pub(crate) enum Bodies {
     Same(Vec<PartyId>, Vec<u8>),
     /// To each its own.
     Each(Vec<(PartyId, Vec<u8>)>),
+    /// To each its own, with pieces of what parties answered.
+    #[cfg_attr(not(test), allow(dead_code))]
+    Relayed(Vec<Relayed>),
+}
+
+/// A body of which the server only has the beginning.
+pub(crate) struct Relayed {
+    pub to: PartyId,
+    /// The server's own part.
+    pub head: Vec<u8>,
+    /// What follows: parts of the bodies of answers to the stage that ends.
+    pub pieces: Vec<Piece>,
 }

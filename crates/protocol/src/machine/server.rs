@@ -1,14 +1,15 @@
 //! The coordinator's side of one round.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
-use super::{Bodies, ServerStage, ServerStep};
-use crate::wire::{self, Message};
+use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
+use crate::wire;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, registry};
 
 /// The coordinator's side of one round. Answers are folded in as they come.
@@ -59,14 +60,14 @@ pub enum Closed {
         /// The server in its next stage.
         server: Server,
         /// To whom what.
-        messages: Vec<(PartyId, Message)>,
+        messages: Vec<(PartyId, Outgoing)>,
     },
     /// The round is over.
     Done {
         /// The sum.
         outcome: Outcome,
         /// The result, to whom it is told.
-        messages: Vec<(PartyId, Message)>,
+        messages: Vec<(PartyId, Outgoing)>,
     },
 }
 
@@ -164,6 +165,12 @@ impl Server {
         }
     }
 
+    /// Whether the stage's answers will be passed on in pieces: whoever drives the server keeps those it
+    /// takes until everybody has had its message of the end of this stage.
+    pub fn relays(&self) -> bool {
+        self.state.relays()
+    }
+
     /// Ends the stage with the answers there are: those who did not answer have dropped out.
     ///
     /// # Errors
@@ -208,19 +215,111 @@ impl Server {
     }
 }
 
-fn framed(round: &Round, stage: u8, bodies: Bodies) -> Vec<(PartyId, Message)> {
+fn framed(round: &Round, stage: u8, bodies: Bodies) -> Vec<(PartyId, Outgoing)> {
     let context = round.context();
     match bodies {
         Bodies::Same(parties, body) => {
             let message = wire::frame(context, stage, &body);
-            parties
-                .into_iter()
-                .map(|party| (party, message.clone()))
-                .collect()
+            let each = parties.into_iter().map(|to| (to, message.clone().into()));
+            each.collect()
         }
-        Bodies::Each(bodies) => bodies
-            .into_iter()
-            .map(|(party, body)| (party, wire::frame(context, stage, &body)))
-            .collect(),
+        Bodies::Each(bodies) => {
+            let framed = |(to, body): (_, Vec<u8>)| (to, wire::frame(context, stage, &body).into());
+            bodies.into_iter().map(framed).collect()
+        }
+        Bodies::Relayed(bodies) => {
+            let framed = |Relayed { to, head, pieces }| {
+                let head = wire::frame(context, stage, &head);
+                let pieces = pieces.into_iter().map(after_frame).collect();
+                (to, Outgoing { head, pieces })
+            };
+            bodies.into_iter().map(framed).collect()
+        }
+    }
+}
+
+/// A piece of a body as one of the message around it.
+fn after_frame(piece: Piece) -> Piece {
+    let Range { start, end } = piece.range;
+    let range = start + wire::HEADER..end + wire::HEADER;
+    Piece { range, ..piece }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand_core::SeedableRng;
+
+    use super::*;
+    use crate::testing::Cohort;
+    use crate::{JobSpec, Message, ProtocolName};
+
+    /// Passes the last byte of each answer on to everybody, behind a byte of its own.
+    struct PassOn(BTreeSet<PartyId>, Vec<(PartyId, usize)>);
+
+    impl ServerStage for PassOn {
+        fn expected(&self) -> &BTreeSet<PartyId> {
+            &self.0
+        }
+
+        fn required(&self) -> usize {
+            1
+        }
+
+        fn relays(&self) -> bool {
+            true
+        }
+
+        fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
+            self.1.push((from, body.len()));
+            Ok(())
+        }
+
+        fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+            let last = |(from, length): &(PartyId, usize)| Piece {
+                from: *from,
+                range: length - 1..*length,
+            };
+            let relayed = |to: &PartyId| Relayed {
+                to: *to,
+                head: vec![to.0 as u8],
+                pieces: self.1.iter().map(last).collect(),
+            };
+            Ok(ServerStep::Next {
+                bodies: Bodies::Relayed(self.0.iter().map(relayed).collect()),
+                next: Box::new(PassOn(self.0, Vec::new())),
+                faults: Vec::new(),
+            })
+        }
+    }
+
+    #[test]
+    fn pieces_are_of_messages_with_their_frames() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            parties: 3,
+            ..JobSpec::default()
+        };
+        let cohort = Cohort::new(spec, 1);
+        let mut server = Server::start(cohort.round.clone()).unwrap();
+        assert!(!server.relays());
+        server.state = Box::new(PassOn(cohort.round.everyone().collect(), Vec::new()));
+        assert!(server.relays());
+        let answer = |body: &[u8]| wire::frame(cohort.round.context(), 0, body);
+        let answers: [Message; 3] = [answer(b"a"), answer(b"bcd"), answer(b"ef")];
+        for (party, answer) in cohort.round.everyone().zip(&answers) {
+            assert_eq!(server.receive(party, answer), Ok(Receipt::Taken));
+        }
+        let mut rng = rand_chacha::ChaCha20Rng::from_seed([0; 32]);
+        let Closed::Next { messages, .. } = server.close(&mut rng).unwrap() else {
+            panic!("the round goes on");
+        };
+        let answer_of = |party: PartyId| answers.get(party.rank()).map(|answer| &**answer);
+        assert_eq!(messages.len(), 3);
+        for (to, outgoing) in messages {
+            let expected = wire::frame(cohort.round.context(), 0, &[to.0 as u8, b'a', b'd', b'f']);
+            assert_eq!(outgoing.assemble(answer_of), Some(expected));
+        }
     }
 }

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::machine::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, RoundSum, ServerStage, ServerStep,
 };
-use crate::registry::ProtocolInfo;
+use crate::registry::{ProtocolInfo, one_vector};
 use crate::result::{read_result, result_body};
 use crate::vector::pack_input;
 use crate::{Fault, FaultKind, PartyId, PartySet, ProtocolName, Round};
@@ -21,6 +21,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     stages: |_| &["input"],
     input_stage: 0,
     min_parties: |_| 1,
+    largest_message: one_vector,
     check: |_| Ok(()),
     start,
     restore,

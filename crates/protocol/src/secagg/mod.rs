@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
-use crate::registry::ProtocolInfo;
+use crate::registry::{ProtocolInfo, one_vector};
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, PartyId, ProtocolName, Round, SpecError};
 
 pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
@@ -30,6 +30,7 @@ pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     stages,
     input_stage: 2,
     min_parties,
+    largest_message: one_vector,
     check,
     start: client::start,
     restore: client::restore,

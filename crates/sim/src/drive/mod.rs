@@ -6,12 +6,14 @@
 
 mod parties;
 mod post;
+mod relay;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Server};
 use rand_chacha::ChaCha20Rng;
+pub(crate) use relay::{Kept, Parcel};
 
 use crate::network::{Network, Time, time};
 use crate::queue::{Arrival, Queue};
@@ -72,6 +74,8 @@ pub(crate) struct Drive<'a> {
     server_work: Vec<Duration>,
     refused: Vec<Fault>,
     outcome: Option<Outcome>,
+    /// Answers to this stage, where it passes them on.
+    kept: Kept,
 }
 
 /// A round that is over.
@@ -116,6 +120,7 @@ impl<'a> Drive<'a> {
             server_work: vec![Duration::ZERO; round.job().stages().len() + 1],
             refused: Vec::new(),
             outcome: None,
+            kept: Kept::default(),
             setting,
         }
     }
@@ -155,13 +160,13 @@ impl<'a> Drive<'a> {
                     server = next;
                     self.stage += 1;
                     self.open(Some(&server));
-                    self.send(messages);
+                    self.send(messages)?;
                 }
                 Ok(Closed::Done { outcome, messages }) => {
                     self.outcome = Some(outcome);
                     self.stage += 1;
                     self.open(None);
-                    self.send(messages);
+                    self.send(messages)?;
                     self.collect(None)?;
                     break None;
                 }

@@ -1,10 +1,11 @@
 //! Messages of a round on their way: sent, carried by the network, delivered, freed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use blindsum_protocol::{Message, PartyId, Receipt, Server};
+use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Server};
 
-use super::{Content, Drive, Letter};
+use super::{Content, Drive, Letter, Parcel};
 use crate::SimError;
 use crate::network::Time;
 use crate::queue::{Arrival, Entry};
@@ -151,6 +152,9 @@ impl Drive<'_> {
         match self.serve(|_| server.receive(from, message)) {
             Ok(Receipt::Taken) => {
                 self.missing = self.missing.saturating_sub(1);
+                if server.relays() {
+                    self.kept.insert(from, message.clone());
+                }
                 true
             }
             Ok(Receipt::Repeated) => true,
@@ -163,9 +167,10 @@ impl Drive<'_> {
     }
 
     /// Sends the server's messages that end the stage before this one.
-    pub(super) fn send(&mut self, messages: Vec<(PartyId, Message)>) {
+    pub(super) fn send(&mut self, messages: Vec<(PartyId, Outgoing)>) -> Result<(), SimError> {
         let leads_to = self.stage;
-        for (to, message) in messages {
+        let kept = Arc::new(std::mem::take(&mut self.kept));
+        for (to, outgoing) in messages {
             if self.script.is_gone(to, leads_to) {
                 self.seats
                     .get_mut(to.rank())
@@ -173,11 +178,10 @@ impl Drive<'_> {
                     .for_each(Seat::leave);
                 continue;
             }
-            for message in self
-                .hooks
-                .server_says(leads_to - 1, to, &message)
-                .apply(message)
-            {
+            let (parcel, stage) = (Parcel::new(outgoing, &kept), leads_to - 1);
+            let message = parcel.open().ok_or(SimError::Relay { to, stage })?;
+            let action = self.hooks.server_says(stage, to, &message);
+            for parcel in parcel.apply(action, message) {
                 let transmission =
                     self.network
                         .transmit(&mut self.network_rng, self.now, self.deadline);
@@ -186,7 +190,7 @@ impl Drive<'_> {
                     .get_mut(to.rank())
                     .and_then(|seat| seat.cost(leads_to))
                 {
-                    cost.down += transmission.attempts * message.len() as u64;
+                    cost.down += transmission.attempts * parcel.len() as u64;
                 }
                 for at in transmission.arrivals {
                     self.queue.push(
@@ -194,11 +198,12 @@ impl Drive<'_> {
                         Arrival::AtClient {
                             to,
                             leads_to,
-                            message: Some(message.clone()),
+                            message: Some(parcel.clone()),
                         },
                     );
                 }
             }
         }
+        Ok(())
     }
 }

@@ -1,0 +1,104 @@
+//! What the server says to one party. Where it only passes on what parties sealed for each other, it
+//! names the bytes and holds none of them: whoever drives it has the messages.
+
+use std::ops::Range;
+
+use crate::PartyId;
+use crate::wire::Message;
+
+/// A message of the server: bytes of its own, then pieces of answers to the stage that it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The message's beginning with its frame; all of it where nothing is passed on.
+    pub head: Message,
+    /// What follows, in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// A part of one party's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Whose answer.
+    pub from: PartyId,
+    /// Which bytes of it: of the whole message with its frame in [`Outgoing`], of the body inside a
+    /// protocol.
+    pub range: Range<usize>,
+}
+
+impl Outgoing {
+    /// Bytes of the message.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.pieces.iter().map(|p| p.range.len()).sum::<usize>()
+    }
+
+    /// Whether there is nothing to say; no message of a server is like that.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the head is all of it.
+    pub fn is_whole(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The message in one piece, given the answers to the stage that it ends; `None` where one is missing
+    /// or too short.
+    pub fn assemble<'a>(&self, answer_of: impl Fn(PartyId) -> Option<&'a [u8]>) -> Option<Message> {
+        if self.is_whole() {
+            return Some(self.head.clone());
+        }
+        let mut message = Vec::with_capacity(self.len());
+        message.extend_from_slice(&self.head);
+        for piece in &self.pieces {
+            message.extend_from_slice(answer_of(piece.from)?.get(piece.range.clone())?);
+        }
+        Some(message.into())
+    }
+}
+
+impl From<Message> for Outgoing {
+    fn from(head: Message) -> Self {
+        let pieces = Vec::new();
+        Self { head, pieces }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(from: u32, range: Range<usize>) -> Piece {
+        let from = PartyId(from);
+        Piece { from, range }
+    }
+
+    #[test]
+    fn pieces_follow_the_head_in_order() {
+        let answers: [&[u8]; 2] = [b"abcdef", b"ghijkl"];
+        let answer_of = |party: PartyId| answers.get(party.rank()).copied();
+        let outgoing = Outgoing {
+            head: Message::from_static(b"head "),
+            pieces: vec![piece(1, 2..4), piece(0, 0..6), piece(1, 0..0)],
+        };
+        let message = outgoing.assemble(answer_of).unwrap();
+        assert_eq!(&*message, b"head ijabcdef");
+        assert_eq!(
+            (outgoing.len(), outgoing.is_whole()),
+            (message.len(), false)
+        );
+        for wrong in [piece(2, 0..1), piece(0, 5..7), piece(0, 7..7)] {
+            let mut outgoing = outgoing.clone();
+            outgoing.pieces.push(wrong);
+            assert_eq!(outgoing.assemble(answer_of), None);
+        }
+    }
+
+    #[test]
+    fn a_whole_message_needs_no_answers_and_no_copy() {
+        let head = Message::from_static(b"all of it");
+        let outgoing = Outgoing::from(head.clone());
+        assert!(outgoing.is_whole() && outgoing.len() == head.len());
+        let message = outgoing.assemble(|_| None).unwrap();
+        assert_eq!(message.as_ptr(), head.as_ptr());
+    }
+}
