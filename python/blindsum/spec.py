@@ -71,6 +71,8 @@ class JobSpec:
         Neighbours of a party in the graph of ``secagg+``; 0 finds the smallest safe number.
     threshold : int
         Shares that reconstruct a party's secret; 0 finds it.
+    packing : int
+        Words packed into one sharing polynomial of ``fssa`` and ``pss``; 0 chooses.
     corrupt : float
         Fraction of the parties that may work together with the server.
     dropout : float
@@ -113,6 +115,7 @@ class JobSpec:
     tensors: Sequence[Tensor] = ()
     neighbours: int = 0
     threshold: int = 0
+    packing: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

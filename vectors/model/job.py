@@ -38,6 +38,7 @@ class Job:
     tensors: tuple[Tensor, ...] = ()
     neighbours: int = 0
     threshold: int = 0
+    packing: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

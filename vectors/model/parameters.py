@@ -46,13 +46,22 @@ def graph_is_cut(n: int, lost: int, neighbours: int) -> bool:
     return pairs * perm(lost, run) << SECURITY_BITS >= perm(n, run)
 
 
+def ceiling_of_fraction(fraction: float, n: int) -> int:
+    """``fraction * n`` rounded up, unless the double is at most 1e-9 above an integer.
+
+    0.07 * 100 is a little above 7 as a product of doubles; 7 parties are meant.
+    """
+    product = fraction * n
+    return floor(product) if product - floor(product) <= 1e-9 else ceil(product)
+
+
 class Finder:
     """The bounds for a roster of ``n`` parties."""
 
     def __init__(self, job: Job, n: int, *, complete: bool) -> None:
         self.job, self.n, self.complete = job, n, complete
-        # As products of IEEE 754 doubles: 0.07 * 100 is a little above 7, so 8 parties are corrupt.
-        self.corrupt = ceil(job.corrupt * n)
+        self.corrupt = ceiling_of_fraction(job.corrupt, n)
+        # Whole parties within the fraction: a tenth of three parties is nobody.
         self.dropouts = floor(job.dropout * n)
 
     def least_threshold(self, neighbours: int) -> int:

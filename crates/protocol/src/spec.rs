@@ -62,6 +62,8 @@ pub struct JobSpec {
     pub neighbours: u32,
     /// Shares that reconstruct a party's secret; 0 finds it.
     pub threshold: u32,
+    /// Words packed into one sharing polynomial of `fssa` and `pss`; 0 chooses.
+    pub packing: u32,
     /// Fraction of the parties that may work together with the server.
     pub corrupt: f64,
     /// Fraction of the parties that may drop out of a round.
@@ -96,6 +98,7 @@ impl Default for JobSpec {
             tensors: Vec::new(),
             neighbours: 0,
             threshold: 0,
+            packing: 0,
             corrupt: 0.1,
             dropout: 0.1,
             join_deadline: 60.0,
@@ -165,6 +168,28 @@ impl JobSpec {
             return Err(SpecError::new("min_parties", rule));
         }
         Ok(job)
+    }
+
+    /// The most of `n` parties that may work together with the server: ⌈`corrupt` · n⌉.
+    pub fn corrupt_among(&self, n: usize) -> usize {
+        ceiling_of_fraction(self.corrupt, n)
+    }
+
+    /// The most of `n` parties that may drop out of a round: ⌈`dropout` · n⌉.
+    pub fn dropouts_among(&self, n: usize) -> usize {
+        ceiling_of_fraction(self.dropout, n)
+    }
+
+    /// The rule of protocols that share no packed words.
+    pub(crate) fn check_unpacked(&self) -> Result<(), SpecError> {
+        if self.packing == 0 {
+            return Ok(());
+        }
+        let rule = format!(
+            "packing = {} must be 0 for {}: it shares no packed words",
+            self.packing, self.protocol
+        );
+        Err(SpecError::new("packing", rule))
     }
 
     fn check_name(&self) -> Result<(), SpecError> {
@@ -277,13 +302,21 @@ impl JobSpec {
         for tensor in &self.tensors {
             parts.extend([text(&tensor.name), number(tensor.len), real(tensor.clip)]);
         }
-        parts.extend([self.neighbours, self.threshold].map(|n| number(n.into())));
+        parts.extend([self.neighbours, self.threshold, self.packing].map(|n| number(n.into())));
         parts.extend([self.corrupt, self.dropout].map(real));
         parts.extend([self.join_deadline, self.stage_deadline, self.input_deadline].map(real));
         parts.push(text(self.model_update.as_str()));
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         blindsum_crypto::kdf::hash("blindsum job", &parts)
     }
+}
+
+/// ⌈fraction · n⌉, where a product that is at most 10⁻⁹ above an integer is that integer: a written
+/// fraction is rarely a double, and 0.07 · 100 comes out a little above 7.
+fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
+    let product = fraction * n as f64;
+    let below = product.floor();
+    below as usize + usize::from(product - below > 1e-9)
 }
 
 impl Job {

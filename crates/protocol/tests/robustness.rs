@@ -210,13 +210,17 @@ prop_compose! {
             prop::sample::select(RoundingName::ALL),
         ),
         (parties, min_parties, bits, max_weight) in (numbers(), numbers(), numbers(), numbers()),
-        (neighbours, threshold) in (prop_oneof![Just(0), numbers()], prop_oneof![Just(0), numbers()]),
+        (neighbours, threshold, packing) in (
+            prop_oneof![Just(0), numbers()],
+            prop_oneof![Just(0), numbers()],
+            prop_oneof![8 => Just(0), 1 => numbers()],
+        ),
         (dim, tensors) in (prop_oneof![1..100u64, any::<u64>()], tensors()),
         (clip, corrupt, dropout, join_deadline) in (reals(), reals(), reals(), reals()),
     ) -> JobSpec {
         JobSpec {
             protocol, adversary, encoding, clipping, rounding, parties, min_parties, bits, max_weight,
-            neighbours, threshold, dim, tensors, clip, corrupt, dropout, join_deadline,
+            neighbours, threshold, packing, dim, tensors, clip, corrupt, dropout, join_deadline,
             ..JobSpec::default()
         }
     }

@@ -81,6 +81,43 @@ fn case_24_rules_of_every_protocol() {
 }
 
 #[test]
+fn only_ramp_sharing_packs_words() {
+    for protocol in [
+        ProtocolName::Plain,
+        ProtocolName::SecAgg,
+        ProtocolName::SecAggPlus,
+    ] {
+        refusals! { good(protocol);
+            packing = 1 => "packing", "packing = 1 must be 0";
+        }
+    }
+}
+
+/// A fraction is rounded up to parties, but not because its decimal form has no exact double.
+#[test]
+fn fractions_of_parties_are_rounded_up() {
+    for (fraction, n, parties) in [
+        (0.07, 100, 7),
+        (0.28, 25, 7),
+        (0.29, 100, 29),
+        (0.1, 10, 1),
+        (0.1, 11, 2),
+        (0.0, 100_000, 0),
+        (1e-6, 100_000, 1),
+        (0.999_99, 100_000, 99_999),
+        (0.5, 0, 0),
+    ] {
+        let spec = JobSpec {
+            corrupt: fraction,
+            dropout: fraction,
+            ..JobSpec::default()
+        };
+        assert_eq!(spec.corrupt_among(n), parties, "{fraction} of {n}");
+        assert_eq!(spec.dropouts_among(n), parties, "{fraction} of {n}");
+    }
+}
+
+#[test]
 fn case_24_rules_of_secagg() {
     for protocol in [ProtocolName::SecAgg, ProtocolName::SecAggPlus] {
         for adversary in Adversary::ALL {

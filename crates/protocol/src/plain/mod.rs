@@ -22,7 +22,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     input_stage: 0,
     min_parties: |_| 1,
     largest_message: one_vector,
-    check: |_| Ok(()),
+    check: |job| job.spec().check_unpacked(),
     start,
     restore,
     serve,

@@ -71,6 +71,7 @@ fn min_parties(spec: &JobSpec) -> usize {
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
+    spec.check_unpacked()?;
     if spec.min_parties == 1 {
         let rule = "min_parties = 1 >= 2: the sum of one party is its vector";
         return Err(SpecError::new("min_parties", rule));

@@ -108,7 +108,8 @@ impl Bounds {
     fn new(spec: &JobSpec, parties: usize, complete: bool) -> Self {
         Self {
             parties,
-            corrupt: (spec.corrupt * parties as f64).ceil() as usize,
+            corrupt: spec.corrupt_among(parties),
+            // Whole parties within the fraction: a tenth of three parties is nobody, so that small cohorts can run.
             dropouts: (spec.dropout * parties as f64).floor() as usize,
             active: spec.adversary == Adversary::Active,
             complete,
