@@ -23,6 +23,7 @@ TOPICS = [
     "encoding",
     "graph",
     "masks",
+    "ramp",
     "round",
     "secagg",
     "shamir",

@@ -1,0 +1,68 @@
+"""Degree, packing and fields of `fssa` and `pss`, and the jobs for which there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from .parameters import ParameterError
+from .prime import FIELD31, FIELD47, FIELD48, PrimeField
+
+TOLERANCE = Fraction(1, 10**9)
+"""A product of a fraction and a number of parties may be so much above the integer it means."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a job says about sharing; 0 leaves the choice of threshold and packing."""
+
+    active: bool = False
+    corrupt: float = 0.1
+    dropout: float = 0.1
+    threshold: int = 0
+    packing: int = 0
+
+
+def parties_of(fraction: float, n: int) -> int:
+    """A fraction of the parties, rounded up."""
+    return ceil(Fraction(fraction) * n - TOLERANCE)
+
+
+def least_random(wish: Wish, n: int) -> int:
+    """Fewest random elements of a block.
+
+    As many as parties may be corrupt. Against an active coordinator more than half of the honest
+    parties' shares too: it may show different survivors to different parties, and then no two
+    sets of survivors add up to more than is random.
+    """
+    corrupt = parties_of(wish.corrupt, n)
+    return max(corrupt, (n + corrupt) // 2 if wish.active else 0, 1)
+
+
+def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:
+    """Shares that rebuild a block, and words in it."""
+    if n < 2:
+        raise ParameterError("parties")
+    most = n - parties_of(wish.dropout, n)
+    if wish.threshold > most:
+        raise ParameterError("threshold")
+    k = wish.threshold or most
+    room = k - least_random(wish, n)
+    if room < 1:
+        raise ParameterError("threshold" if wish.threshold else "dropout")
+    if wish.packing > room:
+        raise ParameterError("packing")
+    return k, wish.packing or fewest_zeros(words, room)
+
+
+def fewest_zeros(words: int, room: int) -> int:
+    """Smallest packing that needs no more blocks than the largest one."""
+    blocks = ceil(Fraction(words, room))
+    return next(packed for packed in range(1, room + 1) if packed * blocks >= words)
+
+
+def fields_for(largest_sum: int) -> tuple[PrimeField, ...]:
+    """The smallest field, else the pair of fields, in which a sum is what it is."""
+    single = next((f for f in (FIELD31, FIELD47) if largest_sum < f.p), None)
+    return (single,) if single else (FIELD47, FIELD48)
