@@ -104,4 +104,50 @@ pub enum MathError {
         /// ⌊(n − k)/2⌋.
         correctable: usize,
     },
+    /// The field has no root of unity of this order.
+    #[error(
+        "root of unity: order {base}^{log_order}, but {base}^{largest} is the largest that divides p - 1"
+    )]
+    RootOrder {
+        /// 2 or 3.
+        base: u64,
+        /// The exponent asked for.
+        log_order: u32,
+        /// The largest exponent there is.
+        largest: u32,
+    },
+    /// A transform of impossible size.
+    #[error(
+        "transform: k = {coefficients} coefficients, n = {points} points, but 1 <= k <= n <= {largest} must hold"
+    )]
+    TransformSize {
+        /// Number k of coefficients.
+        coefficients: usize,
+        /// Number n of points.
+        points: usize,
+        /// The largest n.
+        largest: usize,
+    },
+    /// Packed elements of the wrong length.
+    #[error(
+        "packed elements: {got} bytes, but {elements} elements of {element_len} bytes are needed"
+    )]
+    PackedElements {
+        /// Bytes given.
+        got: usize,
+        /// Elements needed, or the whole ones that there are if any number would do.
+        elements: usize,
+        /// Bytes of an element.
+        element_len: usize,
+    },
+    /// A matrix with the wrong number of entries.
+    #[error("matrix: {got} entries, but {rows} rows of {columns} entries are needed")]
+    MatrixShape {
+        /// Entries given.
+        got: usize,
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        columns: usize,
+    },
 }

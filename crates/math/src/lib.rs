@@ -1,13 +1,19 @@
-//! Z_2^b word vectors, bit-packing and prime fields
+//! Z_2^b word vectors, bit-packing, prime fields and their transforms
 
 #![deny(unsafe_code)]
 
+pub mod crt;
+pub mod dense;
 mod error;
 pub mod field;
 pub mod field61;
+pub mod lagrange;
 pub mod polynomial;
+pub mod prime_field;
 pub mod reed_solomon;
+pub mod residues;
 pub mod tiny_field;
+pub mod transform;
 pub mod words;
 
 pub use error::MathError;

@@ -1,0 +1,134 @@
+//! Vectors of field elements as canonical residues in `u64`: their bytes, sums, and draws from a key stream.
+//!
+//! An element takes [`Field::ENCODED_LEN`] bytes, little-endian; elements follow each other without padding. A
+//! representative ≥ p is refused, so that every vector has exactly one encoding.
+
+use crate::MathError;
+use crate::prime_field::NttField;
+use crate::transform::Row;
+
+#[cfg(test)]
+mod tests;
+
+/// Appends the encodings of canonical residues.
+pub fn pack<F: NttField>(values: &[u64], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + values.len() * F::ENCODED_LEN, 0);
+    pack_into::<F>(values, &mut out[start..]);
+}
+
+/// Writes the encodings of the first `count` residues of a row.
+///
+/// # Panics
+/// If `count` > 8 or `out` is not `count` · [`Field::ENCODED_LEN`](crate::field::Field::ENCODED_LEN) bytes long.
+pub fn pack_row<F: NttField>(row: &Row, count: usize, out: &mut [u8]) {
+    assert_eq!(
+        out.len(),
+        count * F::ENCODED_LEN,
+        "bytes of {count} elements"
+    );
+    pack_into::<F>(&row.0[..count], out);
+}
+
+/// Writes the encodings of the first `count` residues of row j at `out[j · stride..]`.
+///
+/// # Panics
+/// If `count` > 8, if they take more than `stride` bytes or if `out` ends before the last ones do.
+pub fn pack_rows<F: NttField>(rows: &[Row], count: usize, out: &mut [u8], stride: usize) {
+    let len = count * F::ENCODED_LEN;
+    assert!(len <= stride, "a row of {len} bytes every {stride} bytes");
+    for (j, row) in rows.iter().enumerate() {
+        pack_into::<F>(&row.0[..count], &mut out[j * stride..][..len]);
+    }
+}
+
+/// The residues that are encoded in `bytes`.
+///
+/// # Errors
+/// [`MathError::PackedElements`] unless the elements are whole, [`MathError::NonCanonical`] if one is not reduced.
+pub fn unpack<F: NttField>(bytes: &[u8]) -> Result<Vec<u64>, MathError> {
+    let mut values = vec![0; bytes.len() / F::ENCODED_LEN];
+    add_packed::<F>(&mut values, bytes)?;
+    Ok(values)
+}
+
+/// Adds the encoded residues to canonical ones, modulo p.
+///
+/// # Errors
+/// [`MathError::PackedElements`] unless there are as many elements as residues, [`MathError::NonCanonical`] if one is not
+/// reduced. The sum is unchanged then.
+pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), MathError> {
+    if Some(bytes.len()) != sum.len().checked_mul(F::ENCODED_LEN) {
+        return Err(MathError::PackedElements {
+            got: bytes.len(),
+            elements: sum.len(),
+            element_len: F::ENCODED_LEN,
+        });
+    }
+    if !portable::all_canonical::<F>(bytes) {
+        return Err(MathError::NonCanonical {
+            modulus: F::MODULUS,
+        });
+    }
+    portable::add::<F>(sum, bytes);
+    Ok(())
+}
+
+/// Takes uniform residues from the draws of a key stream, in order: the low [`Field::BITS`](crate::field::Field::BITS)
+/// bits of each little-endian draw of [`NttField::DRAW_BYTES`] bytes, unless they are ≥ p.
+///
+/// Returns how many draws were used and how many residues were written. Stops at the end of the whole draws or of
+/// `out`, whichever comes first. Which draws are skipped shows in the time and says nothing about the others.
+pub fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {
+    portable::accept::<F>(draws, out)
+}
+
+fn pack_into<F: NttField>(values: &[u64], out: &mut [u8]) {
+    portable::pack::<F>(values, out);
+}
+
+/// One element at a time.
+mod portable {
+    use super::NttField;
+
+    #[inline(always)]
+    pub(super) fn load(bytes: &[u8]) -> u64 {
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(padded)
+    }
+
+    pub(super) fn pack<F: NttField>(values: &[u64], out: &mut [u8]) {
+        for (bytes, value) in out.chunks_exact_mut(F::ENCODED_LEN).zip(values) {
+            bytes.copy_from_slice(&value.to_le_bytes()[..F::ENCODED_LEN]);
+        }
+    }
+
+    pub(super) fn all_canonical<F: NttField>(bytes: &[u8]) -> bool {
+        let elements = bytes.chunks_exact(F::ENCODED_LEN);
+        elements.fold(true, |so_far, bytes| so_far & (load(bytes) < F::MODULUS))
+    }
+
+    pub(super) fn add<F: NttField>(sum: &mut [u64], bytes: &[u8]) {
+        for (sum, bytes) in sum.iter_mut().zip(bytes.chunks_exact(F::ENCODED_LEN)) {
+            let difference = (*sum + load(bytes)).wrapping_sub(F::MODULUS);
+            // The top bit is set exactly when the sum was below p.
+            let keep = (difference >> 63).wrapping_neg();
+            *sum = difference.wrapping_add(F::MODULUS & keep);
+        }
+    }
+
+    pub(super) fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {
+        let mask = u64::MAX >> (u64::BITS - F::BITS);
+        let (mut used, mut written) = (0, 0);
+        for draw in draws.chunks_exact(F::DRAW_BYTES) {
+            let Some(next) = out.get_mut(written) else {
+                break;
+            };
+            *next = load(draw) & mask;
+            written += usize::from(*next < F::MODULUS);
+            used += 1;
+        }
+        (used, written)
+    }
+}

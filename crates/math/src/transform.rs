@@ -1,0 +1,259 @@
+//! Evaluation of polynomials at the points of a coset and interpolation at roots of unity, eight polynomials at a time.
+//!
+//! Both walk the remainder tree X^m − c → (X^{m/2} − √c)(X^{m/2} + √c), whose node of size m holds a polynomial
+//! modulo X^m − c and whose leaves are values. A step down is one multiplication by √c for two coefficients, and all
+//! rows below a node share the factor, so that it vectorises over polynomials without moving data. The evaluation
+//! leaves out what is known to be zero above (degree < k: the top of the tree is the identity) and what nobody asked
+//! for below (n points, any number). The interpolation of k values, any number, is the truncated inverse
+//! of van der Hoeven ("The truncated Fourier transform and applications", 2004) in the form of Harvey ("A
+//! cache-friendly truncated FFT", 2009).
+//!
+//! Points come in bit-reversed order: the j-th point is the same whatever n or k is. No evaluation point is an
+//! interpolation point, as the former lie in a coset by an element that is no square.
+//!
+//! Between the steps residues are not canonical; what leaves a call is.
+
+mod kernel;
+mod lanes;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use zeroize::DefaultIsZeroes;
+
+use crate::MathError;
+use crate::prime_field::NttField;
+use lanes::{Factor, Job};
+use tree::{Spine, Tree};
+
+/// Log of [`MAX_POINTS`].
+const LOG_MAX_POINTS: u32 = 14;
+
+/// The largest number n of points: more levels could overflow the 52 bits that residues have between reductions.
+pub const MAX_POINTS: usize = 1 << LOG_MAX_POINTS;
+
+/// One coefficient or value of each of eight polynomials: representatives below p.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row(pub [u64; 8]);
+
+impl DefaultIsZeroes for Row {}
+
+/// The code that transforms. All of them give the same rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// 64-bit integers: what the others are tested against.
+    Scalar,
+}
+
+impl Backend {
+    /// Every backend, the slowest first.
+    pub const ALL: [Backend; 1] = [Backend::Scalar];
+
+    /// The name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Scalar => "scalar",
+        }
+    }
+
+    /// Whether this machine can run it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Backend::Scalar => true,
+        }
+    }
+
+    /// The factor `value` as this backend wants it.
+    fn factor<F: NttField>(self, value: F) -> Factor {
+        match self {
+            Backend::Scalar => scalar::factor(value.to_canonical(), F::MODULUS),
+        }
+    }
+
+    fn run<J: Job>(self, modulus: u64, job: J) {
+        match self {
+            Backend::Scalar => scalar::run(modulus, job),
+        }
+    }
+}
+
+/// The backend taken unless one is asked for: the fastest that this machine can run.
+#[must_use]
+pub fn backend() -> Backend {
+    Backend::Scalar
+}
+
+/// The values of polynomials of degree < k at n points of the coset `GENERATOR` · ⟨θ⟩.
+pub struct CosetTransform<F> {
+    tree: Tree,
+    coefficients: usize,
+    points: usize,
+    backend: Backend,
+    /// The roots of order 2, 4, .., N.
+    roots: Vec<F>,
+}
+
+impl<F: NttField> CosetTransform<F> {
+    /// Prepares the evaluation of `coefficients` = k coefficients at `points` = n points.
+    ///
+    /// # Errors
+    /// [`MathError::TransformSize`] unless 1 ≤ k ≤ n ≤ [`MAX_POINTS`], [`MathError::RootOrder`] if the field has no root
+    /// of unity for n points.
+    pub fn new(coefficients: usize, points: usize) -> Result<Self, MathError> {
+        Self::with_backend(coefficients, points, backend())
+    }
+
+    /// [`CosetTransform::new`] for a given backend, which must be available; to compare them.
+    ///
+    /// # Errors
+    /// As [`CosetTransform::new`].
+    #[doc(hidden)]
+    pub fn with_backend(
+        coefficients: usize,
+        points: usize,
+        backend: Backend,
+    ) -> Result<Self, MathError> {
+        check_size(coefficients, points)?;
+        Ok(Self {
+            tree: Tree::new(F::GENERATOR, points, backend)?,
+            roots: tree::roots_up_to(points)?,
+            coefficients,
+            points,
+            backend,
+        })
+    }
+
+    /// The number k of coefficients.
+    #[must_use]
+    pub fn coefficients(&self) -> usize {
+        self.coefficients
+    }
+
+    /// The number n of points.
+    #[must_use]
+    pub fn points(&self) -> usize {
+        self.points
+    }
+
+    /// The rows that [`CosetTransform::evaluate`] needs: 2^⌈log2 n⌉.
+    #[must_use]
+    pub fn scratch_rows(&self) -> usize {
+        self.tree.size()
+    }
+
+    /// The point η_j = `GENERATOR` · θ^bitrev(j), for j < 2^⌈log2 n⌉.
+    ///
+    /// # Panics
+    /// If j is larger.
+    #[must_use]
+    pub fn point(&self, j: usize) -> F {
+        F::GENERATOR * tree::leaf(&self.roots, j)
+    }
+
+    /// Replaces the coefficients in `rows[..k]`, constant term first, by the values in `rows[..n]`, that of η_j in row j.
+    ///
+    /// What the other rows hold does not matter before and is nothing in particular after. The caller wipes the rows.
+    ///
+    /// # Panics
+    /// If there are less than [`CosetTransform::scratch_rows`] rows.
+    pub fn evaluate(&self, rows: &mut [Row]) {
+        assert!(rows.len() >= self.scratch_rows(), "rows for the whole tree");
+        let job = kernel::Evaluate {
+            tree: &self.tree,
+            coefficients: self.coefficients,
+            points: self.points,
+            rows,
+        };
+        self.backend.run(F::MODULUS, job);
+    }
+}
+
+/// The polynomials of degree < k with given values at k roots of unity of order 2^⌈log2 k⌉.
+pub struct Interpolation<F> {
+    tree: Tree,
+    spine: Spine,
+    coefficients: usize,
+    backend: Backend,
+    /// The roots of order 2, 4, .., N.
+    roots: Vec<F>,
+}
+
+impl<F: NttField> Interpolation<F> {
+    /// Prepares the interpolation of `coefficients` = k values.
+    ///
+    /// # Errors
+    /// [`MathError::TransformSize`] unless 1 ≤ k ≤ [`MAX_POINTS`].
+    pub fn new(coefficients: usize) -> Result<Self, MathError> {
+        Self::with_backend(coefficients, backend())
+    }
+
+    /// [`Interpolation::new`] for a given backend, which must be available; to compare them.
+    ///
+    /// # Errors
+    /// As [`Interpolation::new`].
+    #[doc(hidden)]
+    pub fn with_backend(coefficients: usize, backend: Backend) -> Result<Self, MathError> {
+        check_size(coefficients, coefficients)?;
+        Ok(Self {
+            tree: Tree::inverse::<F>(coefficients, backend)?,
+            roots: tree::roots_up_to(coefficients)?,
+            spine: Spine::new::<F>(coefficients, backend)?,
+            coefficients,
+            backend,
+        })
+    }
+
+    /// The number k of coefficients and of values.
+    #[must_use]
+    pub fn coefficients(&self) -> usize {
+        self.coefficients
+    }
+
+    /// The rows that [`Interpolation::interpolate`] needs: 2^⌈log2 k⌉.
+    #[must_use]
+    pub fn scratch_rows(&self) -> usize {
+        self.tree.size()
+    }
+
+    /// The point ω^bitrev(e), for e < 2^⌈log2 k⌉.
+    ///
+    /// # Panics
+    /// If e is larger.
+    #[must_use]
+    pub fn point(&self, e: usize) -> F {
+        tree::leaf(&self.roots, e)
+    }
+
+    /// Replaces the values in `rows[..k]`, that at point e in row e, by the coefficients, constant term first.
+    ///
+    /// What the other rows hold does not matter before and is nothing in particular after. The caller wipes the rows.
+    ///
+    /// # Panics
+    /// If there are less than [`Interpolation::scratch_rows`] rows.
+    pub fn interpolate(&self, rows: &mut [Row]) {
+        assert!(rows.len() >= self.scratch_rows(), "rows for the whole tree");
+        let job = kernel::Interpolate {
+            tree: &self.tree,
+            spine: &self.spine,
+            coefficients: self.coefficients,
+            rows,
+        };
+        self.backend.run(F::MODULUS, job);
+    }
+}
+
+fn check_size(coefficients: usize, points: usize) -> Result<(), MathError> {
+    if 1 <= coefficients && coefficients <= points && points <= MAX_POINTS {
+        Ok(())
+    } else {
+        Err(MathError::TransformSize {
+            coefficients,
+            points,
+            largest: MAX_POINTS,
+        })
+    }
+}
