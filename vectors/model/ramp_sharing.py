@@ -130,6 +130,18 @@ class Vector:
         """A column on the wire: all elements of the first field, then those of the second."""
         return b"".join(field.pack(row) for field, row in zip(self.fields, column, strict=True))
 
+    def unpack(self, packed: bytes) -> list[list[int]]:
+        """Undo :meth:`pack`."""
+        column, start = [], 0
+        for field in self.fields:
+            end = start + field.size * self.blocks
+            row = field.unpack(packed[start:end])
+            assert row is not None
+            column.append(row)
+            start = end
+        assert start == len(packed)
+        return column
+
     def add(self, columns: list[list[list[int]]]) -> list[list[int]]:
         """Columns of one rank, added up."""
         rows = zip(*columns, strict=True)
