@@ -3,7 +3,7 @@
 //! Both use AES-256-GCM with an all-zero nonce. That is right because every key seals exactly one
 //! message: a [`SealKey`] is used up by its message, and a [`StorageKey`] derives a new key for each.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -83,6 +83,17 @@ impl SealKey {
         sealed
     }
 
+    /// Seals a message where it lies: the last [`SEAL_OVERHEAD`] bytes of `place` become the tag, those
+    /// before it, the message, are encrypted. The result is that of [`SealKey::seal`].
+    ///
+    /// # Panics
+    ///
+    /// If `place` is too short for a tag or longer than AES-GCM allows.
+    pub fn seal_in_place(self, header: &[u8], place: &mut [u8]) {
+        let (message, tag) = place.split_at_mut(place.len() - SEAL_OVERHEAD);
+        tag.copy_from_slice(encrypt(self.0, header, message).as_ref());
+    }
+
     /// Opens what [`SealKey::seal`] made with the same key and header.
     ///
     /// # Errors
@@ -149,13 +160,18 @@ impl StorageKey {
 
 /// Encrypts `message[start..]` in place and appends the tag.
 fn seal_from(start: usize, key: Secret<32>, header: &[u8], message: &mut Vec<u8>) {
+    let tag = encrypt(key, header, &mut message[start..]);
+    message.extend_from_slice(tag.as_ref());
+}
+
+/// Encrypts `message` in place and gives the tag.
+fn encrypt(key: Secret<32>, header: &[u8], message: &mut [u8]) -> Tag {
     #[cfg(any(test, feature = "audit"))]
     crate::audit::record(key.expose(), &NONCE);
     let nonce = Nonce::assume_unique_for_key(NONCE);
-    let tag = aes_256_gcm(&key)
-        .seal_in_place_separate_tag(nonce, Aad::from(header), &mut message[start..])
-        .expect("AES-256-GCM seals up to 64 GiB");
-    message.extend_from_slice(tag.as_ref());
+    aes_256_gcm(&key)
+        .seal_in_place_separate_tag(nonce, Aad::from(header), message)
+        .expect("AES-256-GCM seals up to 64 GiB")
 }
 
 /// Decrypts a copy of `sealed`, which is not handed out before its tag was checked.
@@ -219,6 +235,9 @@ mod tests {
     fn opens_with_the_same_key_and_header_only() {
         let sealed = key(1, 2, 3, 4, "share").seal(b"header", b"message");
         assert_eq!(sealed.len(), b"message".len() + SEAL_OVERHEAD);
+        let mut place = [b"message" as &[u8], &[0; SEAL_OVERHEAD]].concat();
+        key(1, 2, 3, 4, "share").seal_in_place(b"header", &mut place);
+        assert_eq!(place, sealed);
         let opened = key(1, 2, 3, 4, "share").open(b"header", &sealed).unwrap();
         assert_eq!(opened[..], b"message"[..]);
         for other in [

@@ -25,6 +25,9 @@ pub type Field47 = PrimeField<P47>;
 /// The field of 0x88b000000001 elements, just above 2^47; an encoded element takes 6 bytes.
 pub type Field48 = PrimeField<P48>;
 
+/// A field small enough to enumerate, for exhaustive tests of what is shared in the others.
+pub type Field17 = PrimeField<17>;
+
 /// An element of the field of integers modulo the prime `P` < 2^48.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +80,14 @@ fn root<F: NttField>(base: u64, log_order: u32, largest: u32) -> Result<F, MathE
         });
     }
     Ok(F::GENERATOR.power((F::MODULUS - 1) / base.pow(log_order)))
+}
+
+impl NttField for Field17 {
+    const GENERATOR: Self = Self(3);
+
+    fn from_wide(value: u128) -> Self {
+        Self::reduce_wide(value)
+    }
 }
 
 impl NttField for Field31 {

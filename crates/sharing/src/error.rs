@@ -70,4 +70,52 @@ pub enum SharingError {
         /// ⌊(m − t)/2⌋.
         correctable: usize,
     },
+    /// No field here has a subgroup for so many parties.
+    #[error("parties: n = {parties} is more than the field has evaluation points for")]
+    Field {
+        /// Parties n.
+        parties: usize,
+    },
+    /// Sums beyond every field here.
+    #[error("sum: the largest sum must stay below 2^94")]
+    SumTooLarge,
+    /// Room for columns of another shape.
+    #[error(
+        "columns: one for each of n = {parties} parties, of {need} bytes where it is wanted, must be given"
+    )]
+    Columns {
+        /// Parties n.
+        parties: usize,
+        /// Bytes of a column.
+        need: usize,
+    },
+    /// A packed column of the wrong length.
+    #[error("column: {got} bytes, but it takes exactly {need}")]
+    ColumnLength {
+        /// Bytes given.
+        got: usize,
+        /// Bytes of a column.
+        need: usize,
+    },
+    /// A column with an element that is not reduced.
+    #[error("column: an element is not canonical, but value < p must hold")]
+    ColumnElement,
+    /// Holders that are not k different parties.
+    #[error(
+        "holders: k = {threshold} or more different ranks below n = {parties}, with a column each, must be given"
+    )]
+    Holders {
+        /// Shares k that rebuild a sum.
+        threshold: usize,
+        /// Parties n.
+        parties: usize,
+    },
+    /// A sum of another length.
+    #[error("sum: {got} words, but the vectors have {need}")]
+    Words {
+        /// Words given.
+        got: usize,
+        /// Words of a vector.
+        need: usize,
+    },
 }

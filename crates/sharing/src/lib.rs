@@ -1,11 +1,13 @@
-//! Threshold secret sharing: a secret is split among n holders so that any t of them can rebuild it and any t − 1
+//! Secret sharing: a secret is split among n holders so that enough of them can rebuild it and too few of them
 //! learn nothing about it.
 //!
-//! [`shamir`] shares short secrets of 32 bytes, such as keys and seeds.
+//! * [`shamir`] shares short secrets of 32 bytes, such as keys and seeds.
+//! * [`ramp`] shares long vectors, many words in one share.
 
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod ramp;
 pub mod shamir;
 
 pub use error::SharingError;

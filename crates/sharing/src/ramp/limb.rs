@@ -1,0 +1,227 @@
+//! One field's part of a sharing; a sum too large for one field is shared in two.
+
+use std::collections::BTreeSet;
+
+use blindsum_crypto::mask::MaskStream;
+use blindsum_math::MathError;
+use blindsum_math::dense::Matrix;
+use blindsum_math::field::Field;
+use blindsum_math::lagrange;
+use blindsum_math::prime_field::NttField;
+use blindsum_math::reed_solomon::ReedSolomon;
+use blindsum_math::residues;
+use blindsum_math::transform::{CosetTransform, Interpolation, Row};
+use rand_core::CryptoRng;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::random;
+use super::sharing::{Embedding, TILE_BLOCKS};
+use super::{RampParameters, Residues};
+
+/// Random combinations of the blocks that are checked; p^−2 < 2^−61 in the narrowest field.
+const COMBINATIONS: usize = 2;
+
+/// A tile of blocks on its way into shares.
+pub(super) struct TileOfBlocks<'a> {
+    /// Words e of the blocks at `words[e * TILE_BLOCKS..]`.
+    pub words: &'a [u64],
+    /// First block of the tile.
+    pub first: usize,
+    /// Blocks in the tile, at most [`TILE_BLOCKS`].
+    pub len: usize,
+    /// Region of the stream for this tile and field.
+    pub region: u64,
+}
+
+/// Memory that tiles are worked on in; wiped when dropped.
+pub(super) struct Scratch {
+    random: Zeroizing<Vec<u64>>,
+    rows: Vec<Row>,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.0.zeroize());
+    }
+}
+
+/// The sharing over one field, whichever it is.
+pub(super) trait Limb: Send + Sync {
+    /// Bytes of an element.
+    fn element_len(&self) -> usize;
+    /// Memory for [`Limb::share`].
+    fn scratch(&self) -> Scratch;
+    /// Shares one tile: writes the elements of the tile's blocks into every column that is wanted.
+    fn share(
+        &self,
+        tile: &TileOfBlocks<'_>,
+        stream: &[MaskStream; 1],
+        scratch: &mut Scratch,
+        columns: &mut [Option<&mut [u8]>],
+    );
+    /// Adds a packed column; refuses elements that are not canonical, before adding any.
+    fn add(&self, sum: &mut [u64], packed: &[u8]) -> Result<(), MathError>;
+    /// Packs a column.
+    fn pack(&self, column: &[u64], out: &mut Vec<u8>);
+    /// What rebuilds the words from the columns of these k holders.
+    fn matrix(&self, holders: &[usize]) -> Result<Box<dyn LimbMatrix>, MathError>;
+    /// Positions of the columns that do not fit the others, found with random combinations of the blocks: a
+    /// wrong column escapes with probability p^−[`COMBINATIONS`].
+    fn misfits(
+        &self,
+        holders: &[usize],
+        columns: &[&[u64]],
+        rng: &mut dyn CryptoRng,
+    ) -> Result<BTreeSet<usize>, MathError>;
+}
+
+/// A reconstruction matrix over some field.
+pub(super) trait LimbMatrix: Send + Sync {
+    /// `out[e * B + b]` = word e of block b, as an element.
+    fn multiply(&self, columns: &[&[u64]], out: &mut [u64]);
+}
+
+impl<F: NttField> LimbMatrix for Matrix<F> {
+    fn multiply(&self, columns: &[&[u64]], out: &mut [u64]) {
+        Matrix::multiply(self, columns, out);
+    }
+}
+
+pub(super) struct FieldLimb<F: NttField> {
+    parameters: RampParameters,
+    evaluate: CosetTransform<F>,
+    /// For [`Embedding::Evaluations`].
+    interpolate: Option<Interpolation<F>>,
+    /// Whether words may be p or larger and are reduced first.
+    reduce: bool,
+}
+
+impl<F: NttField> FieldLimb<F> {
+    pub fn new(
+        parameters: RampParameters,
+        embedding: Embedding,
+        residues: Residues,
+    ) -> Result<Self, MathError> {
+        let (k, n) = (parameters.threshold(), parameters.parties());
+        Ok(Self {
+            parameters,
+            evaluate: CosetTransform::new(k, n)?,
+            interpolate: match embedding {
+                Embedding::Coefficients => None,
+                Embedding::Evaluations => Some(Interpolation::new(k)?),
+            },
+            reduce: residues == Residues::Pair,
+        })
+    }
+
+    fn points(&self, holders: &[usize]) -> Vec<F> {
+        holders.iter().map(|&j| self.evaluate.point(j)).collect()
+    }
+
+    /// Puts eight blocks in rows: their words, then their random elements.
+    fn load(&self, tile: &TileOfBlocks<'_>, group: usize, scratch: &mut Scratch) {
+        let packing = self.parameters.packing();
+        let (words, random) = scratch.rows.split_at_mut(packing);
+        for (e, row) in words.iter_mut().enumerate() {
+            let at = e * TILE_BLOCKS + group;
+            row.0.copy_from_slice(&tile.words[at..at + 8]);
+            if self.reduce {
+                row.0 = row.0.map(|word| F::from_wide(word.into()).to_canonical());
+            }
+        }
+        let count = (tile.len - group).min(8);
+        let random = random.iter_mut().take(self.parameters.random());
+        for (t, row) in random.enumerate() {
+            let at = t * tile.len + group;
+            row.0 = [0; 8];
+            row.0[..count].copy_from_slice(&scratch.random[at..at + count]);
+        }
+    }
+}
+
+/// Σ factor · element over the blocks of a column.
+fn combine<F: Field>(factors: &[F], column: &[u64]) -> F {
+    let element = |value| F::from_canonical(value).unwrap_or(F::ZERO);
+    let terms = factors.iter().zip(column);
+    terms.fold(F::ZERO, |sum, (&factor, &value)| {
+        sum + factor * element(value)
+    })
+}
+
+impl<F: NttField> Limb for FieldLimb<F> {
+    fn element_len(&self) -> usize {
+        F::ENCODED_LEN
+    }
+
+    fn scratch(&self) -> Scratch {
+        Scratch {
+            random: Zeroizing::new(vec![0; self.parameters.random() * TILE_BLOCKS]),
+            rows: vec![Row([0; 8]); self.evaluate.scratch_rows()],
+        }
+    }
+
+    fn share(
+        &self,
+        tile: &TileOfBlocks<'_>,
+        stream: &[MaskStream; 1],
+        scratch: &mut Scratch,
+        columns: &mut [Option<&mut [u8]>],
+    ) {
+        let wanted = self.parameters.random() * tile.len;
+        random::fill::<F>(stream, tile.region, &mut scratch.random[..wanted]);
+        for group in (0..tile.len).step_by(8) {
+            self.load(tile, group, scratch);
+            let rows = &mut scratch.rows[..];
+            if let Some(interpolate) = &self.interpolate {
+                interpolate.interpolate(rows);
+            }
+            self.evaluate.evaluate(rows);
+            let count = (tile.len - group).min(8);
+            let start = (tile.first + group) * F::ENCODED_LEN;
+            let place = start..start + count * F::ENCODED_LEN;
+            for (row, column) in rows.iter().zip(columns.iter_mut()) {
+                if let Some(column) = column {
+                    residues::pack_row::<F>(row, count, &mut column[place.clone()]);
+                }
+            }
+        }
+    }
+
+    fn add(&self, sum: &mut [u64], packed: &[u8]) -> Result<(), MathError> {
+        residues::add_packed::<F>(sum, packed)
+    }
+
+    fn pack(&self, column: &[u64], out: &mut Vec<u8>) {
+        residues::pack::<F>(column, out);
+    }
+
+    fn matrix(&self, holders: &[usize]) -> Result<Box<dyn LimbMatrix>, MathError> {
+        let (points, words) = (self.points(holders), self.parameters.packing());
+        let matrix = match &self.interpolate {
+            None => lagrange::coefficients_matrix(&points, words)?,
+            Some(interpolate) => {
+                let targets: Vec<F> = (0..words).map(|e| interpolate.point(e)).collect();
+                lagrange::values_matrix(&points, &targets)?
+            }
+        };
+        Ok(Box::new(matrix))
+    }
+
+    fn misfits(
+        &self,
+        holders: &[usize],
+        columns: &[&[u64]],
+        rng: &mut dyn CryptoRng,
+    ) -> Result<BTreeSet<usize>, MathError> {
+        let blocks = columns.first().map_or(0, |column| column.len());
+        let code = ReedSolomon::new(self.parameters.threshold(), self.points(holders))?;
+        let mut factors = vec![F::ZERO; blocks];
+        let mut misfits = BTreeSet::new();
+        for _ in 0..COMBINATIONS {
+            F::fill_random(&mut factors, rng);
+            let combined: Vec<F> = columns.iter().map(|c| combine(&factors, c)).collect();
+            misfits.extend(code.decode(&combined)?.errors);
+        }
+        Ok(misfits)
+    }
+}

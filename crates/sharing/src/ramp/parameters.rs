@@ -1,0 +1,200 @@
+//! How many words a polynomial packs, and how many shares rebuild it.
+
+/// What is known before the parameters of a sharing are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RampRequest {
+    /// Parties n that hold shares.
+    pub parties: usize,
+    /// Parties c that may pool their shares.
+    pub corrupt: usize,
+    /// Parties d whose shares may be missing.
+    pub dropouts: usize,
+    /// Whether different holders may be asked for shares of different sums.
+    pub active: bool,
+    /// Words L of a vector.
+    pub words: usize,
+    /// Shares k that rebuild a sum; 0 takes n − d.
+    pub threshold: usize,
+    /// Words l in a polynomial; 0 chooses.
+    pub packing: usize,
+}
+
+/// The parameters of a ramp sharing; every inequality holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RampParameters {
+    parties: usize,
+    threshold: usize,
+    packing: usize,
+}
+
+/// The inequality that a request breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {rule}")]
+pub struct ParameterError {
+    /// The field of the request.
+    pub field: &'static str,
+    /// The rule with the numbers that break it.
+    pub rule: String,
+}
+
+fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
+    Err(ParameterError { field, rule })
+}
+
+impl RampRequest {
+    /// The fewest random coefficients r of a polynomial.
+    ///
+    /// Whoever knows at most r shares of a sum learns nothing of it. Semi-honest: the c corrupt parties,
+    /// or one party that is curious by itself. Active: a server may ask some honest holders for shares of
+    /// one sum and the rest for shares of another; two sums with more than r known shares each would take
+    /// 2(r + 1 − c) ≤ n − c honest holders, which r ≥ ⌊(n + c)/2⌋ rules out. (k > (n + c)/2 would only
+    /// keep the second sum from being rebuilt, not its linear equations from leaking.)
+    pub fn least_random(&self) -> usize {
+        let alone = self.corrupt.max(1);
+        match self.active {
+            true => alone.max((self.parties + self.corrupt) / 2),
+            false => alone,
+        }
+    }
+}
+
+impl RampParameters {
+    /// Chooses what the request leaves open: k = n − d, and the l with the fewest blocks; among those the
+    /// smallest l, which leaves the most random coefficients.
+    ///
+    /// # Errors
+    /// The inequality that fails, with its numbers: `n >= 2`, `words >= 1`, `d < n`,
+    /// `1 <= k <= n - d`, `k >= 1 + r` and `1 <= l <= k - r` with the least r of
+    /// [`RampRequest::least_random`].
+    pub fn choose(request: &RampRequest) -> Result<Self, ParameterError> {
+        let RampRequest {
+            parties: n,
+            corrupt: c,
+            dropouts: d,
+            words,
+            ..
+        } = *request;
+        if n < 2 {
+            return broken("parties", format!("parties n = {n} >= 2"));
+        }
+        if words < 1 {
+            return broken("dim", format!("words = {words} >= 1"));
+        }
+        if d >= n {
+            return broken(
+                "dropout",
+                format!("dropped parties d = {d} < parties n = {n}"),
+            );
+        }
+        let threshold = request.threshold()?;
+        let random = request.least_random();
+        if threshold <= random {
+            let field = if request.threshold == 0 {
+                "dropout"
+            } else {
+                "threshold"
+            };
+            let why = match request.active {
+                true => format!("(n + c)/2 = ({n} + {c})/2, active"),
+                false => format!("max(c, 1), c = {c}, semi-honest"),
+            };
+            let rule = format!(
+                "threshold k = {threshold} >= 1 + r with r = {random} = {why}, of n = {n} parties, d = {d} dropped"
+            );
+            return broken(field, rule);
+        }
+        let most = threshold - random;
+        let packing = match request.packing {
+            0 => words.div_ceil(words.div_ceil(most)),
+            chosen if chosen <= most => chosen,
+            chosen => {
+                let rule = format!(
+                    "packing l = {chosen} <= threshold - r = {threshold} - {random} = {most}"
+                );
+                return broken("packing", rule);
+            }
+        };
+        Ok(Self {
+            parties: n,
+            threshold,
+            packing,
+        })
+    }
+
+    /// Parties n.
+    pub fn parties(&self) -> usize {
+        self.parties
+    }
+
+    /// Shares k that rebuild a sum.
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// Words l in a polynomial.
+    pub fn packing(&self) -> usize {
+        self.packing
+    }
+
+    /// Uniform coefficients r = k − l of a polynomial: so many shares reveal nothing.
+    pub fn random(&self) -> usize {
+        self.threshold - self.packing
+    }
+
+    /// Blocks B = ⌈L/l⌉ of a vector.
+    pub fn blocks(&self, words: usize) -> usize {
+        words.div_ceil(self.packing)
+    }
+}
+
+impl RampRequest {
+    fn threshold(&self) -> Result<usize, ParameterError> {
+        let most = self.parties - self.dropouts;
+        match self.threshold {
+            0 => Ok(most),
+            chosen if chosen <= most => Ok(chosen),
+            chosen => {
+                let (n, d) = (self.parties, self.dropouts);
+                broken(
+                    "threshold",
+                    format!("threshold k = {chosen} <= n - d = {n} - {d} = {most}"),
+                )
+            }
+        }
+    }
+}
+
+/// The parameters that the PSS thesis (§IV.1) chooses, for comparison with [`RampParameters::choose`].
+///
+/// It takes a power of two for the polynomial, a power of three for the points, and a block length that
+/// divides the number of words, so that a prime number of words is shared one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaperParameters {
+    /// d2, the largest power of two up to n − (2c + d): coefficients of a polynomial.
+    pub polynomial: usize,
+    /// l, the largest divisor of m up to d2 − c: words in a polynomial.
+    pub packing: usize,
+    /// d3, the smallest power of three above n: points at which it is evaluated.
+    pub points: usize,
+}
+
+impl PaperParameters {
+    /// The choice for n parties, c corrupt, d dropped and m words; `None` where there is none.
+    pub fn choose(parties: usize, corrupt: usize, dropouts: usize, words: usize) -> Option<Self> {
+        let room = parties.checked_sub(2 * corrupt + dropouts)?;
+        let polynomial: usize = 1 << room.checked_ilog2()?;
+        let most = polynomial.checked_sub(corrupt).filter(|&most| most > 0)?;
+        let packing = (1..=most.min(words))
+            .rev()
+            .find(|&l| words.is_multiple_of(l))?;
+        let mut points = 3;
+        while points <= parties {
+            points *= 3;
+        }
+        Some(Self {
+            polynomial,
+            packing,
+            points,
+        })
+    }
+}

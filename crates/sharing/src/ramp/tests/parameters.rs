@@ -1,0 +1,102 @@
+//! The choice of parameters, beside that of the thesis.
+
+use super::*;
+
+/// Case 24: every feasible choice keeps all inequalities; every other is refused with one of them.
+#[test]
+fn case_24_inequalities() {
+    let (mut chosen, mut refused) = (0, 0);
+    for n in 1..=24 {
+        for c in 0..=n {
+            for d in 0..=n {
+                for active in [false, true] {
+                    for words in [0, 1, 2, 7, 100] {
+                        let request = RampRequest {
+                            active,
+                            ..request(n, c, d, words)
+                        };
+                        let r = request.least_random();
+                        let feasible = n >= 2 && words >= 1 && d < n && n - d > r;
+                        let result = RampParameters::choose(&request);
+                        assert_eq!(result.is_ok(), feasible, "{request:?} {result:?}");
+                        let Ok(parameters) = result else {
+                            refused += 1;
+                            continue;
+                        };
+                        chosen += 1;
+                        assert_eq!(parameters.threshold(), n - d);
+                        assert!(parameters.packing() >= 1 && parameters.random() >= r);
+                        // No packing has fewer blocks, and no smaller one as few.
+                        let blocks = parameters.blocks(words);
+                        assert_eq!(blocks, words.div_ceil(n - d - r));
+                        let smaller = parameters.packing() - 1;
+                        assert!(smaller == 0 || words.div_ceil(smaller) > blocks);
+                    }
+                }
+            }
+        }
+    }
+    assert!(chosen > 1000 && refused > 1000);
+}
+
+#[test]
+fn errors_quote_the_numbers() {
+    let text = |request: RampRequest| RampParameters::choose(&request).unwrap_err().to_string();
+    assert_eq!(text(request(1, 0, 0, 5)), "parties: parties n = 1 >= 2");
+    assert_eq!(
+        text(request(5, 0, 5, 5)),
+        "dropout: dropped parties d = 5 < parties n = 5"
+    );
+    let threshold = RampRequest {
+        threshold: 5,
+        ..request(5, 1, 1, 5)
+    };
+    assert_eq!(
+        text(threshold),
+        "threshold: threshold k = 5 <= n - d = 5 - 1 = 4"
+    );
+    let packing = RampRequest {
+        packing: 4,
+        ..request(5, 1, 1, 5)
+    };
+    assert_eq!(
+        text(packing),
+        "packing: packing l = 4 <= threshold - r = 4 - 1 = 3"
+    );
+    assert!(text(request(5, 3, 2, 5)).starts_with("dropout: threshold k = 3 >= 1 + r with r = 3"));
+}
+
+/// The rule of the thesis, with its own numbers and where it wastes: a prime number of words is shared one by
+/// one, and a power of two in n leaves most of the packing unused.
+#[test]
+fn the_rule_of_the_thesis() {
+    let paper = PaperParameters::choose(729, 50, 100, 80_000).unwrap();
+    assert_eq!(
+        (paper.polynomial, paper.packing, paper.points),
+        (512, 400, 2187)
+    );
+    let prime = PaperParameters::choose(100, 10, 10, 1009).unwrap();
+    assert_eq!(
+        (prime.polynomial, prime.packing, prime.points),
+        (64, 1, 243)
+    );
+    let ours = RampParameters::choose(&request(100, 10, 10, 1009)).unwrap();
+    assert_eq!((ours.packing(), ours.blocks(1009)), (78, 13));
+    assert_eq!(PaperParameters::choose(10, 5, 0, 100), None);
+    assert_eq!(PaperParameters::choose(10, 4, 0, 100), None);
+}
+
+#[test]
+fn fields_by_the_largest_sum() {
+    let p31 = 0x7f00_0001_u128;
+    let p47 = 0x7fff_e438_0001_u128;
+    let pair = p47 * 0x88b0_0000_0001;
+    assert_eq!(Residues::for_sum(0), Some(Residues::Narrow));
+    assert_eq!(Residues::for_sum(p31 - 1), Some(Residues::Narrow));
+    assert_eq!(Residues::for_sum(p31), Some(Residues::Wide));
+    assert_eq!(Residues::for_sum(p47 - 1), Some(Residues::Wide));
+    assert_eq!(Residues::for_sum(p47), Some(Residues::Pair));
+    assert_eq!(Residues::for_sum(pair - 1), Some(Residues::Pair));
+    assert_eq!(Residues::for_sum(pair), None);
+    assert_eq!(RESIDUES.map(Residues::share_len), [4, 6, 12]);
+}
