@@ -267,6 +267,15 @@ impl Encoding {
         self.width
     }
 
+    /// Largest value that a word of a sum can have before it is reduced.
+    pub fn largest_sum(&self) -> u128 {
+        let word = match self.kind {
+            Kind::Quantised { bits, .. } => ((1_u128 << bits) - 1) * u128::from(self.max_weight),
+            Kind::Fixed64 => u128::from(u64::MAX),
+        };
+        word * self.parties as u128
+    }
+
     /// Largest weight of a vector.
     pub fn max_weight(&self) -> u32 {
         self.max_weight
