@@ -24,7 +24,6 @@ TOPICS = [
     "graph",
     "masks",
     "ramp",
-    "ramp_rounds",
     "round",
     "secagg",
     "shamir",

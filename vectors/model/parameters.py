@@ -62,7 +62,7 @@ class Finder:
         self.job, self.n, self.complete = job, n, complete
         self.corrupt = ceiling_of_fraction(job.corrupt, n)
         # Whole parties within the fraction: a tenth of three parties is nobody.
-        self.dropouts = floor(job.dropout * n)
+        self.dropouts = floor(job.dropout * n + 1e-9)
 
     def least_threshold(self, neighbours: int) -> int:
         """Smallest threshold that is safe."""

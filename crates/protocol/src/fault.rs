@@ -141,6 +141,24 @@ pub enum FaultKind {
         /// Whose secret was shared.
         owner: PartyId,
     },
+    /// A sum of shares that lies on no polynomial with the others'.
+    #[error(
+        "the sum of columns of {holder} does not fit the others: it or a dealer of a column lied"
+    )]
+    WrongColumn {
+        /// Whose sum it is.
+        holder: PartyId,
+    },
+    /// More sums of shares are wrong than the others can correct.
+    #[error(
+        "of {got} sums of columns more are wrong than can be corrected, {threshold} are needed"
+    )]
+    Undecodable {
+        /// How many there are.
+        got: usize,
+        /// How many right ones are needed.
+        threshold: usize,
+    },
     /// The thresholds cannot be met by this roster.
     #[error("no parameters for this roster: {0}")]
     Parameters(String),

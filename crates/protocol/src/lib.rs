@@ -22,6 +22,7 @@ mod machine;
 mod names;
 mod party;
 mod plain;
+mod ramp;
 mod registry;
 mod result;
 mod round;

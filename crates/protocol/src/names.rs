@@ -37,6 +37,10 @@ choice! {
         SecAgg = "secagg",
         /// Double masking on a random sparse graph (Bell20).
         SecAggPlus = "secagg+",
+        /// Ramp sharing, words in the coefficients (FSSA).
+        Fssa = "fssa",
+        /// Ramp sharing, words in the values (PSS).
+        Pss = "pss",
     }
 }
 

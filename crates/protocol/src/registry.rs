@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, plain, secagg};
+use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, plain, ramp, secagg};
 
 /// What the rest of the house needs to know of a protocol.
 pub struct ProtocolInfo {
@@ -44,7 +44,13 @@ pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fa
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;
 
-static PROTOCOLS: [ProtocolInfo; 3] = [plain::INFO, secagg::SECAGG, secagg::SECAGG_PLUS];
+static PROTOCOLS: [ProtocolInfo; 5] = [
+    plain::INFO,
+    secagg::SECAGG,
+    secagg::SECAGG_PLUS,
+    ramp::FSSA,
+    ramp::PSS,
+];
 
 /// Every protocol, in the order in which they are listed to users.
 pub fn protocols() -> &'static [ProtocolInfo] {
@@ -52,11 +58,13 @@ pub fn protocols() -> &'static [ProtocolInfo] {
 }
 
 pub(crate) fn info(name: ProtocolName) -> &'static ProtocolInfo {
-    let [plain, secagg, secagg_plus] = &PROTOCOLS;
+    let [plain, secagg, secagg_plus, fssa, pss] = &PROTOCOLS;
     match name {
         ProtocolName::Plain => plain,
         ProtocolName::SecAgg => secagg,
         ProtocolName::SecAggPlus => secagg_plus,
+        ProtocolName::Fssa => fssa,
+        ProtocolName::Pss => pss,
     }
 }
 

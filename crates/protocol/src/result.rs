@@ -1,9 +1,14 @@
 //! The last message of a round whose sum the server learns: who is in it, and the sum.
 
-use blindsum_math::words::Words;
+use std::sync::Arc;
 
-use crate::machine::RoundSum;
-use crate::{FaultKind, PartySet, Round};
+use blindsum_math::words::Words;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
+use crate::snapshot::{Reader, Writer};
+use crate::{Fault, FaultKind, PartySet, Round};
 
 /// `survivors bitmap ‖ packed sum`; both lengths are fixed by the round.
 pub(crate) fn result_body(survivors: &PartySet, sum: &Words) -> Vec<u8> {
@@ -27,4 +32,50 @@ pub(crate) fn read_result(round: &Round, body: &[u8]) -> Result<RoundSum, FaultK
         return Err(FaultKind::TooFewSurvivors { have, need });
     }
     Ok(RoundSum { sum, survivors })
+}
+
+/// A client that has said everything and knows whose sum it is; the sum comes next.
+pub(crate) struct AwaitResult {
+    setup: Arc<ClientSetup>,
+    survivors: PartySet,
+}
+
+impl AwaitResult {
+    pub fn new(setup: Arc<ClientSetup>, survivors: PartySet) -> Self {
+        Self { setup, survivors }
+    }
+
+    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
+        let survivors = load_survivors(&setup, reader)?;
+        Ok(Self { setup, survivors })
+    }
+}
+
+impl ClientStage for AwaitResult {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_, '_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let result = read_result(&self.setup.round, body).map_err(Fault::server)?;
+        if result.survivors != self.survivors {
+            let kind = FaultKind::malformed("survivors", "not the set whose sum was prepared");
+            return Err(Fault::server(kind));
+        }
+        Ok(ClientStep::Done(result))
+    }
+
+    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+        Ok(Writer::default().bytes(self.survivors.as_bitmap()).finish())
+    }
+}
+
+pub(crate) fn load_survivors(
+    setup: &ClientSetup,
+    reader: &mut Reader<'_>,
+) -> Result<PartySet, FaultKind> {
+    let parties = setup.round.parties();
+    PartySet::from_bitmap(parties, reader.bytes(parties.div_ceil(8))?)
+        .ok_or_else(|| FaultKind::Snapshot("the survivor set is damaged".into()))
 }

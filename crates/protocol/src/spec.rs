@@ -175,9 +175,9 @@ impl JobSpec {
         ceiling_of_fraction(self.corrupt, n)
     }
 
-    /// The most of `n` parties that may drop out of a round: ⌈`dropout` · n⌉.
+    /// The most of `n` parties that may drop out of a round: ⌊`dropout` · n⌋.
     pub fn dropouts_among(&self, n: usize) -> usize {
-        ceiling_of_fraction(self.dropout, n)
+        floor_of_fraction(self.dropout, n)
     }
 
     /// The rule of protocols that share no packed words.
@@ -317,6 +317,11 @@ fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
     let product = fraction * n as f64;
     let below = product.floor();
     below as usize + usize::from(product - below > 1e-9)
+}
+
+/// ⌊fraction · n⌋, where a product at most 1e-9 below an integer counts as that integer.
+fn floor_of_fraction(fraction: f64, n: usize) -> usize {
+    (fraction * n as f64 + 1e-9).floor() as usize
 }
 
 impl Job {

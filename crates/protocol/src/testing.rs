@@ -119,10 +119,11 @@ fn enrol(
     )
 }
 
-/// Uniform words below 2^b / n, so that sums do not wrap.
+/// Words that parties may send at most, so that sums do not wrap.
 fn random_words(job: &Job, rng: &mut ChaCha20Rng) -> Words {
     let mut words = job.zeros();
-    let bound = job.width().mask() / u64::from(job.spec().parties);
+    let largest = job.encoding().largest_sum().min(job.width().mask().into());
+    let bound = (largest / u128::from(job.spec().parties)) as u64;
     match words.tile_mut(0..words.len()) {
         TileMut::W32(lanes) => lanes
             .iter_mut()
@@ -279,4 +280,45 @@ impl Rig {
         }
         Ok(self.outcome.take().unwrap())
     }
+}
+
+/// Parties by rank.
+pub fn parties(ranks: impl IntoIterator<Item = u32>) -> impl Iterator<Item = PartyId> {
+    ranks.into_iter().map(PartyId)
+}
+
+/// Bytes of the frame before a body (docs/wire.md).
+const HEADER: usize = 34;
+
+/// The message with another body.
+pub fn with_body(message: &Message, body: &[u8]) -> Message {
+    [&message[..HEADER], body].concat().into()
+}
+
+/// The message without its frame.
+pub fn body(message: &Message) -> &[u8] {
+    &message[HEADER..]
+}
+
+/// The client that failed says nothing more: the round is burnt for it.
+pub fn assert_ended(rig: &mut Rig, party: PartyId) {
+    let message = rig.down[&party].clone();
+    assert_eq!(
+        rig.answer_to(party, &message).unwrap_err().kind,
+        FaultKind::Ended
+    );
+}
+
+/// Under which tests seal snapshots.
+pub fn storage_key() -> blindsum_crypto::seal::StorageKey {
+    blindsum_crypto::secret::Secret::from([3; 32]).into()
+}
+
+/// Seals and restores a client, as a process that was killed would.
+pub fn restart(rig: &mut Rig, party: PartyId) {
+    let key = storage_key();
+    let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
+    let setup: ClientSetup = rig.cohort.setup(party);
+    rig.clients
+        .insert(party, Client::unseal(setup, &key, &sealed).unwrap());
 }

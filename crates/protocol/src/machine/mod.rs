@@ -106,7 +106,6 @@ pub(crate) enum Bodies {
     /// To each its own.
     Each(Vec<(PartyId, Vec<u8>)>),
     /// To each its own, with pieces of what parties answered.
-    #[cfg_attr(not(test), allow(dead_code))]
     Relayed(Vec<Relayed>),
 }
 

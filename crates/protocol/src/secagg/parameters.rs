@@ -110,7 +110,7 @@ impl Bounds {
             parties,
             corrupt: spec.corrupt_among(parties),
             // Whole parties within the fraction: a tenth of three parties is nobody, so that small cohorts can run.
-            dropouts: (spec.dropout * parties as f64).floor() as usize,
+            dropouts: spec.dropouts_among(parties),
             active: spec.adversary == Adversary::Active,
             complete,
             threshold: spec.threshold as usize,

@@ -8,9 +8,10 @@ use blindsum_sharing::Share;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::unmask::{AwaitResult, AwaitSignatures, reveal};
+use super::unmask::{AwaitSignatures, reveal};
 use crate::keys::is_active;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::result::AwaitResult;
 use crate::secagg::keys::sign_survivors;
 use crate::secagg::messages::Signed;
 use crate::secagg::{AggregationGraph, graph_of};
@@ -142,10 +143,7 @@ impl ClientStage for AwaitSurvivors {
             });
         }
         let body = reveal(&self, &survivors).map_err(Fault::caller)?;
-        let next = AwaitResult {
-            setup: self.setup,
-            survivors,
-        };
+        let next = AwaitResult::new(self.setup, survivors);
         Ok(ClientStep::Send {
             body,
             next: Box::new(next),

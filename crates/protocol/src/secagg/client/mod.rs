@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::FaultKind;
 use crate::machine::{ClientSetup, ClientStage};
+use crate::result::AwaitResult;
 use crate::snapshot::Reader;
 
 use crate::keys::is_active;
@@ -29,7 +30,7 @@ pub(crate) fn restore(
         (1, _) => Box::new(share::AwaitShares::load(setup, &mut reader)?),
         (2, _) => Box::new(masked_input::AwaitSurvivors::load(setup, &mut reader)?),
         (3, true) => Box::new(unmask::AwaitSignatures::load(setup, &mut reader)?),
-        (3, false) | (4, true) => Box::new(unmask::AwaitResult::load(setup, &mut reader)?),
+        (3, false) | (4, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };
     reader.end()?;

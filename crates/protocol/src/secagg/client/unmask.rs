@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::masked_input::AwaitSurvivors;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::result::read_result;
+use crate::result::{AwaitResult, load_survivors};
 use crate::secagg::keys::signed_survivors;
 use crate::secagg::messages::{Revealed, RevealedShare, Signatures};
 use crate::snapshot::{Reader, Writer};
@@ -95,10 +95,7 @@ impl ClientStage for AwaitSignatures {
         let message = Signatures::read(holders, body).map_err(Fault::server)?;
         self.check(&message).map_err(Fault::server)?;
         let body = reveal(&self.shares, &self.survivors).map_err(Fault::caller)?;
-        let next = AwaitResult {
-            setup: self.shares.setup,
-            survivors: self.survivors,
-        };
+        let next = AwaitResult::new(self.shares.setup, self.survivors);
         Ok(ClientStep::Send {
             body,
             next: Box::new(next),
@@ -109,43 +106,4 @@ impl ClientStage for AwaitSignatures {
         let writer = Writer::default().bytes(self.survivors.as_bitmap());
         Ok(writer.bytes(&self.shares.write().finish()).finish())
     }
-}
-
-/// Everything is said; the sum comes next.
-pub(super) struct AwaitResult {
-    pub setup: Arc<ClientSetup>,
-    pub survivors: PartySet,
-}
-
-impl AwaitResult {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let survivors = load_survivors(&setup, reader)?;
-        Ok(Self { setup, survivors })
-    }
-}
-
-impl ClientStage for AwaitResult {
-    fn answer(
-        self: Box<Self>,
-        body: &[u8],
-        _input: InputRef<'_, '_>,
-        _rng: &mut dyn CryptoRng,
-    ) -> Result<ClientStep, Fault> {
-        let result = read_result(&self.setup.round, body).map_err(Fault::server)?;
-        if result.survivors != self.survivors {
-            let kind = FaultKind::malformed("survivors", "not the set that was unmasked");
-            return Err(Fault::server(kind));
-        }
-        Ok(ClientStep::Done(result))
-    }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Writer::default().bytes(self.survivors.as_bitmap()).finish())
-    }
-}
-
-fn load_survivors(setup: &ClientSetup, reader: &mut Reader<'_>) -> Result<PartySet, FaultKind> {
-    let parties = setup.round.parties();
-    PartySet::from_bitmap(parties, reader.bytes(parties.div_ceil(8))?)
-        .ok_or_else(|| FaultKind::Snapshot("the survivor set is damaged".into()))
 }

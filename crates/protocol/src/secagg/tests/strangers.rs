@@ -27,7 +27,7 @@ fn case_11_another_model_for_one_party() {
         let (job, roster) = (honest.job().clone(), honest.roster().clone());
         let other = Arc::new(Round::new(job, honest.number(), roster, &[8; 32]).unwrap());
         assert_ne!(other.context(), honest.context());
-        let setup = ClientSetup {
+        let setup = crate::ClientSetup {
             round: other.clone(),
             ..rig.cohort.setup(victim)
         };

@@ -1,0 +1,33 @@
+//! The client. Each stage is a type that owns only the secrets it still needs and is consumed by the
+//! next one.
+
+mod advertise;
+mod aggregate;
+mod share;
+
+use std::sync::Arc;
+
+use crate::FaultKind;
+use crate::machine::{ClientSetup, ClientStage};
+use crate::result::AwaitResult;
+use crate::snapshot::Reader;
+
+pub(crate) use advertise::start;
+
+/// A client from its snapshot after its answer of `stage`.
+pub(crate) fn restore(
+    setup: &Arc<ClientSetup>,
+    stage: u8,
+    state: &[u8],
+) -> Result<Box<dyn ClientStage>, FaultKind> {
+    let mut reader = Reader::new(state);
+    let setup = setup.clone();
+    let next: Box<dyn ClientStage> = match stage {
+        0 => Box::new(advertise::AwaitKeys::load(setup, &mut reader)?),
+        1 => Box::new(aggregate::AwaitColumns::load(setup, &mut reader)?),
+        2 => Box::new(AwaitResult::load(setup, &mut reader)?),
+        _ => return Err(FaultKind::Snapshot("no such stage".into())),
+    };
+    reader.end()?;
+    Ok(next)
+}

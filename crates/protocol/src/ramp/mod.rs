@@ -1,0 +1,146 @@
+//! `fssa` and `pss`: every party shares its vector among all parties by ramp sharing, adds up the shares
+//! it holds, and the server rebuilds the sum from k of these (FSSA §V; the semi-honest protocol of the
+//! PSS thesis). They differ in where the words sit in a polynomial: in its coefficients (`fssa`) or in its
+//! values (`pss`).
+//!
+//! | stage | up | down |
+//! |---|---|---|
+//! | 0 advertise-keys | a fresh key | everybody's |
+//! | 1 share-vector | a sealed column for each other party | who shared, and their columns for the receiver |
+//! | 2 aggregate | the sum of the columns | result |
+//!
+//! The active mode has no stage to compare survivor sets. It packs fewer words instead, so that a server
+//! that asks for two different sums learns at most one of them: [`blindsum_sharing::ramp::RampRequest::least_random`].
+
+mod client;
+mod messages;
+mod server;
+
+use std::sync::Arc;
+
+use blindsum_sharing::SharingError;
+use blindsum_sharing::ramp::{
+    Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
+};
+
+use crate::registry::{Direction, ProtocolInfo};
+use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
+
+pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Fssa,
+    stages: |_| &["advertise-keys", "share-vector", "aggregate"],
+    input_stage: 1,
+    min_parties,
+    check,
+    largest_message,
+    start: client::start,
+    restore: client::restore,
+    serve: server::serve,
+};
+
+pub(crate) const PSS: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Pss,
+    ..FSSA
+};
+
+/// n − d: as many may drop out as the job says, and one more ends the round.
+fn min_parties(spec: &JobSpec) -> usize {
+    let n = spec.parties as usize;
+    n.saturating_sub(spec.dropouts_among(n)).max(2)
+}
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    if spec.min_parties == 1 {
+        let rule = "min_parties = 1 >= 2: the sum of one party is its vector";
+        return Err(SpecError::new("min_parties", rule));
+    }
+    if spec.neighbours != 0 {
+        let rule = format!(
+            "neighbours = {} must be 0 for {}: every party shares with every other",
+            spec.neighbours, spec.protocol
+        );
+        return Err(SpecError::new("neighbours", rule));
+    }
+    let n = spec.parties as usize;
+    let parameters = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    prepare(job, parameters).map_err(|error| match error {
+        SharingError::Field { .. } => SpecError::new("parties", error.to_string()),
+        other => SpecError::new("encoding", other.to_string()),
+    })?;
+    Ok(())
+}
+
+/// The parameters for a roster of `n` parties.
+fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
+    let spec = job.spec();
+    RampParameters::choose(&RampRequest {
+        parties: n,
+        corrupt: spec.corrupt_among(n),
+        dropouts: spec.dropouts_among(n),
+        active: spec.adversary == Adversary::Active,
+        words: job.lanes(),
+        threshold: spec.threshold as usize,
+        packing: spec.packing as usize,
+    })
+}
+
+fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, SharingError> {
+    let embedding = match job.spec().protocol {
+        ProtocolName::Fssa => Embedding::Coefficients,
+        _ => Embedding::Evaluations,
+    };
+    // Encodings keep sums below 2^96; the pair of fields holds all that a job can have.
+    let residues =
+        Residues::for_sum(job.encoding().largest_sum()).ok_or(SharingError::SumTooLarge)?;
+    RampSharing::new(parameters, embedding, residues, job.lanes())
+}
+
+/// The sharing of a round; prepared once however many machines share the round.
+fn sharing_of(round: &Round) -> Result<Arc<RampSharing>, Fault> {
+    round.derived(|round| {
+        let refused = |rule: String| Fault::server(FaultKind::Parameters(rule));
+        let parameters =
+            parameters(round.job(), round.parties()).map_err(|e| refused(e.to_string()))?;
+        prepare(round.job(), parameters).map_err(|e| refused(e.to_string()))
+    })
+}
+
+/// Parties that must take part in every stage before the vectors are in.
+fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
+    round
+        .job()
+        .min_parties()
+        .max(sharing.parameters().threshold())
+}
+
+/// Bytes of the largest message, over all rosters that the job allows: a smaller roster packs fewer words.
+fn largest_message(job: &Job, stage: u8, direction: Direction) -> u64 {
+    let most = job.spec().parties as usize;
+    let residues = Residues::for_sum(job.encoding().largest_sum());
+    let share_len = residues.map_or(0, Residues::share_len);
+    let columns = (job.min_parties()..=most).filter_map(|n| {
+        let parameters = parameters(job, n).ok()?;
+        let column = share_len * parameters.blocks(job.lanes());
+        Some((column, (n - 1) * messages::sealed_len(column)))
+    });
+    let (column, all) = columns.fold((0, 0), |(a, b), (x, y)| (a.max(x), b.max(y)));
+    let bytes = match (stage, direction) {
+        (0, Direction::Up) => messages::ADVERTISE,
+        (0, Direction::Down) => messages::keys_len(most),
+        (1, Direction::Up) => all,
+        (1, Direction::Down) => most.div_ceil(8) + all,
+        (_, Direction::Up) => column,
+        (_, Direction::Down) => most.div_ceil(8) + job.packed_len(),
+    };
+    (crate::wire::HEADER + bytes) as u64
+}
+
+impl From<SharingError> for FaultKind {
+    fn from(error: SharingError) -> Self {
+        FaultKind::Parameters(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

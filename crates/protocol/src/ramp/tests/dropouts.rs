@@ -1,0 +1,118 @@
+//! Sums with parties lost at every stage, exactly as many as are tolerated and one more.
+
+use super::*;
+use crate::{EncodingName, Fault, SuiteName};
+
+/// Runs a round where parties are lost before their answer of `stage` arrives.
+fn run(spec: JobSpec, stage: u8, lost: &[u32]) -> Result<(), Fault> {
+    let mut rig = Rig::at(spec, stage);
+    rig.drop_out(parties(lost.iter().copied()));
+    let outcome = rig.finish()?;
+    assert_eq!(outcome.sum, rig.cohort.sum_of(outcome.survivors.iter()));
+    assert_eq!(outcome.faults, []);
+    for &party in lost {
+        // Whoever shared is in the sum, whoever did not is not.
+        let counted = outcome.survivors.contains(PartyId(party));
+        assert_eq!(counted, stage > SHARE_VECTOR);
+    }
+    Ok(())
+}
+
+#[test]
+fn nobody_lost() {
+    for variant in VARIANTS {
+        for n in [4, 5, 8, 9, 16, 20, 27] {
+            run(spec(variant, n), 0, &[]).unwrap();
+        }
+        let two = JobSpec {
+            dropout: 0.0,
+            ..spec(variant, 2)
+        };
+        run(two, 0, &[]).unwrap();
+    }
+}
+
+/// Case 5: d parties lost at any boundary leave the sum of the others; one more ends the round.
+#[test]
+fn case_05_dropouts_at_every_stage() {
+    for variant in VARIANTS {
+        for stage in 0..=AGGREGATE {
+            run(spec(variant, 10), stage, &[3, 7]).unwrap();
+            run(spec(variant, 10), stage, &[0, 9]).unwrap();
+            let fault = run(spec(variant, 10), stage, &[3, 7, 8]).unwrap_err();
+            let (have, need) = (7, 8);
+            assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+        }
+    }
+}
+
+/// Case 5: some at every stage, as many as are tolerated altogether.
+#[test]
+fn case_05_dropouts_spread_over_the_stages() {
+    for variant in VARIANTS {
+        let mut rig = Rig::new(spec(variant, 15), 3);
+        for stage in 0..=AGGREGATE {
+            rig.drop_out(parties([4 * u32::from(stage)]));
+            rig.serve().unwrap();
+            rig.answer_all().unwrap();
+        }
+        let outcome = rig.outcome.take().unwrap();
+        assert_eq!(outcome.survivors.len(), 13);
+        assert_eq!(outcome.sum, rig.cohort.sum_of(outcome.survivors.iter()));
+    }
+}
+
+#[test]
+fn every_field_and_suite() {
+    for variant in VARIANTS {
+        for dim in [1, 2, 3, 97, 1021] {
+            let narrow = JobSpec {
+                dim,
+                ..spec(variant, 7)
+            };
+            let wide = JobSpec {
+                bits: 32,
+                max_weight: 1000,
+                ..narrow.clone()
+            };
+            let pair = JobSpec {
+                encoding: EncodingName::Fixed64,
+                clip: 1000.0,
+                suite: SuiteName::P256,
+                ..narrow.clone()
+            };
+            for spec in [narrow, wide, pair] {
+                run(spec, SHARE_VECTOR, &[2]).unwrap();
+            }
+        }
+    }
+}
+
+/// More than one tile of blocks, the last one cut short.
+#[test]
+fn many_tiles() {
+    for variant in VARIANTS {
+        let spec = JobSpec {
+            dim: 4_007,
+            packing: 2,
+            ..spec(variant, 10)
+        };
+        run(spec, AGGREGATE, &[1, 2]).unwrap();
+    }
+}
+
+#[test]
+fn a_restart_at_every_stage_changes_nothing() {
+    for variant in VARIANTS {
+        let mut rig = Rig::new(spec(variant, 6), 11);
+        while rig.outcome.is_none() {
+            let ranks: Vec<PartyId> = rig.clients.keys().copied().collect();
+            ranks.into_iter().for_each(|party| restart(&mut rig, party));
+            rig.serve().unwrap();
+            rig.answer_all().unwrap();
+        }
+        let outcome = rig.outcome.take().unwrap();
+        assert_eq!(outcome.sum, rig.cohort.sum_of(outcome.survivors.iter()));
+        assert_eq!(outcome.survivors.len(), 6);
+    }
+}

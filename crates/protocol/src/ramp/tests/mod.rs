@@ -1,0 +1,36 @@
+//! The protocols driven by hand: rounds with dropouts, and the abuse cases (docs/security/cases.md).
+
+mod columns;
+mod dropouts;
+mod keys;
+mod parameters;
+mod survivors;
+
+use crate::testing::{Rig, assert_ended, body, parties, restart, with_body};
+use crate::{Adversary, FaultKind, JobSpec, PartyId, ProtocolName};
+
+const SHARE_VECTOR: u8 = 1;
+const AGGREGATE: u8 = 2;
+
+const VARIANTS: [(ProtocolName, Adversary); 4] = [
+    (ProtocolName::Fssa, Adversary::SemiHonest),
+    (ProtocolName::Fssa, Adversary::Active),
+    (ProtocolName::Pss, Adversary::SemiHonest),
+    (ProtocolName::Pss, Adversary::Active),
+];
+
+fn spec((protocol, adversary): (ProtocolName, Adversary), parties: u32) -> JobSpec {
+    JobSpec {
+        protocol,
+        adversary,
+        parties,
+        dim: 101,
+        corrupt: 0.2,
+        dropout: 0.2,
+        ..JobSpec::default()
+    }
+}
+
+fn active(parties: u32) -> JobSpec {
+    spec((ProtocolName::Pss, Adversary::Active), parties)
+}

@@ -1,0 +1,66 @@
+//! Job specifications that these protocols refuse.
+
+use super::*;
+
+fn refused(change: impl FnOnce(&mut JobSpec), base: &JobSpec, field: &str, rule: &str) {
+    let mut spec = base.clone();
+    change(&mut spec);
+    let error = spec.validate().unwrap_err();
+    assert_eq!(error.field, field, "{error}");
+    assert!(error.rule.contains(rule), "{error}");
+}
+
+/// Case 24: every inequality broken by one; the error quotes it.
+#[test]
+fn case_24_inequalities() {
+    // n = 10, c = 2: r = 6, and k = 10 - 3 = 7.
+    let active = JobSpec {
+        dropout: 0.3,
+        ..active(10)
+    };
+    active.clone().validate().unwrap();
+    let least = "threshold k = 6 >= 1 + r with r = 6";
+    refused(|s| s.dropout = 0.4, &active, "dropout", least);
+    refused(|s| s.threshold = 6, &active, "threshold", least);
+    refused(
+        |s| s.threshold = 8,
+        &active,
+        "threshold",
+        "8 <= n - d = 10 - 3 = 7",
+    );
+    refused(
+        |s| s.packing = 2,
+        &active,
+        "packing",
+        "2 <= threshold - r = 7 - 6 = 1",
+    );
+    refused(|s| s.neighbours = 4, &active, "neighbours", "must be 0");
+    refused(|s| s.min_parties = 1, &active, "min_parties", ">= 2");
+    refused(|s| s.parties = 1, &active, "parties", "n = 1 >= 2");
+    refused(|s| s.dim = 0, &active, "dim", "dim = 0");
+    let semi_honest = JobSpec {
+        adversary: Adversary::SemiHonest,
+        ..active
+    };
+    let least = "threshold k = 2 >= 1 + r with r = 2";
+    refused(|s| s.dropout = 0.8, &semi_honest, "dropout", least);
+    refused(
+        |s| s.packing = 6,
+        &semi_honest,
+        "packing",
+        "6 <= threshold - r = 7 - 2 = 5",
+    );
+}
+
+/// Case 25: as many words as coefficients, which leaves nothing random, cannot be had.
+#[test]
+fn case_25_no_sharing_without_randomness() {
+    for variant in VARIANTS {
+        let base = JobSpec {
+            corrupt: 0.0,
+            dropout: 0.0,
+            ..spec(variant, 10)
+        };
+        refused(|s| s.packing = 10, &base, "packing", "10 <= threshold - r");
+    }
+}

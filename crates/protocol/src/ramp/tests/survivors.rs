@@ -1,0 +1,182 @@
+//! A server that tells parties different things about who shared.
+
+use std::collections::BTreeMap;
+
+use blindsum_math::field::{Field, batch_invert};
+use blindsum_math::prime_field::Field31;
+use blindsum_math::transform::CosetTransform;
+use blindsum_sharing::ramp::RampRequest;
+
+use super::*;
+use crate::machine::Outgoing;
+use crate::ramp::sharing_of;
+use crate::{Closed, Fault, PartySet, SurvivorListError};
+
+/// Party 5 has vanished before it shared or, earlier still, before it advertised a key; party 0 is told
+/// this bitmap.
+fn told(bitmap: u8, lost_at: u8) -> Fault {
+    let mut rig = Rig::at(active(6), lost_at);
+    rig.drop_out(parties([5]));
+    for _ in lost_at..SHARE_VECTOR {
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+    }
+    rig.serve().unwrap();
+    let message = rig.down[&PartyId(0)].clone();
+    let mut bytes = body(&message).to_vec();
+    bytes[0] = bitmap;
+    let fault = rig
+        .answer_to(PartyId(0), &with_body(&message, &bytes))
+        .unwrap_err();
+    assert!(!rig.up.contains_key(&PartyId(0)), "no sum was sent");
+    assert_ended(&mut rig, PartyId(0));
+    fault
+}
+
+/// Case 20: sets that no honest server names.
+#[test]
+fn case_20_impossible_sets() {
+    let list = |error| FaultKind::BadSurvivorList(error);
+    let told_late = |bitmap| told(bitmap, SHARE_VECTOR).kind;
+    assert_eq!(told_late(0b01_1110), list(SurvivorListError::SelfDropped));
+    assert_eq!(
+        told_late(0b101_1111),
+        list(SurvivorListError::OutsideRoster)
+    );
+    let (have, need) = (3, 5);
+    assert_eq!(
+        told_late(0b00_0111),
+        FaultKind::TooFewSurvivors { have, need }
+    );
+    let without_column = told_late(0b11_1111);
+    assert!(matches!(without_column, FaultKind::Malformed { .. }));
+    let revived = SurvivorListError::Revived(PartyId(5));
+    assert_eq!(told(0b10_1111, 0).kind, list(revived));
+}
+
+/// The packed sums of columns that a server gets which tells `second` that the victim did not share, and
+/// all others that everybody did.
+fn equivocate(rig: &mut Rig, second: &[u32], victim: u32) -> BTreeMap<u32, Vec<u8>> {
+    let mut server = rig.server.take().unwrap();
+    let answers = std::mem::take(&mut rig.up);
+    for (party, message) in &answers {
+        server.receive(*party, message).unwrap();
+    }
+    let Ok(Closed::Next { messages, .. }) = server.close(&mut rig.rng) else {
+        panic!("columns come next");
+    };
+    for (party, outgoing) in messages {
+        let outgoing = match second.contains(&party.0) {
+            true => without(outgoing, answers.len(), victim),
+            false => outgoing,
+        };
+        let message = outgoing.assemble(|from| answers.get(&from).map(|m| &m[..]));
+        rig.answer_to(party, &message.unwrap()).unwrap();
+    }
+    let sums = rig.up.iter();
+    sums.map(|(party, sum)| (party.0, body(sum).to_vec()))
+        .collect()
+}
+
+/// The same message with the victim left out.
+fn without(outgoing: Outgoing, n: usize, victim: u32) -> Outgoing {
+    let others = (0..n as u32).filter(|&party| party != victim).map(PartyId);
+    let pieces = outgoing.pieces.into_iter();
+    Outgoing {
+        head: with_body(&outgoing.head, PartySet::of(n, others).as_bitmap()),
+        pieces: pieces.filter(|piece| piece.from.0 != victim).collect(),
+    }
+}
+
+/// The first block's share in a packed column.
+fn first_share(column: &[u8]) -> Field31 {
+    Field31::read_from(&column[..Field31::ENCODED_LEN]).unwrap()
+}
+
+/// Σ_j w_j·η_j^−l·value(j) over r + 1 holders, with w_j = 1/∏(η_j − η_i): the random coefficients cancel,
+/// so that shares of any f go to a fixed linear function of its words.
+fn cancel_randomness(
+    points: &[Field31],
+    packing: usize,
+    value: impl Fn(usize) -> Field31,
+) -> Field31 {
+    let mut weights: Vec<Field31> = (0..points.len())
+        .map(|j| {
+            let others = (0..points.len()).filter(|&i| i != j);
+            let slope = others.fold(Field31::ONE, |p, i| p * (points[j] - points[i]));
+            slope * points[j].power(packing as u64)
+        })
+        .collect();
+    batch_invert(&mut weights).unwrap();
+    let terms = weights.iter().enumerate();
+    terms.fold(Field31::ZERO, |sum, (j, &weight)| sum + weight * value(j))
+}
+
+/// Case 20: two survivor sets to two groups, n = 10, c = 2 (parties 8 and 9), d = 2. The first group and the
+/// corrupt ones open everybody's sum. What the second group says, r + 1 shares of the sum without the
+/// victim, then gives away a linear function of the victim's vector alone: k = 8 > (n + c)/2 = 6 does not
+/// prevent it. The active mode packs so few words that the second set never has r + 1 shares.
+#[test]
+fn case_20_two_survivor_sets() {
+    let (victim, second) = (3, [6, 7, 8, 9]);
+    let mut rig = Rig::at(
+        spec((ProtocolName::Fssa, Adversary::SemiHonest), 10),
+        SHARE_VECTOR,
+    );
+    let parameters = *sharing_of(&rig.cohort.round).unwrap().parameters();
+    let (random, packing) = (parameters.random(), parameters.packing());
+    assert_eq!((parameters.threshold(), random), (8, 2));
+    let sums = equivocate(&mut rig, &second, victim);
+
+    // What the server learns rightly from the first set, cut down to the first block.
+    let blocks = parameters.blocks(101);
+    let word = |sum: &blindsum_math::words::Words, e: usize| {
+        Field31::from_canonical(if e * blocks < 101 {
+            sum.get(e * blocks)
+        } else {
+            0
+        })
+        .unwrap()
+    };
+    let everybody = rig.cohort.sum_of(rig.cohort.round.everyone());
+    let transform = CosetTransform::<Field31>::new(8, 10).unwrap();
+    let told = &second[..random + 1];
+    let points: Vec<Field31> = told.iter().map(|&j| transform.point(j as usize)).collect();
+    let function = |words: &dyn Fn(usize) -> Field31| {
+        cancel_randomness(&points, packing, |j| {
+            (0..packing).fold(Field31::ZERO, |s, e| {
+                s + words(e) * points[j].power(e as u64)
+            })
+        })
+    };
+    let of_rest = cancel_randomness(&points, packing, |j| first_share(&sums[&told[j]]));
+    let of_victim = function(&|e| word(&everybody, e)) - of_rest;
+    let secret = &rig.cohort.inputs[victim as usize];
+    assert_eq!(of_victim, function(&|e| word(secret, e)));
+
+    let active = Rig::at(spec((ProtocolName::Fssa, Adversary::Active), 10), 0);
+    let parameters = *sharing_of(&active.cohort.round).unwrap().parameters();
+    assert!(second.len() <= parameters.random());
+}
+
+/// Case 20: no two sets can both leak, whatever the groups: more than r known sums on both sides would take
+/// more honest parties than there are. The rule of the semi-honest mode does not give that.
+#[test]
+fn case_20_no_two_sets_can_leak() {
+    for n in 2..=60 {
+        for corrupt in 1..n - 1 {
+            let request = |active| RampRequest {
+                parties: n,
+                corrupt,
+                dropouts: 0,
+                active,
+                words: 1000,
+                threshold: 0,
+                packing: 0,
+            };
+            let both_leak = |random: usize| 2 * (random + 1 - corrupt) <= n - corrupt;
+            assert!(!both_leak(request(true).least_random()));
+            assert!(both_leak(request(false).least_random()));
+        }
+    }
+}
