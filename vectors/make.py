@@ -24,6 +24,7 @@ TOPICS = [
     "graph",
     "masks",
     "ramp",
+    "ramp_rounds",
     "round",
     "secagg",
     "shamir",

@@ -62,10 +62,17 @@ class Shape:
         assert len(shares) == self.k
         points = share_points(field, self.n)
         used = [points[rank] for rank in shares]
-        polynomials = [field.newton(used, list(values)) for values in zip(*shares.values(), strict=True)]
         if self.embedding == "coefficients":
+            polynomials = [field.newton(used, list(values)) for values in zip(*shares.values(), strict=True)]
             return [[f[e] for f in polynomials] for e in range(self.l)]
-        return [[field.horner(f, x) for f in polynomials] for x in secret_points(field, self.k)[: self.l]]
+        bases = [field.lagrange(used, x) for x in secret_points(field, self.k)[: self.l]]
+        return [weighted_sum(field, basis, list(shares.values())) for basis in bases]
+
+
+def weighted_sum(field: PrimeField, weights: list[int], rows: Rows) -> list[int]:
+    """Rows times their weights, added up."""
+    columns = zip(*rows, strict=True)
+    return [sum(w * e for w, e in zip(weights, column, strict=True)) % field.p for column in columns]
 
 
 def blocks_of(words: list[int], packed: int) -> Rows:
@@ -122,6 +129,18 @@ class Vector:
     def pack(self, column: list[list[int]]) -> bytes:
         """A column on the wire: all elements of the first field, then those of the second."""
         return b"".join(field.pack(row) for field, row in zip(self.fields, column, strict=True))
+
+    def unpack(self, packed: bytes) -> list[list[int]]:
+        """Undo :meth:`pack`."""
+        column, start = [], 0
+        for field in self.fields:
+            end = start + field.size * self.blocks
+            row = field.unpack(packed[start:end])
+            assert row is not None
+            column.append(row)
+            start = end
+        assert start == len(packed)
+        return column
 
     def add(self, columns: list[list[list[int]]]) -> list[list[int]]:
         """Columns of one rank, added up."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from . import shamir, wire
 from .graph import neighbour_lists, witnesses
-from .identity import Authority, Identity, pem
-from .job import Job, Member, round_context
+from .job import Job
 from .parameters import find
+from .play import Scenario, Stage
 from .refused import refused
 from .secagg_party import Keys, Party, Round
 from .secagg_server import Server, decode
-from .tape import Tape
 from .words import add, pack
 
-NOW = 1_700_000_000
 RANDOMNESS = [
     "A party reads its `random` bytes in this order, and reads all of them:",
     "1. advertise-keys: the secret of its sealing key, then that of its mask key, 32 bytes each;",
@@ -31,98 +26,38 @@ RANDOMNESS = [
 ]
 
 
-def pick(label: str) -> bytes:
-    """32 bytes that follow from a label."""
-    return sha256(label.encode()).digest()
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A round to be played.
-
-    Attributes
-    ----------
-    job
-        What is agreed.
-    algorithms
-        Of the parties' identity keys, by turns.
-    lost
-        By party, the stage from which on it says nothing.
-    liars
-        Parties that give wrong shares in the last stage.
-    planted
-        By party, bytes of its randomness by offset.
-    """
-
-    job: Job
-    algorithms: tuple[str, ...] = ("ed25519",)
-    lost: dict[int, int] = field(default_factory=dict)
-    liars: tuple[int, ...] = ()
-    planted: dict[int, dict[int, bytes]] = field(default_factory=dict)
-
-    def speaking(self, stage: int) -> list[int]:
-        """Parties that still speak in a stage."""
-        return [p for p in range(self.job.parties) if stage < self.lost.get(p, stage + 1)]
-
-
-class Play:
+class Play(Stage):
     """A round under way, with everything that was said."""
 
     def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
         job = scenario.job
-        self.scenario, self.job = scenario, job
-        secrets = [pick(f"{job.job}/identity/{i}") for i in range(job.parties)]
-        names = scenario.algorithms * job.parties
-        self.identities = [Identity(a, s) for a, s in zip(names, secrets, strict=False)]
-        self.authority = Authority(
-            f"{job.job} CA", Identity("ed25519", pick(f"{job.job}/CA")), NOW - 1000, NOW + 1000
-        )
-        members = [
-            Member(name, self.authority.certify(2 + i, name, identity), pick(f"{name}/nonce"))
-            for i, identity in enumerate(self.identities)
-            for name in [f"party-{i}"]
-        ]
-        number, model_hash = 3, pick(f"{job.job}/model")
-        context = round_context(job, number, members, model_hash)
         parameters = find(job, job.parties, complete=job.protocol == "secagg")
-        shape = job.parties, parameters.neighbours, context
+        shape = job.parties, parameters.neighbours, self.context
         graph = neighbour_lists(*shape), witnesses(*shape)
-        self.round = Round(job, number, members, model_hash, parameters, *graph)
+        self.round = Round(job, self.number, self.members, self.model_hash, parameters, *graph)
         self.parties = [self.party(i) for i in range(job.parties)]
         self.server = Server(self.round)
-        self.stages: list[dict[str, Any]] = []
 
     def party(self, rank: int) -> Party:
         """A party with its randomness and its words."""
-        label = f"{self.job.job}/{rank}"
-        tape = Tape(f"{label}/random", self.scenario.planted.get(rank))
-        bound = (1 << self.job.width()) // self.job.parties
-        words = [int.from_bytes(pick(f"{label}/word/{i}"), "little") % bound for i in range(self.job.lanes())]
-        return Party(self.round, rank, self.identities[rank], tape, words)
+        words = self.words(rank, (1 << self.job.width()) // self.job.parties)
+        return Party(self.round, rank, self.identities[rank], self.tape(rank), words)
 
-    def record(self, name: str, up: Mapping[int, bytes], down: Mapping[int, bytes]) -> None:
-        """Write down a stage: bodies from parties and bodies to them."""
-        stage, context = len(self.stages), self.round.context
-
-        def framed(bodies: Mapping[int, bytes]) -> dict[str, str]:
-            return {str(p): wire.frame(context, stage, b).hex() for p, b in sorted(bodies.items())}
-
-        self.stages.append({"name": name, "up": framed(up), "down": framed(down)})
-
-    def speaking(self) -> list[Party]:
+    def answering(self) -> list[Party]:
         """Parties that answer in the stage to come."""
-        return [self.parties[rank] for rank in self.scenario.speaking(len(self.stages))]
+        return [self.parties[rank] for rank in self.speaking()]
 
     def play(self) -> list[int]:
         """All stages; the sum."""
         shares = self.exchange_keys()
-        inputs = {party.me: party.masked_input(shares[party.me]) for party in self.speaking()}
+        inputs = {party.me: party.masked_input(shares[party.me]) for party in self.answering()}
         survivors = self.server.end_inputs(inputs)
         packed = {rank: pack(self.job.width(), words) for rank, words in inputs.items()}
         bitmap = self.round.bitmap(survivors)
         self.record("masked-input", packed, dict.fromkeys(survivors, bitmap))
         if self.job.is_active():
-            signed = {party.me: party.confirm(survivors) for party in self.speaking()}
+            signed = {party.me: party.confirm(survivors) for party in self.answering()}
             passed_on = wire.signatures(self.server.end_consistency(signed))
             self.record(
                 "consistency",
@@ -134,14 +69,14 @@ class Play:
 
     def exchange_keys(self) -> dict[int, dict[int, bytes]]:
         """First two stages; the sealed shares that each party gets."""
-        keys: dict[int, Keys] = {party.me: party.advertise() for party in self.speaking()}
+        keys: dict[int, Keys] = {party.me: party.advertise() for party in self.answering()}
         holders = self.server.end_advertise(keys)
         bodies = {
             rank: wire.neighbour_keys({holder: key.body() for holder, key in entries.items()})
             for rank, entries in holders.items()
         }
         self.record("advertise-keys", {r: key.body() for r, key in keys.items()}, bodies)
-        sealed = {party.me: party.share(holders[party.me]) for party in self.speaking()}
+        sealed = {party.me: party.share(holders[party.me]) for party in self.answering()}
         shares = self.server.end_share(sealed)
         self.record(
             "share-keys",
@@ -152,7 +87,7 @@ class Play:
 
     def unmask(self, survivors: set[int], asked: set[int]) -> list[int]:
         """Last stage; everybody who was asked for shares is told the result, also who gave none."""
-        honest = {party.me: party.reveal(survivors) for party in self.speaking()}
+        honest = {party.me: party.reveal(survivors) for party in self.answering()}
         revealed = {
             rank: {o: lie(s) for o, s in shares.items()} if rank in self.scenario.liars else shares
             for rank, shares in honest.items()
@@ -177,29 +112,11 @@ def transcript(scenario: Scenario) -> dict[str, Any]:
     job, round_, survivors = scenario.job, play.round, sorted(play.server.survivors)
     assert total == add(job.width(), [play.parties[rank].words for rank in survivors])
     assert play.server.liars == set(scenario.liars)
-    return {
-        "spec": asdict(job),
-        "job_hash": job.hash().hex(),
-        "number": round_.number,
-        "model_hash": round_.model_hash.hex(),
-        "ca": pem("CERTIFICATE", play.authority.certificate()),
-        "now": NOW,
-        "context": round_.context.hex(),
-        "width": job.width(),
+    return play.bound_to() | {
         "neighbours": round_.neighbours,
         "witnesses": round_.witnesses,
         "threshold": round_.parameters.threshold,
-        "parties": [
-            {
-                "name": member.name,
-                "certificate": member.certificate.hex(),
-                "nonce": member.nonce.hex(),
-                "private_key": party.identity.to_pem(),
-                "random": party.tape.used.hex(),
-                "words": party.words,
-            }
-            for member, party in zip(round_.members, play.parties, strict=True)
-        ],
+        "parties": [play.known_to(party.me, party.tape, party.words) for party in play.parties],
         "stages": play.stages,
         "liars": sorted(play.server.liars),
         "survivors": survivors,

@@ -74,6 +74,27 @@ def revealed(shares: dict[int, bytes]) -> bytes:
     return vector([rank_bytes(party) + share for party, share in sorted(shares.items())])
 
 
+# --- Messages of fssa and pss ---
+
+
+def ramp_advertise(key: bytes, signature: bytes) -> bytes:
+    """Stage 0, up."""
+    return opaque(key) + opaque(signature)
+
+
+def ramp_columns(sealed: dict[int, bytes]) -> bytes:
+    """Stage 1, up: sealed columns in the order of their receivers; all have one length."""
+    return b"".join(column for _, column in sorted(sealed.items()))
+
+
+def ramp_passed_on(roster: int, shared: set[int], sealed: dict[int, bytes]) -> bytes:
+    """Stage 1, down: who shared, then the sealed columns in the order of their senders."""
+    return bitmap(roster, shared) + ramp_columns(sealed)
+
+
+# --- Of all protocols ---
+
+
 def result(roster: int, survivors: set[int], width: int, words: list[int]) -> bytes:
-    """Unmask stage, down."""
+    """Last stage, down."""
     return bitmap(roster, survivors) + pack(width, words)

@@ -13,8 +13,14 @@
 //!
 //! Between the steps residues are not canonical; what leaves a call is.
 
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod ifma;
 mod kernel;
 mod lanes;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[allow(unsafe_code)]
+mod portable;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -45,17 +51,23 @@ impl DefaultIsZeroes for Row {}
 pub enum Backend {
     /// 64-bit integers: what the others are tested against.
     Scalar,
+    /// `f64` with fused multiply-add: AVX2 or NEON, as the compiler makes it.
+    Portable,
+    /// AVX-512 with IFMA: one row a register.
+    Ifma,
 }
 
 impl Backend {
     /// Every backend, the slowest first.
-    pub const ALL: [Backend; 1] = [Backend::Scalar];
+    pub const ALL: [Backend; 3] = [Backend::Scalar, Backend::Portable, Backend::Ifma];
 
     /// The name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Scalar => "scalar",
+            Backend::Portable => "portable",
+            Backend::Ifma => "ifma",
         }
     }
 
@@ -64,19 +76,35 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Backend::Scalar => true,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Backend::Portable => portable::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Ifma => ifma::is_available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
         }
     }
 
     /// The factor `value` as this backend wants it.
     fn factor<F: NttField>(self, value: F) -> Factor {
+        let (value, modulus) = (value.to_canonical(), F::MODULUS);
         match self {
-            Backend::Scalar => scalar::factor(value.to_canonical(), F::MODULUS),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Backend::Portable => portable::factor(value, modulus),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Ifma => ifma::factor(value, modulus),
+            _ => scalar::factor(value, modulus),
         }
     }
 
+    /// Runs a job whose factors are this backend's.
     fn run<J: Job>(self, modulus: u64, job: J) {
         match self {
-            Backend::Scalar => scalar::run(modulus, job),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Backend::Portable => portable::run(modulus, job),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Ifma => ifma::run(modulus, job),
+            _ => scalar::run(modulus, job),
         }
     }
 }
@@ -84,7 +112,8 @@ impl Backend {
 /// The backend taken unless one is asked for: the fastest that this machine can run.
 #[must_use]
 pub fn backend() -> Backend {
-    Backend::Scalar
+    let fastest = Backend::ALL.into_iter().rev().find(|b| b.is_available());
+    fastest.unwrap_or(Backend::Scalar)
 }
 
 /// The values of polynomials of degree < k at n points of the coset `GENERATOR` · ⟨θ⟩.

@@ -1,0 +1,132 @@
+//! Packed sharing, in ns a share on one core: interpolation of the k values of a block, evaluation at n points and
+//! encoding; and the products that put secrets together again.
+//!
+//! `cargo bench -p blindsum-math --bench transform` first prints the best of many short runs, which a busy machine
+//! hardly disturbs, then criterion's statistics.
+#![allow(missing_docs)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use blindsum_math::field::Field;
+use blindsum_math::prime_field::{Field47, NttField};
+use blindsum_math::residues::pack_rows;
+use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+
+type Element = Field47;
+
+/// Values a block k, shares a block n, blocks.
+const SIZES: [(usize, usize, usize); 9] = [
+    (16, 40, 1600),
+    (32, 40, 1600),
+    (32, 100, 1600),
+    (64, 100, 1600),
+    (64, 729, 1600),
+    (128, 729, 800),
+    (512, 729, 160),
+    (256, 2187, 400),
+    (512, 2187, 160),
+];
+
+fn noise(rows: usize) -> Vec<Row> {
+    let residue = |i: usize| Element::from_wide((i as u128 + 1).pow(5)).to_canonical();
+    (0..rows)
+        .map(|row| Row(std::array::from_fn(|lane| residue(8 * row + lane))))
+        .collect()
+}
+
+/// Calls `work` with the name of each stage, the shares that one run makes, and the run.
+fn each_stage(
+    k: usize,
+    n: usize,
+    blocks: usize,
+    backend: Backend,
+    mut work: impl FnMut(&str, usize, &mut dyn FnMut()),
+) {
+    let transform = CosetTransform::<Element>::with_backend(k, n, backend).expect("a size");
+    let interpolation = Interpolation::<Element>::with_backend(k, backend).expect("a size");
+    let tiles = blocks / 8;
+    let values = noise(k * tiles);
+    let mut rows = vec![Row::default(); transform.scratch_rows()];
+    work("evaluate", n * blocks, &mut || {
+        for values in values.chunks_exact(k) {
+            rows[..k].copy_from_slice(values);
+            transform.evaluate(black_box(&mut rows));
+        }
+    });
+    work("interpolate", n * blocks, &mut || {
+        for values in values.chunks_exact(k) {
+            rows[..k].copy_from_slice(values);
+            interpolation.interpolate(black_box(&mut rows));
+        }
+    });
+    let stride = blocks * Element::ENCODED_LEN;
+    let mut packed = vec![0; n * stride];
+    work("whole", n * blocks, &mut || {
+        for (tile, values) in values.chunks_exact(k).enumerate() {
+            rows[..k].copy_from_slice(values);
+            interpolation.interpolate(&mut rows);
+            transform.evaluate(&mut rows);
+            pack_rows::<Element>(
+                &rows[..n],
+                8,
+                &mut packed[tile * 8 * Element::ENCODED_LEN..],
+                stride,
+            );
+        }
+        black_box(&packed);
+    });
+}
+
+/// Calls `work` for every size, stage and backend of this machine.
+fn each(mut work: impl FnMut(&str, Backend, usize, &mut dyn FnMut())) {
+    for (k, n, blocks) in SIZES {
+        for backend in Backend::ALL.into_iter().filter(|b| b.is_available()) {
+            each_stage(k, n, blocks, backend, |stage, shares, run| {
+                work(
+                    &format!("k={k} n={n} blocks={blocks} {stage}"),
+                    backend,
+                    shares,
+                    run,
+                );
+            });
+        }
+    }
+}
+
+fn best_of_short_runs() {
+    each(|name, backend, shares, run| {
+        let start = Instant::now();
+        let mut best = Duration::MAX;
+        while start.elapsed() < Duration::from_millis(250) {
+            let before = Instant::now();
+            run();
+            best = best.min(before.elapsed());
+        }
+        let nanos = best.as_secs_f64() * 1e9;
+        let (share, total) = (nanos / shares as f64, nanos / 1e6);
+        println!(
+            "{name:>40} {:>8}: {share:.3} ns a share, {total:.3} ms",
+            backend.name()
+        );
+    });
+}
+
+fn statistics(criterion: &mut Criterion) {
+    each(|name, backend, shares, run| {
+        let mut group = criterion.benchmark_group(format!("transform/{name}"));
+        group.throughput(Throughput::Elements(shares as u64));
+        group.bench_function(BenchmarkId::from_parameter(backend.name()), |bencher| {
+            bencher.iter(&mut *run)
+        });
+    });
+}
+
+criterion_group!(benches, statistics);
+
+fn main() {
+    best_of_short_runs();
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -1,0 +1,128 @@
+"""A whole round: who takes part, what happens to them, and everything that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from . import wire
+from .identity import Authority, Identity, pem
+from .job import Job, Member, round_context
+from .tape import Tape
+
+NOW = 1_700_000_000
+
+
+def pick(label: str) -> bytes:
+    """32 bytes that follow from a label."""
+    return sha256(label.encode()).digest()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A round to be played.
+
+    Attributes
+    ----------
+    job
+        What is agreed.
+    algorithms
+        Of the parties' identity keys, by turns.
+    lost
+        By party, the stage from which on it says nothing.
+    liars
+        Parties that give wrong shares in the last stage.
+    planted
+        By party, bytes of its randomness by offset.
+    """
+
+    job: Job
+    algorithms: tuple[str, ...] = ("ed25519",)
+    lost: dict[int, int] = field(default_factory=dict)
+    liars: tuple[int, ...] = ()
+    planted: dict[int, dict[int, bytes]] = field(default_factory=dict)
+
+    def speaking(self, stage: int) -> list[int]:
+        """Parties that still speak in a stage."""
+        return [p for p in range(self.job.parties) if stage < self.lost.get(p, stage + 1)]
+
+
+class Stage:
+    """Everybody who plays a scenario, and the record of what they say.
+
+    Attributes
+    ----------
+    members, number, model_hash, context
+        What the round is bound to.
+    identities
+        Identity keys by rank.
+    stages
+        What was said, stage by stage.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        job = scenario.job
+        self.scenario, self.job = scenario, job
+        secrets = [pick(f"{job.job}/identity/{i}") for i in range(job.parties)]
+        names = scenario.algorithms * job.parties
+        self.identities = [Identity(a, s) for a, s in zip(names, secrets, strict=False)]
+        self.authority = Authority(
+            f"{job.job} CA", Identity("ed25519", pick(f"{job.job}/CA")), NOW - 1000, NOW + 1000
+        )
+        self.members = [
+            Member(name, self.authority.certify(2 + i, name, identity), pick(f"{name}/nonce"))
+            for i, identity in enumerate(self.identities)
+            for name in [f"party-{i}"]
+        ]
+        self.number, self.model_hash = 3, pick(f"{job.job}/model")
+        self.context = round_context(job, self.number, self.members, self.model_hash)
+        self.stages: list[dict[str, Any]] = []
+
+    def tape(self, rank: int) -> Tape:
+        """A party's randomness."""
+        return Tape(f"{self.job.job}/{rank}/random", self.scenario.planted.get(rank))
+
+    def words(self, rank: int, bound: int) -> list[int]:
+        """A party's vector, its words below the bound."""
+        labels = (f"{self.job.job}/{rank}/word/{i}" for i in range(self.job.lanes()))
+        return [int.from_bytes(pick(label), "little") % bound for label in labels]
+
+    def record(self, name: str, up: Mapping[int, bytes], down: Mapping[int, bytes]) -> None:
+        """Write down a stage: bodies from parties and bodies to them."""
+        stage = len(self.stages)
+
+        def framed(bodies: Mapping[int, bytes]) -> dict[str, str]:
+            return {str(p): wire.frame(self.context, stage, b).hex() for p, b in sorted(bodies.items())}
+
+        self.stages.append({"name": name, "up": framed(up), "down": framed(down)})
+
+    def speaking(self) -> list[int]:
+        """Parties that answer in the stage to come."""
+        return self.scenario.speaking(len(self.stages))
+
+    def bound_to(self) -> dict[str, Any]:
+        """What everybody knows before the first message."""
+        return {
+            "spec": asdict(self.job),
+            "job_hash": self.job.hash().hex(),
+            "number": self.number,
+            "model_hash": self.model_hash.hex(),
+            "ca": pem("CERTIFICATE", self.authority.certificate()),
+            "now": NOW,
+            "context": self.context.hex(),
+            "width": self.job.width(),
+        }
+
+    def known_to(self, rank: int, tape: Tape, words: list[int]) -> dict[str, Any]:
+        """What only this party knows, and its place in the roster."""
+        member = self.members[rank]
+        return {
+            "name": member.name,
+            "certificate": member.certificate.hex(),
+            "nonce": member.nonce.hex(),
+            "private_key": self.identities[rank].to_pem(),
+            "random": tape.used.hex(),
+            "words": words,
+        }
