@@ -50,12 +50,16 @@ CASES = {
         "Refused by the party",
     ),
     13: ("Members that the job's CA did not certify, or one member twice", "The roster is refused"),
+    20: (
+        "The server names different sets of sharers to two groups, or sets that cannot be",
+        "Refused, or at most one set says anything",
+    ),
     23: (
-        "Shares at the secret's own point, at equal points, for no or too many holders",
-        "Refused, or cannot be written",
+        "Shares at a secret's own point, at equal points, for no or too many holders; sizes where points meet",
+        "Refused, or cannot be written; no share is a secret",
     ),
     24: ("Every inequality of the job violated by one, arbitrary numbers", "Error quotes the rule; no panic"),
-    25: ("Fewer shares than the threshold, over all polynomials", "Independent of the secret"),
+    25: ("As many shares as the adversary may hold, over all polynomials", "Independent of the secret"),
     26: ("Values at and beyond the clip, NaN, infinities, extreme weights", "Refused or exact; no overflow"),
     27: (
         "Truncated, oversized and trailing bytes, foreign versions, huge lengths",
