@@ -9,6 +9,12 @@ use crate::transform::Row;
 
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod vbmi;
+
+#[cfg(target_arch = "x86_64")]
+use vbmi::Vbmi;
 
 /// Appends the encodings of canonical residues.
 pub fn pack<F: NttField>(values: &[u64], out: &mut Vec<u8>) {
@@ -37,8 +43,12 @@ pub fn pack_row<F: NttField>(row: &Row, count: usize, out: &mut [u8]) {
 pub fn pack_rows<F: NttField>(rows: &[Row], count: usize, out: &mut [u8], stride: usize) {
     let len = count * F::ENCODED_LEN;
     assert!(len <= stride, "a row of {len} bytes every {stride} bytes");
+    #[cfg(target_arch = "x86_64")]
+    if let (8, Some(vbmi)) = (count, Vbmi::detect()) {
+        return vbmi.pack_rows::<F>(rows, out, stride);
+    }
     for (j, row) in rows.iter().enumerate() {
-        pack_into::<F>(&row.0[..count], &mut out[j * stride..][..len]);
+        portable::pack::<F>(&row.0[..count], &mut out[j * stride..][..len]);
     }
 }
 
@@ -65,10 +75,15 @@ pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), Math
             element_len: F::ENCODED_LEN,
         });
     }
-    if !portable::all_canonical::<F>(bytes) {
+    if !all_canonical::<F>(bytes) {
         return Err(MathError::NonCanonical {
             modulus: F::MODULUS,
         });
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        vbmi.add::<F>(sum, bytes);
+        return Ok(());
     }
     portable::add::<F>(sum, bytes);
     Ok(())
@@ -80,10 +95,28 @@ pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), Math
 /// Returns how many draws were used and how many residues were written. Stops at the end of the whole draws or of
 /// `out`, whichever comes first. Which draws are skipped shows in the time and says nothing about the others.
 pub fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        return vbmi.accept::<F>(draws, out);
+    }
     portable::accept::<F>(draws, out)
 }
 
+/// Whether every encoding is of a representative below p.
+fn all_canonical<F: NttField>(bytes: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        return vbmi.all_canonical::<F>(bytes);
+    }
+    portable::all_canonical::<F>(bytes)
+}
+
+/// Writes the encodings of canonical residues.
 fn pack_into<F: NttField>(values: &[u64], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        return vbmi.pack::<F>(values, out);
+    }
     portable::pack::<F>(values, out);
 }
 
