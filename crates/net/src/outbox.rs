@@ -19,7 +19,7 @@ pub(crate) trait Frame: Send + 'static {
 }
 
 /// One thing to send.
-pub(crate) enum Outgoing<F> {
+pub(crate) enum Queued<F> {
     Frame(F),
     /// A protocol message.
     Message {
@@ -38,7 +38,7 @@ pub(crate) enum Outgoing<F> {
 
 /// Where a stream's frames are put. Putting never waits: what is queued is bounded by what the round
 /// says to one party, and shared between parties.
-pub(crate) struct Outbox<F>(mpsc::UnboundedSender<Outgoing<F>>);
+pub(crate) struct Outbox<F>(mpsc::UnboundedSender<Queued<F>>);
 
 impl<F> Clone for Outbox<F> {
     fn clone(&self) -> Self {
@@ -48,18 +48,18 @@ impl<F> Clone for Outbox<F> {
 
 impl<F: Frame> Outbox<F> {
     /// An outbox and what empties it.
-    pub fn new() -> (Self, mpsc::UnboundedReceiver<Outgoing<F>>) {
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<Queued<F>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self(sender), receiver)
     }
 
     /// Queues one thing; it is lost where the connection has ended.
-    pub fn put(&self, outgoing: Outgoing<F>) {
-        let _ = self.0.send(outgoing);
+    pub fn put(&self, queued: Queued<F>) {
+        let _ = self.0.send(queued);
     }
 
     pub fn frame(&self, frame: F) {
-        self.put(Outgoing::Frame(frame));
+        self.put(Queued::Frame(frame));
     }
 }
 
@@ -76,23 +76,23 @@ pub(crate) enum SendEnd {
 
 /// Sends what is queued until the end; each frame must be taken within `timeout`.
 pub(crate) async fn send_all<F: Frame>(
-    mut queue: mpsc::UnboundedReceiver<Outgoing<F>>,
+    mut queue: mpsc::UnboundedReceiver<Queued<F>>,
     stream: &mpsc::Sender<F>,
     timeout: Duration,
 ) -> SendEnd {
     let sender = Sender { stream, timeout };
-    while let Some(outgoing) = queue.recv().await {
-        let sent = match outgoing {
-            Outgoing::Frame(frame) => sender.send(frame).await,
-            Outgoing::Last(frame) => {
+    while let Some(queued) = queue.recv().await {
+        let sent = match queued {
+            Queued::Frame(frame) => sender.send(frame).await,
+            Queued::Last(frame) => {
                 return sender.send(frame).await.err().unwrap_or(SendEnd::Finished);
             }
-            Outgoing::Message {
+            Queued::Message {
                 round,
                 stage,
                 message,
             } => sender.message(round, stage, message).await,
-            Outgoing::Model { version, values } => sender.model(version, values).await,
+            Queued::Model { version, values } => sender.model(version, values).await,
         };
         if let Err(end) = sent {
             return end;

@@ -17,7 +17,7 @@ use super::members::Member;
 use super::round::{Joining, Running, blocking};
 use super::session::{Event, Gate, refused};
 use crate::limits::{Limits, seconds};
-use crate::outbox::Outgoing;
+use crate::outbox::Queued;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::{JobState, JobStatus, RoundReport};
@@ -140,7 +140,7 @@ impl JobTask {
         for member in self.members.values() {
             let reason = "the coordinator is stopping; connect again when it is back";
             let frame = refused(RefusalCode::RefusalStopping, reason);
-            member.session.outbox.put(Outgoing::Last(frame.into()));
+            member.session.outbox.put(Queued::Last(frame.into()));
         }
         result
     }
@@ -238,7 +238,7 @@ impl JobTask {
         self.reason = reason;
         for member in std::mem::take(&mut self.members).into_values() {
             let frame = refused(RefusalCode::RefusalJobFailed, self.reason.as_str());
-            member.session.outbox.put(Outgoing::Last(frame.into()));
+            member.session.outbox.put(Queued::Last(frame.into()));
         }
         self.publish(None);
     }

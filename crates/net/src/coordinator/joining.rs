@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::job::{Halt, JobTask};
 use super::session::{Event, refused, short};
 use crate::limits::seconds;
-use crate::outbox::Outgoing;
+use crate::outbox::Queued;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::report::RoundReport;
@@ -171,7 +171,7 @@ impl JobTask {
     pub(super) fn refuse(&mut self, name: &str, reason: &str) {
         if let Some(member) = self.members.get(name) {
             let frame = refused(RefusalCode::RefusalBadFrame, reason);
-            member.session.outbox.put(Outgoing::Last(frame.into()));
+            member.session.outbox.put(Queued::Last(frame.into()));
         }
     }
 

@@ -8,7 +8,7 @@ use tracing::{error, info};
 
 use super::job::JobTask;
 use super::session::{SessionHandle, refused, short};
-use crate::outbox::Outgoing;
+use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
 
@@ -53,7 +53,7 @@ impl JobTask {
             }
             let reason = "the same party has connected again, with this certificate and key";
             let frame = refused(RefusalCode::RefusalReplaced, reason);
-            older.session.outbox.put(Outgoing::Last(frame.into()));
+            older.session.outbox.put(Queued::Last(frame.into()));
             self.settle(&name);
         }
         info!(job = %self.name, party = %name, address = %session.peer.address,
@@ -129,12 +129,12 @@ impl JobTask {
         if member.model_sent == Some(version) {
             let reason = format!("model version {version} was sent over this connection already");
             let frame = refused(RefusalCode::RefusalBadFrame, reason);
-            member.session.outbox.put(Outgoing::Last(frame.into()));
+            member.session.outbox.put(Queued::Last(frame.into()));
             return;
         }
         member.model_sent = Some(version);
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
-        member.session.outbox.put(Outgoing::Model {
+        member.session.outbox.put(Queued::Model {
             version,
             values: self.model_bytes.clone(),
         });

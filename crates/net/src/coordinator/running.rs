@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Message, Outgoing as Said, PartyId, Round};
+use blindsum_protocol::{Message, Outgoing, PartyId, Round};
 use tokio::time::Instant;
 
 use super::job::JobTask;
-use crate::outbox::Outgoing;
+use crate::outbox::Queued;
 use crate::pb;
 use crate::report::{Bytes, RoundReport, StageReport};
 
@@ -176,7 +176,7 @@ impl Running {
     }
 
     /// Counts what is about to be sent.
-    pub fn count_down(&mut self, messages: &[(PartyId, Said)]) {
+    pub fn count_down(&mut self, messages: &[(PartyId, Outgoing)]) {
         for (party, message) in messages {
             self.count(*party, |count| count.down += message.len() as u64);
         }
@@ -248,7 +248,7 @@ impl JobTask {
         if let Some((stage, message)) = &place.owed
             && u32::from(*stage) >= answered
         {
-            member.session.outbox.put(Outgoing::Message {
+            member.session.outbox.put(Queued::Message {
                 round: number,
                 stage: *stage,
                 message: message.clone(),
@@ -306,7 +306,7 @@ impl JobTask {
             place.owed = Some((stage, message.clone()));
         }
         if let Some(member) = self.members.get(&name) {
-            member.session.outbox.put(Outgoing::Message {
+            member.session.outbox.put(Queued::Message {
                 round,
                 stage,
                 message,

@@ -15,7 +15,7 @@ use tracing::{debug, info};
 use super::listener::Peer;
 use crate::chunks::{Assembly, CHUNK, Pushed};
 use crate::limits::{Limits, seconds};
-use crate::outbox::{Outbox, Outgoing, SendEnd, send_all};
+use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 
@@ -141,7 +141,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
-                outbox.put(Outgoing::Last(refused.into()));
+                outbox.put(Queued::Last(refused.into()));
                 send_all(queue, &stream, chunk_timeout).await;
                 return;
             }
@@ -156,7 +156,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             end = session.read_all(&mut inbound) => match end {
                 End::Closed(reason) => reason,
                 End::Refused(code, reason) => {
-                    outbox.put(Outgoing::Last(refused(code, reason.clone()).into()));
+                    outbox.put(Queued::Last(refused(code, reason.clone()).into()));
                     sending.await;
                     reason
                 }

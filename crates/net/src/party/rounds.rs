@@ -12,7 +12,7 @@ use crate::NetError;
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
 use crate::error::hex;
-use crate::outbox::Outgoing;
+use crate::outbox::Queued;
 use crate::pb::{self, PartyFrame, RoundRefusalCode};
 use crate::system::random;
 
@@ -171,7 +171,7 @@ impl Task {
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
         if let Some(outbox) = &self.outbox {
-            outbox.put(Outgoing::Message {
+            outbox.put(Queued::Message {
                 round,
                 stage,
                 message,
