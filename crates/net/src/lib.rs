@@ -17,6 +17,7 @@ mod error;
 mod limits;
 mod model;
 mod outbox;
+mod relay;
 mod stream;
 mod system;
 mod tls;

@@ -21,6 +21,9 @@ pub struct Limits {
     pub chunk_timeout: f64,
     /// Bytes of messages that are being received, all parties together. One message always fits.
     pub message_memory: u64,
+    /// Bytes of messages between parties that are kept in memory until they are passed on, all jobs
+    /// together. What is beyond it goes to a temporary file beside the store.
+    pub relay_memory: u64,
     /// How long a lost party of a round may take to come back before the stage goes on without it.
     pub reconnect_grace: f64,
     /// Rounds that may fail in a row before the job ends.
@@ -42,6 +45,7 @@ impl Default for Limits {
             hello_timeout: 10.0,
             chunk_timeout: 30.0,
             message_memory: 1 << 30,
+            relay_memory: 256 << 20,
             reconnect_grace: 5.0,
             failed_rounds: 10,
             patience: 3600.0,
@@ -78,6 +82,11 @@ impl Limits {
             if !(1..=1 << 46).contains(&value) {
                 return Err((field, format!("1 <= {field} = {value} <= 2^46")));
             }
+        }
+        // 0 is fine: everything goes to the file.
+        if self.relay_memory > 1 << 46 {
+            let rule = format!("relay_memory = {} <= 2^46", self.relay_memory);
+            return Err(("relay_memory", rule));
         }
         Ok(())
     }

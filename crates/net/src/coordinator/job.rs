@@ -9,7 +9,8 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_protocol::Job;
 use bytes::Bytes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
@@ -20,6 +21,7 @@ use crate::limits::{Limits, seconds};
 use crate::outbox::Queued;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
+use crate::relay::{Spools, Unreadable};
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::{Store, StoredJob};
 use crate::{Model, NetError, StoreError};
@@ -33,6 +35,7 @@ pub(crate) struct JobParts {
     pub store: Arc<dyn Store>,
     pub anchor: Arc<TrustAnchor>,
     pub limits: Limits,
+    pub spools: Arc<Spools>,
     pub events: mpsc::Receiver<Event>,
     pub gate: watch::Sender<Gate>,
     pub status: watch::Sender<JobStatus>,
@@ -57,6 +60,8 @@ pub(crate) struct JobTask {
     pub(super) changed: Instant,
     /// When the job gives up, unless a round begins.
     pub(super) patience: Instant,
+    /// Where it is told that what a round passes on cannot be read, and where that is heard.
+    pub(super) unreadable: (UnboundedSender<Unreadable>, UnboundedReceiver<Unreadable>),
     /// Why earlier rounds were aborted.
     pub(super) aborted: BTreeMap<u64, String>,
     /// When the progress of a stage was last published.
@@ -109,6 +114,7 @@ impl JobTask {
             done_here: 0,
             changed: Instant::now(),
             patience: Instant::now(),
+            unreadable: mpsc::unbounded_channel(),
             aborted,
             published: Instant::now(),
             unpublished: false,
@@ -269,6 +275,7 @@ impl JobTask {
         tokio::select! {
             biased;
             _ = parts.stopping.wait_for(|stopping| *stopping) => Err(Halt::Stop),
+            Some(unreadable) = self.unreadable.1.recv() => Ok(Some(Event::Unreadable(unreadable))),
             event = parts.events.recv() => event.map(Some).ok_or(Halt::Stop),
             () = sleep => Ok(None),
         }

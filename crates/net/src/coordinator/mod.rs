@@ -1,8 +1,9 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
 //! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `members` its connected parties, `joining`, `running` and `round` its rounds.
+//! of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds.
 
+mod collecting;
 mod file;
 mod job;
 mod joining;
@@ -33,6 +34,7 @@ use tracing::info;
 use crate::chunks::CHUNK;
 use crate::limits::{Limits, seconds};
 use crate::pb::coordinator_server::CoordinatorServer;
+use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
 use crate::tls::Credentials;
@@ -115,11 +117,18 @@ impl Coordinator {
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
+        let shared = Shared {
+            spools: Spools::new(limits.relay_memory, config.store.as_deref()),
+            store,
+            anchor: anchor.clone(),
+            limits: limits.clone(),
+            stopping: stop.clone(),
+        };
         let mut tasks = JoinSet::new();
         let mut served = BTreeMap::new();
         for (job, initial) in jobs {
             let name = job.spec().job.clone();
-            let (task, handle) = open_job(job, initial, &store, &anchor, &limits, stop.clone())?;
+            let (task, handle) = open_job(job, initial, &shared)?;
             tasks.spawn(task.run());
             served.insert(name, handle);
         }
@@ -219,15 +228,21 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<(Arc<Job>, Model)>, NetErro
     Ok(jobs)
 }
 
+/// What all jobs share.
+struct Shared {
+    store: Arc<dyn Store>,
+    anchor: Arc<TrustAnchor>,
+    limits: Limits,
+    spools: Arc<Spools>,
+    stopping: watch::Receiver<bool>,
+}
+
 fn open_job(
     job: Arc<Job>,
     initial: Model,
-    store: &Arc<dyn Store>,
-    anchor: &Arc<TrustAnchor>,
-    limits: &Limits,
-    stopping: watch::Receiver<bool>,
+    shared: &Shared,
 ) -> Result<(JobTask, ServedJob), NetError> {
-    let stored = store.open_job(&job, &initial)?;
+    let stored = shared.store.open_job(&job, &initial)?;
     let spec = job.spec();
     let status = JobStatus {
         job: spec.job.clone(),
@@ -247,13 +262,14 @@ fn open_job(
     let (gate_sender, gate) = watch::channel(Gate::default());
     let parts = JobParts {
         job,
-        store: store.clone(),
-        anchor: anchor.clone(),
-        limits: limits.clone(),
+        store: shared.store.clone(),
+        anchor: shared.anchor.clone(),
+        limits: shared.limits.clone(),
+        spools: shared.spools.clone(),
         events,
         gate: gate_sender,
         status: status_sender,
-        stopping,
+        stopping: shared.stopping.clone(),
     };
     let handle = JobHandle {
         events: events_sender,

@@ -10,16 +10,19 @@ use blindsum_protocol::{
 };
 use bytes::Bytes;
 use tokio::time::Instant;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 pub(crate) use super::joining::Joining;
 pub(crate) use super::running::Running;
+
+use super::collecting::Collecting;
 
 use super::job::{Halt, JobTask};
 use super::session::{Event, Gate, short};
 use crate::limits::seconds;
 use crate::pb;
 use crate::pb::party_frame::Frame;
+use crate::relay::{Spool, Unreadable};
 use crate::report::{RoundReport, RoundState};
 use crate::system::{random, unix_millis};
 use crate::{Model, NetError};
@@ -116,9 +119,13 @@ impl JobTask {
             .map_err(aborted)?;
         loop {
             let stage = server.waiting().stage;
-            server = self.run_stage(&round, server).await?;
+            let ended = self.run_stage(&round, server).await?;
+            let Collecting {
+                server: ended,
+                spool,
+            } = ended;
             let mut rng = random().map_err(Halt::Broken)?;
-            let closed = blocking(move || server.close(&mut rng)).await;
+            let closed = blocking(move || ended.close(&mut rng)).await;
             match closed.map_err(Halt::Broken)?.map_err(aborted)? {
                 Closed::Next {
                     server: next,
@@ -126,19 +133,22 @@ impl JobTask {
                 } => {
                     self.with_running(|running| running.count_down(&messages));
                     self.open_gate(&round, stage + 1);
-                    self.deliver_all(number, stage, messages);
+                    self.deliver_all(number, stage, messages, spool);
                     server = next;
                 }
                 Closed::Done { outcome, messages } => {
-                    return self.finish_round(&round, stage, outcome, messages).await;
+                    return self
+                        .finish_round(&round, stage, outcome, messages, spool)
+                        .await;
                 }
             }
         }
     }
 
     /// Collects the answers of a stage.
-    async fn run_stage(&mut self, round: &Round, mut server: Server) -> Result<Server, Halt> {
+    async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
         let (clock, waiting) = (Clock::now(), server.waiting());
+        let mut stage = Collecting::new(server, &self.parts.spools);
         let spec = round.job().spec();
         let time = match waiting.stage == round.job().input_stage() {
             true => spec.input_deadline,
@@ -175,7 +185,7 @@ impl JobTask {
             if let Some(event) = self.next_event(Some(until)).await?
                 && let Some(event) = self.handle(event)
             {
-                server = self.round_event(number, server, event).await?;
+                stage = self.round_event(number, stage, event).await?;
             }
         }
         self.with_running(|running| {
@@ -185,15 +195,15 @@ impl JobTask {
         });
         let ms = clock.elapsed().as_millis() as u64;
         info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
-        Ok(server)
+        Ok(stage)
     }
 
     async fn round_event(
         &mut self,
         number: u64,
-        server: Server,
+        stage: Collecting,
         event: Event,
-    ) -> Result<Server, Halt> {
+    ) -> Result<Collecting, Halt> {
         match event {
             Event::Answer {
                 name,
@@ -202,9 +212,9 @@ impl JobTask {
                 memory,
                 ..
             } if round == number => {
-                let server = self.take(number, server, &name, message).await;
+                let stage = self.take(number, stage, &name, message).await;
                 drop(memory);
-                server
+                stage
             }
             Event::Frame {
                 name,
@@ -216,9 +226,12 @@ impl JobTask {
                     let reason = format!("refused by the party: {}", short(&refusal.reason));
                     self.drop_party(number, party, &reason);
                 }
-                Ok(server)
+                Ok(stage)
             }
-            _ => Ok(server),
+            Event::Unreadable(Unreadable { round, error }) if round == number => {
+                Err(Halt::Aborted(error.to_string()))
+            }
+            _ => Ok(stage),
         }
     }
 
@@ -226,32 +239,26 @@ impl JobTask {
     async fn take(
         &mut self,
         number: u64,
-        mut server: Server,
+        mut stage: Collecting,
         name: &str,
         message: Message,
-    ) -> Result<Server, Halt> {
+    ) -> Result<Collecting, Halt> {
         let party = self.running.as_ref().and_then(|running| running.id(name));
         let Some(party) = party.filter(|p| self.running.as_ref().is_some_and(|r| !r.is_gone(*p)))
         else {
-            return Ok(server);
+            return Ok(stage);
         };
         let bytes = message.len();
-        let kept = server.relays().then(|| message.clone());
-        let (server, receipt) = blocking(move || {
-            let receipt = server.receive(party, &message);
-            (server, receipt)
+        let (stage, receipt) = blocking(move || {
+            let receipt = stage.receive(party, message);
+            (stage, receipt)
         })
         .await
         .map_err(Halt::Broken)?;
-        match receipt {
+        match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
-                self.with_running(|running| {
-                    running.answered(party, bytes);
-                    if let Some(answer) = kept {
-                        running.keep(party, answer);
-                    }
-                });
+                self.with_running(|running| running.answered(party, bytes));
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
@@ -260,32 +267,7 @@ impl JobTask {
                 self.drop_party(number, party, &fault.kind.to_string());
             }
         }
-        Ok(server)
-    }
-
-    fn deliver_all(&mut self, round: u64, stage: u8, messages: Vec<(PartyId, Outgoing)>) {
-        let mut addressed = std::collections::BTreeSet::new();
-        let kept = self.running.as_mut().map(Running::take_kept);
-        let kept = kept.unwrap_or_default();
-        for (party, outgoing) in messages {
-            let answer_of = |party| kept.get(&party).map(|answer| &**answer);
-            match outgoing.assemble(answer_of) {
-                Some(message) => {
-                    addressed.insert(party);
-                    self.deliver(party, stage, message);
-                }
-                None => error!(job = %self.name, %party, "an answer to pass on is not there"),
-            }
-        }
-        let parties = self
-            .running
-            .as_ref()
-            .map_or(0, |running| running.names().len());
-        for party in (0..parties as u32).map(PartyId) {
-            if !addressed.contains(&party) {
-                self.drop_party(round, party, "left out by the protocol");
-            }
-        }
+        Ok(stage)
     }
 
     /// The sum is there: the mean, the next model, the record, and then the news.
@@ -295,6 +277,7 @@ impl JobTask {
         stage: u8,
         outcome: Outcome,
         messages: Vec<(PartyId, Outgoing)>,
+        spool: Spool,
     ) -> Result<(), Halt> {
         let (job, model) = (round.job().clone(), self.model.clone());
         let finished = blocking(move || finish(&job, &model, outcome)).await;
@@ -335,7 +318,7 @@ impl JobTask {
             round: round.number(),
             model: Some(self.model.name()),
         };
-        self.deliver_all(round.number(), stage, messages);
+        self.deliver_all(round.number(), stage, messages, spool);
         self.tell_done(&done);
         info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),

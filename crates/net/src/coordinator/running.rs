@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Message, Outgoing, PartyId, Round};
+use blindsum_protocol::{Outgoing, PartyId, Round};
 use tokio::time::Instant;
 
 use super::job::JobTask;
-use crate::outbox::Queued;
+use crate::outbox::{Content, Queued};
 use crate::pb;
+use crate::relay::{Relayed, Spool};
 use crate::report::{Bytes, RoundReport, StageReport};
 
 /// A round under way, or one that has just ended and whose result somebody may still need.
@@ -22,8 +23,8 @@ pub(crate) struct Running {
     missing: BTreeSet<PartyId>,
     pub report: RoundReport,
     done: Option<pb::RoundDone>,
-    /// Answers to this stage, where it passes them on.
-    kept: BTreeMap<PartyId, Message>,
+    /// The answers to the stage before, pieces of which are being passed on.
+    relayed: Option<Arc<Spool>>,
 }
 
 /// One party of the round.
@@ -32,7 +33,7 @@ struct Place {
     /// How many of its answers were taken.
     answers: u32,
     /// The latest message to it.
-    owed: Option<(u8, Message)>,
+    owed: Option<(u8, Content)>,
     /// When its connection was lost.
     lost: Option<Instant>,
     /// Why it is not in the round any more.
@@ -47,7 +48,7 @@ impl Running {
             places: names.iter().map(|_| Place::default()).collect(),
             missing: BTreeSet::new(),
             done: None,
-            kept: BTreeMap::new(),
+            relayed: None,
             round,
             model,
             names,
@@ -182,16 +183,6 @@ impl Running {
         }
     }
 
-    /// Keeps an answer that will be passed on.
-    pub fn keep(&mut self, party: PartyId, answer: Message) {
-        self.kept.insert(party, answer);
-    }
-
-    /// The answers that were kept.
-    pub fn take_kept(&mut self) -> BTreeMap<PartyId, Message> {
-        std::mem::take(&mut self.kept)
-    }
-
     fn count(&mut self, party: PartyId, add: impl FnOnce(&mut Bytes)) {
         let name = self.name(party).to_string();
         if let Some(stage) = self.report.stages.last_mut() {
@@ -296,8 +287,41 @@ impl JobTask {
         }
     }
 
+    /// Sends what ends a stage; `spool` has the answers to that stage which are passed on. What was passed
+    /// on before is not needed any more.
+    pub(super) fn deliver_all(
+        &mut self,
+        round: u64,
+        stage: u8,
+        messages: Vec<(PartyId, Outgoing)>,
+        spool: Spool,
+    ) {
+        let spool = Arc::new(spool);
+        let mut addressed = BTreeSet::new();
+        for (party, outgoing) in messages {
+            addressed.insert(party);
+            let message = match outgoing.is_whole() {
+                true => Content::Here(outgoing.head),
+                false => {
+                    let failed = self.unreadable.0.clone();
+                    Content::Relayed(Relayed::new(outgoing, &spool, round, failed))
+                }
+            };
+            self.deliver(party, stage, message);
+        }
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.relayed = Some(spool);
+        for party in (0..running.names.len() as u32).map(PartyId) {
+            if !addressed.contains(&party) {
+                self.drop_party(round, party, "left out by the protocol");
+            }
+        }
+    }
+
     /// Sends a message to a member of the round, now or when it comes back.
-    pub(super) fn deliver(&mut self, party: PartyId, stage: u8, message: Message) {
+    fn deliver(&mut self, party: PartyId, stage: u8, message: Content) {
         let Some(running) = &mut self.running else {
             return;
         };

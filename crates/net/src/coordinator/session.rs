@@ -18,6 +18,7 @@ use crate::limits::{Limits, seconds};
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::relay::Unreadable;
 
 /// What the job needs to talk to a connected party.
 pub(crate) struct SessionHandle {
@@ -46,6 +47,8 @@ pub(crate) enum Event {
         name: Arc<str>,
         frame: Frame,
     },
+    /// What a round passes on cannot be read.
+    Unreadable(Unreadable),
     /// A whole answer to a stage, with the memory it was granted.
     Answer {
         session: u64,

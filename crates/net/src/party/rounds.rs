@@ -12,7 +12,7 @@ use crate::NetError;
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
 use crate::error::hex;
-use crate::outbox::Queued;
+use crate::outbox::{Content, Queued};
 use crate::pb::{self, PartyFrame, RoundRefusalCode};
 use crate::system::random;
 
@@ -174,7 +174,7 @@ impl Task {
             outbox.put(Queued::Message {
                 round,
                 stage,
-                message,
+                message: Content::Here(message),
             });
         }
         Ok(())

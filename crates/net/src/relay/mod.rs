@@ -1,0 +1,9 @@
+//! Messages that the coordinator only passes on, piece by piece, from parties to parties. Together they are
+//! as large as what everybody says to everybody, so they are kept in memory up to a limit and in a
+//! temporary file beyond it, and read again while they are sent.
+
+mod message;
+mod spool;
+
+pub(crate) use message::{Chunk, Relayed, Unreadable};
+pub(crate) use spool::{Spool, SpoolError, Spools};
