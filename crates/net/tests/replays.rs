@@ -93,13 +93,12 @@ fn case_03_a_party_killed_between_writing_and_sending_says_what_was_written() {
     let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
     let (b, c) = (pki.party("b"), pki.party("c"));
     let state = tempfile::tempdir().unwrap();
-    let config = || PartyConfig {
-        state_dir: Some(state.path().to_owned()),
-        ..party_config(&fake.url(), a.clone())
-    };
     let model = Model::initial(&job);
     let joining = {
-        let config = config();
+        let config = PartyConfig {
+            state_dir: Some(state.path().to_owned()),
+            ..party_config(&fake.url(), a.clone())
+        };
         std::thread::spawn(move || {
             let mut party = Party::join(config).unwrap();
             let mut round = party.next_round().unwrap().unwrap();
@@ -116,9 +115,12 @@ fn case_03_a_party_killed_between_writing_and_sending_says_what_was_written() {
     assert!(line.next().is_none());
     // Another process, another vector, and yet the same bytes.
     let again = std::thread::spawn({
-        let config = config();
+        let (url, folder) = (fake.url(), state.path().to_owned());
         move || {
-            let mut party = Party::join(config).unwrap();
+            let mut party = join_again(|| PartyConfig {
+                state_dir: Some(folder.clone()),
+                ..party_config(&url, a.clone())
+            });
             let mut round = party.next_round().unwrap().unwrap();
             assert!(!round.needs_update());
             round.submit(vec![9.0f32; 5], 1).unwrap();

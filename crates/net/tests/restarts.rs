@@ -5,7 +5,6 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use blindsum_net::coordinator::Coordinator;
 use blindsum_net::party::{Party, PartyConfig};
@@ -179,19 +178,6 @@ fn a_job_cannot_change_under_its_name() {
         .unwrap();
     let error = start_fails(&pki, JobSpec { dim: 6, ..plain() }, &store);
     assert!(error.contains("another specification"), "{error}");
-}
-
-/// Joins, as soon as the earlier party with the same state folder has ended.
-fn join_again(config: impl Fn() -> PartyConfig) -> Party {
-    for _ in 0..200 {
-        match Party::join(config()) {
-            Err(NetError::State { reason, .. }) if reason.contains("another process") => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            party => return party.unwrap(),
-        }
-    }
-    panic!("the state folder is never free");
 }
 
 /// A party that is killed at `at` and started again with its state folder goes on in the same round.

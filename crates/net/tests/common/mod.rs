@@ -231,6 +231,19 @@ pub fn party_config(url: &str, credentials: Credentials) -> PartyConfig {
     }
 }
 
+/// Joins, as soon as the earlier party with the same state folder has ended.
+pub fn join_again(config: impl Fn() -> PartyConfig) -> Party {
+    for _ in 0..200 {
+        match Party::join(config()) {
+            Err(NetError::State { reason, .. }) if reason.contains("another process") => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            party => return party.unwrap(),
+        }
+    }
+    panic!("the state folder is never free");
+}
+
 /// What happened to a party, round by round.
 pub type Rounds = Vec<Result<RoundResult, NetError>>;
 
