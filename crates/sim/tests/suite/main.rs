@@ -7,5 +7,6 @@ mod exactness;
 mod hostile;
 mod network;
 mod operations;
+mod ramp;
 mod restarts;
 mod support;

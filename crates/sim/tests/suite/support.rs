@@ -26,11 +26,12 @@ pub fn jobs(spec: &JobSpec) -> Vec<Arc<Job>> {
     jobs
 }
 
-/// A small job.
+/// A small job that bears the loss of two parties.
 pub fn small() -> JobSpec {
     JobSpec {
         parties: 8,
         dim: 20,
+        dropout: 0.25,
         ..JobSpec::default()
     }
 }
