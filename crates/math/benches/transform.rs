@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use blindsum_math::field::Field;
 use blindsum_math::prime_field::{Field47, NttField};
-use blindsum_math::residues::pack_rows;
+use blindsum_math::residues::pack_columns;
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
@@ -28,6 +28,9 @@ const SIZES: [(usize, usize, usize); 9] = [
     (256, 2187, 400),
     (512, 2187, 160),
 ];
+
+/// Tiles of eight blocks that are encoded together.
+const TILES: usize = 8;
 
 fn noise(rows: usize) -> Vec<Row> {
     let residue = |i: usize| Element::from_wide((i as u128 + 1).pow(5)).to_canonical();
@@ -61,21 +64,28 @@ fn each_stage(
             interpolation.interpolate(black_box(&mut rows));
         }
     });
-    let stride = blocks * Element::ENCODED_LEN;
-    let mut packed = vec![0; n * stride];
+    let mut packed = vec![0; n * blocks * Element::ENCODED_LEN];
+    let mut columns: Vec<Option<&mut [u8]>> = packed
+        .chunks_exact_mut(blocks * Element::ENCODED_LEN)
+        .map(Some)
+        .collect();
+    let mut tiles = vec![rows; TILES];
     work("whole", n * blocks, &mut || {
-        for (tile, values) in values.chunks_exact(k).enumerate() {
-            rows[..k].copy_from_slice(values);
-            interpolation.interpolate(&mut rows);
-            transform.evaluate(&mut rows);
-            pack_rows::<Element>(
-                &rows[..n],
-                8,
-                &mut packed[tile * 8 * Element::ENCODED_LEN..],
-                stride,
-            );
+        for (number, values) in values.chunks(k * TILES).enumerate() {
+            for (rows, values) in tiles.iter_mut().zip(values.chunks_exact(k)) {
+                rows[..k].copy_from_slice(values);
+                interpolation.interpolate(rows);
+                transform.evaluate(rows);
+            }
+            let tiles: Vec<&[Row]> = tiles
+                .iter()
+                .take(values.len() / k)
+                .map(|rows| &rows[..])
+                .collect();
+            let at = number * TILES * 8 * Element::ENCODED_LEN;
+            pack_columns::<Element>(&tiles, 8 * tiles.len(), at, &mut columns);
         }
-        black_box(&packed);
+        black_box(&columns);
     });
 }
 

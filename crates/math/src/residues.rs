@@ -36,20 +36,24 @@ pub fn pack_row<F: NttField>(row: &Row, count: usize, out: &mut [u8]) {
     pack_into::<F>(&row.0[..count], out);
 }
 
-/// Writes the encodings of the first `count` residues of row j at `out[j · stride..]`.
+/// Writes into column j, from byte `at` on, the encodings of the first `count` of the residues that the rows number j of
+/// the tiles make up one after the other. Columns that are not there are left out.
+///
+/// Several tiles at once write longer runs, which the memory likes better.
 ///
 /// # Panics
-/// If `count` > 8, if they take more than `stride` bytes or if `out` ends before the last ones do.
-pub fn pack_rows<F: NttField>(rows: &[Row], count: usize, out: &mut [u8], stride: usize) {
-    let len = count * F::ENCODED_LEN;
-    assert!(len <= stride, "a row of {len} bytes every {stride} bytes");
+/// If the tiles have less than `count` residues or less rows than there are columns, or a column is too short.
+pub fn pack_columns<F: NttField>(
+    tiles: &[&[Row]],
+    count: usize,
+    at: usize,
+    columns: &mut [Option<&mut [u8]>],
+) {
     #[cfg(target_arch = "x86_64")]
-    if let (8, Some(vbmi)) = (count, Vbmi::detect()) {
-        return vbmi.pack_rows::<F>(rows, out, stride);
+    if let Some(vbmi) = Vbmi::detect() {
+        return vbmi.pack_columns::<F>(tiles, count, at, columns);
     }
-    for (j, row) in rows.iter().enumerate() {
-        portable::pack::<F>(&row.0[..count], &mut out[j * stride..][..len]);
-    }
+    portable::pack_columns::<F>(tiles, count, at, columns);
 }
 
 /// The residues that are encoded in `bytes`.
@@ -122,7 +126,7 @@ fn pack_into<F: NttField>(values: &[u64], out: &mut [u8]) {
 
 /// One element at a time.
 mod portable {
-    use super::NttField;
+    use super::{NttField, Row};
 
     #[inline(always)]
     pub(super) fn load(bytes: &[u8]) -> u64 {
@@ -134,6 +138,25 @@ mod portable {
     pub(super) fn pack<F: NttField>(values: &[u64], out: &mut [u8]) {
         for (bytes, value) in out.chunks_exact_mut(F::ENCODED_LEN).zip(values) {
             bytes.copy_from_slice(&value.to_le_bytes()[..F::ENCODED_LEN]);
+        }
+    }
+
+    pub(super) fn pack_columns<F: NttField>(
+        tiles: &[&[Row]],
+        count: usize,
+        at: usize,
+        columns: &mut [Option<&mut [u8]>],
+    ) {
+        for (j, column) in columns.iter_mut().enumerate() {
+            let Some(column) = column else { continue };
+            let mut place = &mut column[at..][..count * F::ENCODED_LEN];
+            for tile in tiles {
+                let residues = place.len() / F::ENCODED_LEN;
+                let (bytes, rest) = place.split_at_mut(residues.min(8) * F::ENCODED_LEN);
+                pack::<F>(&tile[j].0[..residues.min(8)], bytes);
+                place = rest;
+            }
+            assert!(place.is_empty(), "tiles of {count} residues");
         }
     }
 

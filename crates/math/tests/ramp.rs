@@ -5,7 +5,7 @@ use blindsum_math::crt;
 use blindsum_math::field::Field;
 use blindsum_math::lagrange::{coefficients_matrix, values_matrix};
 use blindsum_math::prime_field::{Field31, Field47, Field48, NttField};
-use blindsum_math::residues::{add_packed, pack, pack_row, pack_rows, unpack};
+use blindsum_math::residues::{add_packed, pack, pack_columns, pack_row, unpack};
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -215,7 +215,9 @@ impl Sharing {
             transform.evaluate(&mut rows);
             let stride = count * F::ENCODED_LEN;
             let mut together = vec![0; self.n * stride];
-            pack_rows::<F>(&rows[..self.n], count, &mut together, stride);
+            let mut columns: Vec<Option<&mut [u8]>> =
+                together.chunks_exact_mut(stride).map(Some).collect();
+            pack_columns::<F>(&[&rows], count, 0, &mut columns);
             for (j, share) in shares.iter_mut().enumerate() {
                 let mut packed = vec![0; stride];
                 pack_row::<F>(&rows[j], count, &mut packed);

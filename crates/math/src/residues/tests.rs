@@ -65,20 +65,47 @@ fn bad_encodings_are_refused_and_change_nothing() {
     check_refusals::<Field48>();
 }
 
-fn check_rows<F: NttField>(rows: &[Row], count: usize) {
-    let stride = count * F::ENCODED_LEN + 5;
-    let mut packed = vec![9; rows.len() * stride];
-    pack_rows::<F>(rows, count, &mut packed, stride);
-    for (row, bytes) in rows.iter().zip(packed.chunks(stride)) {
-        let (bytes, rest) = bytes.split_at(stride - 5);
-        let mut expected = Vec::new();
-        pack::<F>(&row.0[..count], &mut expected);
+fn check_columns<F: NttField>(rows: &[[u64; 8]], columns: usize, count: usize) {
+    let rows: Vec<Row> = rows
+        .iter()
+        .map(|row| Row(row.map(|v| v % F::MODULUS)))
+        .collect();
+    let tiles: Vec<&[Row]> = rows.chunks_exact(columns).collect();
+    let len = count * F::ENCODED_LEN;
+    let mut packed = vec![9; columns * (len + 5)];
+    let mut places: Vec<Option<&mut [u8]>> = packed.chunks_mut(len + 5).map(Some).collect();
+    places[columns / 2] = None;
+    pack_columns::<F>(&tiles, count, 3, &mut places);
+    for (j, bytes) in packed.chunks(len + 5).enumerate() {
+        let mut expected = vec![9; 3];
+        if j == columns / 2 {
+            expected.resize(3 + len, 9);
+        } else {
+            let residues = tiles.iter().flat_map(|tile| tile[j].0);
+            pack::<F>(&residues.take(count).collect::<Vec<u64>>(), &mut expected);
+        }
+        expected.extend([9; 2]);
         assert_eq!(bytes, expected);
-        assert_eq!(rest, [9; 5]);
-        let mut alone = vec![0; bytes.len()];
-        pack_row::<F>(row, count, &mut alone);
-        assert_eq!(bytes, alone);
     }
+}
+
+#[test]
+fn a_row_is_packed_as_far_as_asked() {
+    let row = Row([1, 2, 3, 4, 5, 6, 7, Field47::MODULUS - 1]);
+    for count in 0..=8 {
+        let mut expected = Vec::new();
+        pack::<Field47>(&row.0[..count], &mut expected);
+        let mut packed = vec![0; expected.len()];
+        pack_row::<Field47>(&row, count, &mut packed);
+        assert_eq!(packed, expected);
+    }
+}
+
+#[test]
+#[should_panic(expected = "tiles of 17 residues")]
+fn tiles_that_are_too_few_are_a_bug() {
+    let tile = [Row::default()];
+    pack_columns::<Field31>(&[&tile, &tile], 17, 0, &mut [Some(&mut [0; 68])]);
 }
 
 /// Draws with any bits above those that count; low and high ones, accepted and not.
@@ -139,11 +166,15 @@ proptest! {
     }
 
     #[test]
-    fn rows_are_packed_alike(values in prop::collection::vec(any::<[u64; 8]>(), 0..9), count in 0_usize..=8) {
-        let rows = |modulus| values.iter().map(|v| Row(v.map(|v| v % modulus))).collect::<Vec<Row>>();
-        check_rows::<Field31>(&rows(Field31::MODULUS), count);
-        check_rows::<Field47>(&rows(Field47::MODULUS), count);
-        check_rows::<Field48>(&rows(Field48::MODULUS), count);
+    fn columns_are_packed_alike(
+        rows in prop::collection::vec(any::<[u64; 8]>(), 60),
+        columns in 1_usize..30,
+        missing in 0_usize..9,
+    ) {
+        let count = 8 * (60 / columns) - missing.saturating_sub(1);
+        check_columns::<Field31>(&rows, columns, count);
+        check_columns::<Field47>(&rows, columns, count);
+        check_columns::<Field48>(&rows, columns, count);
     }
 
     #[test]

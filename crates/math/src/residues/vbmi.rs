@@ -62,10 +62,19 @@ impl Vbmi {
         portable::pack::<F>(rest, rest_bytes);
     }
 
-    /// See [`super::pack_rows`], for whole rows.
-    pub(super) fn pack_rows<F: NttField>(self, rows: &[Row], out: &mut [u8], stride: usize) {
+    /// See [`portable::pack_columns`].
+    pub(super) fn pack_columns<F: NttField>(
+        self,
+        tiles: &[&[Row]],
+        count: usize,
+        at: usize,
+        columns: &mut [Option<&mut [u8]>],
+    ) {
+        if count != tiles.len() * STEP {
+            return portable::pack_columns::<F>(tiles, count, at, columns);
+        }
         // SAFETY: `self` proves the features.
-        unsafe { pack_rows::<F>(rows, out, stride) }
+        unsafe { pack_columns::<F>(tiles, at, columns) }
     }
 
     /// See [`portable::all_canonical`].
@@ -105,13 +114,32 @@ fn pack_steps<F: NttField>(steps: &[[u64; STEP]], out: &mut [u8]) {
     }
 }
 
+/// Columns that are asked for ahead of the one that is written: each lies elsewhere in memory.
+const AHEAD: usize = 12;
+
+/// Whole tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn pack_rows<F: NttField>(rows: &[Row], out: &mut [u8], stride: usize) {
-    for (j, row) in rows.iter().enumerate() {
-        store::<F>(
-            load(&row.0),
-            &mut out[j * stride..][..STEP * F::ENCODED_LEN],
-        );
+fn pack_columns<F: NttField>(tiles: &[&[Row]], at: usize, columns: &mut [Option<&mut [u8]>]) {
+    let len = tiles.len() * STEP * F::ENCODED_LEN;
+    for j in 0..columns.len() {
+        if let Some(Some(column)) = columns.get_mut(j + AHEAD) {
+            prefetch(&mut column[at..][..len]);
+        }
+        if let Some(column) = &mut columns[j] {
+            let places = column[at..][..len].chunks_exact_mut(STEP * F::ENCODED_LEN);
+            for (tile, place) in tiles.iter().zip(places) {
+                store::<F>(load(&tile[j].0), place);
+            }
+        }
+    }
+}
+
+/// Asks for memory that will be written.
+#[inline]
+fn prefetch(bytes: &mut [u8]) {
+    for line in bytes.chunks_mut(64) {
+        // SAFETY: a hint, and within the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast()) };
     }
 }
 
