@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 
 from .parameters import ParameterError
 from .prime import FIELD31, FIELD47, FIELD48, PrimeField
 
 TOLERANCE = Fraction(1, 10**9)
-"""A product of a fraction and a number of parties may be so much above the integer it means."""
+"""A product of a fraction and a number of parties may be so far from the integer it means."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,14 @@ class Wish:
     packing: int = 0
 
 
-def parties_of(fraction: float, n: int) -> int:
-    """A fraction of the parties, rounded up."""
+def corrupt_among(fraction: float, n: int) -> int:
+    """Parties that may be corrupt: any part of a party counts as one."""
     return ceil(Fraction(fraction) * n - TOLERANCE)
+
+
+def dropouts_among(fraction: float, n: int) -> int:
+    """Parties that may drop out: whole ones only, a tenth of three is nobody."""
+    return floor(Fraction(fraction) * n + TOLERANCE)
 
 
 def least_random(wish: Wish, n: int) -> int:
@@ -36,7 +41,7 @@ def least_random(wish: Wish, n: int) -> int:
     parties' shares too: it may show different survivors to different parties, and then no two
     sets of survivors add up to more than is random.
     """
-    corrupt = parties_of(wish.corrupt, n)
+    corrupt = corrupt_among(wish.corrupt, n)
     return max(corrupt, (n + corrupt) // 2 if wish.active else 0, 1)
 
 
@@ -44,7 +49,7 @@ def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:
     """Shares that rebuild a block, and words in it."""
     if n < 2:
         raise ParameterError("parties")
-    most = n - parties_of(wish.dropout, n)
+    most = n - dropouts_among(wish.dropout, n)
     if wish.threshold > most:
         raise ParameterError("threshold")
     k = wish.threshold or most

@@ -52,33 +52,40 @@ class Play(Stage):
             {r: wire.ramp_passed_on(n, self.survivors, sealed) for r, sealed in received.items()},
         )
         sums = {party.me: party.aggregate(received[party.me]) for party in self.answering()}
+        for liar in self.scenario.liars:
+            sums[liar] = self.lie(sums[liar])
         total = self.open(sums)
         result = wire.result(n, self.survivors, self.job.width(), total)
         packed = {rank: self.round.vector.pack(column) for rank, column in sums.items()}
         self.record("aggregate", packed, dict.fromkeys(self.survivors, result))
         return total
 
+    def lie(self, column: Column) -> Column:
+        """Another column: the last element, in the last field, is one more."""
+        *others, last = column
+        changed = (last[-1] + 1) % self.round.vector.fields[-1].p
+        return [*others, [*last[:-1], changed]]
+
     def open(self, sums: dict[int, Column]) -> list[int]:
-        """The words of the sum, from the first k columns and, to be sure, from the last k."""
-        vector, width = self.round.vector, self.job.width()
-        ranks = sorted(sums)
-        first, last = ranks[: vector.shape.k], ranks[-vector.shape.k :]
-        opened = vector.open({rank: sums[rank] for rank in first})
-        assert opened == vector.open({rank: sums[rank] for rank in last})
-        return [word % 2**width for word in opened]
+        """The words of the sum, whatever up to half of the columns to spare say."""
+        decoded = self.round.vector.decode(sums)
+        assert decoded is not None
+        words, self.liars = decoded
+        return [word % 2 ** self.job.width() for word in words]
 
 
 def transcript(play: Play) -> dict[str, Any]:
     """Everything about a round."""
     total, vector, survivors = play.play(), play.round.vector, sorted(play.survivors)
     assert total == add(play.job.width(), [play.parties[rank].words for rank in survivors])
+    assert play.liars == set(play.scenario.liars)
     return play.bound_to() | {
         "fields": [field.name for field in vector.fields],
         "k": vector.shape.k,
         "l": vector.shape.l,
         "parties": [play.known_to(party.me, party.tape, party.words) for party in play.parties],
         "stages": play.stages,
-        "liars": [],
+        "liars": sorted(play.liars),
         "survivors": survivors,
         "sum": total,
     }
@@ -104,9 +111,9 @@ def vectors() -> dict[str, object]:
         parties=7,
         dim=9,
         corrupt=0.0,
-        dropout=0.2,
+        dropout=0.3,
     )
-    signed = Job(job="ramp-signed", protocol="fssa", parties=6, dim=7, bits=8, corrupt=0.1, dropout=0.1)
+    signed = Job(job="ramp-signed", protocol="fssa", parties=6, dim=7, bits=8, corrupt=0.1, dropout=0.2)
     weighted = Job(
         job="ramp-weighted",
         protocol="pss",
@@ -119,11 +126,21 @@ def vectors() -> dict[str, object]:
         packing=1,
         dropout=0.25,
     )
+    liar = Job(
+        job="ramp-liar",
+        protocol="fssa",
+        adversary="semi-honest",
+        encoding="fixed64",
+        parties=6,
+        dim=5,
+        dropout=0.4,
+    )
     plays = [
         Play(Scenario(small)),
         Play(Scenario(large, both, lost={2: 1, 5: 2}, planted={3: {0: ones}})),
         Play(Scenario(signed, both, lost={4: 2})),
         Play(Scenario(weighted, lost={0: 0})),
+        Play(Scenario(liar, liars=(3,))),
     ]
     rounds = [transcript(play) for play in plays]
     return {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from . import aes
 from .prime import FIELD47, FIELD48, PrimeField, crt, secret_points, share_points
@@ -65,14 +66,22 @@ class Shape:
         if self.embedding == "coefficients":
             polynomials = [field.newton(used, list(values)) for values in zip(*shares.values(), strict=True)]
             return [[f[e] for f in polynomials] for e in range(self.l)]
-        bases = [field.lagrange(used, x) for x in secret_points(field, self.k)[: self.l]]
-        return [weighted_sum(field, basis, list(shares.values())) for basis in bases]
+        return values_at(field, used, secret_points(field, self.k)[: self.l], list(shares.values()))
+
+    def others(self, field: PrimeField, shares: dict[int, list[int]], ranks: list[int]) -> Rows:
+        """The shares that other ranks must have beside these k."""
+        points = share_points(field, self.n)
+        used, targets = [points[rank] for rank in shares], [points[rank] for rank in ranks]
+        return values_at(field, used, targets, list(shares.values()))
 
 
-def weighted_sum(field: PrimeField, weights: list[int], rows: Rows) -> list[int]:
-    """Rows times their weights, added up."""
-    columns = zip(*rows, strict=True)
-    return [sum(w * e for w, e in zip(weights, column, strict=True)) % field.p for column in columns]
+def values_at(field: PrimeField, points: list[int], targets: list[int], rows: Rows) -> Rows:
+    """Values at the targets of the polynomials that have a column of values at the points."""
+    bases = [field.lagrange(points, x) for x in targets]
+    return [
+        [sum(w * v for w, v in zip(basis, column, strict=True)) % field.p for column in zip(*rows)]
+        for basis in bases
+    ]
 
 
 def blocks_of(words: list[int], packed: int) -> Rows:
@@ -161,3 +170,19 @@ class Vector:
             return numbers[0]
         assert self.fields == (FIELD47, FIELD48)
         return [crt(a, b) for a, b in zip(*numbers, strict=True)]
+
+    def decode(self, columns: dict[int, list[list[int]]]) -> tuple[list[int], set[int]] | None:
+        """Words and wrong ranks of the polynomials that explain nearly all columns."""
+        k = self.shape.k
+        for subset in combinations(sorted(columns), k):
+            given = {rank: columns[rank] for rank in subset}
+            ranks = [rank for rank in columns if rank not in given]
+            expected = [
+                self.shape.others(field, {rank: column[index] for rank, column in given.items()}, ranks)
+                for index, field in enumerate(self.fields)
+            ]
+            rows = zip(*expected, strict=True)
+            wrong = {rank for rank, row in zip(ranks, rows, strict=True) if list(row) != columns[rank]}
+            if len(wrong) <= (len(columns) - k) // 2:
+                return self.open(given), wrong
+        return None
