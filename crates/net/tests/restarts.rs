@@ -24,6 +24,14 @@ fn plain() -> JobSpec {
     }
 }
 
+/// 3 parties of which none may be lost.
+fn ramp(protocol: ProtocolName) -> JobSpec {
+    JobSpec {
+        protocol,
+        ..secagg()
+    }
+}
+
 fn secagg() -> JobSpec {
     JobSpec {
         protocol: ProtocolName::SecAgg,
@@ -256,6 +264,26 @@ fn case_03_a_party_killed_after_its_update_says_the_same_bytes_plain() {
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_secagg() {
     party_dies(secagg(), true);
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_goes_on_fssa() {
+    party_dies(ramp(ProtocolName::Fssa), false);
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_goes_on_pss() {
+    party_dies(ramp(ProtocolName::Pss), false);
+}
+
+#[test]
+fn case_03_a_party_killed_after_its_update_says_the_same_bytes_fssa() {
+    party_dies(ramp(ProtocolName::Fssa), true);
+}
+
+#[test]
+fn case_03_a_party_killed_after_its_update_says_the_same_bytes_pss() {
+    party_dies(ramp(ProtocolName::Pss), true);
 }
 
 /// What the process of the test below does: one round, as told by its environment.

@@ -25,6 +25,12 @@ macro_rules! each_protocol {
         mod secagg_semi_honest {
             $(#[test] fn $test() { super::$test(super::semi_honest) })+
         }
+        mod fssa_active {
+            $(#[test] fn $test() { super::$test(super::fssa) })+
+        }
+        mod pss_semi_honest {
+            $(#[test] fn $test() { super::$test(super::pss) })+
+        }
     };
 }
 
@@ -65,6 +71,20 @@ fn semi_honest(parties: u32) -> JobSpec {
     JobSpec {
         adversary: Adversary::SemiHonest,
         ..secagg(parties)
+    }
+}
+
+fn fssa(parties: u32) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::Fssa,
+        ..secagg(parties)
+    }
+}
+
+fn pss(parties: u32) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::Pss,
+        ..semi_honest(parties)
     }
 }
 

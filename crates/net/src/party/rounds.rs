@@ -76,11 +76,13 @@ impl Task {
         let Some(job) = self.job.clone().filter(|_| chunk.round == expected) else {
             return Ok(());
         };
-        let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
-        let limit = job.largest_message(stage, Direction::Down);
         let assembly = match self.receiving.take() {
             Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
-            _ => Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?,
+            _ => {
+                let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
+                let limit = job.largest_message(stage, Direction::Down);
+                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
+            }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {

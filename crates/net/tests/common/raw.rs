@@ -263,19 +263,41 @@ impl Raw {
             }
             self.send_message(stage, &answer);
             let message = self.message()?;
-            let job = self.job.clone().unwrap();
-            let values = vec![value; job.spec().dim as usize];
-            let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-            let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
-            let input = Some(&mut encoder as &mut dyn Input);
-            let client = self.client.as_mut().unwrap();
-            match client.answer(&message, input, &mut self.rng).unwrap() {
-                Answer::Send(next) => answer = next.to_vec(),
-                Answer::Old => panic!("an old message"),
-                Answer::Done(_) => return None,
-            }
+            answer = self.answer(&message, value)?;
         }
         None
+    }
+
+    /// The machine's answer to a message; none where that is the result.
+    pub fn answer(&mut self, message: &[u8], value: f32) -> Option<Vec<u8>> {
+        let job = self.job.clone().unwrap();
+        let values = vec![value; job.spec().dim as usize];
+        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
+        let input = Some(&mut encoder as &mut dyn Input);
+        let client = self.client.as_mut().unwrap();
+        match client.answer(message, input, &mut self.rng).unwrap() {
+            Answer::Send(answer) => Some(answer.to_vec()),
+            Answer::Old => panic!("an old message"),
+            Answer::Done(_) => None,
+        }
+    }
+
+    /// Connects again in the middle of the round, with the same machine, which has answered so many
+    /// messages.
+    pub fn again(self, url: &str, name: &str, answered: u32) -> Self {
+        let hello = pb::Hello {
+            round: self.round,
+            answered,
+            ..hello("test", name)
+        };
+        let new = Self::open(url, self.credentials.clone(), hello);
+        Self {
+            job: self.job,
+            client: self.client,
+            round: self.round,
+            ..new
+        }
     }
 
     /// A whole message of the coordinator; none where the round is aborted.
