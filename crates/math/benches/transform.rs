@@ -8,11 +8,13 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use blindsum_math::dense::Matrix;
 use blindsum_math::field::Field;
 use blindsum_math::prime_field::{Field47, NttField};
 use blindsum_math::residues::pack_columns;
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+use rayon::ThreadPoolBuilder;
 
 type Element = Field47;
 
@@ -105,21 +107,61 @@ fn each(mut work: impl FnMut(&str, Backend, usize, &mut dyn FnMut())) {
     }
 }
 
+/// Words a block l, columns t, blocks.
+const PRODUCTS: [(usize, usize, usize); 4] = [
+    (50, 64, 1600),
+    (50, 365, 1600),
+    (100, 128, 800),
+    (500, 512, 160),
+];
+
+/// Calls `work` with the name of each product, its words, and a run on one thread.
+fn each_product(mut work: impl FnMut(&str, usize, &mut dyn FnMut())) {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .expect("a thread");
+    for (l, t, blocks) in PRODUCTS {
+        let entries = (0..l * t).map(|i| Element::from_wide((i as u128 + 7).pow(5)));
+        let matrix = Matrix::new(l, t, entries.collect()).expect("a full matrix");
+        let values: Vec<u64> = noise(t * blocks / 8).iter().flat_map(|row| row.0).collect();
+        let columns: Vec<&[u64]> = values.chunks_exact(blocks).collect();
+        let mut out = vec![0; l * blocks];
+        work(
+            &format!("l={l} t={t} blocks={blocks} product"),
+            l * blocks,
+            &mut || {
+                pool.install(|| matrix.multiply(black_box(&columns), &mut out));
+            },
+        );
+    }
+}
+
+/// The shortest of the runs in a quarter of a second, in ns.
+fn best(run: &mut dyn FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut best = Duration::MAX;
+    while start.elapsed() < Duration::from_millis(250) {
+        let before = Instant::now();
+        run();
+        best = best.min(before.elapsed());
+    }
+    best.as_secs_f64() * 1e9
+}
+
 fn best_of_short_runs() {
     each(|name, backend, shares, run| {
-        let start = Instant::now();
-        let mut best = Duration::MAX;
-        while start.elapsed() < Duration::from_millis(250) {
-            let before = Instant::now();
-            run();
-            best = best.min(before.elapsed());
-        }
-        let nanos = best.as_secs_f64() * 1e9;
+        let nanos = best(run);
         let (share, total) = (nanos / shares as f64, nanos / 1e6);
         println!(
             "{name:>40} {:>8}: {share:.3} ns a share, {total:.3} ms",
             backend.name()
         );
+    });
+    each_product(|name, words, run| {
+        let nanos = best(run);
+        let (word, total) = (nanos / words as f64, nanos / 1e6);
+        println!("{name:>40}: {word:.3} ns a word, {total:.3} ms");
     });
 }
 
@@ -130,6 +172,11 @@ fn statistics(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(backend.name()), |bencher| {
             bencher.iter(&mut *run)
         });
+    });
+    each_product(|name, words, run| {
+        let mut group = criterion.benchmark_group("transform/products");
+        group.throughput(Throughput::Elements(words as u64));
+        group.bench_function(name, |bencher| bencher.iter(&mut *run));
     });
 }
 

@@ -3,6 +3,10 @@
 //! The vectors lie side by side: row k of the right operand holds entry k of every vector ("block"), so that a step of
 //! the kernel multiplies one matrix entry with a run of neighbours. Sums of products are reduced once at the end.
 
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod ifma;
+
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -87,7 +91,7 @@ impl<F: NttField> Matrix<F> {
         let mut product = Zeroizing::new(vec![Line::default(); strips * self.rows]);
         let strip = |(number, product): (usize, &mut [Line])| {
             let operand = gather(columns, number * STRIP);
-            multiply_portable(&self.entries, &operand, product);
+            multiply_strip(&self.entries, &operand, product);
         };
         if self.entries.len().saturating_mul(blocks) < PARALLEL_WORK {
             product
@@ -122,6 +126,15 @@ fn gather(columns: &[&[u64]], first: usize) -> Zeroizing<Vec<Line>> {
         line
     };
     Zeroizing::new(columns.iter().map(line).collect())
+}
+
+/// One strip of the product, by the fastest code that this machine can run.
+fn multiply_strip<F: NttField>(entries: &[F], operand: &[Line], product: &mut [Line]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(detected) = ifma::Detected::detect() {
+        return detected.multiply(entries, operand, product);
+    }
+    multiply_portable(entries, operand, product);
 }
 
 /// Terms of a sum of products that 128 bits hold.
@@ -179,6 +192,17 @@ mod tests {
         let vectors: Vec<&[u64]> = values.chunks_exact(blocks).collect();
         let mut out = vec![u64::MAX; rows * blocks];
         matrix.multiply(&vectors, &mut out);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(detected) = ifma::Detected::detect() {
+            let operand = gather(&vectors, 0);
+            let mut products = [vec![Line::default(); rows], vec![Line::default(); rows]];
+            multiply_portable(matrix.entries(), &operand, &mut products[0]);
+            detected.multiply(matrix.entries(), &operand, &mut products[1]);
+            assert!(
+                products[0] == products[1],
+                "{rows} x {columns} by either code"
+            );
+        }
         assert!(
             out == by_definition(&matrix, &vectors),
             "{rows} x {columns}, {blocks} blocks"

@@ -7,6 +7,9 @@ pub mod dense;
 mod error;
 pub mod field;
 pub mod field61;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod ifma;
 pub mod lagrange;
 pub mod polynomial;
 pub mod prime_field;
