@@ -7,7 +7,7 @@ from itertools import product
 
 from .parameters import ParameterError
 from .prime import FIELD31, FIELD47, FIELD48, FIELDS, PrimeField, crt, secret_points, share_points
-from .ramp_parameters import Wish, fields_for, least_random, shape
+from .ramp_parameters import Wish, corrupt_among, dropouts_among, fields_for, least_random, shape
 from .ramp_sharing import Rows, Shape, Vector, sample
 
 EMBEDDINGS = "coefficients", "evaluations"
@@ -191,13 +191,14 @@ def samplings() -> list[dict[str, object]]:
 
 # --- Parameters ---
 
-COLUMNS = "n", "adversary", "corrupt", "dropout", "threshold", "packing", "words"
+COLUMNS = "n", "adversary", "corrupt", "dropout", "c", "d", "threshold", "packing", "words"
 
 
 def parameters_of(n: int, words: int, wish: Wish) -> list[object]:
     """One row: what was asked for, then k, l and the random elements, or the field to change."""
     adversary = "active" if wish.active else "semi-honest"
-    row: list[object] = [n, adversary, wish.corrupt, wish.dropout, wish.threshold, wish.packing, words]
+    counts = corrupt_among(wish.corrupt, n), dropouts_among(wish.dropout, n)
+    row = [n, adversary, wish.corrupt, wish.dropout, *counts, wish.threshold, wish.packing, words]
     try:
         k, packed = shape(wish, n, words)
     except ParameterError as error:
@@ -226,7 +227,8 @@ def table() -> list[list[object]]:
     ]
     # Few words: no more of them in a block than needed.
     rows += [parameters_of(30, words, Wish()) for words in (1, 2, 23, 24, 25, 47, 48, 49, 73, 97)]
-    # 0.07 * 100 is 7.000000000000001 in doubles, and means 7; 0.0700001 * 100 does not.
+    # 0.07 * 100 is 7.000000000000001 in doubles and means 7, 0.29 * 100 is 28.999999999999996 and
+    # means 29; 0.0700001 * 100 does not mean 7.
     rows += [
         parameters_of(100, 1000, Wish(active, fraction, 0.29))
         for fraction in (0.07, 0.0700001)

@@ -3,6 +3,7 @@
 mod laws;
 mod parameters;
 mod privacy;
+mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
