@@ -1,0 +1,167 @@
+//! Agreement with the slow models in `vectors/model`, through the public interface only: hashes of
+//! jobs, graphs and their parameters, and whole rounds byte by byte.
+
+mod refused;
+#[path = "../../../../vectors/support.rs"]
+mod support;
+mod transcript;
+
+use blindsum_crypto::kdf::Context;
+use blindsum_protocol::{AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use serde::Deserialize;
+use serde_json::Value;
+use support::{Hex, Tape, load};
+use transcript::Transcript;
+
+#[test]
+fn jobs_have_the_same_hash() {
+    #[derive(Deserialize)]
+    struct Vector {
+        spec: JobSpec,
+        hash: Hex,
+    }
+    for Vector { spec, hash } in load(include_str!("../../../../vectors/round.json"), "jobs") {
+        let shown = format!("{spec:?}");
+        assert_eq!(*spec.validate().unwrap().hash(), hash.array(), "{shown}");
+    }
+}
+
+const GRAPHS: &str = include_str!("../../../../vectors/graph.json");
+
+#[test]
+fn parameters_are_those_of_exact_probabilities() {
+    /// Neighbours and threshold, or the field of the job to change.
+    #[derive(Deserialize, Debug, PartialEq)]
+    #[serde(untagged)]
+    enum Verdict {
+        Found(usize, usize),
+        Refused(String),
+    }
+    type Row = (usize, bool, String, f64, f64, u32, u32, Verdict);
+    for row in load::<Row>(GRAPHS, "parameters") {
+        let shown = format!("{row:?}");
+        let (n, complete, adversary, corrupt, dropout, neighbours, threshold, expected) = row;
+        let spec = JobSpec {
+            adversary: serde_json::from_value(Value::String(adversary)).unwrap(),
+            corrupt,
+            dropout,
+            neighbours,
+            threshold,
+            ..JobSpec::default()
+        };
+        let verdict = match GraphParameters::find(&spec, n, complete) {
+            Ok(found) => Verdict::Found(found.neighbours(), found.threshold()),
+            Err(error) => Verdict::Refused(error.field.into()),
+        };
+        assert_eq!(verdict, expected, "{shown}");
+    }
+}
+
+#[test]
+fn fractions_mean_the_same_parties() {
+    /// n, adversary, the fractions, the parties they mean, and what follows from them.
+    type Row = (
+        usize,
+        String,
+        f64,
+        f64,
+        usize,
+        usize,
+        u32,
+        u32,
+        usize,
+        Value,
+    );
+    let file = include_str!("../../../../vectors/ramp.json");
+    for (n, _, corrupt, dropout, c, d, ..) in load::<Row>(file, "parameters") {
+        let spec = JobSpec {
+            corrupt,
+            dropout,
+            ..JobSpec::default()
+        };
+        let among = (spec.corrupt_among(n), spec.dropouts_among(n));
+        assert_eq!(among, (c, d), "{corrupt} and {dropout} of {n}");
+    }
+}
+
+#[test]
+fn graphs_are_drawn_alike() {
+    #[derive(Deserialize)]
+    struct Vector {
+        parties: u32,
+        neighbours: u32,
+        context: Hex,
+        lists: Vec<Vec<u32>>,
+        witnesses: Vec<u32>,
+    }
+    for vector in load::<Vector>(GRAPHS, "graphs") {
+        let spec = JobSpec {
+            neighbours: vector.neighbours,
+            corrupt: 0.0,
+            dropout: 0.0,
+            ..JobSpec::default()
+        };
+        let parameters = GraphParameters::find(&spec, vector.parties as usize, false).unwrap();
+        let graph = AggregationGraph::draw(parameters, &Context(vector.context.array()));
+        assert_eq!(neighbours(&graph, vector.parties), vector.lists);
+        assert_eq!(ranks(&graph.witnesses()), vector.witnesses);
+    }
+}
+
+fn neighbours(graph: &AggregationGraph, parties: u32) -> Vec<Vec<u32>> {
+    let of = |party| ranks(&graph.neighbours(PartyId(party)));
+    (0..parties).map(of).collect()
+}
+
+fn ranks(parties: &[PartyId]) -> Vec<u32> {
+    parties.iter().map(|party| party.0).collect()
+}
+
+const SECAGG: &str = include_str!("../../../../vectors/secagg.json");
+const RAMP: &str = include_str!("../../../../vectors/ramp_rounds.json");
+
+/// What follows from a round's context and parameters in secagg and secagg+.
+#[derive(Deserialize)]
+struct Graph {
+    neighbours: Vec<Vec<u32>>,
+    witnesses: Vec<u32>,
+    threshold: usize,
+}
+
+impl Graph {
+    fn check(&self, round: &Round) {
+        let spec = round.job().spec();
+        let complete = spec.protocol == ProtocolName::SecAgg;
+        let parameters = GraphParameters::find(spec, round.parties(), complete).unwrap();
+        assert_eq!(parameters.threshold(), self.threshold);
+        let graph = AggregationGraph::draw(parameters, round.context());
+        assert_eq!(neighbours(&graph, round.parties() as u32), self.neighbours);
+        assert_eq!(ranks(&graph.witnesses()), self.witnesses);
+    }
+}
+
+#[test]
+fn rounds_of_secagg_are_the_same_byte_by_byte() {
+    let graphs = load::<Graph>(SECAGG, "rounds");
+    for (transcript, graph) in load::<Transcript>(SECAGG, "rounds").iter().zip(graphs) {
+        graph.check(&transcript.round());
+        // Its server draws nothing.
+        transcript.play(&mut Tape::new(&[]));
+    }
+}
+
+#[test]
+fn rounds_of_ramp_sharing_are_the_same_byte_by_byte() {
+    for transcript in load::<Transcript>(RAMP, "rounds") {
+        // What its server draws shows nowhere.
+        transcript.play(&mut ChaCha20Rng::seed_from_u64(1));
+    }
+}
+
+#[test]
+fn changed_messages_are_refused() {
+    refused::check(SECAGG);
+    refused::check(RAMP);
+}
