@@ -14,8 +14,11 @@ use crate::MathError;
 use crate::prime_field::NttField;
 use crate::transform::Row;
 
-/// Blocks of a strip, the unit of work: as many as two rows have lanes.
+/// Blocks of a strip: as many as two rows have lanes.
 const STRIP: usize = 16;
+
+/// Strips gathered at a time: longer runs of each column than one strip has.
+const GATHERED: usize = 4;
 
 /// Multiplications that are worth more than one thread.
 const PARALLEL_WORK: usize = 1 << 20;
@@ -89,43 +92,48 @@ impl<F: NttField> Matrix<F> {
         }
         let strips = blocks.div_ceil(STRIP);
         let mut product = Zeroizing::new(vec![Line::default(); strips * self.rows]);
-        let strip = |(number, product): (usize, &mut [Line])| {
-            let operand = gather(columns, number * STRIP);
-            multiply_strip(&self.entries, &operand, product);
+        let work = |(number, product): (usize, &mut [Line])| {
+            let strips = product.len() / self.rows;
+            let operand = gather(columns, number * GATHERED * STRIP, strips);
+            let operands = operand.chunks_exact(self.columns);
+            for (operand, product) in operands.zip(product.chunks_exact_mut(self.rows)) {
+                multiply_strip(&self.entries, operand, product);
+            }
         };
+        let piece = GATHERED * self.rows;
         if self.entries.len().saturating_mul(blocks) < PARALLEL_WORK {
-            product
-                .chunks_exact_mut(self.rows)
-                .enumerate()
-                .for_each(strip);
+            product.chunks_mut(piece).enumerate().for_each(work);
         } else {
-            product
-                .par_chunks_exact_mut(self.rows)
-                .enumerate()
-                .for_each(strip);
+            product.par_chunks_mut(piece).enumerate().for_each(work);
         }
         for (number, product) in product.chunks_exact(self.rows).enumerate() {
             for (line, out) in product.iter().zip(out.chunks_exact_mut(blocks)) {
-                let out = &mut out[number * STRIP..];
-                for (out, &value) in out.iter_mut().zip(line.iter().flat_map(|row| &row.0)) {
-                    *out = value;
+                for (row, out) in line.iter().zip(out[number * STRIP..].chunks_mut(8)) {
+                    match <&mut [u64; 8]>::try_from(&mut *out) {
+                        Ok(out) => *out = row.0,
+                        Err(_) => out.copy_from_slice(&row.0[..out.len()]),
+                    }
                 }
             }
         }
     }
 }
 
-/// The residues of the blocks `first..first + STRIP`, zero where there are no more.
-fn gather(columns: &[&[u64]], first: usize) -> Zeroizing<Vec<Line>> {
-    let line = |column: &&[u64]| {
-        let run = &column[first..column.len().min(first + STRIP)];
-        let mut line = Line::default();
-        for (lane, &value) in line.iter_mut().flat_map(|row| &mut row.0).zip(run) {
-            *lane = value;
+/// The residues of `strips` strips from block `first` on, strip by strip, zero where there are no more.
+fn gather(columns: &[&[u64]], first: usize, strips: usize) -> Zeroizing<Vec<Line>> {
+    let mut gathered = Zeroizing::new(vec![Line::default(); strips * columns.len()]);
+    for (k, column) in columns.iter().enumerate() {
+        for (strip, run) in column[first..].chunks(STRIP).take(strips).enumerate() {
+            let line = &mut gathered[strip * columns.len() + k];
+            for (row, run) in line.iter_mut().zip(run.chunks(8)) {
+                match <&[u64; 8]>::try_from(run) {
+                    Ok(run) => row.0 = *run,
+                    Err(_) => row.0[..run.len()].copy_from_slice(run),
+                }
+            }
         }
-        line
-    };
-    Zeroizing::new(columns.iter().map(line).collect())
+    }
+    gathered
 }
 
 /// One strip of the product, by the fastest code that this machine can run.
@@ -194,7 +202,7 @@ mod tests {
         matrix.multiply(&vectors, &mut out);
         #[cfg(target_arch = "x86_64")]
         if let Some(detected) = ifma::Detected::detect() {
-            let operand = gather(&vectors, 0);
+            let operand = gather(&vectors, 0, 1);
             let mut products = [vec![Line::default(); rows], vec![Line::default(); rows]];
             multiply_portable(matrix.entries(), &operand, &mut products[0]);
             detected.multiply(matrix.entries(), &operand, &mut products[1]);
