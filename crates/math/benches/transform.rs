@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use blindsum_math::dense::Matrix;
 use blindsum_math::field::Field;
+use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field47, NttField};
 use blindsum_math::residues::pack_columns;
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
@@ -107,6 +108,31 @@ fn each(mut work: impl FnMut(&str, Backend, usize, &mut dyn FnMut())) {
     }
 }
 
+/// Logs of values to base 2 and of shares to base 3, blocks: sharing one block at a time as the literature has it.
+const PAPER: [(u32, u32, usize); 3] = [(6, 6, 1600), (7, 6, 800), (9, 6, 160)];
+
+/// Calls `work` with the name of each size, the shares that one run makes, and the run.
+fn each_of_the_paper(mut work: impl FnMut(&str, usize, &mut dyn FnMut())) {
+    for (log_values, log_shares, blocks) in PAPER {
+        let sharing = PaperSharing::<Element>::new(log_values, log_shares).expect("roots");
+        let (k, n) = (sharing.values(), sharing.shares());
+        let values: Vec<Element> = (0..n)
+            .map(|i| Element::from_wide((i as u128).pow(7)))
+            .collect();
+        let mut block = values.clone();
+        work(
+            &format!("k={k} n={n} blocks={blocks} paper"),
+            n * blocks,
+            &mut || {
+                for _ in 0..blocks {
+                    block[..k].copy_from_slice(&values[..k]);
+                    sharing.share(black_box(&mut block));
+                }
+            },
+        );
+    }
+}
+
 /// Words a block l, columns t, blocks.
 const PRODUCTS: [(usize, usize, usize); 4] = [
     (50, 64, 1600),
@@ -157,6 +183,11 @@ fn best_of_short_runs() {
             "{name:>40} {:>8}: {share:.3} ns a share, {total:.3} ms",
             backend.name()
         );
+    });
+    each_of_the_paper(|name, shares, run| {
+        let nanos = best(run);
+        let (share, total) = (nanos / shares as f64, nanos / 1e6);
+        println!("{name:>40}: {share:.3} ns a share, {total:.3} ms");
     });
     each_product(|name, words, run| {
         let nanos = best(run);

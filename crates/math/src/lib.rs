@@ -11,6 +11,7 @@ pub mod field61;
 #[allow(unsafe_code)]
 mod ifma;
 pub mod lagrange;
+pub mod paper;
 pub mod polynomial;
 pub mod prime_field;
 pub mod reed_solomon;
