@@ -289,6 +289,50 @@ def aggregations() -> list[dict[str, object]]:
     ]
 
 
+def decoding(
+    shape_: Shape, fields: tuple[PrimeField, ...], words: int, missing: set[int], lies: dict[int, int]
+) -> dict[str, object]:
+    """A shared vector from which columns are missing, and in others an element of a field is wrong."""
+    label, vector = f"decoding/{shape_}/{lies}", Vector(shape_, fields, words)
+    shared = elements(FIELD31, label, words)
+    columns = vector.columns(shared, sha256(label.encode()).digest())
+    for number, (rank, index) in enumerate(lies.items()):
+        row, block = columns[rank][index], number % vector.blocks
+        row[block] = (row[block] + 1 + number) % fields[index].p
+    given = {rank: column for rank, column in enumerate(columns) if rank not in missing}
+    decoded = vector.decode(given)
+    assert decoded is None or decoded == (shared, set(lies))
+    return {
+        "fields": [field.name for field in fields],
+        "embedding": shape_.embedding,
+        "n": shape_.n,
+        "k": shape_.k,
+        "l": shape_.l,
+        "columns": {str(rank): vector.pack(column).hex() for rank, column in given.items()},
+        "wrong": sorted(lies) if decoded else None,
+        "words": shared,
+    }
+
+
+def decodings() -> list[dict[str, object]]:
+    """As many wrong columns as can be found, and one more; none missing and some."""
+    pair = FIELD47, FIELD48
+    small, large = Shape("coefficients", 7, 3, 2), Shape("evaluations", 9, 4, 2)
+    return [
+        decoding(small, (FIELD31,), 5, set(), {}),
+        decoding(small, (FIELD31,), 5, set(), {6: 0, 1: 0}),
+        decoding(small, (FIELD31,), 5, set(), {6: 0, 1: 0, 2: 0}),
+        decoding(small, (FIELD31,), 5, {0, 4}, {5: 0}),
+        decoding(small, (FIELD31,), 5, {0, 3, 4}, {5: 0}),
+        decoding(small, (FIELD31,), 5, {0, 3, 4, 6}, {}),
+        decoding(large, (FIELD47,), 4, {8}, {0: 0, 3: 0}),
+        decoding(large, pair, 4, set(), {1: 0, 2: 1}),
+        # Each field alone could be corrected, both together have one wrong column too many.
+        decoding(large, pair, 4, {5, 6}, {1: 0, 2: 1}),
+        decoding(large, pair, 4, {5, 6}, {4: 1}),
+    ]
+
+
 # --- Why the points are on a coset ---
 
 
@@ -327,5 +371,6 @@ def vectors() -> dict[str, object]:
         "parameters": table(),
         "choices": choices(),
         "aggregations": aggregations(),
+        "decodings": decodings(),
         "trap": [trap(field, 5, 8, 9) for field in (FIELD47, FIELD48)],
     }

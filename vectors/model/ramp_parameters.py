@@ -37,9 +37,9 @@ def dropouts_among(fraction: float, n: int) -> int:
 def least_random(wish: Wish, n: int) -> int:
     """Fewest random elements of a block.
 
-    As many as parties may be corrupt. Against an active coordinator more than half of the honest
-    parties' shares too: it may show different survivors to different parties, and then no two
-    sets of survivors add up to more than is random.
+    Semi-honest: as many as there are corrupt parties. An active coordinator may show different sets of
+    survivors to the honest parties; each of two sums that say anything needs more than this many
+    shares, those of the corrupt parties in both, and there are not enough honest parties for that.
     """
     corrupt = corrupt_among(wish.corrupt, n)
     return max(corrupt, (n + corrupt) // 2 if wish.active else 0, 1)

@@ -1,16 +1,19 @@
 //! Agreement with the slow models `vectors/model/ramp_sharing.py` and `ramp_parameters.py`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 use blindsum_math::residues;
 use blindsum_math::words::{Width, Words};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::columns_of;
+use crate::SharingError;
 use crate::ramp::random::fill;
 use crate::ramp::sharing::TILE_BLOCKS;
 use crate::ramp::{
@@ -155,25 +158,35 @@ struct Party {
     columns: Vec<String>,
 }
 
+/// The sharing of vectors of `words` words by these parameters.
+fn sharing_of(
+    (n, k, l): (usize, usize, usize),
+    fields: &[String],
+    embedding: &str,
+    words: usize,
+) -> RampSharing {
+    let request = RampRequest {
+        parties: n,
+        corrupt: 0,
+        dropouts: n - k,
+        active: false,
+        words,
+        threshold: k,
+        packing: l,
+    };
+    let embedding = match embedding {
+        "coefficients" => Embedding::Coefficients,
+        "evaluations" => Embedding::Evaluations,
+        other => panic!("no embedding: {other}"),
+    };
+    let parameters = RampParameters::choose(&request).unwrap();
+    RampSharing::new(parameters, embedding, residues_of(fields), words).unwrap()
+}
+
 impl Aggregation {
     fn sharing(&self) -> RampSharing {
-        let request = RampRequest {
-            parties: self.n,
-            corrupt: 0,
-            dropouts: self.n - self.k,
-            active: false,
-            words: self.total.len(),
-            threshold: self.k,
-            packing: self.l,
-        };
-        let embedding = match &*self.embedding {
-            "coefficients" => Embedding::Coefficients,
-            "evaluations" => Embedding::Evaluations,
-            other => panic!("no embedding: {other}"),
-        };
-        let parameters = RampParameters::choose(&request).unwrap();
-        let residues = residues_of(&self.fields);
-        RampSharing::new(parameters, embedding, residues, self.total.len()).unwrap()
+        let sizes = (self.n, self.k, self.l);
+        sharing_of(sizes, &self.fields, &self.embedding, self.total.len())
     }
 
     /// The column of this rank in the sum.
@@ -222,5 +235,56 @@ fn sums_are_those_of_the_model() {
             sum as u64
         });
         assert!(rebuilt.iter().eq(total));
+    }
+}
+
+/// Columns of one vector, some missing and some wrong.
+#[derive(Deserialize)]
+struct Decoding {
+    fields: Vec<String>,
+    embedding: String,
+    n: usize,
+    k: usize,
+    l: usize,
+    columns: BTreeMap<usize, String>,
+    wrong: Option<BTreeSet<usize>>,
+    words: Vec<u64>,
+}
+
+#[test]
+fn wrong_columns_are_those_of_the_model() {
+    for decoding in load::<Decoding>("decodings") {
+        let sizes = (decoding.n, decoding.k, decoding.l);
+        let (fields, words) = (&decoding.fields, decoding.words.len());
+        let sharing = sharing_of(sizes, fields, &decoding.embedding, words);
+        let holders: Vec<usize> = decoding.columns.keys().copied().collect();
+        let columns: Vec<ColumnSum> = decoding
+            .columns
+            .values()
+            .map(|packed| {
+                let mut column = sharing.zero_column();
+                sharing.add(&mut column, &unhex(packed)).unwrap();
+                column
+            })
+            .collect();
+        let given: Vec<&ColumnSum> = columns.iter().collect();
+        // What is drawn changes nothing.
+        let found = sharing.misfits(&holders, &given, &mut ChaCha20Rng::seed_from_u64(1));
+        let ranks = |found: BTreeSet<usize>| found.into_iter().map(|place| holders[place]);
+        let found = found.map(|found| ranks(found).collect::<BTreeSet<_>>());
+        let Some(wrong) = decoding.wrong else {
+            assert!(matches!(found, Err(SharingError::Undecodable { .. })));
+            continue;
+        };
+        assert_eq!(found, Ok(wrong.clone()));
+        let right = holders
+            .iter()
+            .zip(&columns)
+            .filter(|(rank, _)| !wrong.contains(rank));
+        let (ranks, columns): (Vec<usize>, Vec<&ColumnSum>) = right.take(decoding.k).unzip();
+        let mut rebuilt = Words::zeros(Width::new(64).unwrap(), words);
+        let reconstructor = sharing.reconstructor(&ranks).unwrap();
+        reconstructor.reconstruct(&columns, &mut rebuilt).unwrap();
+        assert!(rebuilt.iter().eq(decoding.words));
     }
 }
