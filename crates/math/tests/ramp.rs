@@ -4,6 +4,7 @@
 use blindsum_math::crt;
 use blindsum_math::field::Field;
 use blindsum_math::lagrange::{coefficients_matrix, values_matrix};
+use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field31, Field47, Field48, NttField};
 use blindsum_math::residues::{add_packed, pack, pack_columns, pack_row, unpack};
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
@@ -289,28 +290,19 @@ struct Trap {
     shares: Vec<u64>,
 }
 
-/// The powers of a root of unity.
-fn powers<F: NttField>(root: F, count: usize) -> Vec<F> {
-    (0..count as u64).map(|i| root.power(i)).collect()
-}
-
 fn check_trap<F: Named>() {
     for trap in load_over::<F, Trap>("trap") {
-        let omega = F::root_of_unity(trap.k.ilog2()).unwrap();
-        let nu = F::root_of_unity_3(trap.n.ilog(3)).unwrap();
-        let secret_points = powers(omega, trap.k);
         let content = [&*trap.secrets, &*trap.random].concat();
-        let columns: Vec<&[u64]> = content.chunks(1).collect();
-        let mut shares = vec![0; trap.n];
-        let matrix = values_matrix(&secret_points, &powers(nu, trap.n)).unwrap();
-        matrix.multiply(&columns, &mut shares);
+        let paper = PaperSharing::<F>::new(trap.k.ilog2(), trap.n.ilog(3)).unwrap();
+        let mut block: Vec<F> = content.iter().map(|&value| element(value)).collect();
+        block.resize(trap.n, F::ZERO);
+        paper.share(&mut block);
+        let shares: Vec<u64> = block.iter().map(|share| share.to_canonical()).collect();
         assert_eq!(shares, trap.shares);
         assert_eq!(shares[0], trap.secrets[0], "which is the leak");
         // On the coset every share mixes all secrets with all of the randomness.
-        let matrix = values_matrix(&secret_points, &share_points::<F>(trap.n)).unwrap();
+        let matrix = values_matrix(&secret_points(trap.k), &share_points::<F>(trap.n)).unwrap();
         assert!(matrix.entries().iter().all(|&weight| weight != F::ZERO));
-        matrix.multiply(&columns, &mut shares);
-        assert!(shares.iter().all(|share| !content.contains(share)));
     }
 }
 
