@@ -1,4 +1,4 @@
-"""Real vectors to words modulo 2^b and back, one coordinate at a time.
+"""Real vectors and integers to words modulo 2^b and back, one coordinate at a time.
 
 Python's floats are IEEE 754 doubles, so the steps below round as the library's must.
 """
@@ -193,6 +193,65 @@ def check_mean(spec: Spec, parties: list[dict[str, Any]], mean: list[float]) -> 
         assert abs(mean[i] - exact / total_weight) <= step + clip * 1e-14
 
 
+@dataclass(frozen=True)
+class IntegerSpec:
+    """What is agreed about an encoding of unsigned integers."""
+
+    dim: int
+    bits: int
+    max_weight: int = 1
+    parties: int = 10
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Which bits of an integer each of its words takes: the first one, and how many."""
+        if (1 << self.bits) - 1 <= (2**64 - 1) >> self.carry():
+            return [(0, self.bits)]
+        return [(0, 32), (32, self.bits - 32)]
+
+    def carry(self) -> int:
+        """Bits that the sum of all parties adds."""
+        return (self.parties * self.max_weight - 1).bit_length()
+
+    def width(self) -> int:
+        """Bits of a word."""
+        return self.parts()[0][1] + self.carry()
+
+
+def integer_inputs(label: str, spec: IntegerSpec) -> list[int]:
+    """The largest integer, the smallest, and others that fill the range."""
+    last = (1 << spec.bits) - 1
+    digests = [hashlib.sha256(f"{label}/{i}".encode()).digest() for i in range(spec.dim - 2)]
+    return [last, 0, *(int.from_bytes(digest[:8], "little") & last for digest in digests)]
+
+
+def integer_case(label: str, spec: IntegerSpec, weights: list[int]) -> dict[str, object]:
+    """Integers of several parties, their words, the words of the sum and what they decode to."""
+    parties, words = [], []
+    for party, weight in enumerate(weights):
+        values = integer_inputs(f"{label}/{party}", spec)
+        row = [(value >> first) % 2**count * weight for first, count in spec.parts() for value in values]
+        words.append(row + [weight] * (spec.max_weight > 1))
+        texts = [str(value) for value in values]
+        parties.append({"values": texts, "weight": weight, "words": [str(word) for word in words[-1]]})
+    total = [sum(column) % 2 ** spec.width() for column in zip(*words, strict=True)]
+    total_weight = total[-1] if spec.max_weight > 1 else len(weights)
+    sums = [
+        sum(total[part * spec.dim + i] << first for part, (first, _) in enumerate(spec.parts()))
+        for i in range(spec.dim)
+    ]
+    for i, exact in enumerate(sums):
+        assert exact == sum(int(party["values"][i]) * party["weight"] for party in parties)
+    return {
+        "spec": asdict(spec),
+        "width": spec.width(),
+        "parties": parties,
+        "sum": [str(word) for word in total],
+        "total_weight": total_weight,
+        "sums": [str(exact) for exact in sums],
+        "mean": [double(float(exact) / float(total_weight)) for exact in sums],
+    }
+
+
 def vectors() -> dict[str, object]:
     """Everything that goes into ``encoding.json``."""
     plain = Spec(dim=20)
@@ -219,5 +278,16 @@ def vectors() -> dict[str, object]:
             case("fixed", fixed, [1, 1]),
             case("weighted fixed", replace(fixed, max_weight=50, clip=2.0**36), [50, 3], "f64"),
             *nearest,
-        ]
+        ],
+        "integers": [
+            integer_case("bits", IntegerSpec(dim=9, bits=1, parties=3), [1, 1, 1]),
+            integer_case("narrow", IntegerSpec(dim=5, bits=28, max_weight=2, parties=8), [2, 1, 2]),
+            integer_case("wide", IntegerSpec(dim=5, bits=30, max_weight=5), [5, 1]),
+            integer_case("one word", IntegerSpec(dim=4, bits=60, parties=16), [1] * 5),
+            integer_case("two words", IntegerSpec(dim=4, bits=61, parties=16), [1] * 5),
+            integer_case("64 bits alone", IntegerSpec(dim=3, bits=64, parties=1), [1]),
+            integer_case("64 bits", IntegerSpec(dim=11, bits=64, parties=3), [1, 1, 1]),
+            integer_case("weighted", IntegerSpec(dim=6, bits=64, max_weight=1000), [1000, 1, 17]),
+            integer_case("widest", IntegerSpec(dim=3, bits=64, max_weight=2**32 - 1, parties=1), [2**32 - 1]),
+        ],
     }

@@ -27,6 +27,9 @@ impl Encoding {
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
+        if matches!(self.kind(), Kind::Integers { .. }) {
+            return self.integer_means(sum, survivors, mean);
+        }
         let total_weight = self.total_weight(sum, survivors)?;
         for (run, clip) in self.clip_runs(0..dim) {
             let lanes = sum.tile(run.clone());
@@ -42,6 +45,8 @@ impl Encoding {
                         mean,
                     })
                 }
+                // Integers have no clipping bounds, hence no runs.
+                Kind::Integers { .. } => None,
                 Kind::Fixed64 => {
                     let unit = FIXED64_UNIT * total_weight as f64;
                     // Every party's word is rounded, by 1/2 at most.
@@ -64,7 +69,7 @@ impl Encoding {
     }
 
     /// The total weight of a sum, checked to be one that `survivors` parties can have.
-    fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
+    pub(crate) fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
         if sum.len() != self.lanes() || sum.width() != self.width() {
             return Err(EncodeError::SumShape {
                 got_lanes: sum.len(),
@@ -80,7 +85,7 @@ impl Encoding {
         if !self.has_weight_word() {
             return Ok(survivors as u64);
         }
-        let total_weight = sum.get(self.dim());
+        let total_weight = sum.get(self.coordinate_lanes());
         // parties * max_weight < 2^64, so that no sum wraps.
         let largest = survivors as u64 * u64::from(self.max_weight());
         if (survivors as u64..=largest).contains(&total_weight) {

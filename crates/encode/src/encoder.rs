@@ -9,13 +9,21 @@ use crate::quantise::{Fixed, Nearest, Scale, Stochastic};
 use crate::simd;
 use crate::spec::{FIXED64_UNIT, Kind, Rounding};
 use crate::values::{Real, judge};
-use crate::{EncodeError, EncodeReport, Encoding, Values};
+use crate::{EncodeError, EncodeReport, Encoding, IntegerWords, Values};
 
 /// One vector on its way into words.
 ///
 /// Everything that can be wrong with the vector is found by [`Encoder::new`], before a word is made. A word
 /// depends on the vector, the weight and the seed only, not on the tiles or the machine.
-pub struct Encoder<'a> {
+pub struct Encoder<'a>(Source<'a>);
+
+enum Source<'a> {
+    Reals(RealWords<'a>),
+    Integers(IntegerWords<'a>),
+}
+
+/// Real numbers on their way into words.
+struct RealWords<'a> {
     encoding: &'a Encoding,
     values: Values<'a>,
     weight: u32,
@@ -33,11 +41,13 @@ impl<'a> Encoder<'a> {
     /// Judges `values` and prepares to encode them with `weight`.
     ///
     /// `seed` gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at
-    /// bytes 4d..4d+4 of its stream. Two vectors must not share one. Nearest rounding takes none of it.
+    /// bytes 4d..4d+4 of its stream. Two vectors must not share one. Nearest rounding and integers take none
+    /// of it.
     ///
     /// # Errors
     /// [`EncodeError::Weight`], [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities,
-    /// and [`EncodeError::Norm`] where the norm matters and overflows.
+    /// [`EncodeError::Norm`] where the norm matters and overflows, [`EncodeError::Value`] for integers that
+    /// are too large, [`EncodeError::Integers`] and [`EncodeError::Reals`] for the other kind of numbers.
     pub fn new(
         encoding: &'a Encoding,
         values: impl Into<Values<'a>>,
@@ -46,8 +56,15 @@ impl<'a> Encoder<'a> {
     ) -> Result<Self, EncodeError> {
         lanes::check_weight(encoding, weight)?;
         let values = values.into();
+        if matches!(encoding.kind(), Kind::Integers { .. }) {
+            let Values::Integers(values) = values else {
+                return Err(EncodeError::Reals);
+            };
+            let words = IntegerWords::new(encoding, values, weight)?;
+            return Ok(Self(Source::Integers(words)));
+        }
         let (report, factor) = judge(encoding, values)?;
-        Ok(Self {
+        Ok(Self(Source::Reals(RealWords {
             encoding,
             values,
             weight,
@@ -55,17 +72,23 @@ impl<'a> Encoder<'a> {
             factor,
             stream: MaskStream::new(seed, Sign::Add),
             random: Zeroizing::new(vec![0; PIECE]),
-        })
+        })))
     }
 
     /// What clipping does to the vector.
     pub fn report(&self) -> EncodeReport {
-        self.report
+        match &self.0 {
+            Source::Reals(words) => words.report,
+            Source::Integers(_) => EncodeReport::default(),
+        }
     }
 
     /// Words of the vector, [`Encoding::lanes`].
     pub fn lanes(&self) -> usize {
-        self.encoding.lanes()
+        match &self.0 {
+            Source::Reals(words) => words.encoding.lanes(),
+            Source::Integers(words) => words.lanes(),
+        }
     }
 
     /// Writes words `first_lane..first_lane + tile.len()` over `tile`.
@@ -73,8 +96,18 @@ impl<'a> Encoder<'a> {
     /// # Errors
     /// [`EncodeError::Tile`] if they are not all in the vector or the lanes are not those of its width.
     pub fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
+        match &mut self.0 {
+            Source::Reals(words) => words.encode_tile(first_lane, tile),
+            Source::Integers(words) => words.encode_tile(first_lane, tile),
+        }
+    }
+}
+
+impl RealWords<'_> {
+    fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
         lanes::check_tile(self.encoding, first_lane, &tile)?;
         match (self.values, tile) {
+            (Values::Integers(_), _) => unreachable!("judged to be real numbers"),
             (Values::F32(values), TileMut::W32(lanes)) => self.encode(values, first_lane, lanes),
             (Values::F64(values), TileMut::W32(lanes)) => self.encode(values, first_lane, lanes),
             (Values::F32(values), TileMut::W64(lanes)) => {

@@ -45,9 +45,12 @@ pub enum EncodeError {
         /// Bits of a value.
         bits: u32,
     },
-    /// Integers for an encoding that has none.
-    #[error("fixed64 encodes no unsigned integers")]
+    /// Integers for an encoding that has none, or their sums asked of it.
+    #[error("unsigned integers need the encoding integers")]
     Integers,
+    /// Floating-point numbers for an encoding of integers.
+    #[error("the encoding integers takes unsigned integers, not floating-point numbers")]
+    Reals,
     /// A tile that does not lie in the vector, or whose lanes are not those of the encoding's width.
     #[error(
         "{len} lanes of {tile_bits} bits from lane {first}, but the vector has {lanes} lanes of {bits} bits"

@@ -1,9 +1,10 @@
 //! Integers as they are, for sums that must be exact.
 
-use blindsum_math::words::TileMut;
+use blindsum_math::words::{TileMut, Words};
 
 use crate::lanes::{self, Lane};
-use crate::spec::Kind;
+use crate::spec::{Kind, LOW_BITS};
+use crate::values::Real;
 use crate::{EncodeError, Encoding};
 
 /// A vector of unsigned integers.
@@ -27,13 +28,39 @@ impl<'a> From<&'a [u64]> for Integers<'a> {
     }
 }
 
-/// Integers below 2^q on their way into words, q being the bits of a quantised encoding: word d is the
-/// integer at d times the weight, so that the sum of the words is the exact weighted sum of the integers.
-/// It cannot wrap, because quantised values have the same bounds.
+impl Integers<'_> {
+    /// Number of integers.
+    pub fn len(&self) -> usize {
+        match self {
+            Integers::U32(values) => values.len(),
+            Integers::U64(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Index of the first integer above `largest`.
+    fn position_above(&self, largest: u64) -> Option<usize> {
+        match self {
+            Integers::U32(values) => values.iter().position(|&value| u64::from(value) > largest),
+            Integers::U64(values) => values.iter().position(|&value| value > largest),
+        }
+    }
+}
+
+/// Integers below 2^q on their way into words, q being the bits of the encoding: word d is the integer at d
+/// times the weight, so that the sum of the words is the exact weighted sum of the integers. Where integers
+/// are split, word d is the low 32 bits of the integer at d times the weight, and word dim + d the high ones.
+///
+/// The encoding may also be a quantised one: its values have the same bounds, so that no sum wraps either.
 pub struct IntegerWords<'a> {
     encoding: &'a Encoding,
     values: Integers<'a>,
     weight: u32,
+    split: bool,
 }
 
 impl<'a> IntegerWords<'a> {
@@ -47,33 +74,25 @@ impl<'a> IntegerWords<'a> {
         values: impl Into<Integers<'a>>,
         weight: u32,
     ) -> Result<Self, EncodeError> {
-        let Kind::Quantised { bits, .. } = encoding.kind() else {
-            return Err(EncodeError::Integers);
+        let (bits, split) = match encoding.kind() {
+            Kind::Fixed64 => return Err(EncodeError::Integers),
+            Kind::Quantised { bits, .. } => (bits, false),
+            Kind::Integers { bits, split } => (bits, split),
         };
         lanes::check_weight(encoding, weight)?;
         let values = values.into();
-        let largest = (1_u64 << bits) - 1;
-        let (got, too_large) = match values {
-            Integers::U32(values) => (
-                values.len(),
-                values.iter().position(|&value| u64::from(value) > largest),
-            ),
-            Integers::U64(values) => (
-                values.len(),
-                values.iter().position(|&value| value > largest),
-            ),
-        };
-        let dim = encoding.dim();
+        let (got, dim) = (values.len(), encoding.dim());
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
-        if let Some(index) = too_large {
+        if let Some(index) = values.position_above(u64::MAX >> (64 - bits)) {
             return Err(EncodeError::Value { index, bits });
         }
         Ok(Self {
             encoding,
             values,
             weight,
+            split,
         })
     }
 
@@ -96,19 +115,101 @@ impl<'a> IntegerWords<'a> {
     }
 
     fn write<L: Lane>(&self, first: usize, lanes: &mut [L]) {
-        let weight = u64::from(self.weight);
-        let (lanes, coordinates) = lanes::split_weight(self.encoding, self.weight, first, lanes);
+        let (lanes, words) = lanes::split_weight(self.encoding, self.weight, first, lanes);
+        if !self.split {
+            return self.write_parts(words.start, lanes, |value| value);
+        }
+        let dim = self.encoding.dim();
+        let low_words = dim.clamp(words.start, words.end) - words.start;
+        let (low, high) = lanes.split_at_mut(low_words);
+        self.write_parts(words.start.min(dim), low, |value| value & LOW_MASK);
+        self.write_parts(words.start.saturating_sub(dim), high, |value| {
+            value >> LOW_BITS
+        });
+    }
+
+    /// Writes a part of each integer from the one at `first` on, times the weight.
+    fn write_parts<L: Lane>(&self, first: usize, lanes: &mut [L], part: impl Fn(u64) -> u64) {
+        let (weight, end) = (u64::from(self.weight), first + lanes.len());
         match self.values {
             Integers::U32(values) => {
-                for (lane, &value) in lanes.iter_mut().zip(&values[coordinates]) {
-                    *lane = L::truncate(u64::from(value) * weight);
+                for (lane, &value) in lanes.iter_mut().zip(&values[first..end]) {
+                    *lane = L::truncate(part(value.into()) * weight);
                 }
             }
             Integers::U64(values) => {
-                for (lane, &value) in lanes.iter_mut().zip(&values[coordinates]) {
-                    *lane = L::truncate(value * weight);
+                for (lane, &value) in lanes.iter_mut().zip(&values[first..end]) {
+                    *lane = L::truncate(part(value) * weight);
                 }
             }
         }
+    }
+}
+
+/// The bits of an integer that its low word takes.
+const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
+
+impl Encoding {
+    /// Writes the exact weighted sums of the integers of `survivors` parties, whose words add up to `sum`,
+    /// over `sums`, and gives the total weight. A sum has at most 96 bits.
+    ///
+    /// # Errors
+    /// [`EncodeError::Integers`] for encodings of real numbers, [`EncodeError::Dim`] if `sums` has another
+    /// length than `dim`, [`EncodeError::SumShape`], [`EncodeError::Survivors`];
+    /// [`EncodeError::TotalWeight`] and [`EncodeError::Sum`] for sums that no integers of so many parties add
+    /// up to. What `sums` holds after an error is unspecified.
+    pub fn decode_sums(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        sums: &mut [u128],
+    ) -> Result<u64, EncodeError> {
+        self.each_sum(sum, survivors, sums, |_, exact| exact)
+    }
+
+    /// The means of integers: the sum as the nearest double by the total weight as one.
+    pub(crate) fn integer_means<R: Real>(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        means: &mut [R],
+    ) -> Result<u64, EncodeError> {
+        self.each_sum(sum, survivors, means, |total_weight, exact| {
+            R::from_f64(exact as f64 / total_weight as f64)
+        })
+    }
+
+    fn each_sum<T>(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        out: &mut [T],
+        of: impl Fn(u64, u128) -> T,
+    ) -> Result<u64, EncodeError> {
+        let Kind::Integers { bits, split } = self.kind() else {
+            return Err(EncodeError::Integers);
+        };
+        let (got, dim) = (out.len(), self.dim());
+        if got != dim {
+            return Err(EncodeError::Dim { got, dim });
+        }
+        let total_weight = self.total_weight(sum, survivors)?;
+        let largest = |bits: u32| u128::from(total_weight) * ((1 << bits) - 1);
+        let word = |lane: usize, largest: u128| match u128::from(sum.get(lane)) {
+            word if word > largest => Err(EncodeError::Sum { lane, total_weight }),
+            word => Ok(word),
+        };
+        if !split {
+            for (lane, out) in out.iter_mut().enumerate() {
+                *out = of(total_weight, word(lane, largest(bits))?);
+            }
+            return Ok(total_weight);
+        }
+        let (largest_low, largest_high) = (largest(LOW_BITS), largest(bits - LOW_BITS));
+        for (lane, out) in out.iter_mut().enumerate() {
+            let (low, high) = (word(lane, largest_low)?, word(dim + lane, largest_high)?);
+            *out = of(total_weight, low + (high << LOW_BITS));
+        }
+        Ok(total_weight)
     }
 }

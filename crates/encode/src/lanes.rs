@@ -60,15 +60,16 @@ pub(crate) fn check_tile(
 }
 
 /// Writes the weight where `lanes`, which start at word `first` of a vector, reach behind its coordinates.
-/// Gives the other lanes and the coordinates that belong there.
+/// Gives the other lanes and which words of the coordinates belong there.
 pub(crate) fn split_weight<'l, L: Lane>(
     encoding: &Encoding,
     weight: u32,
     first: usize,
     lanes: &'l mut [L],
 ) -> (&'l mut [L], Range<usize>) {
-    let start = first.min(encoding.dim());
-    let end = (first + lanes.len()).min(encoding.dim());
+    let words = encoding.coordinate_lanes();
+    let start = first.min(words);
+    let end = (first + lanes.len()).min(words);
     let (coordinates, behind) = lanes.split_at_mut(end - start);
     behind.fill(L::truncate(weight.into()));
     (coordinates, start..end)

@@ -48,6 +48,12 @@ pub enum EncodingKind {
         /// [`largest_fixed64_clip`].
         clip: f64,
     },
+    /// Unsigned integers as they are, for sums that must be exact. An integer takes one word where the sum
+    /// of all parties' integers has at most 64 bits, otherwise two: its low 32 bits, and the others.
+    Integers {
+        /// Bits of an integer, 1 to 64.
+        bits: u32,
+    },
 }
 
 /// A run of coordinates with its own clipping bound.
@@ -94,6 +100,11 @@ pub(crate) enum Kind {
         by_norm: bool,
     },
     Fixed64,
+    Integers {
+        bits: u32,
+        /// Whether an integer takes two words.
+        split: bool,
+    },
 }
 
 /// Coordinates up to `end` (from the end of the run before) that share a bound.
@@ -108,6 +119,9 @@ const FRACTION_BITS: i32 = 16;
 
 /// What one unit of a [`EncodingKind::Fixed64`] coordinate is in its word.
 pub(crate) const FIXED64_UNIT: f64 = (1_u64 << FRACTION_BITS) as f64;
+
+/// Bits of an integer that its first word takes where it takes two.
+pub(crate) const LOW_BITS: u32 = 32;
 
 /// Bounds outside this range would leave the exponents of `f64` that scaling is exact in.
 const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
@@ -129,11 +143,13 @@ impl EncodingSpec {
     ///
     /// # Errors
     /// [`EncodeError::Spec`] names the first field that breaks a rule and quotes the rule:
-    /// `dim`, `parties` and `max_weight` at least 1; `2 <= bits <= 32`; every clip in `1e-100..=1e100`;
-    /// the tensors cover `dim`, and there are none for [`ClipSpec::L2`];
+    /// `dim`, `parties` and `max_weight` at least 1; `2 <= bits <= 32`, or 64 for [`EncodingKind::Integers`],
+    /// of which 1 is enough; every clip in `1e-100..=1e100`; the tensors cover `dim`, and there are none for
+    /// [`ClipSpec::L2`] and integers;
     /// `max_weight * (2^bits - 1) < 2^52`, for which scaling in `f64` gives exact integers; and the sum
     /// does not wrap: `bits + ⌈log2(parties * max_weight)⌉ <= 64`, or
-    /// `clip * max_weight * parties * 2^16 < 2^63` for [`EncodingKind::Fixed64`].
+    /// `clip * max_weight * parties * 2^16 < 2^63` for [`EncodingKind::Fixed64`], or
+    /// `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64` for [`EncodingKind::Integers`].
     pub fn validate(self) -> Result<Encoding, EncodeError> {
         for (field, value) in [
             ("dim", self.dim),
@@ -144,10 +160,11 @@ impl EncodingSpec {
                 return Err(EncodeError::spec(field, format!("1 <= {field} = {value}")));
             }
         }
-        if self.dim == usize::MAX {
+        // Two words an integer and the weight are the most words that a vector has.
+        if self.dim > usize::MAX / 2 - 1 {
             return Err(EncodeError::spec(
                 "dim",
-                format!("dim = {} < 2^64 - 1", self.dim),
+                format!("dim = {} < 2^63 - 1", self.dim),
             ));
         }
         let (kind, width, clip) = match self.kind {
@@ -169,6 +186,10 @@ impl EncodingSpec {
                 (kind, width, clip)
             }
             EncodingKind::Fixed64 { clip } => (Kind::Fixed64, 64, clip),
+            EncodingKind::Integers { bits } => {
+                let (width, split) = self.integer_width(bits)?;
+                (Kind::Integers { bits, split }, width, 0.0)
+            }
         };
         let encoding = Encoding {
             runs: self.runs(kind, clip)?,
@@ -208,6 +229,32 @@ impl EncodingSpec {
         Ok(width)
     }
 
+    /// Bits of a word, and whether an integer takes two.
+    fn integer_width(&self, bits: u32) -> Result<(u32, bool), EncodeError> {
+        if !(1..=64).contains(&bits) {
+            return Err(EncodeError::spec(
+                "bits",
+                format!("1 <= bits = {bits} <= 64"),
+            ));
+        }
+        let weights = self.parties as u128 * u128::from(self.max_weight);
+        let carry = ceil_log2(weights);
+        if bits + carry <= 64 {
+            return Ok((bits + carry, false));
+        }
+        let low = bits.min(LOW_BITS);
+        if low + carry > 64 {
+            let rule = format!(
+                "min(bits, 32) + ceil(log2(parties * max_weight)) = {low} + ceil(log2({} * {})) = {} <= 64",
+                self.parties,
+                self.max_weight,
+                low + carry
+            );
+            return Err(EncodeError::spec("bits", rule));
+        }
+        Ok((LOW_BITS + carry, true))
+    }
+
     fn runs(&self, kind: Kind, clip: f64) -> Result<Vec<Run>, EncodeError> {
         let check = |field, clip: f64| {
             if CLIP_RANGE.contains(&clip) {
@@ -219,6 +266,13 @@ impl EncodingSpec {
                 ))
             }
         };
+        if matches!(kind, Kind::Integers { .. }) {
+            if self.tensors.is_empty() {
+                return Ok(Vec::new());
+            }
+            let rule = "must be empty for integers, which are not clipped";
+            return Err(EncodeError::spec("tensors", rule));
+        }
         if self.tensors.is_empty() {
             check("clip", clip)?;
             let end = self.dim;
@@ -255,11 +309,25 @@ impl Encoding {
         self.dim
     }
 
-    /// Words of a vector: one a coordinate, and the weight as word `dim` where weights above 1 are allowed.
+    /// Words of a vector: one a coordinate (two where integers are split, first all low ones, then all high
+    /// ones), and the weight as the last word where weights above 1 are allowed.
     ///
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
     pub fn lanes(&self) -> usize {
-        self.dim + usize::from(self.has_weight_word())
+        self.coordinate_lanes() + usize::from(self.has_weight_word())
+    }
+
+    /// The largest number that the words of `parties` vectors can add up to in one lane, before it is
+    /// reduced modulo 2^b; for fixed point, whose words are negative numbers too, taken as unsigned.
+    pub fn largest_sum(&self) -> u128 {
+        let parties = self.parties as u128;
+        let bits = match self.kind {
+            Kind::Fixed64 => return parties * u128::from(u64::MAX),
+            Kind::Quantised { bits, .. } | Kind::Integers { bits, split: false } => bits,
+            Kind::Integers { split: true, .. } => LOW_BITS,
+        };
+        // No less than the total weight, which the weight word adds up to.
+        parties * u128::from(self.max_weight) * ((1 << bits) - 1)
     }
 
     /// Bits of a word.
@@ -293,6 +361,8 @@ impl Encoding {
         // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
         let float_error = clip * f64::powi(2.0, -49);
         match self.kind {
+            // Neither the sum nor the total weight need be a double, and their ratio is rounded.
+            Kind::Integers { bits, .. } => f64::powi(2.0, bits as i32 - 51),
             Kind::Fixed64 => 0.5 / FIXED64_UNIT + float_error,
             Kind::Quantised {
                 bits,
@@ -313,6 +383,14 @@ impl Encoding {
 
     pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Words of a vector without the weight.
+    pub(crate) fn coordinate_lanes(&self) -> usize {
+        match self.kind {
+            Kind::Integers { split: true, .. } => 2 * self.dim,
+            _ => self.dim,
+        }
     }
 
     pub(crate) fn has_weight_word(&self) -> bool {

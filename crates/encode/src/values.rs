@@ -2,7 +2,7 @@
 
 use crate::simd::{self, Kernel};
 use crate::spec::Kind;
-use crate::{EncodeError, Encoding};
+use crate::{EncodeError, Encoding, Integers};
 
 /// A vector to encode.
 #[derive(Clone, Copy)]
@@ -11,6 +11,8 @@ pub enum Values<'a> {
     F32(&'a [f32]),
     /// Double precision.
     F64(&'a [f64]),
+    /// Unsigned integers, for [`EncodingKind::Integers`](crate::EncodingKind::Integers).
+    Integers(Integers<'a>),
 }
 
 impl<'a> From<&'a [f32]> for Values<'a> {
@@ -25,12 +27,25 @@ impl<'a> From<&'a [f64]> for Values<'a> {
     }
 }
 
+impl<'a> From<&'a [u32]> for Values<'a> {
+    fn from(values: &'a [u32]) -> Self {
+        Self::Integers(values.into())
+    }
+}
+
+impl<'a> From<&'a [u64]> for Values<'a> {
+    fn from(values: &'a [u64]) -> Self {
+        Self::Integers(values.into())
+    }
+}
+
 impl Values<'_> {
     /// Number of coordinates.
     pub fn len(&self) -> usize {
         match self {
             Values::F32(values) => values.len(),
             Values::F64(values) => values.len(),
+            Values::Integers(values) => values.len(),
         }
     }
 
@@ -86,7 +101,7 @@ pub struct EncodeReport {
     pub scaled_norm: Option<f64>,
 }
 
-/// Judges a vector of the encoding's dimension: its report and the factor to scale it with.
+/// Judges real numbers, a vector of the encoding's dimension: its report and the factor to scale it with.
 pub(crate) fn judge(
     encoding: &Encoding,
     values: Values<'_>,
@@ -94,6 +109,7 @@ pub(crate) fn judge(
     match values {
         Values::F32(values) => judge_reals(encoding, values),
         Values::F64(values) => judge_reals(encoding, values),
+        Values::Integers(_) => Err(EncodeError::Integers),
     }
 }
 

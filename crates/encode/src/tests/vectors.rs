@@ -14,6 +14,34 @@ use crate::{
 #[derive(Deserialize)]
 struct Vectors {
     cases: Vec<Case>,
+    integers: Vec<IntegerCase>,
+}
+
+/// Numbers that a double cannot hold stand in the file as text.
+#[derive(Deserialize)]
+struct IntegerCase {
+    spec: IntegerSpec,
+    width: u32,
+    parties: Vec<IntegerParty>,
+    sum: Vec<String>,
+    total_weight: u64,
+    sums: Vec<String>,
+    mean: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct IntegerSpec {
+    dim: usize,
+    bits: u32,
+    max_weight: u32,
+    parties: usize,
+}
+
+#[derive(Deserialize)]
+struct IntegerParty {
+    values: Vec<String>,
+    weight: u32,
+    words: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -115,13 +143,58 @@ fn encode(encoding: &Encoding, values: Values<'_>, party: &Party) -> (Words, Enc
     (words, encoder.report())
 }
 
-#[test]
-fn words_and_means_are_those_of_the_model() {
+fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(texts: &[String]) -> Vec<T> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn load() -> Vectors {
     let text = include_str!("../../../../vectors/encoding.json");
     let vectors: Vectors =
         serde_json::from_str(text).expect("the file is what vectors/make.py writes");
-    assert!(!vectors.cases.is_empty());
-    for case in vectors.cases {
+    assert!(!vectors.cases.is_empty() && !vectors.integers.is_empty());
+    vectors
+}
+
+#[test]
+fn integers_and_their_sums_are_those_of_the_model() {
+    for case in load().integers {
+        let IntegerSpec {
+            dim,
+            bits,
+            max_weight,
+            parties,
+        } = case.spec;
+        let kind = EncodingKind::Integers { bits };
+        let encoding = super::spec(dim, kind, parties, max_weight)
+            .validate()
+            .unwrap();
+        assert_eq!(encoding.width().bits(), case.width);
+        let mut sum = Words::zeros(encoding.width(), encoding.lanes());
+        for party in &case.parties {
+            let values: Vec<u64> = numbers(&party.values);
+            let words = super::encode(&encoding, &values[..], party.weight, 0).unwrap();
+            let expected: Vec<u64> = numbers(&party.words);
+            assert_eq!(words.iter().collect::<Vec<_>>(), expected);
+            sum.add(&words).unwrap();
+        }
+        let expected: Vec<u64> = numbers(&case.sum);
+        assert_eq!(sum.iter().collect::<Vec<_>>(), expected);
+        let mut sums = vec![0; dim];
+        let decoded = encoding.decode_sums(&sum, case.parties.len(), &mut sums);
+        assert_eq!(decoded, Ok(case.total_weight));
+        assert_eq!(sums, numbers::<u128>(&case.sums));
+        let mut mean = vec![0.0_f64; dim];
+        let decoded = encoding.decode_mean(&sum, case.parties.len(), &mut mean);
+        assert_eq!(decoded, Ok(case.total_weight));
+        let bits = |mean: &f64| mean.to_bits();
+        let expected: Vec<u64> = case.mean.iter().map(|mean| bits(&double(mean))).collect();
+        assert_eq!(mean.iter().map(bits).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn words_and_means_are_those_of_the_model() {
+    for case in load().cases {
         let encoding = case.spec.validate();
         assert_eq!(encoding.width().bits(), case.width);
         let mut sum = Words::zeros(encoding.width(), encoding.lanes());
