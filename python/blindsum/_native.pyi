@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum.arrays import Vector
+from blindsum.arrays import IntegerVector, Sums, Vector
 
 __version__: str
 
@@ -12,7 +12,7 @@ def validate_job(spec: str) -> str: ...
 def protocols() -> list[str]: ...
 def simulate(
     spec: str,
-    updates: list[Vector] | None,
+    updates: list[Vector] | list[IntegerVector] | None,
     weights: list[int] | None,
     drop: float,
     drop_at: list[str],
@@ -20,7 +20,7 @@ def simulate(
     seed: int,
     threads: int,
     progress: Callable[[int, int, str], object] | None,
-) -> tuple[str, NDArray[np.float64] | None]: ...
+) -> tuple[str, NDArray[np.float64] | None, Sums | None]: ...
 def pki_create_authority(name: str, algorithm_name: str, days: int) -> tuple[str, str]: ...
 def pki_issue(
     authority: tuple[str, str],
@@ -54,10 +54,17 @@ class Round:
     model_version: int
     def model(self) -> NDArray[np.float32]: ...
     def needs_update(self) -> bool: ...
-    def submit(self, update: Vector, weight: int) -> None: ...
+    def submit(self, update: Vector | IntegerVector, weight: int) -> None: ...
     def result(
         self, timeout: float | None
-    ) -> tuple[NDArray[np.float32], int, list[str], int, NDArray[np.float32]]: ...
+    ) -> tuple[
+        NDArray[np.float32] | NDArray[np.float64],
+        int,
+        list[str],
+        int,
+        NDArray[np.float32],
+        Sums | None,
+    ]: ...
     def abandon(self) -> None: ...
 
 def join(

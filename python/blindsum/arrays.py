@@ -13,6 +13,18 @@ order
 integers, bool             refused: convert explicitly, ``x.astype(np.float32)``
 everything else            refused
 =========================  ===================================================
+
+Where the job's encoding is ``"integers"``, an update is of integers:
+
+=========================  ===================================================
+uint32, uint64, int64,     used in place, no copy
+C-contiguous
+other integers             one copy, to uint32 or uint64
+lists of Python integers   one copy, to uint64
+floats, bool               refused: convert explicitly, ``x.astype(np.uint64)``
+negative integers, or too  refused, with the index of the first one
+many bits
+=========================  ===================================================
 """
 
 from __future__ import annotations
@@ -27,6 +39,12 @@ from blindsum.errors import InputError
 
 Vector: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 """A flat, C-contiguous vector of native floats."""
+
+IntegerVector: TypeAlias = NDArray[np.uint32] | NDArray[np.uint64]
+"""A flat, C-contiguous vector of native unsigned integers."""
+
+Sums: TypeAlias = NDArray[np.uint64] | NDArray[np.object_]
+"""Exact sums: uint64 where no sum of the job has more than 64 bits, else Python integers."""
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
@@ -59,6 +77,73 @@ def as_vector(update: object, dim: int | None = None, what: str = "update") -> V
     if array.dtype.newbyteorder("=") == np.float64:
         return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
     return np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
+
+
+def as_integers(
+    update: object, dim: int | None = None, bits: int = 64, what: str = "update"
+) -> IntegerVector:
+    """Give ``update`` as a flat, contiguous uint32 or uint64 array, without a copy where possible.
+
+    Parameters
+    ----------
+    update
+        Integers: anything with the buffer protocol or ``__array__``, of any shape, or a flat list.
+    dim
+        Number of elements that it must have; ``None`` takes any.
+    bits
+        Bits that an element may have.
+    what
+        What it is, for error messages.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(dim,)``.
+
+    Raises
+    ------
+    blindsum.InputError
+        Not integers, not ``dim`` of them, or one that is not from 0 to ``2**bits - 1``.
+    """
+    array = _as_numbers(update, what)
+    if dim is not None and array.size != dim:
+        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), the job's dim is {dim}")
+    if array.dtype.kind == "O":
+        array = _from_python_integers(array.reshape(-1).tolist(), bits, what)
+    elif array.dtype.kind not in "iu":
+        raise InputError(
+            f"{what}: elements are {array.dtype.name}, not integers; convert them, e.g. x.astype(np.uint64)"
+        )
+    flat = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(-1)
+    largest = 2**bits - 1
+    if flat.size and (int(flat.min()) < 0 or int(flat.max()) > largest):
+        wrong = flat > largest if flat.dtype.kind == "u" else (flat < 0) | (flat > min(largest, 2**63 - 1))
+        raise _out_of_range(int(np.argmax(wrong)), bits, what)
+    if flat.dtype.itemsize == 8:
+        return flat.view(np.uint64)
+    return flat.view(np.uint32) if flat.dtype.itemsize == 4 else flat.astype(np.uint32)
+
+
+def _as_numbers(update: object, what: str) -> NDArray[Any]:
+    # numpy would make floats of a list that mixes integers above and below 2**63.
+    is_list = isinstance(update, (list, tuple))
+    try:
+        return np.array(update, dtype=object) if is_list else np.asarray(update)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise InputError(f"{what}: not usable as an array: {error}") from error
+
+
+def _from_python_integers(values: list[object], bits: int, what: str) -> NDArray[np.uint64]:
+    for index, value in enumerate(values):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise InputError(f"{what}: element {index} is a {type(value).__name__}, not an integer", index)
+        if not 0 <= int(value) < 2**bits:
+            raise _out_of_range(index, bits, what)
+    return np.array(values, dtype=np.uint64)
+
+
+def _out_of_range(index: int, bits: int, what: str) -> InputError:
+    return InputError(f"{what}: coordinate {index} must be an integer from 0 to 2**{bits} - 1", index)
 
 
 def _as_array(update: object, what: str) -> Floats:

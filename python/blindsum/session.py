@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import _native
-from blindsum.arrays import as_vector
+from blindsum.arrays import Sums, as_integers, as_vector
 from blindsum.errors import IdentityError, InputError
 from blindsum.pki import AnyPath, Identity
 from blindsum.spec import JobSpec
@@ -67,7 +67,7 @@ class RoundResult:
     Attributes
     ----------
     mean : numpy.ndarray
-        The weighted mean of the survivors' updates, float32, shape ``(dim,)``.
+        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``.
     total_weight : int
         The survivors' weights together.
     survivors : tuple of str
@@ -76,13 +76,17 @@ class RoundResult:
         The job's model after the round, read-only.
     model_version : int
         Its version.
+    sum : numpy.ndarray or None
+        For integers the exact weighted sum, shape ``(dim,)``: uint64 where no sum of such a job has
+        more than 64 bits, else an object array of Python integers.
     """
 
-    mean: Array
+    mean: Array | NDArray[np.float64]
     total_weight: int
     survivors: tuple[str, ...]
     model: Array
     model_version: int
+    sum: Sums | None = None
 
 
 class Round:
@@ -124,20 +128,23 @@ class Round:
         Parameters
         ----------
         update
-            Anything with the buffer protocol or ``__array__`` and ``dim`` float elements.
+            Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
+            encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
         weight
             1 to the job's ``max_weight``, e.g. the number of examples.
 
         Raises
         ------
         blindsum.InputError
-            A wrong size, NaN, infinities, or a weight beyond ``max_weight``; another update may be
-            submitted then.
+            A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
+            another update may be submitted then.
         blindsum.RoundAborted, blindsum.Fault
             The round is over already.
         """
-        vector = as_vector(update, self._spec.dim)
-        most = self._spec.max_weight
+        spec = self._spec
+        most = spec.max_weight
+        integers = spec.encoding == "integers"
+        vector = as_integers(update, spec.dim, spec.bits) if integers else as_vector(update, spec.dim)
         try:
             whole = operator.index(weight)
         except TypeError as error:
@@ -146,8 +153,11 @@ class Round:
             raise InputError(f"weight: 1 <= weight = {whole} <= max_weight = {most} must hold")
         self._native.submit(vector, whole)
 
-    def result(self, timeout: float | None = None) -> Array:
-        """Wait for the weighted mean of the survivors' updates, float32, shape ``(dim,)``.
+    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64]:
+        """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
+
+        It is float32, or float64 where the job's encoding is ``"integers"``; their exact sum is in
+        :meth:`outcome`.
 
         Parameters
         ----------
@@ -169,8 +179,8 @@ class Round:
     def outcome(self, timeout: float | None = None) -> RoundResult:
         """Wait like :meth:`result` and give everything that is known of the round."""
         if self._outcome is None:
-            mean, total_weight, survivors, version, model = self._native.result(timeout)
-            self._outcome = RoundResult(mean, total_weight, tuple(survivors), model, version)
+            mean, weight, survivors, version, model, sums = self._native.result(timeout)
+            self._outcome = RoundResult(mean, weight, tuple(survivors), model, version, sums)
         return self._outcome
 
     def abandon(self) -> None:

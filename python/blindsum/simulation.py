@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import _native
-from blindsum.arrays import Vector, as_vector
+from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.errors import InputError
 from blindsum.spec import JobSpec
 
@@ -85,6 +85,9 @@ class SimulationResult:
         The most memory that this process has ever held.
     mean : numpy.ndarray or None
         The weighted mean, float64, shape ``(dim,)``, where updates were given and there is a sum.
+    sum : numpy.ndarray or None
+        For integers, where there is a mean, the exact weighted sum, shape ``(dim,)``: uint64 where
+        no sum of such a job has more than 64 bits, else an object array of Python integers.
     """
 
     protocol: str
@@ -102,10 +105,11 @@ class SimulationResult:
     down_bytes_per_party: int
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
+    sum: Sums | None
     _report: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain data, without ``mean``."""
+        """The whole report as plain data, without ``mean`` and ``sum``."""
         return dict(self._report)
 
 
@@ -129,7 +133,8 @@ def simulate(
         The job.
     updates
         One array of ``dim`` elements per party, or an array of shape ``(parties, dim)``; float32 and
-        float64 are used in place. ``None`` makes random ones.
+        float64 are used in place. Where the job's encoding is ``"integers"``, arrays or lists of
+        integers from 0 to ``2**bits - 1``. ``None`` makes random ones.
     weights
         A weight per party, 1 to ``max_weight``; ``None`` gives every party weight 1 (where updates
         are random, a random weight).
@@ -165,11 +170,14 @@ def simulate(
     >>> result = simulate(spec, updates)
     >>> result.outcome, bool(np.allclose(result.mean, [0.375, 0.0], atol=spec.max_error))
     ('sum', True)
+    >>> votes = JobSpec(protocol="plain", parties=2, dim=2, encoding="integers", bits=8)
+    >>> simulate(votes, [[1, 255], [0, 255]]).sum
+    array([  1, 510], dtype=uint64)
     """
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
-    report, mean = _native.simulate(
+    report, mean, sums = _native.simulate(
         spec.to_json(),
         vectors,
         None if weights is None else [int(weight) for weight in weights],
@@ -180,14 +188,17 @@ def simulate(
         int(threads),
         progress,
     )
-    return _result(json.loads(report), mean)
+    return _result(json.loads(report), mean, sums)
 
 
-def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector]:
+def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
     rows: Sequence[object] = list(updates)
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)}, but the job has parties = {spec.parties}")
-    return [as_vector(row, spec.dim, f"updates[{place}]") for place, row in enumerate(rows)]
+    named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]
+    if spec.encoding == "integers":
+        return [as_integers(row, spec.dim, spec.bits, name) for name, row in named]
+    return [as_vector(row, spec.dim, name) for name, row in named]
 
 
 def _drops(drop_at: DropAt) -> list[str]:
@@ -196,17 +207,18 @@ def _drops(drop_at: DropAt) -> list[str]:
     return list(drop_at)
 
 
-def _result(report: dict[str, Any], mean: NDArray[np.float64] | None) -> SimulationResult:
+def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None) -> SimulationResult:
     plain = {
         name: report[name]
         for name in SimulationResult.__dataclass_fields__
-        if name not in ("stages", "client_ms", "mean", "_report")
+        if name not in ("stages", "client_ms", "mean", "sum", "_report")
     }
     return SimulationResult(
         **plain,
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
         mean=mean,
+        sum=sums,
         _report=report,
     )
 

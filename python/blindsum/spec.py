@@ -54,9 +54,10 @@ class JobSpec:
     rounds : int
         Number of rounds; 0 goes on until the job is stopped.
     encoding : str
-        ``"quantised"`` or ``"fixed64"`` (64-bit fixed point, 16 fractional bits).
+        ``"quantised"``, ``"fixed64"`` (64-bit fixed point, 16 fractional bits) or ``"integers"``
+        (unsigned integers as they are, with exact sums).
     bits : int
-        Bits of a quantised value, 2 to 32.
+        Bits of a quantised value, 2 to 32, or of an integer, 1 to 64.
     clip : float
         Bound on a coordinate or on the L2 norm, by ``clipping``.
     clipping : str
@@ -84,7 +85,8 @@ class JobSpec:
     input_deadline : float
         Seconds that the input stage waits: training happens in it.
     model_update : str
-        What the mean does to the job's model: ``"add"``, ``"replace"`` or ``"none"``.
+        What the mean does to the job's model: ``"add"``, ``"replace"`` or ``"none"``. ``None`` chooses
+        ``"add"`` or, for integers, of which no model is made, ``"none"``.
 
     Raises
     ------
@@ -121,11 +123,14 @@ class JobSpec:
     join_deadline: float = 60.0
     stage_deadline: float = 30.0
     input_deadline: float = 600.0
-    model_update: str = "add"
+    model_update: str | None = None
     _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", tuple(_tensor(item) for item in self.tensors))
+        if self.model_update is None:
+            chosen = "none" if self.encoding == "integers" else "add"
+            object.__setattr__(self, "model_update", chosen)
         try:
             text = json.dumps(self._fields(), allow_nan=False, default=_scalar)
         except (TypeError, ValueError) as error:
@@ -190,7 +195,10 @@ class JobSpec:
 
     @property
     def max_error(self) -> float:
-        """Largest difference between the opened mean and the mean of the clipped updates."""
+        """Largest difference between the opened mean and the mean of the clipped updates.
+
+        For integers only the mean is rounded: their sum is exact.
+        """
         return float(self._checked["max_error"])
 
     @property

@@ -55,11 +55,19 @@ class Job:
         """Bits of a word: no sum of ``parties`` weighted values wraps."""
         if self.encoding == "fixed64":
             return 64
-        return self.bits + (self.parties * self.max_weight - 1).bit_length()
+        return (32 if self.is_split() else self.bits) + self.carry()
+
+    def carry(self) -> int:
+        """Bits that the sum of all parties adds to a word."""
+        return (self.parties * self.max_weight - 1).bit_length()
+
+    def is_split(self) -> bool:
+        """Whether an integer takes two words, of its low 32 bits and of the others."""
+        return self.encoding == "integers" and self.bits + self.carry() > 64
 
     def lanes(self) -> int:
         """Words of a vector; where weights above 1 are allowed, the weight is one more word."""
-        return self.dim + (self.max_weight > 1)
+        return (1 + self.is_split()) * self.dim + (self.max_weight > 1)
 
     def lane_bits(self) -> int:
         """Bits of the mask lanes for words of this width."""

@@ -46,6 +46,7 @@ def vectors() -> dict[str, object]:
             hashed(replace(job, clip=7.4387313305336855, corrupt=0.30000000000000004)),
             hashed(replace(job, model_update="replace")),
             hashed(replace(job, model_update="none")),
+            hashed(replace(job, encoding="integers", bits=64, model_update="none")),
         ],
         "rosters": [
             roster(("a", 1)),

@@ -335,15 +335,6 @@ impl Encoding {
         self.width
     }
 
-    /// Largest value that a word of a sum can have before it is reduced.
-    pub fn largest_sum(&self) -> u128 {
-        let word = match self.kind {
-            Kind::Quantised { bits, .. } => ((1_u128 << bits) - 1) * u128::from(self.max_weight),
-            Kind::Fixed64 => u128::from(u64::MAX),
-        };
-        word * self.parties as u128
-    }
-
     /// Largest weight of a vector.
     pub fn max_weight(&self) -> u32 {
         self.max_weight
@@ -383,6 +374,11 @@ impl Encoding {
 
     pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether every sum of integers that [`Encoding::decode_sums`] can give has at most 64 bits.
+    pub fn sums_fit_64_bits(&self) -> bool {
+        matches!(self.kind, Kind::Integers { split: false, .. })
     }
 
     /// Words of a vector without the weight.

@@ -192,7 +192,7 @@ fn vectors_of_many_chunks_arrive_whole(spec: Spec) {
     let parties: Vec<_> = NAMES
         .map(|name| {
             run_party(party_config(&coordinator.url(), pki.party(name)), |_| {
-                (0..150_000).map(|i| (i % 1000) as f32).collect()
+                (0..150_000).map(|i| (i % 1000) as f32).collect::<Vec<_>>()
             })
         })
         .into();

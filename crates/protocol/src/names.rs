@@ -71,6 +71,8 @@ choice! {
         Quantised = "quantised",
         /// 64-bit fixed point with 16 fractional bits.
         Fixed64 = "fixed64",
+        /// Unsigned integers of `bits` bits as they are, with exact sums.
+        Integers = "integers",
     }
 }
 

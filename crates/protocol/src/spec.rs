@@ -46,7 +46,7 @@ pub struct JobSpec {
     pub rounds: u32,
     /// How numbers become words.
     pub encoding: EncodingName,
-    /// Bits of a quantised value, 2 to 32.
+    /// Bits of a quantised value, 2 to 32, or of an integer, 1 to 64.
     pub bits: u32,
     /// Bound on a coordinate or on the L2 norm, by `clipping`.
     pub clip: f64,
@@ -220,6 +220,9 @@ impl JobSpec {
             let rule = "clipping must be tensor where encoding is fixed64";
             return Err(SpecError::new("clipping", rule));
         }
+        if self.encoding == EncodingName::Integers {
+            self.check_integers()?;
+        }
         for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
             if !(0.0..1.0).contains(&value) || value.is_sign_negative() {
                 return Err(SpecError::new(field, format!("0 <= {field} = {value} < 1")));
@@ -241,6 +244,34 @@ impl JobSpec {
         Ok(())
     }
 
+    /// Integers are neither clipped nor rounded, and no model is made of them: what says how is refused rather
+    /// than ignored.
+    fn check_integers(&self) -> Result<(), SpecError> {
+        let default = Self::default();
+        let needs = |field, rule: &str| {
+            let rule = format!("{rule} where encoding is integers");
+            Err(SpecError::new(field, rule))
+        };
+        if self.clip != default.clip {
+            let rule = format!("clip = {:e} must be left at {}", self.clip, default.clip);
+            return needs("clip", &rule);
+        }
+        if self.clipping != default.clipping {
+            return needs("clipping", "clipping must be left at tensor");
+        }
+        if self.rounding != default.rounding {
+            return needs("rounding", "rounding must be left at stochastic");
+        }
+        if !self.tensors.is_empty() {
+            return needs("tensors", "tensors must be empty");
+        }
+        if self.model_update != ModelUpdate::Nothing {
+            let rule = format!("model_update = {} must be none", self.model_update);
+            return needs("model_update", &rule);
+        }
+        Ok(())
+    }
+
     fn encoding_spec(&self) -> EncodingSpec {
         let clip = match self.clipping {
             Clipping::Tensor => ClipSpec::Tensor(self.clip),
@@ -257,6 +288,7 @@ impl JobSpec {
                 rounding,
             },
             EncodingName::Fixed64 => EncodingKind::Fixed64 { clip: self.clip },
+            EncodingName::Integers => EncodingKind::Integers { bits: self.bits },
         };
         EncodingSpec {
             dim: self.dim as usize,

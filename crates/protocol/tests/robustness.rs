@@ -4,8 +4,8 @@
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Clipping, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, Message, Outcome, PartyId, ProtocolName, Round, RoundingName, Server,
-    TensorLayout,
+    Input, Job, JobSpec, Message, ModelUpdate, Outcome, PartyId, ProtocolName, Round, RoundingName,
+    Server, TensorLayout,
 };
 use proptest::prelude::*;
 
@@ -217,12 +217,20 @@ prop_compose! {
         ),
         (dim, tensors) in (prop_oneof![1..100u64, any::<u64>()], tensors()),
         (clip, corrupt, dropout, join_deadline) in (reals(), reals(), reals(), reals()),
+        plain_integers in any::<bool>(),
     ) -> JobSpec {
-        JobSpec {
+        let spec = JobSpec {
             protocol, adversary, encoding, clipping, rounding, parties, min_parties, bits, max_weight,
             neighbours, threshold, packing, dim, tensors, clip, corrupt, dropout, join_deadline,
             ..JobSpec::default()
+        };
+        if encoding != EncodingName::Integers || !plain_integers {
+            return spec;
         }
+        // What integers have nothing to do with.
+        let JobSpec { clip, clipping, rounding, tensors, .. } = JobSpec::default();
+        let model_update = ModelUpdate::Nothing;
+        JobSpec { clip, clipping, rounding, tensors, model_update, ..spec }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Every inequality of a job specification, violated by one: the error names the field and quotes the rule.
 
-use blindsum_protocol::{Adversary, Clipping, EncodingName, JobSpec, ProtocolName, TensorLayout};
+use blindsum_protocol::{
+    Adversary, Clipping, EncodingName, JobSpec, ModelUpdate, ProtocolName, RoundingName,
+    TensorLayout,
+};
 
 /// A job of 30 parties that keeps every rule.
 fn good(protocol: ProtocolName) -> JobSpec {
@@ -80,6 +83,37 @@ fn case_24_rules_of_every_protocol() {
     }
 }
 
+/// What integers have nothing to do with is refused, not ignored.
+#[test]
+fn rules_of_integers() {
+    let base = || JobSpec {
+        encoding: EncodingName::Integers,
+        bits: 64,
+        model_update: ModelUpdate::Nothing,
+        ..good(ProtocolName::SecAgg)
+    };
+    let job = base().validate().unwrap();
+    // Two words each; 30 parties add 5 bits.
+    assert_eq!((job.lanes(), job.width().bits()), (20, 37));
+    let tensor = TensorLayout {
+        name: "a".into(),
+        len: 10,
+        clip: 1.0,
+    };
+    refusals! { base();
+        bits = 0 => "encoding", "1 <= bits = 0 <= 64";
+        bits = 65 => "encoding", "1 <= bits = 65 <= 64";
+        max_weight = 1 << 30 => "encoding", "ceil(log2(30 * 1073741824)) = 67 <= 64";
+        clip = 2.0 => "clip", "clip = 2e0 must be left at 1 where encoding is integers";
+        clip = f64::NAN => "clip", "clip = NaN";
+        clipping = Clipping::L2 => "clipping", "left at tensor where encoding is integers";
+        rounding = RoundingName::Nearest => "rounding", "left at stochastic";
+        tensors = vec![tensor] => "tensors", "must be empty";
+        model_update = ModelUpdate::Add => "model_update", "model_update = add must be none";
+        model_update = ModelUpdate::Replace => "model_update", "model_update = replace must be none";
+    }
+}
+
 #[test]
 fn only_ramp_sharing_packs_words() {
     for protocol in [
@@ -93,27 +127,28 @@ fn only_ramp_sharing_packs_words() {
     }
 }
 
-/// A fraction is rounded up to parties, but not because its decimal form has no exact double.
+/// Corrupt parties are rounded up, dropouts down, but not because a decimal fraction has no exact double.
 #[test]
-fn fractions_of_parties_are_rounded_up() {
-    for (fraction, n, parties) in [
-        (0.07, 100, 7),
-        (0.28, 25, 7),
-        (0.29, 100, 29),
-        (0.1, 10, 1),
-        (0.1, 11, 2),
-        (0.0, 100_000, 0),
-        (1e-6, 100_000, 1),
-        (0.999_99, 100_000, 99_999),
-        (0.5, 0, 0),
+fn fractions_of_parties() {
+    for (fraction, n, corrupt, dropouts) in [
+        (0.07, 100, 7, 7),
+        (0.28, 25, 7, 7),
+        (0.29, 100, 29, 29),
+        (0.1, 10, 1, 1),
+        (0.1, 11, 2, 1),
+        (0.3, 9, 3, 2),
+        (0.0, 100_000, 0, 0),
+        (1e-6, 100_000, 1, 0),
+        (0.999_99, 100_000, 99_999, 99_999),
+        (0.5, 0, 0, 0),
     ] {
         let spec = JobSpec {
             corrupt: fraction,
             dropout: fraction,
             ..JobSpec::default()
         };
-        assert_eq!(spec.corrupt_among(n), parties, "{fraction} of {n}");
-        assert_eq!(spec.dropouts_among(n), parties, "{fraction} of {n}");
+        assert_eq!(spec.corrupt_among(n), corrupt, "{fraction} of {n}");
+        assert_eq!(spec.dropouts_among(n), dropouts, "{fraction} of {n}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use blindsum_encode::Values;
+use blindsum_encode::{Integers, Values};
 use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Update};
 use blindsum_net::{Model, NetError};
 use blindsum_protocol::{Adversary, ProtocolName};
@@ -16,7 +16,7 @@ use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
-use crate::vectors::{Vector, position_not_finite};
+use crate::vectors::{Vector, position_not_finite, sums_array};
 use crate::wait::{abandonable, locked, patiently};
 
 /// A policy as Python writes it; what is missing takes the default.
@@ -63,6 +63,7 @@ pub struct Party {
     /// The job specification, JSON.
     #[pyo3(get)]
     spec: String,
+    sums_fit_64_bits: bool,
     party: Mutex<HomeOnly<party::Party>>,
 }
 
@@ -90,6 +91,7 @@ pub fn join(
     Ok(Party {
         name: party.name().into(),
         spec,
+        sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
         party: Mutex::new(HomeOnly::new(party)),
     })
 }
@@ -111,7 +113,9 @@ impl Party {
         match next {
             None => Err(timed_out(py, timeout, "the next round")),
             Some(None) => Err(locked(&self.party).missing(py)),
-            Some(Some(Ok(NextRound::Round(round)))) => Ok(Some(Round::new(*round))),
+            Some(Some(Ok(NextRound::Round(round)))) => {
+                Ok(Some(Round::new(*round, self.sums_fit_64_bits)))
+            }
             Some(Some(Ok(_))) => Ok(None),
             Some(Some(Err(error))) => Err(error.into_py_err(py)),
         }
@@ -134,28 +138,32 @@ pub struct Round {
     #[pyo3(get)]
     model_version: u64,
     model: Model,
+    sums_fit_64_bits: bool,
     round: Mutex<HomeOnly<party::RoundHandle>>,
 }
 
 impl Round {
-    fn new(round: party::RoundHandle) -> Self {
+    fn new(round: party::RoundHandle, sums_fit_64_bits: bool) -> Self {
         Self {
             number: round.number(),
             parties: round.parties().to_vec(),
             model_version: round.model().version(),
             model: round.model().clone(),
+            sums_fit_64_bits,
             round: Mutex::new(HomeOnly::new(round)),
         }
     }
 }
 
-/// Mean, total weight, names of the survivors, version and values of the model after the round.
+/// Mean, total weight, names of the survivors, version and values of the model after the round, and the exact
+/// sums of integers, whose mean is of double precision.
 type RoundResult<'py> = (
-    Bound<'py, PyArray1<f32>>,
+    Bound<'py, PyAny>,
     u64,
     Vec<String>,
     u64,
     Bound<'py, PyArray1<f32>>,
+    Option<Bound<'py, PyAny>>,
 );
 
 #[pymethods]
@@ -181,6 +189,8 @@ impl Round {
             let copy = match values {
                 Values::F32(values) => Update::F32(values.to_vec()),
                 Values::F64(values) => Update::F64(values.to_vec()),
+                Values::Integers(Integers::U32(values)) => Update::U32(values.to_vec()),
+                Values::Integers(Integers::U64(values)) => Update::U64(values.to_vec()),
             };
             let mut round = locked(&self.round);
             round.get().map(|round| round.submit(copy, weight))
@@ -212,8 +222,15 @@ impl Round {
                 let result = result.or_raise(py)?;
                 let version = result.model.version();
                 let model = read_only(py, result.model.values());
-                let mean = result.mean.into_pyarray(py);
-                Ok((mean, result.total_weight, result.survivors, version, model))
+                let (mean, sums) = match result.integers {
+                    None => (result.mean.into_pyarray(py).into_any(), None),
+                    Some(integers) => {
+                        let sums = sums_array(py, integers.sums, self.sums_fit_64_bits)?;
+                        (integers.mean.into_pyarray(py).into_any(), Some(sums))
+                    }
+                };
+                let (weight, survivors) = (result.total_weight, result.survivors);
+                Ok((mean, weight, survivors, version, model, sums))
             }
         }
     }

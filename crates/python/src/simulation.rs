@@ -15,11 +15,15 @@ use pyo3::prelude::*;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::{released, with_python};
 use crate::spec::read_job;
-use crate::vectors::{Vector, position_not_finite};
+use crate::vectors::{Vector, position_not_finite, sums_array};
 use crate::wait::{interruptible, locked};
 
-/// A report (JSON) and the mean.
-type Simulated<'py> = (String, Option<Bound<'py, PyArray1<f64>>>);
+/// A report (JSON), the mean, and the exact sums of integers.
+type Simulated<'py> = (
+    String,
+    Option<Bound<'py, PyArray1<f64>>>,
+    Option<Bound<'py, PyAny>>,
+);
 
 /// Runs `rounds` rounds of a job. `updates` are flat arrays, one per party; `None` makes random ones.
 /// `progress(round, rounds, text)` is called now and then.
@@ -54,7 +58,7 @@ pub fn simulate<'py>(
     let Some(updates) = updates else {
         let inputs = Synthetic::new(&job, seed);
         let run = execute(py, scenario, job.spec().parties as usize, &inputs, &watcher)?;
-        return Ok((report(&run)?, None));
+        return Ok((report(&run)?, None, None));
     };
     let vectors: Vec<Vector<'py>> = updates
         .iter()
@@ -69,7 +73,10 @@ pub fn simulate<'py>(
     let inputs = Given::new(values, weights.unwrap_or_default());
     let mut run = execute(py, scenario, parties, &inputs, &watcher)?;
     let mean = run.last.mean.take().map(|mean| mean.into_pyarray(py));
-    Ok((report(&run)?, mean))
+    let fit = job.encoding().sums_fit_64_bits();
+    let sums = run.last.sums.take();
+    let sums = sums.map(|sums| sums_array(py, sums, fit)).transpose()?;
+    Ok((report(&run)?, mean, sums))
 }
 
 /// Refuses what is not a finite number before anything runs, naming party and coordinate.

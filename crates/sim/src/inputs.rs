@@ -7,12 +7,20 @@ use rand_core::Rng;
 use crate::SimError;
 use crate::seeds::{below, seed_bytes, stream};
 
+/// Buffers to build a vector in, with whatever they held before.
+#[derive(Default)]
+pub struct Scratch {
+    /// For real numbers.
+    pub reals: Vec<f32>,
+    /// For integers.
+    pub integers: Vec<u64>,
+}
+
 /// Who supplies the parties' vectors. A vector is asked for whenever it is needed, more than once, and
 /// must be the same every time; so nobody has to hold them all.
 pub trait Inputs: Sync {
-    /// The vector of a party in a round: `dim` coordinates. `scratch` is a buffer to build it in, with
-    /// whatever it held before.
-    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Vec<f32>) -> Values<'a>;
+    /// The vector of a party in a round: `dim` coordinates. `scratch` is there to build it in.
+    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Scratch) -> Values<'a>;
 
     /// The weight of the vector, 1 to `max_weight`.
     fn weight(&self, _round: u64, _party: PartyId) -> u32 {
@@ -48,7 +56,7 @@ impl<'a> Given<'a> {
 }
 
 impl Inputs for Given<'_> {
-    fn values<'a>(&'a self, _round: u64, party: PartyId, _scratch: &'a mut Vec<f32>) -> Values<'a> {
+    fn values<'a>(&'a self, _round: u64, party: PartyId, _scratch: &'a mut Scratch) -> Values<'a> {
         self.vectors
             .get(party.rank())
             .copied()
@@ -94,11 +102,14 @@ impl Inputs for Given<'_> {
 
 /// Random vectors that fill the range of the job's encoding, made when they are asked for: coordinates
 /// uniform between the clipping bounds, or, where the norm is bounded, with an expected squared norm
-/// equal to that of the bound, so that about half of the vectors are scaled down. Weights are uniform.
+/// equal to that of the bound, so that about half of the vectors are scaled down. Integers are uniform over
+/// all that have the job's bits, weights over those that are allowed.
 pub struct Synthetic {
     seed: u64,
     /// Bounds of runs of coordinates, with where each run ends.
     runs: Vec<(usize, f32)>,
+    /// Where the vectors are integers: how many, and of how many bits.
+    integers: Option<(usize, u32)>,
     max_weight: u32,
 }
 
@@ -122,6 +133,8 @@ impl Synthetic {
         Self {
             seed,
             runs,
+            integers: (spec.encoding == EncodingName::Integers)
+                .then_some((spec.dim as usize, spec.bits)),
             max_weight: spec.max_weight,
         }
     }
@@ -142,7 +155,14 @@ pub(crate) fn clipping_runs(spec: &JobSpec) -> impl Iterator<Item = (usize, f64)
 }
 
 impl Inputs for Synthetic {
-    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Vec<f32>) -> Values<'a> {
+    fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Scratch) -> Values<'a> {
+        if let Some((dim, bits)) = self.integers {
+            scratch.integers.resize(dim, 0);
+            let mut rng = stream("vector", &[self.seed, round, party.0.into()]);
+            fill_integers(&mut rng, bits, &mut scratch.integers);
+            return Values::from(&scratch.integers[..]);
+        }
+        let scratch = &mut scratch.reals;
         let dim = self.runs.last().map_or(0, |(end, _)| *end);
         scratch.resize(dim, 0.0);
         let mut states = [0u32; STRIPES];
@@ -182,6 +202,22 @@ fn fill(states: &mut [u32; STRIPES], bound: f32, run: &mut [f32]) {
     }
 }
 
+/// Fills `values` with numbers below 2^bits: xorshift64 (Marsaglia 2003), of which the upper bits are taken.
+fn fill_integers(rng: &mut impl Rng, bits: u32, values: &mut [u64]) {
+    let mut states = [0u64; STRIPES];
+    states
+        .iter_mut()
+        .for_each(|state| *state = rng.next_u64() | 1);
+    for piece in values.chunks_mut(STRIPES) {
+        for (value, state) in piece.iter_mut().zip(states.iter_mut()) {
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            *value = *state >> (64 - bits);
+        }
+    }
+}
+
 /// The seed of a party's stochastic rounding in a round.
 pub(crate) fn rounding_seed(seed: u64, round: u64, party: PartyId) -> [u8; 32] {
     seed_bytes("rounding", &[seed, round, party.0.into()])
@@ -189,7 +225,8 @@ pub(crate) fn rounding_seed(seed: u64, round: u64, party: PartyId) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{ProtocolName, TensorLayout};
+    use blindsum_encode::Integers;
+    use blindsum_protocol::{ModelUpdate, ProtocolName, TensorLayout};
 
     use super::*;
 
@@ -203,10 +240,13 @@ mod tests {
     }
 
     fn vector(synthetic: &Synthetic, round: u64, party: u32) -> Vec<f32> {
-        let mut scratch = vec![9.0; 3];
+        let mut scratch = Scratch {
+            reals: vec![9.0; 3],
+            ..Scratch::default()
+        };
         match synthetic.values(round, PartyId(party), &mut scratch) {
             Values::F32(values) => values.to_vec(),
-            Values::F64(_) => unreachable!("synthetic vectors are of single precision"),
+            _ => unreachable!("synthetic real vectors are of single precision"),
         }
     }
 
@@ -262,6 +302,38 @@ mod tests {
             .sum::<f64>()
             .sqrt();
         assert!((2.9..3.1).contains(&norm), "{norm}");
+    }
+
+    #[test]
+    fn synthetic_integers_fill_their_bits() {
+        for bits in [1, 7, 33, 64] {
+            let synthetic = Synthetic::new(
+                &job(JobSpec {
+                    dim: 1000,
+                    encoding: EncodingName::Integers,
+                    bits,
+                    model_update: ModelUpdate::Nothing,
+                    ..JobSpec::default()
+                }),
+                7,
+            );
+            let vector = |party| {
+                let mut scratch = Scratch::default();
+                match synthetic.values(1, PartyId(party), &mut scratch) {
+                    Values::Integers(Integers::U64(values)) => values.to_vec(),
+                    _ => unreachable!("synthetic integers have 64 bits"),
+                }
+            };
+            let values = vector(0);
+            assert_eq!(values, vector(0));
+            assert_ne!(values, vector(1));
+            let largest = u64::MAX >> (64 - bits);
+            assert!(values.iter().all(|&value| value <= largest));
+            let share = |bit: u32| values.iter().filter(|&value| value >> bit & 1 == 1).count();
+            for bit in 0..bits {
+                assert!((400..600).contains(&share(bit)), "bit {bit} of {bits}");
+            }
+        }
     }
 
     #[test]

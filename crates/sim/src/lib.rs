@@ -39,12 +39,12 @@ mod simulation;
 mod turn;
 mod workers;
 
-pub use blindsum_encode::Values;
+pub use blindsum_encode::{Integers, Values};
 pub use clock::peak_rss_bytes;
 pub use cohort::Cohort;
 pub use error::SimError;
 pub use hooks::{Action, Hooks};
-pub use inputs::{Given, Inputs, Synthetic};
+pub use inputs::{Given, Inputs, Scratch, Synthetic};
 pub use network::Network;
 pub use report::{Report, RoundOutcome, RoundReport, Spread, SpreadBytes, StageReport};
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};

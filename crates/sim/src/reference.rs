@@ -2,12 +2,12 @@
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{Encoder, Values};
+use blindsum_encode::{Encoder, Integers, Values};
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{Clipping, EncodingName, Job, PartySet};
 
 use crate::inputs::{clipping_runs, rounding_seed};
-use crate::{Inputs, SimError};
+use crate::{Inputs, Scratch, SimError};
 
 /// Lanes that are encoded at a time.
 const TILE: usize = 4096;
@@ -16,9 +16,16 @@ const TILE: usize = 4096;
 pub(crate) struct Reference {
     /// Sum of the words, modulo 2^64; the width of a job is so large that it does not wrap.
     sum: Vec<u64>,
-    /// Sum of the clipped vectors times their weights.
-    weighted: Vec<f64>,
-    total_weight: f64,
+    weighted: Weighted,
+    total_weight: u64,
+}
+
+/// Sum of the vectors times their weights.
+#[derive(Debug, PartialEq)]
+enum Weighted {
+    /// Of real vectors, clipped.
+    Reals(Vec<f64>),
+    Integers(Vec<u128>),
 }
 
 impl Reference {
@@ -33,10 +40,13 @@ impl Reference {
         let dim = job.spec().dim as usize;
         let mut reference = Self {
             sum: vec![0; job.lanes()],
-            weighted: vec![0.0; dim],
-            total_weight: 0.0,
+            weighted: match job.spec().encoding {
+                EncodingName::Integers => Weighted::Integers(vec![0; dim]),
+                EncodingName::Quantised | EncodingName::Fixed64 => Weighted::Reals(vec![0.0; dim]),
+            },
+            total_weight: 0,
         };
-        let (mut scratch, mut tile) = (Vec::new(), Tile::of(job));
+        let (mut scratch, mut tile) = (Scratch::default(), Tile::of(job));
         for party in survivors.iter() {
             let values = inputs.values(number, party, &mut scratch);
             let weight = inputs.weight(number, party);
@@ -68,11 +78,13 @@ impl Reference {
                 .map_err(|e| e.to_string())?;
             tile.add_to(sums);
         }
-        match values {
-            Values::F32(values) => add_clipped(job, values, weight, &mut self.weighted),
-            Values::F64(values) => add_clipped(job, values, weight, &mut self.weighted),
+        match (values, &mut self.weighted) {
+            (Values::F32(values), Weighted::Reals(sums)) => add_clipped(job, values, weight, sums),
+            (Values::F64(values), Weighted::Reals(sums)) => add_clipped(job, values, weight, sums),
+            (Values::Integers(values), Weighted::Integers(sums)) => add(values, weight, sums),
+            _ => unreachable!("the encoder refused the other kind of numbers"),
         }
-        self.total_weight += f64::from(weight);
+        self.total_weight += u64::from(weight);
         Ok(())
     }
 
@@ -88,11 +100,41 @@ impl Reference {
 
     /// Largest difference between `mean` and the weighted mean.
     pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
-        let exact = self.weighted.iter().map(|sum| sum / self.total_weight);
-        exact
-            .zip(mean)
-            .map(|(exact, mean)| (exact - mean).abs())
-            .fold(0.0, f64::max)
+        let largest = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, f64::max);
+        let total_weight = self.total_weight as f64;
+        match &self.weighted {
+            Weighted::Reals(sums) => largest(
+                &mut sums
+                    .iter()
+                    .zip(mean)
+                    .map(|(sum, mean)| (sum / total_weight - mean).abs()),
+            ),
+            Weighted::Integers(sums) => largest(&mut sums.iter().zip(mean).map(|(sum, mean)| {
+                let weights = u128::from(self.total_weight);
+                let (whole, rest) = (sum / weights, sum % weights);
+                (mean - whole as f64 - rest as f64 / total_weight).abs()
+            })),
+        }
+    }
+
+    /// Whether these are the sums of the integers.
+    pub(crate) fn has_sums(&self, decoded: &[u128]) -> bool {
+        matches!(&self.weighted, Weighted::Integers(sums) if sums == decoded)
+    }
+}
+
+/// Adds integers times their weight.
+fn add(values: Integers<'_>, weight: u32, sums: &mut [u128]) {
+    let weight = u128::from(weight);
+    match values {
+        Integers::U32(values) => sums
+            .iter_mut()
+            .zip(values)
+            .for_each(|(sum, value)| *sum += u128::from(*value) * weight),
+        Integers::U64(values) => sums
+            .iter_mut()
+            .zip(values)
+            .for_each(|(sum, value)| *sum += u128::from(*value) * weight),
     }
 }
 
@@ -162,7 +204,9 @@ impl Tile {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{JobSpec, PartyId, ProtocolName, RoundingName, TensorLayout};
+    use blindsum_protocol::{
+        JobSpec, ModelUpdate, PartyId, ProtocolName, RoundingName, TensorLayout,
+    };
 
     use super::*;
     use crate::Given;
@@ -192,7 +236,7 @@ mod tests {
         let vectors = [vec![-1.0, 1.0, 5.0], vec![1.0, 1.0 / 3.0, -1.0]];
         let reference = reference(spec, &vectors, vec![1, 3]);
         assert_eq!(reference.sum, [9, 9, 3, 4]);
-        assert_eq!(reference.weighted, [2.0, 2.0, -2.0]);
+        assert_eq!(reference.weighted, Weighted::Reals(vec![2.0, 2.0, -2.0]));
         assert_eq!(reference.max_abs_error(&[0.5, 0.75, -0.5]), 0.25);
     }
 
@@ -209,7 +253,7 @@ mod tests {
         };
         assert_eq!(
             reference(spec, &[vec![3.0, 3.0, -1.0]], vec![]).weighted,
-            [0.5, 2.0, -1.0]
+            Weighted::Reals(vec![0.5, 2.0, -1.0])
         );
         let spec = JobSpec {
             clip: 2.5,
@@ -218,12 +262,36 @@ mod tests {
         };
         assert_eq!(
             reference(spec.clone(), &[vec![3.0, 4.0]], vec![]).weighted,
-            [1.5, 2.0]
+            Weighted::Reals(vec![1.5, 2.0])
         );
         assert_eq!(
             reference(spec, &[vec![0.5, 1.0]], vec![]).weighted,
-            [0.5, 1.0]
+            Weighted::Reals(vec![0.5, 1.0])
         );
+    }
+
+    #[test]
+    fn sums_of_integers_are_exact() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            dim: 2,
+            encoding: EncodingName::Integers,
+            bits: 64,
+            max_weight: 3,
+            model_update: ModelUpdate::Nothing,
+            ..JobSpec::default()
+        };
+        let job = spec.validate().unwrap();
+        let (a, b) = ([u64::MAX, 0], [1, 7]);
+        let inputs = Given::new([&a[..], &b[..]], vec![3, 1]);
+        let everyone = PartySet::of(2, (0..2).map(PartyId));
+        let reference = Reference::of(&job, &inputs, 0, 1, &everyone).unwrap();
+        let low = 0xffff_ffff;
+        assert_eq!(reference.sum, [3 * low + 1, 7, 3 * low, 0, 4]);
+        let first = 3 * u128::from(u64::MAX) + 1;
+        assert!(reference.has_sums(&[first, 7]));
+        assert!(!reference.has_sums(&[first + 1, 7]) && !reference.has_sums(&[first]));
+        assert_eq!(reference.max_abs_error(&[first as f64 / 4.0, 3.75]), 2.0);
     }
 
     #[test]

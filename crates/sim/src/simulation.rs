@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
-use blindsum_protocol::{Fault, Outcome, PartySet, Round};
+use blindsum_protocol::{EncodingName, Fault, Outcome, PartySet, Round};
 
-use crate::drive::{Drive, Finished, ProgressFn, Scratch};
+use crate::drive::{Drive, Finished, ProgressFn};
 use crate::reference::Reference;
 use crate::report::{self, RESULT, Report, RoundOutcome, RoundReport};
 use crate::turn::{Seat, Setting};
 use crate::workers::Workers;
-use crate::{Cohort, Hooks, Inputs, Scenario, SimError};
+use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
 
 /// A scenario that was checked, with its cohort.
 pub struct Simulation {
@@ -35,6 +35,8 @@ pub struct RoundResult {
     pub outcome: Result<Outcome, Fault>,
     /// The weighted mean of the survivors' updates, where there is a sum.
     pub mean: Option<Vec<f64>>,
+    /// The exact weighted sums of the survivors' integers, where there is a sum of integers.
+    pub sums: Option<Vec<u128>>,
     /// How the round ended for each party, by rank.
     pub ends: Vec<PartyEnd>,
     /// Messages that the server refused.
@@ -203,14 +205,24 @@ impl Simulation {
             .iter()
             .all(|seat| seat.end != PartyEnd::Result { agrees: false });
         let mut mean = vec![0.0; job.spec().dim as usize];
-        let decoded = job
-            .encoding()
-            .decode_mean(&outcome.sum, outcome.survivors.len(), &mut mean)
+        let (encoding, survivors) = (job.encoding(), outcome.survivors.len());
+        let decoded = encoding
+            .decode_mean(&outcome.sum, survivors, &mut mean)
             .is_ok();
+        let sums = (job.spec().encoding == EncodingName::Integers).then(|| {
+            let mut sums = vec![0; mean.len()];
+            let decoded = encoding.decode_sums(&outcome.sum, survivors, &mut sums);
+            decoded.map(|_| sums).unwrap_or_default()
+        });
+        let exact = decoded
+            && agree
+            && reference.equals(&outcome.sum)
+            && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
         Ok(Checked {
-            exact: decoded && agree && reference.equals(&outcome.sum),
+            exact,
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             mean: decoded.then_some(mean),
+            sums: sums.filter(|_| decoded),
         })
     }
 
@@ -236,10 +248,7 @@ impl Simulation {
             up += cost.up;
             down += cost.down;
         });
-        let (exact, max_abs_error, mean) = match checked {
-            Some(checked) => (checked.exact, checked.max_abs_error, checked.mean),
-            None => (false, None, None),
-        };
+        let checked = checked.unwrap_or_default();
         let fault = finished
             .outcome
             .as_ref()
@@ -253,8 +262,8 @@ impl Simulation {
             },
             fault,
             survivors: survivors.map_or(0, PartySet::len),
-            exact,
-            max_abs_error,
+            exact: checked.exact,
+            max_abs_error: checked.max_abs_error,
             stages: stages.collect(),
             client_ms: report::work(&counted),
             server_ms: report::milliseconds(finished.server_work.iter().sum()),
@@ -267,7 +276,8 @@ impl Simulation {
             report,
             RoundResult {
                 outcome: finished.outcome,
-                mean,
+                mean: checked.mean,
+                sums: checked.sums,
                 ends,
                 refused: finished.refused,
             },
@@ -276,10 +286,12 @@ impl Simulation {
 }
 
 /// What the comparison with the sum in the clear gave.
+#[derive(Default)]
 struct Checked {
     exact: bool,
     max_abs_error: Option<f64>,
     mean: Option<Vec<f64>>,
+    sums: Option<Vec<u128>>,
 }
 
 /// Costs of whole parties: of the survivors, or of all where there is no sum.

@@ -18,7 +18,7 @@ use crate::drive::Parcel;
 use crate::inputs::rounding_seed;
 use crate::report::Cost;
 use crate::seeds::{seed_bytes, stream};
-use crate::{Cohort, Inputs, PartyEnd, SimError};
+use crate::{Cohort, Inputs, PartyEnd, Scratch, SimError};
 
 /// What every turn of a round needs.
 pub(crate) struct Setting<'a> {
@@ -112,7 +112,7 @@ impl Seat {
         &mut self,
         setting: &Setting<'_>,
         outcome: Option<&Outcome>,
-        scratch: &mut Vec<f32>,
+        scratch: &mut Scratch,
         turn: &Turn,
     ) -> Result<Said, SimError> {
         let said = self.answer(setting, scratch, turn)?;
@@ -136,7 +136,7 @@ impl Seat {
     fn answer(
         &mut self,
         setting: &Setting<'_>,
-        scratch: &mut Vec<f32>,
+        scratch: &mut Scratch,
         turn: &Turn,
     ) -> Result<Result<Answer, Fault>, SimError> {
         let (party, number) = (self.party, setting.round.number());

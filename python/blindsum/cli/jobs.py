@@ -12,14 +12,29 @@ from typing import Any
 from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 
+OPTIONAL_FIELDS = ("adversary", "bits", "corrupt", "dropout", "packing", "threshold")
+MOST_QUANTISED_BITS = 32
+
 
 def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments from which :func:`spec_from` makes a specification."""
     parser.add_argument("--protocol", required=True, metavar="P", help="the protocol, e.g. plain")
-    parser.add_argument("--parties", type=int, required=True, metavar="N", help="parties in a round")
+    parser.add_argument(
+        "--parties", "--clients", type=int, required=True, metavar="N", help="parties in a round"
+    )
     parser.add_argument("--dim", type=whole, required=True, metavar="D", help="coordinates, e.g. 1e6")
     parser.add_argument("--adversary", metavar="A", help="semi-honest or active (default)")
-    parser.add_argument("--bits", type=int, metavar="B", help="bits of a quantised value (default 16)")
+    parser.add_argument(
+        "--bits",
+        type=int,
+        metavar="B",
+        help="bits of a quantised value, 2 to 32 (default 16); more, up to 64: integers with exact sums, "
+        "as with --set encoding=integers",
+    )
+    parser.add_argument("--corrupt", type=float, metavar="F", help="fraction that may work with the server")
+    parser.add_argument("--dropout", type=float, metavar="F", help="fraction that may be lost in a round")
+    parser.add_argument("--packing", type=int, metavar="L", help="words in a polynomial (fssa, pss)")
+    parser.add_argument("--threshold", type=int, metavar="T", help="shares that reconstruct a secret")
     parser.add_argument(
         "--set",
         action="append",
@@ -33,16 +48,16 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
     """Make the specification that the arguments describe."""
     fields = {**defaults, "protocol": options.protocol, "parties": options.parties}
     fields["dim"] = options.dim
-    if options.adversary is not None:
-        fields["adversary"] = options.adversary
-    if options.bits is not None:
-        fields["bits"] = options.bits
+    for name in OPTIONAL_FIELDS:
+        value = getattr(options, name)
+        if value is not None:
+            fields[name] = value
     for setting in options.set:
         name, equals, text = setting.partition("=")
         if not equals:
             raise ConfigError("--set", f"{setting!r} must be FIELD=VALUE")
         fields[name] = _value(name, text)
-    return JobSpec.from_dict(fields)
+    return _spec(fields)
 
 
 def spec_from_file(path: str) -> JobSpec:
@@ -56,6 +71,14 @@ def spec_from_file(path: str) -> JobSpec:
         raise ConfigError("--job", f"{path}: {error}") from error
     if not isinstance(fields, dict):
         raise ConfigError("--job", f"{path} must hold an object of JobSpec fields")
+    return _spec(fields)
+
+
+def _spec(fields: dict[str, Any]) -> JobSpec:
+    """Make a specification; values of more than 32 bits can only be integers."""
+    bits = fields.get("bits")
+    if isinstance(bits, int) and bits > MOST_QUANTISED_BITS:
+        fields.setdefault("encoding", "integers")
     return JobSpec.from_dict(fields)
 
 
@@ -76,7 +99,7 @@ def _value(name: str, text: str) -> Any:
                 return whole(text)
             case "float":
                 return float(text)
-            case "str":
+            case "str" | "str | None":
                 return text
             case _:
                 return json.loads(text)

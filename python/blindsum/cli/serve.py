@@ -21,6 +21,7 @@ job.toml holds fields of JobSpec:
   parties = 20
   dim = 100000
   rounds = 50
+With bits = 33 to 64 the encoding is "integers" unless it is given.
 
 With --json one JSON object per line: {"event": "ready", "address"}, then {"event": "status", ...} after every
 change, at last {"event": "stopped"}. Ctrl-C stops the coordinator; with --store it goes on from there.

@@ -17,6 +17,7 @@ examples:
   blindsum simulate --protocol secagg+ --parties 100 --dim 1e5 --drop 0.1
   blindsum simulate --protocol secagg --parties 20 --dim 1000 --drop-at unmask:2 --json
   blindsum simulate --protocol plain --parties 10 --dim 1000 --set clip=0.5 --set max_weight=100
+  blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
 
 exit status: 0 there is a sum, 3 a round ended without one (the fault is named), 2 wrong arguments
 """

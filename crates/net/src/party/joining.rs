@@ -275,7 +275,7 @@ impl Task {
             results,
         });
         self.wanted = false;
-        let _ = self.notices.send(Notice::Round(handle));
+        let _ = self.notices.send(Notice::Round(Box::new(handle)));
     }
 
     pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId) -> ClientSetup {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::Encoder;
+use blindsum_encode::{EncodeError, Encoder};
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
+    Answer, Client, ClientSetup, EncodingName, Fault, FaultKind, Input, Job, Message, Round,
+    RoundSum,
 };
 use rand_chacha::ChaCha20Rng;
 
 use super::state::StateFile;
-use super::{RoundResult, Update};
+use super::{IntegerResult, RoundResult, Update};
 use crate::{Model, NetError};
 
 /// Finds everything that can be wrong with an update before anything is sent.
@@ -71,9 +72,7 @@ impl Step {
             None => None,
             Some((update, weight)) => {
                 let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-                let refused = |e: blindsum_encode::EncodeError| {
-                    Fault::caller(FaultKind::Input(e.to_string()))
-                };
+                let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
                 let encoder = Encoder::new(job.encoding(), update.values(), *weight, seed);
                 Some(encoder.map_err(refused)?)
             }
@@ -104,16 +103,30 @@ pub(super) fn result(
 ) -> Result<RoundResult, NetError> {
     let job = round.job();
     let mut mean = vec![0.0f32; job.spec().dim as usize];
-    let total_weight = job
-        .encoding()
-        .decode_mean(&sum.sum, sum.survivors.len(), &mut mean)
-        .map_err(|e| NetError::Coordinator(format!("the sum is none of honest parties: {e}")))?;
+    let (encoding, survivors) = (job.encoding(), sum.survivors.len());
+    let dishonest =
+        |e: EncodeError| NetError::Coordinator(format!("the sum is none of honest parties: {e}"));
+    let total_weight = encoding
+        .decode_mean(&sum.sum, survivors, &mut mean)
+        .map_err(dishonest)?;
+    let integers = match job.spec().encoding {
+        EncodingName::Quantised | EncodingName::Fixed64 => None,
+        EncodingName::Integers => {
+            let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
+            encoding
+                .decode_sums(&sum.sum, survivors, &mut sums)
+                .and_then(|_| encoding.decode_mean(&sum.sum, survivors, &mut mean))
+                .map_err(dishonest)?;
+            Some(IntegerResult { sums, mean })
+        }
+    };
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
         model: model.after(&mean, job.spec().model_update),
         mean,
+        integers,
         total_weight,
     })
 }

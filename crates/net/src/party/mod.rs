@@ -110,12 +110,16 @@ pub enum NextRound {
     Waiting,
 }
 
-/// An update to submit: single or double precision, `[dim]`.
+/// An update to submit, `[dim]`: real numbers or, where the job's encoding is of integers, those.
 pub enum Update {
     /// Single precision.
     F32(Vec<f32>),
     /// Double precision.
     F64(Vec<f64>),
+    /// Unsigned integers of 32 bits.
+    U32(Vec<u32>),
+    /// Unsigned integers of 64 bits.
+    U64(Vec<u64>),
 }
 
 impl From<Vec<f32>> for Update {
@@ -130,11 +134,25 @@ impl From<Vec<f64>> for Update {
     }
 }
 
+impl From<Vec<u32>> for Update {
+    fn from(values: Vec<u32>) -> Self {
+        Self::U32(values)
+    }
+}
+
+impl From<Vec<u64>> for Update {
+    fn from(values: Vec<u64>) -> Self {
+        Self::U64(values)
+    }
+}
+
 impl Update {
     fn values(&self) -> Values<'_> {
         match self {
             Self::F32(values) => Values::F32(values),
             Self::F64(values) => Values::F64(values),
+            Self::U32(values) => Values::from(&values[..]),
+            Self::U64(values) => Values::from(&values[..]),
         }
     }
 }
@@ -144,12 +162,23 @@ impl Update {
 pub struct RoundResult {
     /// The weighted mean of the survivors' updates, `[dim]`.
     pub mean: Vec<f32>,
+    /// What single precision is too coarse for, where the job's encoding is of integers.
+    pub integers: Option<IntegerResult>,
     /// The survivors' weights together.
     pub total_weight: u64,
     /// Whose updates are in it.
     pub survivors: Vec<String>,
     /// The job's model after the round.
     pub model: Model,
+}
+
+/// What a round of integers gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntegerResult {
+    /// The exact weighted sums of the survivors' integers, `[dim]`.
+    pub sums: Vec<u128>,
+    /// Their weighted mean, `[dim]`.
+    pub mean: Vec<f64>,
 }
 
 impl Party {
@@ -246,7 +275,7 @@ impl Party {
                     }
                     None => {
                         self.asked = false;
-                        return Ok(NextRound::Round(Box::new(round)));
+                        return Ok(NextRound::Round(round));
                     }
                 },
                 Ok(Notice::Refused(error)) => {

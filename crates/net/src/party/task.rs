@@ -54,7 +54,7 @@ pub(super) enum Command {
 /// What the caller is told.
 pub(super) enum Notice {
     Joined(Arc<Job>),
-    Round(RoundHandle),
+    Round(Box<RoundHandle>),
     /// A round that the party's policy refuses; the next one may be better.
     Refused(NetError),
     JobDone(Option<Model>),

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
-use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult};
+use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, Limits, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
@@ -249,9 +249,9 @@ pub type Rounds = Vec<Result<RoundResult, NetError>>;
 
 /// A party on a thread of its own that gives `update(round)` with weight 1 until the job is done, and
 /// tells what became of each round.
-pub fn run_party(
+pub fn run_party<U: Into<Update>>(
     config: PartyConfig,
-    update: impl Fn(u64) -> Vec<f32> + Send + 'static,
+    update: impl Fn(u64) -> U + Send + 'static,
 ) -> JoinHandle<Result<Rounds, NetError>> {
     std::thread::spawn(move || {
         let mut party = Party::join(config)?;

@@ -22,10 +22,7 @@ use crate::scenario::Script;
 use crate::seeds::stream;
 use crate::turn::{Seat, Setting, Turn};
 use crate::workers::Workers;
-use crate::{Hooks, Progress, SimError};
-
-/// What each worker keeps from one turn to the next: the vector it is working on.
-pub(crate) type Scratch = Vec<f32>;
+use crate::{Hooks, Progress, Scratch, SimError};
 
 /// Bytes of vectors that are made ahead of the server at most, where that is more than one per thread.
 const AHEAD: usize = 4 << 20;

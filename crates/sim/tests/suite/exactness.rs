@@ -1,7 +1,7 @@
 //! The sum is right, bit for bit, whatever the shape of the job.
 
 use blindsum_protocol::{
-    Clipping, EncodingName, JobSpec, Message, PartyId, RoundingName, TensorLayout,
+    Clipping, EncodingName, JobSpec, Message, ModelUpdate, PartyId, RoundingName, TensorLayout,
 };
 use blindsum_sim::{Action, Given, Hooks, RoundOutcome, Scenario};
 
@@ -68,6 +68,53 @@ fn fixed_point_and_roundings() {
         clip: 50.0,
         ..small()
     });
+}
+
+fn integers() -> JobSpec {
+    JobSpec {
+        encoding: EncodingName::Integers,
+        model_update: ModelUpdate::Nothing,
+        ..small()
+    }
+}
+
+#[test]
+fn integers_of_every_width() {
+    for bits in [1, 2, 16, 29, 30, 33, 48, 61, 62, 64] {
+        exact(JobSpec { bits, ..integers() });
+    }
+    for dim in [1, 4095, 4096, 8193] {
+        exact(JobSpec {
+            bits: 64,
+            max_weight: 1000,
+            dim,
+            ..integers()
+        });
+    }
+}
+
+#[test]
+fn given_integers_and_their_sums() {
+    let spec = JobSpec {
+        parties: 4,
+        dim: 2,
+        bits: 64,
+        max_weight: 9,
+        ..integers()
+    };
+    let vectors: Vec<[u64; 2]> = (0..4).map(|i| [u64::MAX - i, i]).collect();
+    for job in jobs(&spec) {
+        let inputs = Given::new(vectors.iter().map(|v| v.as_slice()), vec![9, 1, 1, 9]);
+        let run = simulate_inputs(Scenario::new(job.clone()), &inputs, &mut ()).unwrap();
+        assert!(run.report.last.exact, "{}", name(&job));
+        let first = 20 * u128::from(u64::MAX) - (1 + 2 + 27);
+        assert_eq!(run.last.sums, Some(vec![first, 1 + 2 + 27]));
+        assert_eq!(run.last.mean, Some(vec![first as f64 / 20.0, 1.5]));
+        let reals = [[1.0_f32; 2]; 4];
+        let inputs = Given::new(reals.iter().map(|v| v.as_slice()), vec![]);
+        let error = simulate_inputs(Scenario::new(job), &inputs, &mut ()).unwrap_err();
+        assert!(error.to_string().contains("not floating-point"), "{error}");
+    }
 }
 
 #[test]
