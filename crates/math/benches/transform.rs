@@ -20,16 +20,18 @@ use rayon::ThreadPoolBuilder;
 type Element = Field47;
 
 /// Values a block k, shares a block n, blocks.
-const SIZES: [(usize, usize, usize); 9] = [
+const SIZES: [(usize, usize, usize); 11] = [
     (16, 40, 1600),
     (32, 40, 1600),
     (32, 100, 1600),
     (64, 100, 1600),
+    (70, 100, 1600),
     (64, 729, 1600),
     (128, 729, 800),
     (512, 729, 160),
     (256, 2187, 400),
     (512, 2187, 160),
+    (700, 1000, 160),
 ];
 
 /// Tiles of eight blocks that are encoded together.

@@ -31,7 +31,7 @@ pub(crate) struct Ifma {
     /// ⌊2^52 / p⌋.
     reciprocal: __m512i,
     /// 2^52 − 1.
-    pub(crate) mask: __m512i,
+    mask: __m512i,
 }
 
 impl Ifma {
@@ -82,10 +82,16 @@ impl Ifma {
     #[inline(always)]
     pub(crate) fn reduce(self, x: __m512i) -> __m512i {
         // SAFETY: `self` proves the features.
+        unsafe { _mm512_and_si512(self.reduce_with_junk(x), self.mask) }
+    }
+
+    /// x modulo p, below 2p but with junk above 52 bits, for any such x.
+    #[inline(always)]
+    pub(crate) fn reduce_with_junk(self, x: __m512i) -> __m512i {
+        // SAFETY: `self` proves the features.
         unsafe {
             let quotient = _mm512_madd52hi_epu64(self.zero(), x, self.reciprocal);
-            let remainder = _mm512_madd52lo_epu64(x, quotient, self.negative);
-            _mm512_and_si512(remainder, self.mask)
+            _mm512_madd52lo_epu64(x, quotient, self.negative)
         }
     }
 

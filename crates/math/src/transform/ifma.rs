@@ -1,7 +1,7 @@
 //! The backend for AVX-512 with IFMA: one row a register.
 //!
 //! A step down adds at most 2p to residues, so that (1 + 2 · 14) p < 2^52 allows 14 of them for p < 2^47.14, with junk
-//! above 52 bits. A step up keeps residues below 2p, without junk.
+//! above 52 bits. A step up keeps residues below 2p, with junk as well.
 
 use core::arch::x86_64::*;
 
@@ -86,10 +86,29 @@ impl Lanes for Ifma {
     fn up(self, a: __m512i, b: __m512i, w: (__m512i, __m512i)) -> (__m512i, __m512i) {
         // SAFETY: `self` proves the features.
         unsafe {
-            let sum = self.take_off(_mm512_add_epi64(a, b), self.twice);
+            let sum = self.reduce_with_junk(_mm512_add_epi64(a, b));
             let difference = _mm512_add_epi64(_mm512_sub_epi64(a, b), self.twice);
-            let product = self.add_product(self.zero(), difference, w);
-            (sum, _mm512_and_si512(product, self.mask))
+            (sum, self.add_product(self.zero(), difference, w))
+        }
+    }
+
+    /// The sums of the first step stay below 4p and are not reduced.
+    #[inline(always)]
+    fn up_twice(self, x: [__m512i; 4], w: [(__m512i, __m512i); 3]) -> [__m512i; 4] {
+        // SAFETY: `self` proves the features.
+        unsafe {
+            let left = _mm512_add_epi64(x[0], x[1]);
+            let right = _mm512_add_epi64(x[2], x[3]);
+            let difference = _mm512_add_epi64(_mm512_sub_epi64(x[0], x[1]), self.twice);
+            let b = self.add_product(self.zero(), difference, w[1]);
+            let difference = _mm512_add_epi64(_mm512_sub_epi64(x[2], x[3]), self.twice);
+            let d = self.add_product(self.zero(), difference, w[2]);
+            let four = _mm512_add_epi64(self.twice, self.twice);
+            let difference = _mm512_add_epi64(_mm512_sub_epi64(left, right), four);
+            let a = self.reduce_with_junk(_mm512_add_epi64(left, right));
+            let c = self.add_product(self.zero(), difference, w[0]);
+            let (b, d) = self.up(b, d, w[0]);
+            [a, b, c, d]
         }
     }
 

@@ -118,17 +118,13 @@ fn one_level<L: Lanes, const IN_PLACE: bool, const LAST: bool>(
 }
 
 /// The factors of a node and its two children.
-struct Factors<L: Lanes>(L::Broadcast, L::Broadcast, L::Broadcast);
-
-impl<L: Lanes> Factors<L> {
-    #[inline(always)]
-    fn of(lanes: L, tree: &Tree, node: usize) -> Self {
-        Self(
-            lanes.broadcast(tree.factor(node)),
-            lanes.broadcast(tree.factor(2 * node)),
-            lanes.broadcast(tree.factor(2 * node + 1)),
-        )
-    }
+#[inline(always)]
+fn factors<L: Lanes>(lanes: L, tree: &Tree, node: usize) -> [L::Broadcast; 3] {
+    [
+        lanes.broadcast(tree.factor(node)),
+        lanes.broadcast(tree.factor(2 * node)),
+        lanes.broadcast(tree.factor(2 * node + 1)),
+    ]
 }
 
 /// The two levels below `node`, of more than half the coefficients.
@@ -142,21 +138,21 @@ fn two_levels<L: Lanes, const IN_PLACE: bool, const LAST: bool>(
     rows: &mut [Row],
 ) {
     let quarter = rows.len() / 4;
-    let factors = Factors::of(lanes, tree, node);
+    let w = factors(lanes, tree, node);
     for i in 0..quarter {
         let mut a = coefficient::<L, IN_PLACE>(lanes, source, rows, i);
         let mut b = coefficient::<L, IN_PLACE>(lanes, source, rows, quarter + i);
         let (mut c, mut d) = (a, b);
         if 2 * quarter + i < count {
             c = coefficient::<L, IN_PLACE>(lanes, source, rows, 2 * quarter + i);
-            (a, c) = lanes.down(a, c, factors.0);
+            (a, c) = lanes.down(a, c, w[0]);
         }
         if 3 * quarter + i < count {
             d = coefficient::<L, IN_PLACE>(lanes, source, rows, 3 * quarter + i);
-            (b, d) = lanes.down(b, d, factors.0);
+            (b, d) = lanes.down(b, d, w[0]);
         }
-        (a, b) = lanes.down(a, b, factors.1);
-        (c, d) = lanes.down(c, d, factors.2);
+        (a, b) = lanes.down(a, b, w[1]);
+        (c, d) = lanes.down(c, d, w[2]);
         put::<L, LAST>(lanes, a, &mut rows[i]);
         put::<L, LAST>(lanes, b, &mut rows[quarter + i]);
         put::<L, LAST>(lanes, c, &mut rows[2 * quarter + i]);
@@ -180,25 +176,25 @@ fn later_passes<L: Lanes>(lanes: L, tree: &Tree, node: usize, rows: &mut [Row], 
             .take(wanted.div_ceil(size))
             .enumerate()
         {
-            middle_levels(lanes, &Factors::of(lanes, tree, first + i), rows);
+            middle_levels(lanes, factors(lanes, tree, first + i), rows);
         }
         log_nodes += 2;
     }
     let first = node << log_nodes;
     let (quadruples, _) = rows.as_chunks_mut::<4>();
     for (i, rows) in quadruples.iter_mut().take(wanted.div_ceil(4)).enumerate() {
-        last_levels(lanes, &Factors::of(lanes, tree, first + i), rows);
+        last_levels(lanes, factors(lanes, tree, first + i), rows);
     }
 }
 
 /// Two levels that are neither the first nor the last ones.
 #[inline(always)]
-fn middle_levels<L: Lanes>(lanes: L, factors: &Factors<L>, rows: &mut [Row]) {
+fn middle_levels<L: Lanes>(lanes: L, w: [L::Broadcast; 3], rows: &mut [Row]) {
     let (left, right) = rows.split_at_mut(rows.len() / 2);
     let (a, b) = left.split_at_mut(left.len() / 2);
     let (c, d) = right.split_at_mut(right.len() / 2);
     for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
-        let quadruple = quadruple(lanes, factors, [&*a, &*b, &*c, &*d]);
+        let quadruple = quadruple(lanes, w, [&*a, &*b, &*c, &*d]);
         lanes.store_partial(quadruple[0], a);
         lanes.store_partial(quadruple[1], b);
         lanes.store_partial(quadruple[2], c);
@@ -208,9 +204,9 @@ fn middle_levels<L: Lanes>(lanes: L, factors: &Factors<L>, rows: &mut [Row]) {
 
 /// The last two levels.
 #[inline(always)]
-fn last_levels<L: Lanes>(lanes: L, factors: &Factors<L>, rows: &mut [Row; 4]) {
+fn last_levels<L: Lanes>(lanes: L, w: [L::Broadcast; 3], rows: &mut [Row; 4]) {
     let [a, b, c, d] = rows;
-    let quadruple = quadruple(lanes, factors, [&*a, &*b, &*c, &*d]);
+    let quadruple = quadruple(lanes, w, [&*a, &*b, &*c, &*d]);
     lanes.store(quadruple[0], a);
     lanes.store(quadruple[1], b);
     lanes.store(quadruple[2], c);
@@ -219,15 +215,15 @@ fn last_levels<L: Lanes>(lanes: L, factors: &Factors<L>, rows: &mut [Row; 4]) {
 
 /// Two steps down for four residues.
 #[inline(always)]
-fn quadruple<L: Lanes>(lanes: L, factors: &Factors<L>, rows: [&Row; 4]) -> [L::Vector; 4] {
+fn quadruple<L: Lanes>(lanes: L, w: [L::Broadcast; 3], rows: [&Row; 4]) -> [L::Vector; 4] {
     let a = lanes.load_partial(rows[0]);
     let b = lanes.load_partial(rows[1]);
     let c = lanes.load_partial(rows[2]);
     let d = lanes.load_partial(rows[3]);
-    let (a, c) = lanes.down(a, c, factors.0);
-    let (b, d) = lanes.down(b, d, factors.0);
-    let (a, b) = lanes.down(a, b, factors.1);
-    let (c, d) = lanes.down(c, d, factors.2);
+    let (a, c) = lanes.down(a, c, w[0]);
+    let (b, d) = lanes.down(b, d, w[0]);
+    let (a, b) = lanes.down(a, b, w[1]);
+    let (c, d) = lanes.down(c, d, w[2]);
     [a, b, c, d]
 }
 
@@ -261,33 +257,108 @@ impl Job for Interpolate<'_> {
     }
 }
 
-/// From all values of a subtree to the polynomial at its root.
+/// From all values of a subtree to the polynomial at its root: one level in the first pass over the rows if the number of
+/// levels is odd, two levels in each other pass. The last one undoes the doublings of all.
 #[inline(always)]
 fn climb<L: Lanes>(lanes: L, tree: &Tree, spine: &Spine, subtree: Subtree, rows: &mut [Row]) {
     let rows = &mut rows[subtree.start..][..subtree.size];
-    let log_size = subtree.size.ilog2();
-    let halving = lanes.broadcast(&spine.halvings[log_size as usize]);
-    for level in (0..log_size).rev() {
-        let size = subtree.size >> level;
-        let first = subtree.node << level;
-        for (i, rows) in rows.chunks_exact_mut(size).enumerate() {
-            let inverse = lanes.broadcast(tree.factor(first + i));
-            let (left, right) = rows.split_at_mut(size / 2);
-            for (left, right) in left.iter_mut().zip(right) {
-                let (a, b) = match size {
-                    2 => (lanes.load(left), lanes.load(right)),
-                    _ => (lanes.load_partial(left), lanes.load_partial(right)),
-                };
-                let (a, b) = lanes.up(a, b, inverse);
-                if level == 0 {
-                    lanes.store(lanes.scale(a, halving), left);
-                    lanes.store(lanes.scale(b, halving), right);
-                } else {
-                    lanes.store_partial(a, left);
-                    lanes.store_partial(b, right);
-                }
-            }
+    let levels = subtree.size.ilog2();
+    let halving = lanes.broadcast(&spine.halvings[levels as usize]);
+    let mut log_size = 2 - levels % 2;
+    let lowest = subtree.node << (levels.max(log_size) - log_size);
+    match levels {
+        0 => {}
+        1 => up_one::<L, true>(lanes, tree, lowest, halving, rows),
+        2 => up_two::<L, true>(lanes, tree, lowest, halving, rows),
+        _ if log_size == 1 => up_one::<L, false>(lanes, tree, lowest, halving, rows),
+        _ => up_two::<L, false>(lanes, tree, lowest, halving, rows),
+    }
+    while log_size + 2 < levels {
+        log_size += 2;
+        let first = subtree.node << (levels - log_size);
+        for (i, rows) in rows.chunks_exact_mut(1 << log_size).enumerate() {
+            up_two_more::<L, false>(lanes, factors(lanes, tree, first + i), halving, rows);
         }
+    }
+    if log_size < levels {
+        up_two_more::<L, true>(lanes, factors(lanes, tree, subtree.node), halving, rows);
+    }
+}
+
+/// Writes what leaves a pass up: scaled coefficients if it is the last one.
+#[inline(always)]
+fn put_up<L: Lanes, const LAST: bool>(
+    lanes: L,
+    vector: L::Vector,
+    halving: L::Broadcast,
+    row: &mut Row,
+) {
+    if LAST {
+        lanes.store(lanes.scale(vector, halving), row);
+    } else {
+        lanes.store_partial(vector, row);
+    }
+}
+
+/// The lowest level: pairs of values, below the nodes from number `first` on.
+#[inline(always)]
+fn up_one<L: Lanes, const LAST: bool>(
+    lanes: L,
+    tree: &Tree,
+    first: usize,
+    halving: L::Broadcast,
+    rows: &mut [Row],
+) {
+    for (i, [a, b]) in rows.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let inverse = lanes.broadcast(tree.factor(first + i));
+        let (sum, difference) = lanes.up(lanes.load(a), lanes.load(b), inverse);
+        put_up::<L, LAST>(lanes, sum, halving, a);
+        put_up::<L, LAST>(lanes, difference, halving, b);
+    }
+}
+
+/// The lowest two levels: quadruples of values, below the nodes from number `first` on.
+#[inline(always)]
+fn up_two<L: Lanes, const LAST: bool>(
+    lanes: L,
+    tree: &Tree,
+    first: usize,
+    halving: L::Broadcast,
+    rows: &mut [Row],
+) {
+    for (i, [a, b, c, d]) in rows.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let values = [lanes.load(a), lanes.load(b), lanes.load(c), lanes.load(d)];
+        let up = lanes.up_twice(values, factors(lanes, tree, first + i));
+        put_up::<L, LAST>(lanes, up[0], halving, a);
+        put_up::<L, LAST>(lanes, up[1], halving, b);
+        put_up::<L, LAST>(lanes, up[2], halving, c);
+        put_up::<L, LAST>(lanes, up[3], halving, d);
+    }
+}
+
+/// Two levels that are not the lowest ones, up to one node.
+#[inline(always)]
+fn up_two_more<L: Lanes, const LAST: bool>(
+    lanes: L,
+    w: [L::Broadcast; 3],
+    halving: L::Broadcast,
+    rows: &mut [Row],
+) {
+    let (left, right) = rows.split_at_mut(rows.len() / 2);
+    let (a, b) = left.split_at_mut(left.len() / 2);
+    let (c, d) = right.split_at_mut(right.len() / 2);
+    for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
+        let partial = [
+            lanes.load_partial(a),
+            lanes.load_partial(b),
+            lanes.load_partial(c),
+            lanes.load_partial(d),
+        ];
+        let up = lanes.up_twice(partial, w);
+        put_up::<L, LAST>(lanes, up[0], halving, a);
+        put_up::<L, LAST>(lanes, up[1], halving, b);
+        put_up::<L, LAST>(lanes, up[2], halving, c);
+        put_up::<L, LAST>(lanes, up[3], halving, d);
     }
 }
 

@@ -42,6 +42,15 @@ pub(super) trait Lanes: Copy {
         b: Self::Vector,
         w: Self::Broadcast,
     ) -> (Self::Vector, Self::Vector);
+    /// Two steps up, from the values at four grandchildren to their node: `w` is for the node and its two children.
+    #[inline(always)]
+    fn up_twice(self, x: [Self::Vector; 4], w: [Self::Broadcast; 3]) -> [Self::Vector; 4] {
+        let (a, b) = self.up(x[0], x[1], w[1]);
+        let (c, d) = self.up(x[2], x[3], w[2]);
+        let (a, c) = self.up(a, c, w[0]);
+        let (b, d) = self.up(b, d, w[0]);
+        [a, b, c, d]
+    }
     /// w x, for the result of any other operation.
     fn scale(self, x: Self::Vector, w: Self::Broadcast) -> Self::Vector;
 }

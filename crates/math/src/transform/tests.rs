@@ -134,6 +134,31 @@ fn the_largest_residues_fit() {
     }
 }
 
+/// The largest sums and differences on the way up: values that are all p − 1, or 0 and p − 1 in every pattern of a power
+/// of two.
+#[test]
+fn extreme_values_are_interpolated() {
+    for k in [64, 100, 256] {
+        let interpolation = Interpolation::<Field48>::new(k).expect("a size");
+        for pattern in 0..=8 {
+            let value =
+                |e: usize| Row([(Field48::MODULUS - 1) * u64::from(e >> pattern & 1 == 0); 8]);
+            let values: Vec<Row> = (0..k).map(value).collect();
+            for backend in available() {
+                let coefficients = interpolated::<Field48>(&values, backend);
+                for (e, value) in values.iter().enumerate() {
+                    assert_eq!(
+                        horner(&coefficients, interpolation.point(e)),
+                        *value,
+                        "{}",
+                        backend.name()
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_largest_transform_is_its_own_inverse() {
     let coefficients = largest::<Field48>(MAX_POINTS);
