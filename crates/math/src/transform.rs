@@ -268,7 +268,6 @@ impl<F: NttField> Interpolation<F> {
         let job = kernel::Interpolate {
             tree: &self.tree,
             spine: &self.spine,
-            coefficients: self.coefficients,
             rows,
         };
         self.backend.run(F::MODULUS, job);

@@ -232,7 +232,6 @@ pub(super) struct Interpolate<'a> {
     /// The inverse factors.
     pub(super) tree: &'a Tree,
     pub(super) spine: &'a Spine,
-    pub(super) coefficients: usize,
     pub(super) rows: &'a mut [Row],
 }
 
@@ -241,7 +240,6 @@ impl Job for Interpolate<'_> {
     /// polynomial has where it is known; then, from the end of the spine up, the rest.
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        self.rows[self.coefficients..self.tree.size()].fill(Row::default());
         for step in &self.spine.steps {
             if step.known >= step.subtree.size / 2 {
                 climb(lanes, self.tree, self.spine, step.subtree.left(), self.rows);
@@ -374,6 +372,11 @@ fn halves(subtree: Subtree, rows: &mut [Row]) -> (&mut [Row], &mut [Row]) {
 fn descend<L: Lanes>(lanes: L, step: &Step, rows: &mut [Row]) {
     let half = step.subtree.size / 2;
     let (left, right) = halves(step.subtree, rows);
+    if step.subtree.node == 1 {
+        // The coefficients behind the last one are zero: both children are A there.
+        right[step.known - half..].copy_from_slice(&left[step.known - half..]);
+        return;
+    }
     let w = lanes.broadcast(&step.factor);
     let twice = lanes.broadcast(&step.twice);
     for (left, right) in left.iter_mut().zip(right).skip(step.known % half) {
