@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from blindsum import _native
-from blindsum.bench import peer
+from blindsum.bench import peer, simulated
 from blindsum.bench.rows import Row
 
 MASK_LIMIT = 17.7
@@ -46,7 +44,7 @@ def _secagg_plus() -> list[Row]:
     dim, parties, dropped, neighbours = 1_000_000, 100, 10, 15
     # So few neighbours carry 3 % of corrupt parties at the strength that the job demands.
     fields = ["adversary=semi-honest", f"neighbours={neighbours}", "corrupt=0.03"]
-    reports = [_simulate("secagg+", parties, dim, fields, "--drop", "0.1") for _ in range(3)]
+    reports = [simulated.report("secagg+", parties, dim, fields, "--drop", "0.1") for _ in range(3)]
     client = min(report["client_ms"]["median"] for report in reports)
     server = min(report["server_ms"] for report in reports)
     peak = min(report["peak_rss_bytes"] for report in reports) / 2**20
@@ -74,7 +72,7 @@ def _secagg() -> list[Row]:
     """Complete graph, semi-honest."""
     dim, parties = 10_000, 100
     reports = [
-        _simulate("secagg", parties, dim, ["adversary=semi-honest"], "--drop", "0.1") for _ in range(3)
+        simulated.report("secagg", parties, dim, ["adversary=semi-honest"], "--drop", "0.1") for _ in range(3)
     ]
     server = min(report["server_ms"] for report in reports)
     stages = [{stage["name"]: stage for stage in report["stages"]} for report in reports]
@@ -100,7 +98,7 @@ def _round_trips() -> list[Row]:
 
 def _scale(parties: int, dim: int, seconds: float) -> Row:
     begin = time.monotonic()
-    report = _simulate("secagg+", parties, dim, [])
+    report = simulated.report("secagg+", parties, dim, [])
     taken = time.monotonic() - begin
     note = f"peak memory {report['peak_rss_bytes'] / 2**30:.2f} GiB"
     return Row(f"simulated secagg+, {parties} parties, D = {dim}", "s", taken, seconds, note=note)
@@ -134,17 +132,6 @@ def _python() -> list[Row]:
         ),
         Row("wheel", "MB", None if wheel is None else wheel / 1e6, 15, note="`make build` makes it"),
     ]
-
-
-def _simulate(protocol: str, parties: int, dim: int, fields: list[str], *words: str) -> dict[str, Any]:
-    """One round in a process of its own, so that its memory is its own."""
-    command = [sys.executable, "-m", "blindsum", "simulate", "--json", "--protocol", protocol]
-    command += ["--parties", str(parties), "--dim", str(dim), *words]
-    for setting in fields:
-        command += ["--set", setting]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
 
 
 def _start_ms(program: str) -> float:
