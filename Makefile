@@ -33,6 +33,7 @@ bench: .state/release build ## Measure against the targets, with the peer beside
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
 		--group dev --extra demo --extra bench
 	$(BIN)/blindsum bench secagg
+	$(BIN)/blindsum bench pss
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)

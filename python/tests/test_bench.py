@@ -5,9 +5,10 @@ import json
 import pytest
 
 from blindsum import _native
-from blindsum.bench import rows, secagg
+from blindsum.bench import kernels, pss, rows, secagg
 from blindsum.bench.rows import Row
 from blindsum.cli import bench, main
+from blindsum.spec import JobSpec
 
 
 def test_ratios_are_above_one_where_the_target_is_met():
@@ -49,6 +50,41 @@ def test_the_page_names_machine_and_peer():
     assert rows.machine() in page
     assert "| work | ≤ 2 ms | 1 ms | 2 |  |" in page
     assert "* work: why." in page
+
+
+def test_a_bench_of_the_checkout_is_built_and_read():
+    timings = kernels.sharing(quick=True)
+    works = {(one.work, one.backend) for one in timings}
+    assert {("radix-2", "thesis"), ("radix-3", "thesis"), ("transforms", "tfhe-ntt")} <= works
+    assert {one.shares for one in timings} == {729}
+    assert all(one.ms > 0 for one in timings)
+
+
+def test_rows_of_the_sharing_have_the_peer_beside_them():
+    made = {("share", "ifma"): 0.8, ("transforms", "ifma"): 0.5, ("transforms", "tfhe-ntt"): 2.0}
+    timings = [kernels.Timing(80_000, 50, 1600, 64, 729, *key, ms) for key, ms in made.items()]
+    whole, transforms, *missing = pss.sharing_rows("share", timings)
+    assert (whole.measured, whole.target, whole.ratio) == (0.8, 1.0, 1.25)
+    assert (transforms.measured, transforms.peer) == (0.5, 2.0)
+    assert [row.measured for row in missing] == [None] * 4
+
+
+def test_without_a_checkout_its_rows_say_so(monkeypatch):
+    monkeypatch.setattr(kernels.shutil, "which", lambda _name: None)
+    (row,) = pss._sharing()
+    assert row.measured is None
+    assert "checkout" in row.note
+
+
+def test_a_simulated_round_is_timed_and_costs_are_counted():
+    assert pss.wall(JobSpec(protocol="pss", parties=5, dim=40), 1, 1) > 0
+    cost = pss.cost("fssa", "semi-honest", 10, 100, 1)
+    # 13 blocks of 8 words, 4 bytes each, sealed for 9 others.
+    assert 9 * (4 * 13 + 16) < cost.up_bytes < 9 * (4 * 13 + 16) + 300
+    found = pss.Measured([Row("work", "ms", 1, 2, note="why")], [cost])
+    page = bench._pss_markdown(found, {"machine": "a machine"})
+    assert "| work | ≤ 2 ms | 1 ms | 2 |  |" in page
+    assert "| `fssa`, semi-honest | 100 |" in page
 
 
 @pytest.mark.parametrize("protocol", ["plain", "secagg+"])

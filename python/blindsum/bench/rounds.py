@@ -30,6 +30,8 @@ class RoundCost:
         What was run.
     seconds : float
         From the offer of a round to its end.
+    fastest : float
+        The same of the fastest round, which other work on the machine disturbs least.
     stages : dict
         Seconds of each stage.
     up_bytes, down_bytes : float
@@ -41,6 +43,7 @@ class RoundCost:
     dim: int
     rounds: int
     seconds: float
+    fastest: float
     stages: dict[str, float]
     up_bytes: float
     down_bytes: float
@@ -87,6 +90,7 @@ def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
         dim=spec.dim,
         rounds=len(reports),
         seconds=median(report["seconds"] for report in reports),
+        fastest=min(report["seconds"] for report in reports),
         stages={
             name: median(report["stages"][place]["seconds"] for report in reports)
             for place, name in enumerate(spec.stages)

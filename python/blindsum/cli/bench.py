@@ -13,6 +13,7 @@ from blindsum.cli import EXIT_SUM, console
 from blindsum.cli.jobs import add_spec_arguments, spec_from
 
 if TYPE_CHECKING:
+    from blindsum.bench.pss import Measured
     from blindsum.bench.rounds import RoundCost
     from blindsum.bench.rows import Row
 
@@ -20,7 +21,8 @@ EXAMPLES = """\
 examples:
   blindsum bench round --protocol secagg+ --parties 10 --dim 1e5      # processes and TLS, beside plain
   blindsum bench secagg                                               # targets and measurements
-  blindsum bench secagg --scale --markdown docs/benchmarks.md
+  blindsum bench secagg --scale --markdown docs/benchmarks/secagg.md
+  blindsum bench pss --markdown docs/benchmarks/pss.md
 
 Build with `make bench` (release profile): other builds are several times slower.
 """
@@ -43,6 +45,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     secagg.add_argument("--markdown", metavar="FILE", help="write the table into this file")
     secagg.add_argument("--json", action="store_true", help="print one JSON object")
     secagg.set_defaults(run=_secagg)
+
+    pss = actions.add_parser("pss", help="fssa and pss against their targets; takes minutes")
+    pss.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    pss.add_argument("--json", action="store_true", help="print one JSON object")
+    pss.set_defaults(run=_pss)
 
 
 def _rounds(options: argparse.Namespace) -> int:
@@ -121,6 +128,68 @@ def _secagg(options: argparse.Namespace) -> int:
     if facts["peer"] is None:
         print("flwr is not installed; `pip install 'blindsum[bench]'` measures it in the same run")
     return EXIT_SUM
+
+
+def _pss(options: argparse.Namespace) -> int:
+    from blindsum.bench.pss import Cost, Measured, steps
+    from blindsum.bench.rows import machine
+
+    found = Measured()
+    with console.progress("measuring", 1, quiet=options.json) as bar:
+        current = ""
+        work = list(steps(found, lambda text: bar.update(share, f"{current}: {text}")))
+        for done, (current, step) in enumerate(work):
+            share = done / len(work)
+            bar.update(share, current)
+            step()
+    facts = {"machine": machine()}
+    if options.markdown:
+        Path(options.markdown).write_text(_pss_markdown(found, facts))
+    if options.json:
+        print(json.dumps({**facts, **found.to_dict()}))
+        return EXIT_SUM
+    header = _pss_header()
+    console.table(facts["machine"], header, [row.cells for row in found.rows])
+    for row in found.rows:
+        if row.note:
+            print(f"{row.work}: {row.note}")
+    console.table(_COSTS, Cost.HEADER, [cost.cells for cost in found.costs])
+    return EXIT_SUM
+
+
+_COSTS = "100 parties, 10 lost before they share; parties, updates and server in one process"
+
+
+def _pss_header() -> list[str]:
+    from blindsum.bench.pss import PEER
+    from blindsum.bench.rows import HEADER
+
+    return [*HEADER[:-1], PEER]
+
+
+def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
+    from blindsum.bench.pss import PEER, Cost
+
+    lines = [
+        "# `blindsum bench pss`",
+        "",
+        "Written by `blindsum bench pss`. A ratio below 1 is a target that is missed.",
+        "",
+        f"* Machine: {facts['machine']}; build: `make bench`.",
+        f"* Peer: the crate {PEER} in the same run of `cargo bench -p blindsum-sharing --bench pss`: the",
+        "  inverse transform of a block's 64 values and the forward one to 1,024 points, both negacyclic.",
+        "",
+        console.markdown_table(_pss_header(), [row.cells for row in found.rows]),
+        "",
+        *[f"* {row.work}: {row.note}." for row in found.rows if row.note],
+        "",
+        "## What a round costs",
+        "",
+        f"{_COSTS}; a tenth of the parties corrupt. Milliseconds are CPU work, the least of three runs.",
+        "",
+        console.markdown_table(Cost.HEADER, [cost.cells for cost in found.costs]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:

@@ -1,0 +1,83 @@
+"""Timings of kernels that Python cannot call: they come from a Rust bench of a source checkout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from blindsum.errors import BlindsumError
+
+NEEDS = "needs a source checkout and cargo"
+"""Why there are no timings."""
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Least time of many runs of one kernel, one thread.
+
+    Attributes
+    ----------
+    inputs, block, blocks : int
+        Words of the vector, words of a block, blocks.
+    values : int
+        Words and random elements of a block.
+    shares : int
+        Shares of a block.
+    work : str
+        ``"radix-2"``, ``"radix-3"``, ``"transforms"`` (both ways) or ``"share"`` (words to packed columns,
+        random elements included).
+    backend : str
+        Whose: ``"thesis"``, ``"tfhe-ntt"``, or one of ours.
+    ms : float
+        Milliseconds.
+    """
+
+    inputs: int
+    block: int
+    blocks: int
+    values: int
+    shares: int
+    work: str
+    backend: str
+    ms: float
+
+
+def available() -> bool:
+    """Whether this package lies in a source checkout and can build its benches."""
+    return (ROOT / "crates/sharing/benches/pss").is_dir() and shutil.which("cargo") is not None
+
+
+def sharing(quick: bool = False) -> list[Timing]:
+    """Build and run the bench of packed sharing.
+
+    Parameters
+    ----------
+    quick
+        The smallest size, once, as ``cargo test`` builds it: says that it works, not how fast it is.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        There is no source checkout, or the bench failed.
+    """
+    if not available():
+        raise BlindsumError(f"timings of the sharing: {NEEDS}")
+    how = ["test", "--workspace"] if quick else ["bench", "-p", "blindsum-sharing"]
+    command = ["cargo", *how, "--locked", "--quiet", "--bench", "pss", "--", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BlindsumError(f"{' '.join(command)}: {' | '.join(done.stderr.splitlines()[-5:])}")
+    return [Timing(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def pick(timings: list[Timing], work: str, backend: str, inputs: int, block: int) -> float | None:
+    """Milliseconds of one kernel; ``None`` where it was not measured, as backends differ by machine."""
+    for one in timings:
+        if (one.work, one.backend, one.inputs, one.block) == (work, backend, inputs, block):
+            return one.ms
+    return None
