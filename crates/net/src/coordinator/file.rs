@@ -11,6 +11,7 @@
 //!
 //! [limits]                          # optional, every field too
 //! connections = 4096
+//! relay_memory = 268435456          # bytes of what is passed on; a temporary file takes the rest
 //!
 //! [[jobs]]                          # the fields of a job specification
 //! job = "tumour"
