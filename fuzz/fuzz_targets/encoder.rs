@@ -1,4 +1,5 @@
-//! The encoder: any specification and any numbers. What it accepts decodes to the clipped input.
+//! The encoder: any specification and any numbers. What it accepts decodes to the clipped input, or to the very
+//! integers.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -21,9 +22,13 @@ struct Case {
     parties: u32,
     tensors: Vec<(u8, f64)>,
     dim: Option<u64>,
+    integers: Option<Vec<u64>>,
 }
 
 fuzz_target!(|case: Case| {
+    if let Some(values) = &case.integers {
+        return encode_integers(&case, values);
+    }
     let clip = if case.by_norm {
         ClipSpec::L2(case.clip)
     } else {
@@ -82,3 +87,33 @@ fuzz_target!(|case: Case| {
         }
     }
 });
+
+fn encode_integers(case: &Case, values: &[u64]) {
+    let spec = EncodingSpec {
+        dim: case.dim.map_or(values.len(), |dim| dim as usize),
+        kind: EncodingKind::Integers {
+            bits: case.bits.into(),
+        },
+        max_weight: case.max_weight,
+        parties: case.parties as usize,
+        tensors: Vec::new(),
+    };
+    let Ok(encoding) = spec.validate() else {
+        return;
+    };
+    let seed = MaskSeed::from(Secret::from([5; 32]));
+    let Ok(mut encoder) = Encoder::new(&encoding, values, case.weight, seed) else {
+        return;
+    };
+    let mut words = Words::zeros(encoding.width(), encoding.lanes());
+    encoder
+        .encode_tile(0, words.tile_mut(0..encoding.lanes()))
+        .expect("the whole vector");
+    let mut sums = vec![0; encoding.dim()];
+    encoding
+        .decode_sums(&words, 1, &mut sums)
+        .expect("the sum of one vector");
+    for (&value, sum) in values.iter().zip(sums) {
+        assert_eq!(sum, u128::from(value) * u128::from(case.weight));
+    }
+}

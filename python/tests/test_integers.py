@@ -173,6 +173,11 @@ def test_many_bits_are_integers(capsys, words):
     assert report["max_abs_error"] < 1e-4
 
 
+def test_only_the_sum_of_integers_is_spoken_of(capsys):
+    assert main([*SIMULATE[:-1], "--bits", "64"]) == 0
+    assert "\nsum of 5 survivors: exact\n" in capsys.readouterr().out
+
+
 def test_fractions_and_shares_have_options_of_their_own(capsys):
     secagg = [
         "simulate",
