@@ -21,6 +21,9 @@ use super::{RampParameters, Residues};
 /// Random combinations of the blocks that are checked; p^−2 < 2^−61 in the narrowest field.
 const COMBINATIONS: usize = 2;
 
+/// Groups of eight blocks that are evaluated before their shares are written: longer runs of every column.
+const GROUPS: usize = 8;
+
 /// A tile of blocks on its way into shares.
 pub(super) struct TileOfBlocks<'a> {
     /// Words e of the blocks at `words[e * TILE_BLOCKS..]`.
@@ -119,9 +122,9 @@ impl<F: NttField> FieldLimb<F> {
     }
 
     /// Puts eight blocks in rows: their words, then their random elements.
-    fn load(&self, tile: &TileOfBlocks<'_>, group: usize, scratch: &mut Scratch) {
+    fn load(&self, tile: &TileOfBlocks<'_>, group: usize, random: &[u64], rows: &mut [Row]) {
         let packing = self.parameters.packing();
-        let (words, random) = scratch.rows.split_at_mut(packing);
+        let (words, random_rows) = rows.split_at_mut(packing);
         for (e, row) in words.iter_mut().enumerate() {
             let at = e * TILE_BLOCKS + group;
             row.0.copy_from_slice(&tile.words[at..at + 8]);
@@ -130,11 +133,11 @@ impl<F: NttField> FieldLimb<F> {
             }
         }
         let count = (tile.len - group).min(8);
-        let random = random.iter_mut().take(self.parameters.random());
-        for (t, row) in random.enumerate() {
+        let random_rows = random_rows.iter_mut().take(self.parameters.random());
+        for (t, row) in random_rows.enumerate() {
             let at = t * tile.len + group;
             row.0 = [0; 8];
-            row.0[..count].copy_from_slice(&scratch.random[at..at + count]);
+            row.0[..count].copy_from_slice(&random[at..at + count]);
         }
     }
 }
@@ -156,7 +159,7 @@ impl<F: NttField> Limb for FieldLimb<F> {
     fn scratch(&self) -> Scratch {
         Scratch {
             random: Zeroizing::new(vec![0; self.parameters.random() * TILE_BLOCKS]),
-            rows: vec![Row([0; 8]); self.evaluate.scratch_rows()],
+            rows: vec![Row([0; 8]); self.evaluate.scratch_rows() * GROUPS],
         }
     }
 
@@ -169,21 +172,20 @@ impl<F: NttField> Limb for FieldLimb<F> {
     ) {
         let wanted = self.parameters.random() * tile.len;
         random::fill::<F>(stream, tile.region, &mut scratch.random[..wanted]);
-        for group in (0..tile.len).step_by(8) {
-            self.load(tile, group, scratch);
-            let rows = &mut scratch.rows[..];
-            if let Some(interpolate) = &self.interpolate {
-                interpolate.interpolate(rows);
-            }
-            self.evaluate.evaluate(rows);
-            let count = (tile.len - group).min(8);
-            let start = (tile.first + group) * F::ENCODED_LEN;
-            let place = start..start + count * F::ENCODED_LEN;
-            for (row, column) in rows.iter().zip(columns.iter_mut()) {
-                if let Some(column) = column {
-                    residues::pack_row::<F>(row, count, &mut column[place.clone()]);
+        let size = self.evaluate.scratch_rows();
+        for first in (0..tile.len).step_by(8 * GROUPS) {
+            let count = (tile.len - first).min(8 * GROUPS);
+            let groups = scratch.rows.chunks_exact_mut(size).take(count.div_ceil(8));
+            for (number, rows) in groups.enumerate() {
+                self.load(tile, first + 8 * number, &scratch.random, rows);
+                if let Some(interpolate) = &self.interpolate {
+                    interpolate.interpolate(rows);
                 }
+                self.evaluate.evaluate(rows);
             }
+            let groups = scratch.rows.chunks_exact(size).take(count.div_ceil(8));
+            let start = (tile.first + first) * F::ENCODED_LEN;
+            residues::pack_columns::<F>(&groups.collect::<Vec<_>>(), count, start, columns);
         }
     }
 
