@@ -5,7 +5,8 @@
 //!   blocks and a tag of 16 bytes. Down: the bitmap of those who shared (U1), then the sealed columns for the
 //!   receiver from every other party of U1, in rank order. Lengths are fixed by the round, so nothing is
 //!   prefixed.
-//! * Stage 2: the packed sum of the columns up, the result down.
+//! * Stage 2 if active: signatures over U1, [`crate::consistency`].
+//! * Stage 3, 2 if semi-honest: the packed sum of the columns up, the result down.
 
 use blindsum_crypto::seal::SEAL_OVERHEAD;
 use blindsum_crypto::sign::SIGNATURE_LEN;
@@ -15,17 +16,9 @@ use crate::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
 
 /// What the keys that seal columns are for.
 pub(super) const PURPOSE: &str = "share";
-/// Bytes of an [`Advertise`] at most.
-pub(super) const ADVERTISE: usize = PREFIX + KEY + PREFIX + SIGNATURE_LEN;
-
 /// Bytes of a sealed column.
 pub(super) const fn sealed_len(column: usize) -> usize {
     column + SEAL_OVERHEAD
-}
-
-/// Bytes of a [`Keys`] at most.
-pub(super) const fn keys_len(parties: usize) -> usize {
-    PREFIX + parties * (PARTY + ADVERTISE)
 }
 
 /// A party's fresh public key.
@@ -41,7 +34,7 @@ impl Bounded for Advertise {
     const NAME: &'static str = "keys";
 
     fn most_bytes(_parties: usize) -> usize {
-        ADVERTISE
+        PREFIX + KEY + PREFIX + SIGNATURE_LEN
     }
 }
 
@@ -55,7 +48,7 @@ impl Bounded for Keys {
     const NAME: &'static str = "keys";
 
     fn most_bytes(parties: usize) -> usize {
-        keys_len(parties)
+        PREFIX + parties * (PARTY + Advertise::most_bytes(parties))
     }
 }
 

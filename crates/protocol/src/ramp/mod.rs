@@ -7,14 +7,18 @@
 //! |---|---|---|
 //! | 0 advertise-keys | a fresh key | everybody's |
 //! | 1 share-vector | a sealed column for each other party | who shared, and their columns for the receiver |
-//! | 2 aggregate | the sum of the columns | result |
+//! | 2 consistency (active) | a signature over the set of those who shared | everybody's signatures |
+//! | 3 aggregate (2 if semi-honest) | the sum of the columns | result |
 //!
-//! The active mode has no stage to compare survivor sets. It packs fewer words instead, so that a server
-//! that asks for two different sums learns at most one of them: [`blindsum_sharing::ramp::RampRequest::least_random`].
+//! The active mode confirms the set, as FSSA §VI suggests: sums of columns over two sets, from two groups of
+//! parties, would leak linear equations of single vectors however large k is, because a ramp begins to
+//! leak long before k shares are known. With k > (n + c)/2 signatures only one set can be confirmed.
 
 mod client;
 mod messages;
 mod server;
+
+use messages::{Advertise, Keys};
 
 use std::sync::Arc;
 
@@ -23,12 +27,14 @@ use blindsum_sharing::ramp::{
     Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
 };
 
-use crate::registry::{Direction, ProtocolInfo};
+use crate::consistency::{Signatures, Signed};
+use crate::registry::{self, Direction, ProtocolInfo};
+use crate::wire::Bounded;
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
 
 pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Fssa,
-    stages: |_| &["advertise-keys", "share-vector", "aggregate"],
+    stages,
     input_stage: 1,
     min_parties,
     check,
@@ -42,6 +48,13 @@ pub(crate) const PSS: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Pss,
     ..FSSA
 };
+
+fn stages(spec: &JobSpec) -> &'static [&'static str] {
+    match spec.adversary {
+        Adversary::SemiHonest => &["advertise-keys", "share-vector", "aggregate"],
+        Adversary::Active => &["advertise-keys", "share-vector", "consistency", "aggregate"],
+    }
+}
 
 /// n − d: as many may drop out as the job says, and one more ends the round.
 fn min_parties(spec: &JobSpec) -> usize {
@@ -125,13 +138,18 @@ fn largest_message(job: &Job, stage: u8, direction: Direction) -> u64 {
         Some((column, (n - 1) * messages::sealed_len(column)))
     });
     let (column, all) = columns.fold((0, 0), |(a, b), (x, y)| (a.max(x), b.max(y)));
-    let bytes = match (stage, direction) {
-        (0, Direction::Up) => messages::ADVERTISE,
-        (0, Direction::Down) => messages::keys_len(most),
-        (1, Direction::Up) => all,
-        (1, Direction::Down) => most.div_ceil(8) + all,
+    let names = (registry::info(job.spec().protocol).stages)(job.spec());
+    let name = names.get(usize::from(stage)).copied().unwrap_or_default();
+    let set = most.div_ceil(8);
+    let bytes = match (name, direction) {
+        ("advertise-keys", Direction::Up) => Advertise::most_bytes(most),
+        ("advertise-keys", Direction::Down) => Keys::most_bytes(most),
+        ("share-vector", Direction::Up) => all,
+        ("share-vector", Direction::Down) => set + all,
+        ("consistency", Direction::Up) => Signed::most_bytes(most),
+        ("consistency", Direction::Down) => Signatures::most_bytes(most),
         (_, Direction::Up) => column,
-        (_, Direction::Down) => most.div_ceil(8) + job.packed_len(),
+        (_, Direction::Down) => set + job.packed_len(),
     };
     (crate::wire::HEADER + bytes) as u64
 }

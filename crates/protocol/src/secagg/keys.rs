@@ -7,42 +7,12 @@ use blindsum_crypto::secret::Secret;
 
 use super::messages::Advertise;
 use crate::keys::check_keys;
-use crate::{FaultKind, PartyId, PartySet, Round};
-
-/// Label of what parties sign over the survivor set.
-const SIGN_SURVIVORS: &str = "blindsum survivors";
+use crate::{FaultKind, PartyId, Round};
 
 /// A holder's public keys, checked.
 pub(super) struct PeerKeys {
     pub seal: PublicKey,
     pub mask: PublicKey,
-}
-
-/// What a party signs over the survivor set: round and bitmap.
-fn survivors_bytes(round: &Round, survivors: &PartySet) -> Vec<u8> {
-    [&round.context().0 as &[u8], survivors.as_bitmap()].concat()
-}
-
-pub(super) fn sign_survivors(
-    round: &Round,
-    identity: &blindsum_crypto::sign::IdentityKey,
-    survivors: &PartySet,
-) -> Vec<u8> {
-    identity.sign(SIGN_SURVIVORS, &survivors_bytes(round, survivors))
-}
-
-/// Whether `signer` signed this survivor set.
-pub(super) fn signed_survivors(
-    round: &Round,
-    signer: PartyId,
-    survivors: &PartySet,
-    signature: &[u8],
-) -> bool {
-    let bytes = survivors_bytes(round, survivors);
-    round
-        .roster()
-        .verifying_key(signer.0)
-        .is_some_and(|key| key.verify(SIGN_SURVIVORS, &bytes, signature).is_ok())
 }
 
 /// Checks a party's advertised keys.

@@ -5,7 +5,7 @@
 //! | 0 advertise-keys | [`Advertise`] | [`NeighbourKeys`] |
 //! | 1 share-keys | [`SharesOut`] | [`SharesIn`] |
 //! | 2 masked-input | packed words | survivors bitmap |
-//! | 3 consistency (active) | [`Signed`] | [`Signatures`] |
+//! | 3 consistency (active) | `Signed` | `Signatures` ([`crate::consistency`]) |
 //! | 4 unmask (3 if semi-honest) | [`Revealed`] | result |
 
 use blindsum_crypto::seal::SEAL_OVERHEAD;
@@ -91,40 +91,6 @@ impl Bounded for SharesIn {
 pub(super) struct SealedShares {
     pub party: u32,
     pub sealed: Opaque,
-}
-
-/// A party's signature over the survivor set.
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Signed {
-    pub signature: Opaque,
-}
-
-impl Bounded for Signed {
-    const NAME: &'static str = "signature";
-
-    fn most_bytes(_holders: usize) -> usize {
-        PREFIX + SIGNATURE_LEN
-    }
-}
-
-/// The witnesses' signatures over the survivor set, in rank order; the same for everybody.
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct Signatures {
-    pub entries: Vec<SignatureEntry>,
-}
-
-impl Bounded for Signatures {
-    const NAME: &'static str = "signatures";
-
-    fn most_bytes(holders: usize) -> usize {
-        PREFIX + holders * (PARTY + Signed::most_bytes(holders))
-    }
-}
-
-#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
-pub(super) struct SignatureEntry {
-    pub party: u32,
-    pub signature: Opaque,
 }
 
 /// One share of a secret of each party that shared with the sender, in rank order: of the self-mask

@@ -9,7 +9,8 @@ pub struct RampRequest {
     pub corrupt: usize,
     /// Parties d whose shares may be missing.
     pub dropouts: usize,
-    /// Whether different holders may be asked for shares of different sums.
+    /// Whether k holders must confirm to each other whose sum they give shares of: no two sets may have k
+    /// holders each when c of these side with both.
     pub active: bool,
     /// Words L of a vector.
     pub words: usize,
@@ -42,19 +43,10 @@ fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
 }
 
 impl RampRequest {
-    /// The fewest random coefficients r of a polynomial.
-    ///
-    /// Whoever knows at most r shares of a sum learns nothing of it. Semi-honest: the c corrupt parties,
-    /// or one party that is curious by itself. Active: a server may ask some honest holders for shares of
-    /// one sum and the rest for shares of another; two sums with more than r known shares each would take
-    /// 2(r + 1 − c) ≤ n − c honest holders, which r ≥ ⌊(n + c)/2⌋ rules out. (k > (n + c)/2 would only
-    /// keep the second sum from being rebuilt, not its linear equations from leaking.)
+    /// The fewest random coefficients r of a polynomial: whoever knows at most r shares learns nothing. That
+    /// are the c corrupt parties, or one party that is curious by itself.
     pub fn least_random(&self) -> usize {
-        let alone = self.corrupt.max(1);
-        match self.active {
-            true => alone.max((self.parties + self.corrupt) / 2),
-            false => alone,
-        }
+        self.corrupt.max(1)
     }
 }
 
@@ -65,7 +57,7 @@ impl RampParameters {
     /// # Errors
     /// The inequality that fails, with its numbers: `n >= 2`, `words >= 1`, `d < n`,
     /// `1 <= k <= n - d`, `k >= 1 + r` and `1 <= l <= k - r` with the least r of
-    /// [`RampRequest::least_random`].
+    /// [`RampRequest::least_random`], and if active `2k > n + c`.
     pub fn choose(request: &RampRequest) -> Result<Self, ParameterError> {
         let RampRequest {
             parties: n,
@@ -88,18 +80,20 @@ impl RampParameters {
         }
         let threshold = request.threshold()?;
         let random = request.least_random();
+        let field = if request.threshold == 0 {
+            "dropout"
+        } else {
+            "threshold"
+        };
         if threshold <= random {
-            let field = if request.threshold == 0 {
-                "dropout"
-            } else {
-                "threshold"
-            };
-            let why = match request.active {
-                true => format!("(n + c)/2 = ({n} + {c})/2, active"),
-                false => format!("max(c, 1), c = {c}, semi-honest"),
-            };
             let rule = format!(
-                "threshold k = {threshold} >= 1 + r with r = {random} = {why}, of n = {n} parties, d = {d} dropped"
+                "threshold k = {threshold} >= 1 + r with r = max(c, 1) = {random}, of n = {n} parties, d = {d} dropped"
+            );
+            return broken(field, rule);
+        }
+        if request.active && 2 * threshold <= n + c {
+            let rule = format!(
+                "active: 2k = 2*{threshold} > n + c = {n} + {c}, of n = {n} parties, d = {d} dropped"
             );
             return broken(field, rule);
         }

@@ -23,13 +23,10 @@ fn spec(protocol: ProtocolName, adversary: Adversary, [n, c, d]: [u32; 3], dim: 
     }
 }
 
-/// Whether k = n − d > r, with the least r.
+/// Whether k = n − d leaves room for a word and, if active, two sets cannot be confirmed.
 fn feasible(adversary: Adversary, [n, c, d]: [u32; 3]) -> bool {
-    let r = match adversary {
-        Adversary::SemiHonest => c.max(1),
-        Adversary::Active => c.max(1).max((n + c) / 2),
-    };
-    n >= 2 && d < n && n - d > r && n - d >= 2
+    let confirmed = adversary == Adversary::SemiHonest || 2 * (n - d.min(n)) > n + c;
+    d < n && n - d > c.max(1) && confirmed
 }
 
 /// Loses d parties at a stage and demands the exact sum of the others.
@@ -56,14 +53,15 @@ proptest! {
         d in 0.0..0.9,
         dim in 1_u64..=2000,
         bits in 2_u32..=32,
-        stage in 0_u8..=2,
+        stage in 0_u8..=3,
     ) {
         let [c, d] = [c, d].map(|fraction| (fraction * f64::from(n)) as u32);
         for protocol in PROTOCOLS {
             for &adversary in Adversary::ALL {
                 let spec = JobSpec { bits, ..spec(protocol, adversary, [n, c, d], dim) };
                 if feasible(adversary, [n, c, d]) {
-                    exact(spec, d, stage);
+                    let last = u8::from(adversary == Adversary::Active) + 2;
+                    exact(spec, d, stage.min(last));
                 } else {
                     prop_assert!(spec.validate().is_err());
                 }

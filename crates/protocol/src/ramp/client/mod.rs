@@ -2,12 +2,14 @@
 //! next one.
 
 mod advertise;
-mod aggregate;
+mod columns;
+mod consistency;
 mod share;
 
 use std::sync::Arc;
 
 use crate::FaultKind;
+use crate::keys::is_active;
 use crate::machine::{ClientSetup, ClientStage};
 use crate::result::AwaitResult;
 use crate::snapshot::Reader;
@@ -22,10 +24,11 @@ pub(crate) fn restore(
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
     let mut reader = Reader::new(state);
     let setup = setup.clone();
-    let next: Box<dyn ClientStage> = match stage {
-        0 => Box::new(advertise::AwaitKeys::load(setup, &mut reader)?),
-        1 => Box::new(aggregate::AwaitColumns::load(setup, &mut reader)?),
-        2 => Box::new(AwaitResult::load(setup, &mut reader)?),
+    let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
+        (0, _) => Box::new(advertise::AwaitKeys::load(setup, &mut reader)?),
+        (1, _) => Box::new(columns::AwaitColumns::load(setup, &mut reader)?),
+        (2, true) => Box::new(consistency::AwaitSignatures::load(setup, &mut reader)?),
+        (2, false) | (3, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };
     reader.end()?;

@@ -12,7 +12,7 @@ use blindsum_sharing::ramp::{RampSharing, TILE_BLOCKS};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::aggregate::AwaitColumns;
+use super::columns::AwaitColumns;
 use crate::keys::{seal_header, seal_keys};
 use crate::machine::{ClientSetup, ClientStep};
 use crate::ramp::messages::{PURPOSE, sealed_len};

@@ -1,4 +1,4 @@
-//! Stage 2: collects the sums of columns, and rebuilds the sum of the vectors from k of them.
+//! Stage 3 (2 if semi-honest): collects the sums of columns, and rebuilds the sum of the vectors from k of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

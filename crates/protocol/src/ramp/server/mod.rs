@@ -3,6 +3,7 @@
 
 mod advertise;
 mod aggregate;
+mod consistency;
 mod share;
 
 use std::sync::Arc;

@@ -6,6 +6,8 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::aggregate::CollectSums;
+use super::consistency::CollectSignatures;
+use crate::keys::is_active;
 use crate::machine::{Bodies, Piece, Relayed, ServerStage, ServerStep};
 use crate::ramp::messages::sealed_len;
 use crate::{Fault, FaultKind, PartyId, PartySet};
@@ -84,8 +86,12 @@ impl ServerStage for CollectColumns {
                     .collect(),
             })
             .collect();
+        let next: Box<dyn ServerStage> = match is_active(&self.common.round) {
+            true => Box::new(CollectSignatures::new(self.common, self.shared, survivors)),
+            false => Box::new(CollectSums::new(self.common, self.shared, survivors)),
+        };
         Ok(ServerStep::Next {
-            next: Box::new(CollectSums::new(self.common, self.shared, survivors)),
+            next,
             bodies: Bodies::Relayed(relayed),
             faults: Vec::new(),
         })

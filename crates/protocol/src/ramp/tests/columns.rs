@@ -70,12 +70,13 @@ fn case_27_lengths_and_elements() {
     ] {
         let fault = changed(|bytes, _| change(bytes));
         assert!(matches!(fault.kind, FaultKind::Malformed { .. }), "{fault}");
-        for stage in [SHARE_VECTOR, AGGREGATE] {
+        for stage in [SHARE_VECTOR, aggregate(Adversary::Active)] {
             let fault = answer_changed(stage, change);
             assert!(matches!(fault.kind, FaultKind::Malformed { .. }), "{fault}");
         }
     }
-    let text = answer_changed(AGGREGATE, |bytes| bytes[..4].fill(0xff)).to_string();
+    let text =
+        answer_changed(aggregate(Adversary::Active), |bytes| bytes[..4].fill(0xff)).to_string();
     assert!(text.contains("canonical"), "{text}");
 }
 
@@ -101,7 +102,7 @@ fn wrong_sums_are_left_out_where_there_are_enough() {
     for variant in VARIANTS {
         // 10 parties, k = 8: one wrong sum in ten can be told.
         let run = |wrong: &[u32]| {
-            let mut rig = Rig::at(spec(variant, 10), AGGREGATE);
+            let mut rig = Rig::at(spec(variant, 10), aggregate(variant.1));
             for &party in wrong {
                 let message = rig.up[&PartyId(party)].clone();
                 let mut bytes = body(&message).to_vec();

@@ -36,7 +36,7 @@ fn nobody_lost() {
 #[test]
 fn case_05_dropouts_at_every_stage() {
     for variant in VARIANTS {
-        for stage in 0..=AGGREGATE {
+        for stage in 0..=aggregate(variant.1) {
             run(spec(variant, 10), stage, &[3, 7]).unwrap();
             run(spec(variant, 10), stage, &[0, 9]).unwrap();
             let fault = run(spec(variant, 10), stage, &[3, 7, 8]).unwrap_err();
@@ -50,14 +50,14 @@ fn case_05_dropouts_at_every_stage() {
 #[test]
 fn case_05_dropouts_spread_over_the_stages() {
     for variant in VARIANTS {
-        let mut rig = Rig::new(spec(variant, 15), 3);
-        for stage in 0..=AGGREGATE {
+        let mut rig = Rig::new(spec(variant, 20), 3);
+        for stage in 0..=aggregate(variant.1) {
             rig.drop_out(parties([4 * u32::from(stage)]));
             rig.serve().unwrap();
             rig.answer_all().unwrap();
         }
         let outcome = rig.outcome.take().unwrap();
-        assert_eq!(outcome.survivors.len(), 13);
+        assert_eq!(outcome.survivors.len(), 18);
         assert_eq!(outcome.sum, rig.cohort.sum_of(outcome.survivors.iter()));
     }
 }
@@ -97,7 +97,7 @@ fn many_tiles() {
             packing: 2,
             ..spec(variant, 10)
         };
-        run(spec, AGGREGATE, &[1, 2]).unwrap();
+        run(spec, aggregate(variant.1), &[1, 2]).unwrap();
     }
 }
 

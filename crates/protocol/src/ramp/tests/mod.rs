@@ -10,7 +10,15 @@ use crate::testing::{Rig, assert_ended, body, parties, restart, with_body};
 use crate::{Adversary, FaultKind, JobSpec, PartyId, ProtocolName};
 
 const SHARE_VECTOR: u8 = 1;
-const AGGREGATE: u8 = 2;
+const CONSISTENCY: u8 = 2;
+
+/// The stage in which sums of columns are sent.
+fn aggregate(adversary: Adversary) -> u8 {
+    match adversary {
+        Adversary::SemiHonest => 2,
+        Adversary::Active => 3,
+    }
+}
 
 const VARIANTS: [(ProtocolName, Adversary); 4] = [
     (ProtocolName::Fssa, Adversary::SemiHonest),

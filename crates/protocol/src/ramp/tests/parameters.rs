@@ -13,27 +13,19 @@ fn refused(change: impl FnOnce(&mut JobSpec), base: &JobSpec, field: &str, rule:
 /// Case 24: every inequality broken by one; the error quotes it.
 #[test]
 fn case_24_inequalities() {
-    // n = 10, c = 2: r = 6, and k = 10 - 3 = 7.
+    // n = 10, c = 2: k = 10 - 3 = 7 > 6.
     let active = JobSpec {
         dropout: 0.3,
         ..active(10)
     };
     active.clone().validate().unwrap();
-    let least = "threshold k = 6 >= 1 + r with r = 6";
-    refused(|s| s.dropout = 0.4, &active, "dropout", least);
-    refused(|s| s.threshold = 6, &active, "threshold", least);
-    refused(
-        |s| s.threshold = 8,
-        &active,
-        "threshold",
-        "8 <= n - d = 10 - 3 = 7",
-    );
-    refused(
-        |s| s.packing = 2,
-        &active,
-        "packing",
-        "2 <= threshold - r = 7 - 6 = 1",
-    );
+    let confirmed = "2k = 2*6 > n + c = 10 + 2";
+    refused(|s| s.dropout = 0.4, &active, "dropout", confirmed);
+    refused(|s| s.threshold = 6, &active, "threshold", confirmed);
+    let most = "8 <= n - d = 10 - 3 = 7";
+    refused(|s| s.threshold = 8, &active, "threshold", most);
+    let most = "6 <= threshold - r = 7 - 2 = 5";
+    refused(|s| s.packing = 6, &active, "packing", most);
     refused(|s| s.neighbours = 4, &active, "neighbours", "must be 0");
     refused(|s| s.min_parties = 1, &active, "min_parties", ">= 2");
     refused(|s| s.parties = 1, &active, "parties", "n = 1 >= 2");
@@ -42,14 +34,8 @@ fn case_24_inequalities() {
         adversary: Adversary::SemiHonest,
         ..active
     };
-    let least = "threshold k = 2 >= 1 + r with r = 2";
+    let least = "threshold k = 2 >= 1 + r with r = max(c, 1) = 2";
     refused(|s| s.dropout = 0.8, &semi_honest, "dropout", least);
-    refused(
-        |s| s.packing = 6,
-        &semi_honest,
-        "packing",
-        "6 <= threshold - r = 7 - 2 = 5",
-    );
 }
 
 /// Case 25: as many words as coefficients, which leaves nothing random, cannot be had.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use blindsum_math::field::{Field, batch_invert};
 use blindsum_math::prime_field::Field31;
 use blindsum_math::transform::CosetTransform;
-use blindsum_sharing::ramp::RampRequest;
 
 use super::*;
+use crate::consistency::{SignatureEntry, Signatures, Signed, sign_survivors};
 use crate::machine::Outgoing;
 use crate::ramp::sharing_of;
+use crate::wire::{decode, encode};
 use crate::{Closed, Fault, PartySet, SurvivorListError};
 
 /// Party 5 has vanished before it shared or, earlier still, before it advertised a key; party 0 is told
@@ -54,7 +55,7 @@ fn case_20_impossible_sets() {
     assert_eq!(told(0b10_1111, 0).kind, list(revived));
 }
 
-/// The packed sums of columns that a server gets which tells `second` that the victim did not share, and
+/// The answers, sums of columns or signatures, that a server gets which tells `second` that the victim did not share, and
 /// all others that everybody did.
 fn equivocate(rig: &mut Rig, second: &[u32], victim: u32) -> BTreeMap<u32, Vec<u8>> {
     let mut server = rig.server.take().unwrap();
@@ -114,8 +115,8 @@ fn cancel_randomness(
 
 /// Case 20: two survivor sets to two groups, n = 10, c = 2 (parties 8 and 9), d = 2. The first group and the
 /// corrupt ones open everybody's sum. What the second group says, r + 1 shares of the sum without the
-/// victim, then gives away a linear function of the victim's vector alone: k = 8 > (n + c)/2 = 6 does not
-/// prevent it. The active mode packs so few words that the second set never has r + 1 shares.
+/// victim, then gives away a linear function of the victim's vector alone. k = 8 > (n + c)/2 = 6 alone does not
+/// prevent it, which is why the active mode confirms the set first.
 #[test]
 fn case_20_two_survivor_sets() {
     let (victim, second) = (3, [6, 7, 8, 9]);
@@ -153,30 +154,78 @@ fn case_20_two_survivor_sets() {
     let of_victim = function(&|e| word(&everybody, e)) - of_rest;
     let secret = &rig.cohort.inputs[victim as usize];
     assert_eq!(of_victim, function(&|e| word(secret, e)));
-
-    let active = Rig::at(spec((ProtocolName::Fssa, Adversary::Active), 10), 0);
-    let parameters = *sharing_of(&active.cohort.round).unwrap().parameters();
-    assert!(second.len() <= parameters.random());
 }
 
-/// Case 20: no two sets can both leak, whatever the groups: more than r known sums on both sides would take
-/// more honest parties than there are. The rule of the semi-honest mode does not give that.
+/// Case 20: in active mode the two groups sign different sets, and neither is confirmed by k = 8, though the
+/// corrupt parties sign both: nobody sends a sum.
 #[test]
-fn case_20_no_two_sets_can_leak() {
-    for n in 2..=60 {
-        for corrupt in 1..n - 1 {
-            let request = |active| RampRequest {
-                parties: n,
-                corrupt,
-                dropouts: 0,
-                active,
-                words: 1000,
-                threshold: 0,
-                packing: 0,
-            };
-            let both_leak = |random: usize| 2 * (random + 1 - corrupt) <= n - corrupt;
-            assert!(!both_leak(request(true).least_random()));
-            assert!(both_leak(request(false).least_random()));
+fn case_20_two_survivor_sets_are_not_confirmed() {
+    for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
+        let spec = spec((protocol, Adversary::Active), 10);
+        let mut rig = Rig::at(spec, SHARE_VECTOR);
+        let signed = equivocate(&mut rig, &[5, 6, 7, 8, 9], 3);
+        let everybody = PartySet::of(10, rig.cohort.round.everyone());
+        let frame = rig.up[&PartyId(0)].clone();
+        for (set, group) in [
+            (without_victim(3), [5, 6, 7].as_slice()),
+            (everybody, &[0, 1, 2, 3, 4]),
+        ] {
+            let mut entries: Vec<SignatureEntry> = group
+                .iter()
+                .map(|&party| {
+                    let Signed { signature } = decode("signature", &signed[&party]).unwrap();
+                    SignatureEntry { party, signature }
+                })
+                .collect();
+            for party in [8, 9] {
+                let identity = &rig.cohort.identities[party as usize];
+                let signature = sign_survivors(&rig.cohort.round, identity, &set).into();
+                entries.push(SignatureEntry { party, signature });
+            }
+            let (have, need) = (entries.len(), 8);
+            let body = encode("signatures", &Signatures { entries }).unwrap();
+            for &party in group {
+                rig.up.remove(&PartyId(party));
+                let message = framed_at(&frame, CONSISTENCY, &body);
+                let fault = rig.answer_to(PartyId(party), &message).unwrap_err();
+                assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+                assert!(!rig.up.contains_key(&PartyId(party)), "no sum was sent");
+            }
         }
     }
+}
+
+/// Case 20: signatures over another set do not count.
+#[test]
+fn case_20_signatures_over_another_set() {
+    let mut rig = Rig::at(active(10), CONSISTENCY);
+    rig.serve().unwrap();
+    let message = rig.down[&PartyId(0)].clone();
+    let mut signatures: Signatures = decode("signatures", body(&message)).unwrap();
+    assert_eq!(signatures.entries.len(), 8, "as many as are needed");
+    let other = without_victim(3);
+    for entry in &mut signatures.entries[..3] {
+        let identity = &rig.cohort.identities[entry.party as usize];
+        entry.signature = sign_survivors(&rig.cohort.round, identity, &other).into();
+    }
+    let bytes = encode("signatures", &signatures).unwrap();
+    let fault = rig
+        .answer_to(PartyId(0), &with_body(&message, &bytes))
+        .unwrap_err();
+    let (have, need) = (5, 8);
+    assert_eq!(fault.kind, FaultKind::Inconsistent { have, need });
+    assert_ended(&mut rig, PartyId(0));
+}
+
+/// Everybody of ten but one.
+fn without_victim(victim: u32) -> PartySet {
+    let others = (0..10).filter(|&party| party != victim);
+    PartySet::of(10, others.map(PartyId))
+}
+
+/// A message of the round's server at a stage.
+fn framed_at(of_round: &crate::Message, stage: u8, body: &[u8]) -> crate::Message {
+    let mut bytes = with_body(of_round, body).to_vec();
+    bytes[1] = stage;
+    bytes.into()
 }

@@ -9,15 +9,13 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::unmask::{AwaitSignatures, reveal};
+use crate::consistency::signed_message;
 use crate::keys::is_active;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::AwaitResult;
-use crate::secagg::keys::sign_survivors;
-use crate::secagg::messages::Signed;
 use crate::secagg::{AggregationGraph, graph_of};
 use crate::snapshot::{Reader, Writer};
 use crate::vector::pack_input;
-use crate::wire::encode;
 use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, SurvivorListError};
 
 /// y = x + all masks mod 2^b, packed, in one pass.
@@ -128,11 +126,8 @@ impl ClientStage for AwaitSurvivors {
         let survivors = self.check(body).map_err(Fault::server)?;
         let round = &self.setup.round;
         if is_active(round) {
-            let signature = sign_survivors(round, &self.setup.identity, &survivors);
-            let message = Signed {
-                signature: signature.into(),
-            };
-            let body = encode("signature", &message).map_err(Fault::caller)?;
+            let body = signed_message(round, &self.setup.identity, &survivors);
+            let body = body.map_err(Fault::caller)?;
             let next = AwaitSignatures {
                 shares: *self,
                 survivors,

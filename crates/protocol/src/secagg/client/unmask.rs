@@ -7,13 +7,13 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::masked_input::AwaitSurvivors;
+use crate::consistency::{Signatures, check_signatures};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::{AwaitResult, load_survivors};
-use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{Revealed, RevealedShare, Signatures};
+use crate::secagg::messages::{Revealed, RevealedShare};
 use crate::snapshot::{Reader, Writer};
-use crate::wire::{Bounded, ascending, encode};
-use crate::{Fault, FaultKind, PartyId, PartySet};
+use crate::wire::{Bounded, encode};
+use crate::{Fault, FaultKind, PartySet};
 
 /// A share of b_j of every survivor j, of s_j^SK of every other: the set is fixed, so one of each.
 pub(super) fn reveal(shares: &AwaitSurvivors, survivors: &PartySet) -> Result<Vec<u8>, FaultKind> {
@@ -50,37 +50,16 @@ impl AwaitSignatures {
         Ok(Self { shares, survivors })
     }
 
-    /// At least t of the round's witnesses signed this very set (Bonawitz17 Fig. 4, ConsistencyCheck). A
-    /// signature over another set does not count.
+    /// At least t of the round's witnesses signed this very set.
     fn check(&self, message: &Signatures) -> Result<(), FaultKind> {
-        if !ascending(message.entries.iter().map(|entry| entry.party)) {
-            return Err(FaultKind::malformed(
-                "signatures",
-                "parties must ascend, each listed once",
-            ));
-        }
-        let round = &self.shares.setup.round;
         let witnesses = self.shares.graph.witnesses();
-        let mut have = 0;
-        for entry in &message.entries {
-            let signer = PartyId(entry.party);
-            if witnesses.binary_search(&signer).is_err() || !self.survivors.contains(signer) {
-                let rule = format!("{signer} is no surviving witness");
-                return Err(FaultKind::malformed("signatures", rule));
-            }
-            if signed_survivors(round, signer, &self.survivors, entry.signature.as_slice()) {
-                have += 1;
-            }
-        }
-        let need = self.shares.graph.parameters().threshold();
-        let listed = message.entries.len();
-        if listed < need {
-            return Err(FaultKind::TooFewSurvivors { have: listed, need });
-        }
-        if have < need {
-            return Err(FaultKind::Inconsistent { have, need });
-        }
-        Ok(())
+        check_signatures(
+            &self.shares.setup.round,
+            &self.survivors,
+            message,
+            |signer| witnesses.binary_search(&signer).is_ok(),
+            self.shares.graph.parameters().threshold(),
+        )
     }
 }
 

@@ -7,9 +7,8 @@ use rand_core::CryptoRng;
 use super::Common;
 use super::masked_input::MaskedSum;
 use super::unmask::CollectRevealed;
+use crate::consistency::{SignatureEntry, Signatures, Signed, signed_survivors};
 use crate::machine::{Bodies, ServerStage, ServerStep};
-use crate::secagg::keys::signed_survivors;
-use crate::secagg::messages::{SignatureEntry, Signatures, Signed};
 use crate::wire::{Bounded, Opaque, encode};
 use crate::{Fault, FaultKind, PartyId};
 

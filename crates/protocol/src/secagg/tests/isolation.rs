@@ -14,9 +14,10 @@ use blindsum_sharing::{Share, reconstruct};
 
 use super::*;
 use crate::PartySet;
+use crate::consistency::{SignatureEntry, Signatures, Signed};
 use crate::keys::suite_of;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
-use crate::secagg::messages::{Advertise, Revealed, SharesIn, SignatureEntry, Signatures, Signed};
+use crate::secagg::messages::{Advertise, Revealed, SharesIn};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
 use crate::wire::{decode, encode};
 

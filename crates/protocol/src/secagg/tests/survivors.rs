@@ -1,7 +1,8 @@
 //! Lists of survivors that no honest server sends.
 
 use super::*;
-use crate::secagg::messages::{Revealed, Signatures};
+use crate::consistency::{SignatureEntry, Signatures, Signed};
+use crate::secagg::messages::Revealed;
 use crate::wire::{decode, encode};
 use crate::{Answer, Culprit, Fault, PartySet, SurvivorListError};
 
@@ -49,9 +50,8 @@ fn case_01_two_stories_about_one_party() {
             .iter()
             .filter(|(signer, _)| story(party).contains(*signer))
             .map(|(signer, message)| {
-                let signed: crate::secagg::messages::Signed =
-                    decode("signed", body(message)).unwrap();
-                crate::secagg::messages::SignatureEntry {
+                let signed: Signed = decode("signed", body(message)).unwrap();
+                SignatureEntry {
                     party: signer.0,
                     signature: signed.signature,
                 }
@@ -178,7 +178,7 @@ fn case_01_only_witnesses_confirm_survivors() {
         .find(|party| !witnesses.contains(party))
         .unwrap();
     let message = rig.up[&stranger].clone();
-    let signed: crate::secagg::messages::Signed = decode("signed", body(&message)).unwrap();
+    let signed: Signed = decode("signed", body(&message)).unwrap();
     rig.serve().unwrap();
     assert!(
         rig.down
@@ -190,12 +190,10 @@ fn case_01_only_witnesses_confirm_survivors() {
     let listed = signatures.entries.iter().map(|entry| PartyId(entry.party));
     assert!(listed.eq(witnesses));
     signatures.entries.retain(|entry| entry.party != stranger.0);
-    signatures
-        .entries
-        .push(crate::secagg::messages::SignatureEntry {
-            party: stranger.0,
-            signature: signed.signature,
-        });
+    signatures.entries.push(SignatureEntry {
+        party: stranger.0,
+        signature: signed.signature,
+    });
     signatures.entries.sort_by_key(|entry| entry.party);
     let bytes = encode("signatures", &signatures).unwrap();
     let fault = rig

@@ -17,6 +17,7 @@ fn case_24_inequalities() {
                         };
                         let r = request.least_random();
                         let feasible = n >= 2 && words >= 1 && d < n && n - d > r;
+                        let feasible = feasible && (!active || 2 * (n - d) > n + c);
                         let result = RampParameters::choose(&request);
                         assert_eq!(result.is_ok(), feasible, "{request:?} {result:?}");
                         let Ok(parameters) = result else {
@@ -63,7 +64,12 @@ fn errors_quote_the_numbers() {
         text(packing),
         "packing: packing l = 4 <= threshold - r = 4 - 1 = 3"
     );
-    assert!(text(request(5, 3, 2, 5)).starts_with("dropout: threshold k = 3 >= 1 + r with r = 3"));
+    assert!(text(request(5, 3, 2, 5)).starts_with("dropout: threshold k = 3 >= 1 + r with r ="));
+    let active = RampRequest {
+        active: true,
+        ..request(10, 2, 4, 5)
+    };
+    assert!(text(active).starts_with("dropout: active: 2k = 2*6 > n + c = 10 + 2"));
 }
 
 /// The rule of the thesis, with its own numbers and where it wastes: a prime number of words is shared one by

@@ -1,4 +1,5 @@
-//! Stage 2: the others' columns come, their sum goes out.
+//! Stage 2: the others' columns come and are added up. The sum goes out, if active only once the set of
+//! those who shared is confirmed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use blindsum_sharing::ramp::{ColumnSum, RampSharing};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::keys::{load_key, load_pair, seal_header, seal_keys};
+use super::consistency::AwaitSignatures;
+use crate::consistency::signed_message;
+use crate::keys::{is_active, load_key, load_pair, seal_header, seal_keys};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::ramp::messages::{PURPOSE, sealed_len};
 use crate::ramp::{required_inputs, sharing_of};
@@ -119,8 +122,22 @@ impl ClientStage for AwaitColumns {
     ) -> Result<ClientStep, Fault> {
         let (survivors, columns) = self.check(body).map_err(Fault::server)?;
         let sum = self.add_up(&survivors, columns)?;
-        let body = self.sharing.pack(&sum);
-        let next = AwaitResult::new(self.setup, survivors);
+        let sum = self.sharing.pack(&sum);
+        let round = &self.setup.round;
+        if is_active(round) {
+            let body = signed_message(round, &self.setup.identity, &survivors);
+            let next = AwaitSignatures {
+                setup: self.setup,
+                sharing: self.sharing,
+                survivors,
+                sum: Zeroizing::new(sum),
+            };
+            return Ok(ClientStep::Send {
+                body: body.map_err(Fault::caller)?,
+                next: Box::new(next),
+            });
+        }
+        let (body, next) = (sum, AwaitResult::new(self.setup, survivors));
         Ok(ClientStep::Send {
             body,
             next: Box::new(next),
