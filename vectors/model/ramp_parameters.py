@@ -37,12 +37,14 @@ def dropouts_among(fraction: float, n: int) -> int:
 def least_random(wish: Wish, n: int) -> int:
     """Fewest random elements of a block.
 
-    Semi-honest: as many as there are corrupt parties. An active coordinator may show different sets of
-    survivors to the honest parties; each of two sums that say anything needs more than this many
-    shares, those of the corrupt parties in both, and there are not enough honest parties for that.
+    As many as parties may be corrupt, and one for a party that is curious by itself.
     """
-    corrupt = corrupt_among(wish.corrupt, n)
-    return max(corrupt, (n + corrupt) // 2 if wish.active else 0, 1)
+    return max(corrupt_among(wish.corrupt, n), 1)
+
+
+def confirmed(wish: Wish, n: int, k: int) -> bool:
+    """Whether no two sets of survivors can both be signed by k parties, the corrupt ones signing both."""
+    return not wish.active or 2 * k > n + corrupt_among(wish.corrupt, n)
 
 
 def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:
@@ -54,7 +56,7 @@ def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:
         raise ParameterError("threshold")
     k = wish.threshold or most
     room = k - least_random(wish, n)
-    if room < 1:
+    if room < 1 or not confirmed(wish, n, k):
         raise ParameterError("threshold" if wish.threshold else "dropout")
     if wish.packing > room:
         raise ParameterError("packing")

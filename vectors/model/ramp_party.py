@@ -9,7 +9,7 @@ from .identity import Identity
 from .job import Job
 from .ramp_parameters import Wish, fields_for, shape
 from .ramp_sharing import Shape, Vector
-from .secagg_party import SIGN_KEYS, draw_secret
+from .secagg_party import SIGN_KEYS, SIGN_SURVIVORS, draw_secret
 from .tape import Tape
 
 PURPOSE = "share"
@@ -97,7 +97,7 @@ class Party:
         return derive.message_key(shared, self.round.context, sender, receiver, PURPOSE)
 
     def aggregate(self, sealed: dict[int, bytes]) -> Column:
-        """Stage 2: the sum of the columns of all who shared, the own one among them."""
+        """The sum of the columns of all who shared, the own one among them."""
         vector = self.round.vector
         for peer, message in sealed.items():
             header = derive.share_header(self.round.context, peer, self.me)
@@ -105,3 +105,8 @@ class Party:
             assert packed is not None
             self.opened[peer] = vector.unpack(packed)
         return vector.add(list(self.opened.values()))
+
+    def confirm(self, shared: set[int]) -> bytes:
+        """Consistency stage: sign the set of those who shared."""
+        message = self.round.context + wire.bitmap(self.round.parties, shared)
+        return self.identity.sign(SIGN_SURVIVORS, message)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .ramp_party import Party
-from .refused import HEADER, Change, changed, flip, frames, lists
+from .refused import HEADER, SIGNATURE, Change, changed, flip, frames, lists
 
 ENTRY = 4 + 33 + 66
 """Bytes of a party's entry in the list of keys, for X25519."""
@@ -43,6 +43,9 @@ def downward(stage: str, message: bytes, party: Party) -> Iterator[Change]:
         yield "a signature that is not right", flip(message, -1)
     elif stage == "share-vector":
         yield from columns_down(message, party)
+    elif stage == "consistency":
+        yield from lists(message, SIGNATURE)
+        yield "a signature that is not right", flip(message, -1)
     else:
         yield "other survivors than were added up", flip(message, HEADER, 0x02)
         yield "padding bits", flip(message, -1, 0x80)
@@ -53,6 +56,8 @@ def upward(stage: str, message: bytes, party: Party) -> Iterator[Change]:
     yield from frames(message)
     if stage == "advertise-keys":
         yield "a key that its owner did not sign", flip(message, HEADER + 1)
+        yield "a signature that is not right", flip(message, -1)
+    elif stage == "consistency":
         yield "a signature that is not right", flip(message, -1)
     elif stage == "aggregate":
         field = party.round.vector.fields[-1]

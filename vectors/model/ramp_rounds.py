@@ -51,6 +51,8 @@ class Play(Stage):
             {rank: wire.ramp_columns(sealed) for rank, sealed in sent.items()},
             {r: wire.ramp_passed_on(n, self.survivors, sealed) for r, sealed in received.items()},
         )
+        if self.job.is_active():
+            self.confirm()
         sums = {party.me: party.aggregate(received[party.me]) for party in self.answering()}
         for liar in self.scenario.liars:
             sums[liar] = self.lie(sums[liar])
@@ -59,6 +61,14 @@ class Play(Stage):
         packed = {rank: self.round.vector.pack(column) for rank, column in sums.items()}
         self.record("aggregate", packed, dict.fromkeys(self.survivors, result))
         return total
+
+    def confirm(self) -> None:
+        """Everybody signs who shared; the first k signatures go to all who signed."""
+        signed = {party.me: party.confirm(self.survivors) for party in self.answering()}
+        quorum = self.round.vector.shape.k
+        passed_on = wire.signatures(dict(sorted(signed.items())[:quorum]))
+        bodies = {rank: wire.signed(signature) for rank, signature in signed.items()}
+        self.record("consistency", bodies, dict.fromkeys(signed, passed_on))
 
     def lie(self, column: Column) -> Column:
         """Another column: the last element, in the last field, is one more."""

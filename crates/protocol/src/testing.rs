@@ -142,6 +142,8 @@ pub struct Rig {
     pub down: BTreeMap<PartyId, Message>,
     /// What the server is about to receive.
     pub up: BTreeMap<PartyId, Message>,
+    /// Answers to the stage under way that are passed on when it ends.
+    kept: BTreeMap<PartyId, Message>,
     pub outcome: Option<Outcome>,
     pub rng: ChaCha20Rng,
 }
@@ -191,6 +193,7 @@ impl Rig {
             server,
             down: BTreeMap::new(),
             up,
+            kept: BTreeMap::new(),
             outcome: None,
             rng,
         }
@@ -216,16 +219,23 @@ impl Rig {
         }
     }
 
+    /// The server receives one message, which is kept if it is passed on.
+    pub fn receive(&mut self, party: PartyId, message: &Message) -> Result<(), Fault> {
+        let server = self.server.as_mut().unwrap();
+        server.receive(party, message)?;
+        if server.relays() {
+            self.kept.insert(party, message.clone());
+        }
+        Ok(())
+    }
+
     /// The server takes what is on its way and ends the stage.
     pub fn serve(&mut self) -> Result<(), Fault> {
-        let mut server = self.server.take().unwrap();
-        let mut kept = BTreeMap::new();
-        let relays = server.relays();
         for (party, message) in std::mem::take(&mut self.up) {
-            if server.receive(party, &message).is_ok() && relays {
-                kept.insert(party, message);
-            }
+            let _ = self.receive(party, &message);
         }
+        let server = self.server.take().unwrap();
+        let kept = std::mem::take(&mut self.kept);
         let messages = match server.close(&mut self.rng)? {
             Closed::Next { server, messages } => {
                 self.server = Some(server);
