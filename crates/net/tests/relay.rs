@@ -24,6 +24,8 @@ fn ramp(protocol: ProtocolName) -> JobSpec {
     JobSpec {
         min_parties: 0,
         dim: DIM as u64,
+        // One word a polynomial: columns of several chunks.
+        packing: 1,
         corrupt: 0.2,
         dropout: 0.2,
         stage_deadline: 20.0,
@@ -118,10 +120,14 @@ fn case_03_a_connection_lost_in_the_middle_of_a_relayed_message() {
         let message = raw.message().unwrap();
         assert_eq!(message.len() as u64, first.total);
         assert_eq!(message[..CHUNK], first.data[..]);
-        let sum = raw.answer(&message, 4.0).unwrap();
-        raw.send_message(2, &sum);
-        let result = raw.message().unwrap();
-        assert!(raw.answer(&result, 4.0).is_none());
+        // The signature over who shared, then the sum of the columns, then the result.
+        let mut message = message;
+        for stage in [2, 3] {
+            let answer = raw.answer(&message, 4.0).unwrap();
+            raw.send_message(stage, &answer);
+            message = raw.message().unwrap();
+        }
+        assert!(raw.answer(&message, 4.0).is_none());
         check(others, 2.0, 5);
         assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
     }
