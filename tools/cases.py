@@ -149,6 +149,7 @@ OTHERS = {
         ("crates/protocol/tests/robustness.rs", "damaged_messages_to_a_party"),
         ("fuzz/fuzz_targets/client_machine.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/server_machine.rs", "fuzz_target"),
+        ("fuzz/fuzz_targets/frames.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/snapshot.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/words.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/shares.rs", "fuzz_target"),

@@ -66,6 +66,8 @@ fn specs() -> Vec<JobSpec> {
             encoding: EncodingName::Fixed64,
             ..with(ProtocolName::SecAggPlus, Adversary::Active)
         },
+        with(ProtocolName::Fssa, Adversary::Active),
+        with(ProtocolName::Pss, Adversary::SemiHonest),
     ]
 }
 
