@@ -3,6 +3,7 @@
 use blindsum_math::words::{Tile, TileMut, Width, pack_tile};
 use zeroize::Zeroizing;
 
+use crate::wire::HEADER;
 use crate::{FaultKind, Input, Job};
 
 /// Lanes of a tile; a multiple of 8 so that tiles meet at byte borders, and small enough that a tile
@@ -26,7 +27,7 @@ pub(crate) fn pack_input(
         );
         return Err(FaultKind::Input(rule));
     }
-    let mut packed = Vec::with_capacity(job.packed_len());
+    let mut packed = Vec::with_capacity(HEADER + job.packed_len());
     if job.width().bits() <= 32 {
         let mut tile = Zeroizing::new(vec![0u32; TILE.min(lanes)]);
         pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;

@@ -19,17 +19,17 @@ pub type Message = bytes::Bytes;
 
 /// Puts the frame around a body.
 pub fn frame(context: &Context, stage: u8, body: &[u8]) -> Message {
-    frame_parts(context, stage, &[body])
+    [&[VERSION, stage] as &[u8], &context.0, body]
+        .concat()
+        .into()
 }
 
-/// Puts the frame around a body given in pieces.
-pub fn frame_parts(context: &Context, stage: u8, body: &[&[u8]]) -> Message {
-    let length = HEADER + body.iter().map(|piece| piece.len()).sum::<usize>();
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend([VERSION, stage]);
-    bytes.extend(context.0);
-    body.iter().for_each(|piece| bytes.extend_from_slice(piece));
-    bytes.into()
+/// Puts the frame before a body where it lies, if there is room for [`HEADER`] bytes more: a vector need not be
+/// in memory twice.
+pub fn frame_in_place(context: &Context, stage: u8, mut body: Vec<u8>) -> Message {
+    let header = [VERSION, stage].into_iter().chain(context.0);
+    body.splice(0..0, header);
+    body.into()
 }
 
 /// Checks the frame; gives the stage and the body.

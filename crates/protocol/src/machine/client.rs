@@ -81,7 +81,7 @@ impl Client {
         match start(&setup, reborrow(input), rng)? {
             ClientStep::Done(_) => Err(Fault::caller(FaultKind::Ended)),
             ClientStep::Send { body, next } => {
-                let latest = wire::frame(setup.round.context(), 0, &body);
+                let latest = wire::frame_in_place(setup.round.context(), 0, body);
                 let message = latest.clone();
                 let state = State::Waiting(next);
                 Ok((
@@ -174,7 +174,8 @@ impl Client {
         self.answered.push(seen);
         match step {
             ClientStep::Send { body, next } => {
-                self.latest = wire::frame(self.setup.round.context(), self.stage(), &body);
+                let context = self.setup.round.context();
+                self.latest = wire::frame_in_place(context, self.stage(), body);
                 self.state = State::Waiting(next);
                 Ok(Answer::Send(self.latest.clone()))
             }

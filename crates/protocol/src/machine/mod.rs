@@ -57,7 +57,7 @@ pub(crate) enum ClientStep {
     Done(RoundSum),
 }
 
-/// A body in one piece, or one that was framed while it was made.
+/// A message without its frame; a large one has room for it.
 pub(crate) type Body = Vec<u8>;
 
 /// A server that collects the answers of one stage.

@@ -16,6 +16,7 @@ use super::columns::AwaitColumns;
 use crate::keys::{seal_header, seal_keys};
 use crate::machine::{ClientSetup, ClientStep};
 use crate::ramp::messages::{PURPOSE, sealed_len};
+use crate::wire::HEADER;
 use crate::{Fault, FaultKind, Input, Job, PartyId};
 
 /// Shares the vector among the parties that advertised keys and this party.
@@ -38,7 +39,9 @@ pub(super) fn share_vector(
         keys.insert(party, pair);
     }
     let mut own = Zeroizing::new(vec![0; sharing.column_len()]);
-    let mut body = Zeroizing::new(vec![0; peers.len() * sealed]);
+    let length = peers.len() * sealed;
+    let mut body = Zeroizing::new(Vec::with_capacity(HEADER + length));
+    body.resize(length, 0);
     let mut columns: Vec<Option<&mut [u8]>> = Vec::new();
     columns.resize_with(setup.round.parties(), || None);
     for (party, place) in peers.keys().zip(body.chunks_exact_mut(sealed)) {
