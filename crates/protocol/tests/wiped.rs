@@ -11,8 +11,8 @@ use std::{
 use blindsum_crypto::{seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, Message,
-    Outcome, PartyId, ProtocolName, Round, Server,
+    Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
+    JobSpec, Message, Outcome, PartyId, ProtocolName, Round, Server,
 };
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
@@ -100,6 +100,9 @@ fn case_41_secrets_are_wiped() {
     assert_eq!(found, 1, "what is not wiped is found");
     self_mask_seed(&canary);
     refused_input(&canary);
+    for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
+        ramp_sharing(&canary, protocol);
+    }
 }
 
 fn spec(dim: u64) -> JobSpec {
@@ -183,4 +186,56 @@ fn refused_input(canary: &[u8; 32]) {
             .unwrap_err()
     });
     assert_eq!(found, 0);
+}
+
+/// Words that are the secret over and over.
+struct Repeating<'a>(&'a [u8; 32], usize);
+
+impl Input for Repeating<'_> {
+    fn lanes(&self) -> usize {
+        self.1
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        let TileMut::W64(lanes) = tile else {
+            panic!("words of 64 bits")
+        };
+        let words = self.0.as_chunks().0.iter().cycle().skip(first_lane % 4);
+        for (lane, bytes) in lanes.iter_mut().zip(words) {
+            *lane = u64::from_ne_bytes(*bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The seed of the random elements and the words, from sharing to the sealed columns, through a snapshot.
+fn ramp_sharing(canary: &[u8; 32], protocol: ProtocolName) {
+    let (me, key) = (PartyId(1), StorageKey::from(Secret::from([3; 32])));
+    let spec = JobSpec {
+        protocol,
+        encoding: EncodingName::Fixed64,
+        ..spec(3000)
+    };
+    for seed in [Some(*canary), None] {
+        let mut rig = Rig::at(spec.clone(), 0);
+        rig.serve().unwrap();
+        let keys = rig.down[&me].clone();
+        let mut planted = Planted(seed, rand_chacha::ChaCha20Rng::seed_from_u64(1));
+        let words = rig.cohort.inputs[me.rank()].clone();
+        let found = left_behind(canary, || {
+            let mut client = rig.clients.remove(&me).unwrap();
+            let mut input: Box<dyn Input> = match seed {
+                Some(_) => Box::new(Given(&words)),
+                None => Box::new(Repeating(canary, 3000)),
+            };
+            client
+                .answer(&keys, Some(&mut *input), &mut planted)
+                .unwrap();
+            let sealed = client.seal(&key, &mut planted).unwrap();
+            drop(client);
+            Client::unseal(rig.cohort.setup(me), &key, &sealed).unwrap()
+        });
+        assert!(planted.0.is_none(), "the seed was drawn");
+        assert_eq!(found, 0, "shared, sealed and opened");
+    }
 }
