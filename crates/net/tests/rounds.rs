@@ -41,6 +41,7 @@ each_protocol! {
     vectors_of_many_chunks_arrive_whole
     a_late_joiner_gets_the_model
     case_04_too_few_survivors_abort_the_round_and_the_job_goes_on
+    case_04_a_round_that_cannot_succeed_ends_before_the_deadline
     reconnecting_parties_go_on_in_the_same_round
 }
 
@@ -286,6 +287,30 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
         assert!(rounds.is_empty());
     }
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
+}
+
+/// One party is lost that is needed, another one is there and silent: nobody waits for it.
+fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
+    let pki = Pki::new(11);
+    let mut spec = spec(5);
+    spec.min_parties = 5;
+    (spec.stage_deadline, spec.input_deadline) = (600.0, 600.0);
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let honest: Vec<_> = NAMES[..3]
+        .iter()
+        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
+        .collect();
+    let [mut lost, mut silent] =
+        [NAMES[3], NAMES[4]].map(|name| Raw::join(&url, pki.party(name), name));
+    lost.ready();
+    silent.begin();
+    drop(lost);
+    let (only_you, reason) = silent.aborted();
+    assert!(!only_you && reason.contains("need 5"), "{reason}");
+    // The honest ones would try to reconnect for a while; nothing more is asked of them.
+    drop(honest);
+    coordinator.stop().unwrap();
 }
 
 /// Cuts every connection whenever the coordinator waits for somebody in another stage.

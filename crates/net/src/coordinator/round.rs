@@ -163,7 +163,7 @@ impl JobTask {
         self.publish(self.current_report());
         loop {
             let (overdue, next) = match &self.running {
-                Some(running) if !running.nobody_missing() => running.overdue(grace),
+                Some(running) if !running.is_settled() => running.overdue(grace),
                 _ => break,
             };
             if !overdue.is_empty() {

@@ -21,6 +21,8 @@ pub(crate) struct Running {
     places: Vec<Place>,
     /// Who is waited for in this stage.
     missing: BTreeSet<PartyId>,
+    /// How many have.
+    answers: usize,
     pub report: RoundReport,
     done: Option<pb::RoundDone>,
     /// The answers to the stage before, pieces of which are being passed on.
@@ -47,6 +49,7 @@ impl Running {
         Self {
             places: names.iter().map(|_| Place::default()).collect(),
             missing: BTreeSet::new(),
+            answers: 0,
             done: None,
             relayed: None,
             round,
@@ -99,6 +102,7 @@ impl Running {
             .into_iter()
             .filter(|party| !self.is_gone(*party))
             .collect();
+        self.answers = 0;
         self.report.stages.push(StageReport {
             name: name.into(),
             seconds: 0.0,
@@ -112,8 +116,11 @@ impl Running {
         self.missing.iter().copied().collect()
     }
 
-    pub fn nobody_missing(&self) -> bool {
-        self.missing.is_empty()
+    /// Whether there is nothing to wait for: nobody is missing, or so many have left the round that there
+    /// cannot be enough answers any more.
+    pub fn is_settled(&self) -> bool {
+        let required = self.report.stages.last().map_or(0, |stage| stage.required);
+        self.missing.is_empty() || self.answers + self.missing.len() < required
     }
 
     pub fn waiting_for(&self) -> Vec<String> {
@@ -124,6 +131,7 @@ impl Running {
     /// An answer counts.
     pub fn answered(&mut self, party: PartyId, bytes: usize) {
         self.missing.remove(&party);
+        self.answers += 1;
         if let Some(place) = self.places.get_mut(party.rank()) {
             place.answers += 1;
         }
