@@ -7,6 +7,7 @@ use std::net::TcpStream;
 
 use blindsum_net::party::Party;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
+use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::ProtocolName;
 use common::raw::{Raw, hello};
@@ -261,4 +262,36 @@ fn case_31_parties_beyond_the_limit_come_in_when_others_leave() {
     drop(first);
     coordinator.wait("test", |status| status.connected.is_empty());
     honest_round_works(&pki, &coordinator);
+}
+
+#[test]
+fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
+    let pki = Pki::new(10);
+    let mut spec = spec(ProtocolName::Plain, 2);
+    spec.input_deadline = 10.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let party = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let mut bad = Raw::join(&url, pki.party("b"), "b");
+    for _ in 0..3 {
+        bad.begin();
+        bad.send_message(0, b"nonsense");
+        assert!(bad.aborted().0);
+    }
+    let error = party.join().unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("3 rounds in a row gave no result"),
+        "{error}"
+    );
+    assert!(
+        error.contains("too few survivors: have 1, need 2"),
+        "{error}"
+    );
+    assert_eq!(coordinator.wait_done("test").state, JobState::Failed);
+    let error = Party::join(party_config(&url, pki.party("c")))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("the job has failed"), "{error}");
+    let error = coordinator.stop().unwrap_err().to_string();
+    assert!(error.contains("job test"), "{error}");
 }

@@ -297,10 +297,13 @@ fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
     (spec.stage_deadline, spec.input_deadline) = (600.0, 600.0);
     let coordinator = Running::start(&pki, vec![spec], None);
     let url = coordinator.url();
-    let honest: Vec<_> = NAMES[..3]
-        .iter()
-        .map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)))
-        .collect();
+    for name in &NAMES[..3] {
+        // It would try to reconnect for a while in the end; nobody waits for it.
+        drop(run_party(
+            party_config(&url, pki.party(name)),
+            constant(1.0),
+        ));
+    }
     let [mut lost, mut silent] =
         [NAMES[3], NAMES[4]].map(|name| Raw::join(&url, pki.party(name), name));
     lost.ready();
@@ -308,8 +311,6 @@ fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
     drop(lost);
     let (only_you, reason) = silent.aborted();
     assert!(!only_you && reason.contains("need 5"), "{reason}");
-    // The honest ones would try to reconnect for a while; nothing more is asked of them.
-    drop(honest);
     coordinator.stop().unwrap();
 }
 
@@ -431,38 +432,6 @@ fn several_jobs_run_at_once_and_do_not_mix() {
     }
     assert_eq!(coordinator.wait_done("one").state, JobState::Done);
     assert_eq!(coordinator.wait_done("two").state, JobState::Done);
-}
-
-#[test]
-fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
-    let pki = Pki::new(10);
-    let mut spec = plain(2);
-    spec.input_deadline = 10.0;
-    let coordinator = Running::start(&pki, vec![spec], None);
-    let url = coordinator.url();
-    let party = run_party(party_config(&url, pki.party("a")), constant(1.0));
-    let mut bad = Raw::join(&url, pki.party("b"), "b");
-    for _ in 0..3 {
-        bad.begin();
-        bad.send_message(0, b"nonsense");
-        assert!(bad.aborted().0);
-    }
-    let error = party.join().unwrap().unwrap_err().to_string();
-    assert!(
-        error.contains("3 rounds in a row gave no result"),
-        "{error}"
-    );
-    assert!(
-        error.contains("too few survivors: have 1, need 2"),
-        "{error}"
-    );
-    assert_eq!(coordinator.wait_done("test").state, JobState::Failed);
-    let error = Party::join(party_config(&url, pki.party("c")))
-        .err()
-        .unwrap();
-    assert!(error.to_string().contains("the job has failed"), "{error}");
-    let error = coordinator.stop().unwrap_err().to_string();
-    assert!(error.contains("job test"), "{error}");
 }
 
 #[test]
