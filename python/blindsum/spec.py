@@ -189,6 +189,17 @@ class JobSpec:
         return int(self._checked["packed_bytes"])
 
     @property
+    def parameters(self) -> dict[str, int]:
+        """What the protocol chose where the job leaves it open, for a round of ``parties``.
+
+        ``neighbours`` and ``threshold`` for ``secagg`` and ``secagg+``; for ``fssa`` and ``pss``
+        ``threshold`` (shares that rebuild a sum), ``packing`` (words in a polynomial), ``random``
+        (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a
+        share of one block).
+        """
+        return {name: int(value) for name, value in self._checked["parameters"].items()}
+
+    @property
     def quorum(self) -> int:
         """Smallest number of survivors whose sum may be opened."""
         return int(self._checked["min_parties"])

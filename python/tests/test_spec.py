@@ -27,6 +27,7 @@ def test_what_follows_from_the_fields():
     spec = bs.JobSpec(**PLAIN, bits=16)
     assert spec.stages == ("input",)
     assert spec.input_stage == "input"
+    assert spec.parameters == {}
     assert spec.word_bits == 18
     assert spec.packed_bytes == -(-10 * 18 // 8)
     assert spec.quorum == 1
@@ -106,3 +107,11 @@ def test_protocols_can_all_be_specified():
     assert bs.protocols()[0] == "plain"
     for protocol in bs.protocols():
         assert bs.JobSpec(protocol=protocol, parties=20, dim=5).stages
+
+
+def test_what_protocols_choose() -> None:
+    spec = bs.JobSpec(protocol="fssa", parties=100, dim=1009)
+    chosen = {"threshold": 90, "packing": 78, "random": 12, "blocks": 13, "share_bytes": 4}
+    assert spec.parameters == chosen
+    assert spec.replace(packing=1).parameters["blocks"] == 1009
+    assert spec.replace(protocol="secagg").parameters["neighbours"] == 99

@@ -17,6 +17,8 @@ pub struct ProtocolInfo {
     pub(crate) input_stage: u8,
     /// Smallest number of survivors where the job names none.
     pub(crate) min_parties: fn(&JobSpec) -> usize,
+    /// What the protocol chose for a full cohort where the job leaves it open, by name.
+    pub(crate) parameters: fn(&Job) -> Vec<(&'static str, usize)>,
     /// Bytes of the largest message of a stage.
     pub(crate) largest_message: fn(&Job, u8, Direction) -> u64,
     /// The protocol's own rules for a job.

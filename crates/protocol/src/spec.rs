@@ -411,6 +411,12 @@ impl Job {
         registry::info(self.spec.protocol).input_stage
     }
 
+    /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
+    /// neighbours, packing. Empty where there is nothing to choose.
+    pub fn parameters(&self) -> Vec<(&'static str, usize)> {
+        (registry::info(self.spec.protocol).parameters)(self)
+    }
+
     /// Bytes of the largest message of a stage: of an answer to it, or of what the server says at its end.
     pub fn largest_message(&self, stage: u8, direction: Direction) -> u64 {
         (registry::info(self.spec.protocol).largest_message)(self, stage, direction)

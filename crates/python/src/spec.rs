@@ -1,5 +1,7 @@
 //! Job specifications as JSON: checked here, described for Python.
 
+use std::collections::BTreeMap;
+
 use blindsum_protocol::{Job, JobSpec, SpecError};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -25,6 +27,7 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
         "min_parties": job.min_parties(),
         "stages": job.stages(),
         "input_stage": job.input_stage(),
+        "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_error": job.encoding().max_error(),
     });
     Ok(description.to_string())

@@ -107,4 +107,7 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         print(f"sum of {result.survivors} survivors: {exact}{mean}")
     else:
         print(f"no sum: {result.fault}")
+    chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
+    if chosen:
+        print(f"parameters: {chosen}")
     print(f"peak memory {console.bytes_text(result.peak_rss_bytes)}")

@@ -38,6 +38,7 @@ pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     input_stage: 1,
     min_parties,
     check,
+    parameters: chosen,
     largest_message,
     start: client::start,
     restore: client::restore,
@@ -95,6 +96,21 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
         words: job.lanes(),
         threshold: spec.threshold as usize,
         packing: spec.packing as usize,
+    })
+}
+
+fn chosen(job: &Job) -> Vec<(&'static str, usize)> {
+    let residues = Residues::for_sum(job.encoding().largest_sum());
+    let found = parameters(job, job.spec().parties as usize).ok();
+    // A checked job has both.
+    found.zip(residues).map_or(Vec::new(), |(found, residues)| {
+        vec![
+            ("threshold", found.threshold()),
+            ("packing", found.packing()),
+            ("random", found.random()),
+            ("blocks", found.blocks(job.lanes())),
+            ("share_bytes", residues.share_len()),
+        ]
     })
 }
 

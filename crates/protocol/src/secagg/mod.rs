@@ -30,6 +30,7 @@ pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     stages,
     input_stage: 2,
     min_parties,
+    parameters,
     largest_message: one_vector,
     check,
     start: client::start,
@@ -86,6 +87,18 @@ fn check(job: &Job) -> Result<(), SpecError> {
     GraphParameters::find(spec, spec.parties as usize, is_complete(spec))
         .map(|_| ())
         .map_err(|error| SpecError::new(error.field, error.rule))
+}
+
+fn parameters(job: &Job) -> Vec<(&'static str, usize)> {
+    let spec = job.spec();
+    let found = GraphParameters::find(spec, spec.parties as usize, is_complete(spec));
+    // A checked job has them.
+    found.map_or(Vec::new(), |found| {
+        vec![
+            ("neighbours", found.neighbours()),
+            ("threshold", found.threshold()),
+        ]
+    })
 }
 
 fn is_complete(spec: &JobSpec) -> bool {
