@@ -17,11 +17,11 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz docs build format clean \
+.PHONY: help demo test bench experiments fuzz docs build format clean \
 	test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .state/release ## Train on real data over mutual TLS, one party killed on the way
 	$(BIN)/blindsum demo
@@ -35,6 +35,12 @@ bench: .state/release build ## Measure against the targets, with the peer beside
 	$(BIN)/blindsum bench secagg
 	$(BIN)/blindsum bench pss
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
+
+experiments: .state/release ## Repeat the experiments of the papers, into experiments/results/
+	$(BIN)/python -m experiments.pss_sharing
+	$(BIN)/python -m experiments.pss_rounds
+	$(BIN)/python -m experiments.fssa
+	$(BIN)/python -m experiments.fssa_secagg
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)

@@ -1,0 +1,1 @@
+"""Experiments of papers, run with this implementation: one module each, see README.md."""
