@@ -2,8 +2,8 @@
 
     python3 tools/links.py
 
-Looks at every Markdown file of the repository's top folder and of docs/: the file or folder must exist, and
-so must the heading where the link has one. Exit status 1 with one line per broken link.
+Looks at every Markdown file of the repository's top folder, of docs/ and of experiments/: the file or folder
+must exist, and so must the heading where the link has one. Exit status 1 with one line per broken link.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def broken(path: Path) -> list[str]:
 
 def main() -> int:
     """Check every file; the exit status."""
-    files = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    folders = (ROOT / "docs", ROOT / "experiments")
+    files = sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
     problems = [problem for path in files for problem in broken(path)]
     print("\n".join([*problems, f"{len(files)} files, {len(problems)} broken links"]))
     return 1 if problems else 0
