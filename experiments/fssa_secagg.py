@@ -75,21 +75,28 @@ def winners(places: Grid) -> str:
 
 
 def _wins(quantity: Quantity, other: str, places: Grid) -> str:
-    by_parties: dict[int, list[str]] = {}
+    won: dict[int, dict[int, bool]] = {}
     for (parties, dim), by_protocol in sorted(places.items()):
-        by_parties.setdefault(parties, [])
-        if quantity(by_protocol["fssa"]) < quantity(by_protocol[other]):
-            by_parties[parties].append(f"{dim:,}")
-    if not any(by_parties.values()):
-        return "nowhere on this grid"
-    tried: dict[int, int] = {}
-    for parties, _ in places:
-        tried[parties] = tried.get(parties, 0) + 1
+        won.setdefault(parties, {})[dim] = quantity(by_protocol["fssa"]) < quantity(by_protocol[other])
+    flat = {win for by_dim in won.values() for win in by_dim.values()}
+    if len(flat) == 1:
+        return f"{'everywhere' if True in flat else 'nowhere'} on this grid"
+    where = {parties: _dims(by_dim) for parties, by_dim in won.items()}
     said = []
-    for parties, dims in by_parties.items():
-        where = "every D" if len(dims) == tried[parties] else f"D = {' and '.join(dims)}"
-        said.append(f"n = {parties}: {where if dims else 'no D'}")
+    for phrase in dict.fromkeys(where.values()):
+        sizes = " and ".join(str(n) for n in where if where[n] == phrase)
+        said.append(f"n = {sizes}: {phrase}")
     return "; ".join(said)
+
+
+def _dims(won: dict[int, bool]) -> str:
+    """Those D that were won, as a bound where they are the smallest ones."""
+    dims = [dim for dim in won if won[dim]]
+    if len(dims) in (0, len(won)):
+        return "every D" if dims else "no D"
+    if dims == list(won)[: len(dims)]:
+        return f"D ≤ {dims[-1]:,}"
+    return f"D = {' and '.join(f'{dim:,}' for dim in dims)}"
 
 
 def plot(places: Grid, path: Path) -> None:
@@ -118,12 +125,17 @@ def plot(places: Grid, path: Path) -> None:
 READING = """\
 ## How to read it
 
+* Against `secagg` the paper finds its parties slower, its server and the total faster, and more bytes. Here
+  its parties are faster as well: they agree on one key with everybody instead of two, which is most of the
+  work, and they expand no masks. Only few parties with long vectors pay more for sharing than for masks.
+* `secagg+`, which the paper does not compare with, talks to a number of neighbours that grows with the
+  logarithm of n. Its parties are faster from 50 on; the server is not, because it removes masks.
+* `fssa` pays in bytes: about n/l elements of 4 bytes for each coordinate, both ways, where the others send
+  one packed word. For short vectors the keys and shares of `secagg` weigh more.
 * `secagg` and `secagg+` need 4 stages, `fssa` 3. Every stage waits for the slowest party, so that over real
   networks a stage saved counts for more than milliseconds of work.
-* The paper finds its parties slower than SecAgg's, its server and the total faster, and more bytes. Both of
-  its sides are Python programs in which expanding a mask is dear; here AES instructions expand masks at the
-  speed of memory, and vector instructions share.
-* SecAgg+ came later than the paper's comparison. Its work grows with the logarithm of n.\
+* The server of `fssa` passes on n² columns, which it keeps until the stage ends; those of the others keep one
+  vector.\
 """
 
 

@@ -30,6 +30,11 @@ class Case:
     corrupt: float
     dropout: float
 
+    @property
+    def lost(self) -> int:
+        """Parties that drop out: whole ones, as the job counts them."""
+        return int(self.parties * self.dropout + 1e-9)
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -54,8 +59,7 @@ class Cost:
     @property
     def total_ms(self) -> float:
         """Work of all who stay, and of the server."""
-        case = self.case
-        return (case.parties - int(case.parties * case.dropout)) * self.client_ms + self.server_ms
+        return (self.case.parties - self.case.lost) * self.client_ms + self.server_ms
 
     @property
     def bytes(self) -> int:
@@ -85,7 +89,8 @@ def cost(case: Case, repetitions: int) -> Cost:
         corrupt=case.corrupt,
         dropout=case.dropout,
     )
-    results = [bs.simulate(spec, drop=case.dropout, seed=seed) for seed in range(repetitions)]
+    drop = case.lost / case.parties
+    results = [bs.simulate(spec, drop=drop, seed=seed) for seed in range(repetitions)]
     for result in results:
         if not result.exact:
             raise ArithmeticError(f"{case}: {result.fault or 'a wrong sum'}")

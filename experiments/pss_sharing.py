@@ -123,8 +123,8 @@ READING = """\
 
 * The thesis measured on a 2.5 GHz Cascade Lake and a T4, with elements of up to 128 bits; it does not say
   in which language. Ours are elements of 47 bits, enough for sums of 16-bit values; 64-bit inputs take two
-  such fields and twice the time. Most of the factor to its CPU column is therefore not due to a better algorithm: its own
-  algorithm in plain compiled code on this machine is the fair comparison, one column further.
+  such fields and twice the time. Most of the factor to its CPU column is therefore not due to a better
+  algorithm: its own algorithm in plain compiled code on this machine is the fair comparison.
 * Columns of transforms have no random elements and no bytes in them, on either side. "Whole sharing" has
   both: words in, 729 packed columns out, the random elements drawn from AES-256-CTR.
 * Its radix-2 and radix-3 transforms both have the point 1, so that the first share of each block is its first

@@ -38,8 +38,8 @@ def test_the_crossover_is_read_off_the_grid():
     found = [cost("fssa", 1, 1.0), cost("secagg", 1, 2.0), cost("secagg+", 1, 2.0)]
     found += [cost("fssa", 9, 3.0), cost("secagg", 9, 2.0), cost("secagg+", 9, 4.0)]
     said = fssa_secagg.winners(fssa_secagg.grid(found))
-    assert "* one party, against `secagg`: n = 10: D = 1.\n" in said
-    assert "* one party, against `secagg+`: n = 10: every D.\n" in said
+    assert "* one party, against `secagg`: n = 10: D ≤ 1.\n" in said
+    assert "* one party, against `secagg+`: everywhere on this grid.\n" in said
     assert "* server, against `secagg`: nowhere on this grid.\n" in said
     # Nine stay: 9 · 1.0 + 5.0.
     assert found[0].total_ms == 14.0

@@ -137,8 +137,9 @@ def _one_process() -> list[Row]:
         spec = JobSpec(protocol="pss", parties=PARTIES, dim=DIM, adversary=adversary)
         note = f"wall time with {threads} threads, random updates included"
         rows.append(Row(f"{_title(spec)}, one process", "s", wall(spec, threads), target, note=note))
-    spec = JobSpec(protocol="pss", parties=PARTIES, dim=DIM)
-    rows.append(Row("pss, active: client round trips", "", len(spec.stages), 3))
+    for adversary, trips in (("semi-honest", 3), ("active", None)):
+        spec = JobSpec(protocol="pss", parties=PARTIES, dim=DIM, adversary=adversary)
+        rows.append(Row(f"pss, {adversary}: client round trips", "", len(spec.stages), trips))
     return rows
 
 
