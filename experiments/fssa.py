@@ -130,13 +130,16 @@ def _cell(cost: Cost) -> str:
 READING = """\
 ## What the paper says, and what is seen here
 
-* A party's time grows linearly with n and with D in the paper. Here it is linear in n because of the key
-  agreements, which are most of it for small D; the sharing itself makes D·n/l shares, and l grows with n.
-* The server's time hardly depends on n in the paper, and here the rebuilding does not either; what grows is
-  the passing on of n² columns.
-* Bytes of a party hardly depend on n, and grow with the corruption rate and with the dropout rate: they are
-  4·D·n/l and 16 more a column, with l = n − d − c.
-* The paper draws averages of five runs of a Python program; absolute times do not compare, shapes do.\
+* A party's time grows linearly with n and with D in the paper, and with the corruption rate. Here it is
+  linear in n as well, but because of the key agreements, one with each other party, which are nearly all of
+  it; the sharing, D·n/l shares, shows only in long vectors, and so does the corruption rate, which makes l
+  smaller.
+* The server's time hardly depends on n in the paper. Here the rebuilding is so fast that passing on n²
+  columns is seen beside it, and that grows with n.
+* Bytes of a party hardly depend on n, grow linearly with D and grow with both rates, as in the paper: they
+  are 4·D·n/l and 16 more a column, with l = n − d − c.
+* The paper draws averages of five runs of a Python program; absolute times do not compare, shapes do. Its
+  rates are not all of those here.\
 """
 
 
