@@ -17,8 +17,8 @@ INPUTS, BLOCK, SHARES = 80_000, 50, 729
 PARTIES, DIM = 100, 1_000
 COST_DIMS = (10_000, 100_000, 1_000_000)
 
-Work = Callable[[], None]
 OnText = Callable[[str], object]
+Work = Callable[[OnText], None]
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,17 @@ class Measured:
         }
 
 
-def steps(found: Measured, on_text: OnText) -> Iterator[tuple[str, Work]]:
-    """What is measured, in order: a name for the progress and the work, which adds to ``found``."""
-    yield "sharing (builds a bench)", lambda: found.rows.extend(_sharing())
-    yield "one process", lambda: found.rows.extend(_one_process())
-    yield f"{PARTIES + 1} processes", lambda: found.rows.append(_processes(on_text))
+def steps(found: Measured) -> Iterator[tuple[str, Work]]:
+    """What is measured, in order: a name for the progress, and the work.
+
+    Parameters
+    ----------
+    found
+        What the work adds to. Work is called with what to call with news of it.
+    """
+    yield "sharing (builds a bench)", lambda _: found.rows.extend(_sharing())
+    yield "one process", lambda _: found.rows.extend(_one_process())
+    yield f"{PARTIES + 1} processes", lambda on_text: found.rows.append(_processes(on_text))
     for protocol in ("fssa", "pss"):
         for adversary in ("semi-honest", "active"):
             for dim in COST_DIMS:
@@ -93,7 +99,7 @@ def steps(found: Measured, on_text: OnText) -> Iterator[tuple[str, Work]]:
 
 
 def _adds_cost(found: Measured, protocol: str, adversary: str, dim: int) -> Work:
-    return lambda: found.costs.append(cost(protocol, adversary, PARTIES, dim))
+    return lambda _: found.costs.append(cost(protocol, adversary, PARTIES, dim))
 
 
 def _sharing() -> list[Row]:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,13 +136,11 @@ def _pss(options: argparse.Namespace) -> int:
     from blindsum.bench.rows import machine
 
     found = Measured()
-    with console.progress("measuring", 1, quiet=options.json) as bar:
-        current = ""
-        work = list(steps(found, lambda text: bar.update(share, f"{current}: {text}")))
-        for done, (current, step) in enumerate(work):
-            share = done / len(work)
-            bar.update(share, current)
-            step()
+    work = list(steps(found))
+    with console.progress("measuring", len(work), quiet=options.json) as bar:
+        for done, (name, step) in enumerate(work):
+            bar.update(done, name)
+            step(partial(_say, bar, done, name))
     facts = {"machine": machine()}
     if options.markdown:
         Path(options.markdown).write_text(_pss_markdown(found, facts))
@@ -155,6 +154,10 @@ def _pss(options: argparse.Namespace) -> int:
             print(f"{row.work}: {row.note}")
     console.table(_COSTS, Cost.HEADER, [cost.cells for cost in found.costs])
     return EXIT_SUM
+
+
+def _say(bar: console.Progress, done: int, name: str, text: str) -> None:
+    bar.update(done, f"{name}: {text}")
 
 
 _COSTS = "100 parties, 10 lost before they share; parties, updates and server in one process"
