@@ -114,7 +114,7 @@ def plot(timings: Sequence[Timing], lines: Sequence[Printed], path: Path) -> Non
         place.set_title(f"blocks of {block}", fontsize="medium")
         place.set_xlabel("inputs")
         place.set_ylabel("ms")
-    axes[0].legend(fontsize="small")
+    drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     output.save(drawn, path)
 
 
