@@ -55,7 +55,8 @@ CASES = {
         "Refused, or at most one set says anything",
     ),
     23: (
-        "Shares at a secret's own point, at equal points, for no or too many holders; sizes where points meet",
+        "Shares at a secret's own point, at equal points, for no or too many holders; "
+        "sizes where points meet",
         "Refused, or cannot be written; no share is a secret",
     ),
     24: ("Every inequality of the job violated by one, arbitrary numbers", "Error quotes the rule; no panic"),
