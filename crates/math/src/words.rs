@@ -18,7 +18,7 @@ mod vector;
 #[cfg(test)]
 mod vectors;
 
-pub use pack::pack_tile;
+pub use pack::{add_packed_tile, pack_tile, pack_tile_into};
 pub use vector::Words;
 
 use crate::MathError;
@@ -128,6 +128,27 @@ impl TileMut<'_> {
             TileMut::W32(lanes) => TileMut::W32(lanes),
             TileMut::W64(lanes) => TileMut::W64(lanes),
         }
+    }
+}
+
+/// Checks length and padding of the packed form of `lanes` lanes.
+///
+/// # Errors
+/// [`MathError::PackedLength`] and [`MathError::Padding`].
+pub fn check_packed(width: Width, lanes: usize, packed: &[u8]) -> Result<(), MathError> {
+    let expected = width.packed_len(lanes);
+    if packed.len() != expected {
+        return Err(MathError::PackedLength {
+            got: packed.len(),
+            expected,
+            lanes,
+            bits: width.bits(),
+        });
+    }
+    let used = (lanes % 8 * width.bits() as usize) % 8;
+    match packed.last() {
+        Some(&last) if used != 0 && last >> used != 0 => Err(MathError::Padding { last }),
+        _ => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{TileMut, Width, Words, pack_tile};
+use super::{TileMut, Width, Words, add_packed_tile, pack_tile, pack_tile_into};
 use crate::MathError;
 
 /// The packed form from its definition, one bit at a time.
@@ -75,6 +75,22 @@ proptest! {
         }
         prop_assert_eq!(&packed[1..], &words.pack()[..]);
     }
+
+    #[test]
+    fn tiles_of_8_lanes_are_pieces_of_the_whole((width, vectors) in vectors(2), groups in 1..6_usize) {
+        let [words, mut sum] = [0, 1].map(|i| with_junk(width, &vectors[i]));
+        let mut packed = vec![0xa5; width.packed_len(words.len())];
+        let mut expected = sum.clone();
+        expected.add_packed(&words.pack()).unwrap();
+        let piece = groups * width.bits() as usize;
+        for (i, bytes) in packed.chunks_mut(piece).enumerate() {
+            let lanes = 8 * groups * i..words.len().min(8 * groups * (i + 1));
+            pack_tile_into(width, words.tile(lanes.clone()), bytes);
+            add_packed_tile(width, sum.tile_mut(lanes), bytes).unwrap();
+        }
+        prop_assert_eq!(&packed, &words.pack());
+        prop_assert_eq!(&sum, &expected);
+    }
 }
 
 #[test]
@@ -97,6 +113,8 @@ fn wrong_lengths_are_refused_and_change_nothing() {
                 };
                 assert_eq!(Words::unpack(width, lanes, &packed), Err(refused));
                 assert_eq!(words.add_packed(&packed), Err(refused));
+                let tile = words.tile_mut(0..lanes);
+                assert_eq!(add_packed_tile(width, tile, &packed), Err(refused));
                 assert!(words.iter().all(|word| word == 1));
             }
         }

@@ -6,7 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::vbmi::Vbmi;
-use super::{Tile, TileMut, Width};
+use super::{Tile, TileMut, Width, check_packed};
+use crate::MathError;
 
 /// Appends the packed form of `tile` to `out`.
 ///
@@ -18,7 +19,20 @@ use super::{Tile, TileMut, Width};
 pub fn pack_tile(width: Width, tile: Tile<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + width.packed_len(tile.len()), 0);
-    let packed = &mut out[start..];
+    pack_tile_into(width, tile, &mut out[start..]);
+}
+
+/// Writes the packed form of `tile` over `packed`, for tiles that are packed on different threads; see
+/// [`pack_tile`].
+///
+/// # Panics
+/// If `packed` has another length than `width.packed_len(tile.len())`, or the lanes are not those of `width`.
+pub fn pack_tile_into(width: Width, tile: Tile<'_>, packed: &mut [u8]) {
+    assert_eq!(
+        packed.len(),
+        width.packed_len(tile.len()),
+        "bytes of a packed tile"
+    );
     #[cfg(target_arch = "x86_64")]
     if let Some(vbmi) = Vbmi::detect() {
         return match tile {
@@ -30,6 +44,21 @@ pub fn pack_tile(width: Width, tile: Tile<'_>, out: &mut Vec<u8>) {
         Tile::W32(lanes) => portable::pack32(width, lanes, packed),
         Tile::W64(lanes) => portable::pack64(width, lanes, packed),
     }
+}
+
+/// Adds the words packed in `packed` to `tile`, wrapping at the lane: a piece of
+/// [`Words::add_packed`](super::Words::add_packed), for vectors that are worked off tile by tile. Pieces
+/// of a packed vector meet at the end of a byte where every tile but the last has a multiple of 8 lanes.
+///
+/// # Errors
+/// [`MathError::PackedLength`] and [`MathError::Padding`]; no lane has changed then.
+///
+/// # Panics
+/// If the lanes of `tile` are not those of `width`.
+pub fn add_packed_tile(width: Width, tile: TileMut<'_>, packed: &[u8]) -> Result<(), MathError> {
+    check_packed(width, tile.len(), packed)?;
+    add_to_tile(width, tile, packed);
+    Ok(())
 }
 
 /// Adds the lanes packed in `packed`, whose length the caller has checked, to `tile`, wrapping at the lane.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Tile, TileMut, Width, pack, pack_tile};
+use super::{Tile, TileMut, Width, check_packed, pack, pack_tile};
 use crate::MathError;
 
 /// A vector of words modulo 2^b; lanes are reduced only when they are read out one by one or packed.
@@ -201,23 +201,5 @@ impl fmt::Debug for Words {
             .field("width", &self.width.bits())
             .field("len", &self.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Checks length and padding of the packed form of `lanes` lanes.
-fn check_packed(width: Width, lanes: usize, packed: &[u8]) -> Result<(), MathError> {
-    let expected = width.packed_len(lanes);
-    if packed.len() != expected {
-        return Err(MathError::PackedLength {
-            got: packed.len(),
-            expected,
-            lanes,
-            bits: width.bits(),
-        });
-    }
-    let used = (lanes % 8 * width.bits() as usize) % 8;
-    match packed.last() {
-        Some(&last) if used != 0 && last >> used != 0 => Err(MathError::Padding { last }),
-        _ => Ok(()),
     }
 }
