@@ -5,6 +5,9 @@
 //! bytes 4d..4d+4 of the stream, of `u64` lanes at bytes 8d..8d+8. So every lane can be computed on its
 //! own, whatever tile or thread it falls to.
 //!
+//! A [`MaskKey`] makes many streams of one key, told apart by 12 bytes that the counter block begins with.
+//! The other 4 bytes count the blocks, so such a stream has 2^36 bytes and no more.
+//!
 //! Masks are uniform modulo 2^32 or 2^64, hence modulo every smaller power of two: no rejection.
 
 mod software;
@@ -13,6 +16,8 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod vaes512;
+
+use std::sync::Arc;
 
 use aes::{Aes256Enc, cipher::KeyInit};
 use blindsum_math::words::TileMut;
@@ -109,51 +114,90 @@ pub fn backend() -> Backend {
     }
 }
 
+/// Bytes of a stream of a [`MaskKey`]: 2^32 blocks.
+pub const NONCE_STREAM_BYTES: u64 = 1 << 36;
+
+/// An expanded key of many streams. Wiped when it and the last of its streams are dropped.
+///
+/// Nothing here keeps a nonce from being used twice, which would show the difference of what is masked:
+/// that is up to the protocol that gives nonces out.
+pub struct MaskKey(Cipher);
+
+impl MaskKey {
+    /// Expands the key, for the fastest backend of this machine.
+    pub fn new(seed: MaskSeed) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(keys) = vaes512::RoundKeys::expand(seed.0.expose()) {
+            return Self(Cipher::Vaes512(Arc::new(keys)));
+        }
+        Self(Cipher::Portable(aes256(&seed)))
+    }
+
+    /// The same for a given backend, to compare them; `None` if this machine cannot run it.
+    pub fn with_backend(seed: MaskSeed, backend: Backend) -> Option<Self> {
+        Some(Self(match backend {
+            Backend::Scalar => Cipher::Scalar(aes256(&seed)),
+            Backend::Portable => Cipher::Portable(aes256(&seed)),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Vaes512 => {
+                Cipher::Vaes512(Arc::new(vaes512::RoundKeys::expand(seed.0.expose())?))
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Backend::Vaes512 => return None,
+        }))
+    }
+
+    /// The stream with this nonce: block i is the encryption of `nonce`, then i as 4 bytes, big-endian.
+    /// The expanded key is shared, not copied.
+    pub fn stream(&self, nonce: [u8; 12], sign: Sign) -> MaskStream {
+        let mut block = [0; 16];
+        block[..12].copy_from_slice(&nonce);
+        MaskStream {
+            cipher: self.0.clone(),
+            origin: u128::from_be_bytes(block),
+            bytes: u128::from(NONCE_STREAM_BYTES),
+            sign,
+        }
+    }
+}
+
 /// A mask ready to be applied: the expanded key and its sign. Wiped when dropped.
 pub struct MaskStream {
     cipher: Cipher,
-    /// The counter block of lane 0: 0 for a mask; a test vector may start elsewhere. Its lower half
-    /// never wraps within a stream.
+    /// The counter block of lane 0: 0 for a mask of its own key; a test vector may start elsewhere. Its
+    /// lower half never wraps within a stream.
     origin: u128,
+    /// Bytes that the stream has.
+    bytes: u128,
     sign: Sign,
 }
 
+/// The expanded key, wiped with its last owner.
+#[derive(Clone)]
 enum Cipher {
-    Scalar(Box<Aes256Enc>),
-    Portable(Box<Aes256Enc>),
+    Scalar(Arc<Aes256Enc>),
+    Portable(Arc<Aes256Enc>),
     #[cfg(target_arch = "x86_64")]
-    Vaes512(Box<vaes512::RoundKeys>),
+    Vaes512(Arc<vaes512::RoundKeys>),
 }
 
 impl MaskStream {
     /// Expands the key, for the fastest backend of this machine.
     pub fn new(seed: MaskSeed, sign: Sign) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(keys) = vaes512::RoundKeys::expand(seed.0.expose()) {
-            return Self::from_cipher(Cipher::Vaes512(Box::new(keys)), sign);
-        }
-        Self::from_cipher(Cipher::Portable(aes256(&seed)), sign)
+        Self::whole(MaskKey::new(seed), sign)
     }
 
     /// The same for a given backend, to compare them; `None` if this machine cannot run it.
     pub fn with_backend(seed: MaskSeed, sign: Sign, backend: Backend) -> Option<Self> {
-        let cipher = match backend {
-            Backend::Scalar => Cipher::Scalar(aes256(&seed)),
-            Backend::Portable => Cipher::Portable(aes256(&seed)),
-            #[cfg(target_arch = "x86_64")]
-            Backend::Vaes512 => {
-                Cipher::Vaes512(Box::new(vaes512::RoundKeys::expand(seed.0.expose())?))
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            Backend::Vaes512 => return None,
-        };
-        Some(Self::from_cipher(cipher, sign))
+        Some(Self::whole(MaskKey::with_backend(seed, backend)?, sign))
     }
 
-    fn from_cipher(cipher: Cipher, sign: Sign) -> Self {
+    /// The one stream of a key that has no other.
+    fn whole(MaskKey(cipher): MaskKey, sign: Sign) -> Self {
         MaskStream {
             cipher,
             origin: 0,
+            bytes: u128::MAX,
             sign,
         }
     }
@@ -163,6 +207,7 @@ impl MaskStream {
             cipher,
             origin,
             sign,
+            ..
         } = self;
         match cipher {
             Cipher::Scalar(cipher) => {
@@ -177,14 +222,18 @@ impl MaskStream {
     }
 }
 
-fn aes256(seed: &MaskSeed) -> Box<Aes256Enc> {
-    Box::new(Aes256Enc::new(seed.0.expose().into()))
+fn aes256(seed: &MaskSeed) -> Arc<Aes256Enc> {
+    Arc::new(Aes256Enc::new(seed.0.expose().into()))
 }
 
 /// Adds to `tile` (or takes off it) the lanes `first_lane..` of every stream, modulo 2^32 or 2^64.
 ///
 /// The tile is worked off in pieces that stay in the first-level cache while all streams pass over them,
 /// so many streams cost one pass over the vector. Any first lane and any length will do.
+///
+/// # Panics
+///
+/// If a stream of a [`MaskKey`] ends before the last lane.
 pub fn apply_masks(streams: &[MaskStream], first_lane: u64, tile: TileMut<'_>) {
     match tile {
         TileMut::W32(lanes) => apply_by_pieces(streams, first_lane, lanes),
@@ -196,6 +245,11 @@ pub fn apply_masks(streams: &[MaskStream], first_lane: u64, tile: TileMut<'_>) {
 const PIECE_BYTES: usize = 16 * 1024;
 
 fn apply_by_pieces<L: Lane>(streams: &[MaskStream], mut first_lane: u64, mut lanes: &mut [L]) {
+    let end = (u128::from(first_lane) + lanes.len() as u128) * size_of::<L>() as u128;
+    assert!(
+        streams.iter().all(|stream| end <= stream.bytes),
+        "a stream with a nonce has {NONCE_STREAM_BYTES} bytes"
+    );
     let piece_lanes = PIECE_BYTES / size_of::<L>();
     while !lanes.is_empty() {
         // Pieces end where the stream has a multiple of their size, so that all but the first one and

@@ -93,6 +93,58 @@ fn the_last_lanes_of_a_stream_can_be_reached() {
     }
 }
 
+/// The first block of a nonce, from the block cipher alone.
+fn first_block(key: [u8; 32], nonce: [u8; 12], number: u32) -> [u8; 16] {
+    use aes::cipher::BlockCipherEncrypt;
+    let mut block = [0; 16];
+    block[..12].copy_from_slice(&nonce);
+    block[12..].copy_from_slice(&number.to_be_bytes());
+    Aes256Enc::new(&key.into()).encrypt_block((&mut block).into());
+    block
+}
+
+#[test]
+fn streams_of_one_key_begin_at_their_nonce() {
+    let key = [4; 32];
+    for backend in Backend::ALL.into_iter().filter(|b| b.is_available()) {
+        let masks = MaskKey::with_backend(MaskSeed::from(Secret::from(key)), backend).unwrap();
+        for nonce in [[0; 12], [0xff; 12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]] {
+            let stream = masks.stream(nonce, Sign::Add);
+            for number in [0, 1, 1 << 31, u32::MAX - 40, u32::MAX] {
+                let block = bytes(&stream, 4 * u64::from(number), 4);
+                let expected = first_block(key, nonce, number);
+                assert_eq!(block, expected, "{} {number}", backend.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn streams_of_one_key_agree_with_the_scalar_twin() {
+    let masks = |backend| MaskKey::with_backend(MaskSeed::from(Secret::from([9; 32])), backend);
+    let nonce = [0xff; 12];
+    let last = NONCE_STREAM_BYTES / 4 - 9000;
+    let expect = |first, count| {
+        let scalar = masks(Backend::Scalar).unwrap();
+        masks_u32(&scalar.stream(nonce, Sign::Sub), first, count)
+    };
+    for backend in Backend::ALL.into_iter().filter(|b| b.is_available()) {
+        let stream = masks(backend).unwrap().stream(nonce, Sign::Sub);
+        for (first, count) in [(0, 9000), (3, 5000), (last, 9000), (last + 8999, 1)] {
+            let lanes = masks_u32(&stream, first, count);
+            assert_eq!(lanes, expect(first, count), "{} {first}", backend.name());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a stream with a nonce has 68719476736 bytes")]
+fn a_stream_with_a_nonce_ends_before_the_next_nonce() {
+    let masks = MaskKey::new(MaskSeed::from(Secret::from([9; 32])));
+    let stream = masks.stream([0; 12], Sign::Add);
+    masks_u32(&stream, NONCE_STREAM_BYTES / 4 - 1, 2);
+}
+
 #[test]
 fn the_default_is_the_fastest_available() {
     assert!(backend().is_available());

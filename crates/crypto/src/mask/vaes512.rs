@@ -159,7 +159,8 @@ unsafe fn run<const WIDE: bool, const SUB: bool>(
             // SAFETY: of the group, lanes from..to lie within skip..end.
             unsafe { add_part::<WIDE, SUB>(group, &mask, from, to) };
         }
-        counter += GROUP_BYTES as u128 / 16;
+        // Behind the last block of the last nonce there is none, and none is used.
+        counter = counter.wrapping_add(GROUP_BYTES as u128 / 16);
         at += group_lanes;
     }
 }
