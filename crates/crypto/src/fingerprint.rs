@@ -1,8 +1,9 @@
 //! Recognising a message that came before.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-
-use crate::kdf::{self, Context};
+use crate::{
+    kdf::{self, Context},
+    mac,
+};
 
 /// 128 bits that tell the messages of a round apart: the tag of AES-256-GCM (NIST SP 800-38D) over an
 /// empty plaintext with `message` as associated data, a zero nonce and the key
@@ -18,14 +19,7 @@ use crate::kdf::{self, Context};
 /// If `message` is longer than AES-GCM allows (2^61 bytes).
 pub fn fingerprint(context: &Context, message: &[u8]) -> [u8; 16] {
     let key = kdf::hash("fingerprint", &[&context.0]);
-    let key = UnboundKey::new(&AES_256_GCM, &key).expect("AES-256-GCM takes 32 bytes");
-    let nonce = Nonce::assume_unique_for_key([0; 12]);
-    let tag = LessSafeKey::new(key)
-        .seal_in_place_separate_tag(nonce, Aad::from(message), &mut [])
-        .expect("associated data within the limit of AES-GCM");
-    let mut fingerprint = [0; 16];
-    fingerprint.copy_from_slice(tag.as_ref());
-    fingerprint
+    mac::gmac(&key, message)
 }
 
 #[cfg(test)]
