@@ -77,6 +77,18 @@ CASES = {
         "No, foreign, expired or revoked certificate, another party's name, plaintext, old TLS",
         "Refused in the handshake or at the first message",
     ),
+    33: (
+        "FLASHE: a round encrypted twice, a crash before the vector is sent, a state from a backup",
+        "`CounterReuse`; a round is used before its ticket exists",
+    ),
+    34: (
+        "FLASHE: survivors listed twice, out of order or unknown; a changed ciphertext; a sum of another set",
+        "Refused; its tag is wrong; noise, which only a check of the set notices",
+    ),
+    35: (
+        "FLASHE: the server together with one party",
+        "A stated limit: the key of any party opens every vector",
+    ),
     41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
     42: ("Versions that do not meet", "Refused with both versions in the message"),
     43: (

@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 TOPICS = [
     "crypto",
     "encoding",
+    "flashe",
     "graph",
     "masks",
     "ramp",

@@ -1,0 +1,197 @@
+//! FLASHE on one core: 262,144 values of 16 bits for ten parties, packed to 20 bits.
+//!
+//! `cargo bench -p blindsum-he --bench flashe` first prints the best of many short runs (a busy machine
+//! hardly disturbs it), then criterion's statistics; a filter such as `decrypt` behind `--` limits the
+//! latter.
+#![allow(missing_docs)]
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use blindsum_crypto::{kdf::Context, secret::Secret};
+use blindsum_he::{
+    HeError,
+    flashe::{Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors, sum},
+};
+use blindsum_math::words::{Tile, TileMut, Width, Words};
+use criterion::{Criterion, criterion_group};
+use rayon::ThreadPoolBuilder;
+
+const LANES: usize = 262_144;
+const PARTIES: u32 = 10;
+const ROUND: u64 = 3;
+
+/// What the operations need.
+struct Setup {
+    key: JobKey,
+    round: RoundKey,
+    shape: Shape,
+    values: Vec<u32>,
+    ciphertexts: Vec<Ciphertext>,
+    survivors: Survivors,
+}
+
+impl Setup {
+    fn new(scheme: Scheme) -> Self {
+        let key = JobKey::from(Secret::from([7; 32]));
+        let width = Width::new(20).expect("20 bits");
+        let ranks: Vec<u32> = (0..PARTIES).collect();
+        let mut setup = Setup {
+            round: key.round(ROUND, &Context([1; 32])),
+            key,
+            shape: Shape::new(scheme, width, LANES).expect("a short vector"),
+            values: (0..LANES as u32).map(|d| (d * 40_503) & 0xffff).collect(),
+            ciphertexts: Vec::new(),
+            survivors: Survivors::new(PARTIES, &ranks).expect("a set"),
+        };
+        setup.ciphertexts = ranks.iter().map(|&rank| setup.encrypt(rank)).collect();
+        setup
+    }
+
+    /// Copies values out of an array: encoding without the arithmetic.
+    fn encrypt(&self, rank: u32) -> Ciphertext {
+        let mut state = KeyState::new(&self.key);
+        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, HeError>(()));
+        let ticket = ticket.expect("an unused round");
+        let read = |first: usize, tile: TileMut<'_>| -> Result<(), HeError> {
+            if let TileMut::W32(lanes) = tile {
+                lanes.copy_from_slice(&self.values[first..first + lanes.len()]);
+            }
+            Ok(())
+        };
+        let encrypted = self.round.encrypt(ticket, self.shape, read);
+        encrypted.expect("a ticket of this round")
+    }
+
+    fn packed(&self) -> Vec<&[u8]> {
+        self.ciphertexts.iter().map(Ciphertext::packed).collect()
+    }
+
+    fn sum(&self) -> Vec<u8> {
+        sum(self.shape, &self.packed()).expect("ciphertexts of this shape")
+    }
+
+    fn decrypt(&self, sum: &[u8]) -> Words {
+        let words = self.round.decrypt(self.shape, &self.survivors, sum);
+        words.expect("a sum of this shape")
+    }
+
+    /// Adds values to an array: decoding without the arithmetic.
+    fn decrypt_tiles(&self, sum: &[u8], into: &mut [u32]) {
+        let write = |first: usize, tile: Tile<'_>| -> Result<(), HeError> {
+            if let Tile::W32(lanes) = tile {
+                into[first..first + lanes.len()].copy_from_slice(lanes);
+            }
+            Ok(())
+        };
+        let written = self
+            .round
+            .decrypt_tiles(self.shape, &self.survivors, sum, write);
+        written.expect("a sum of this shape");
+    }
+
+    fn tag(&self) -> [u8; 16] {
+        self.round.tag(&self.ciphertexts[0]).expect("of this round")
+    }
+
+    /// A server that takes ciphertexts one by one.
+    fn fold(&self, sum: &mut Words) {
+        for packed in self.packed() {
+            sum.add_packed(packed).expect("of this shape");
+        }
+    }
+
+    /// The operations by name.
+    fn each(&self, mut measure: impl FnMut(&str, &mut dyn FnMut())) {
+        let sum = self.sum();
+        let mut room = vec![0; LANES];
+        let mut folded = Words::zeros(self.shape.width(), LANES);
+        measure("encrypt", &mut || drop(black_box(self.encrypt(4))));
+        measure("decrypt", &mut || drop(black_box(self.decrypt(&sum))));
+        measure("decrypt by tiles", &mut || {
+            self.decrypt_tiles(&sum, black_box(&mut room))
+        });
+        measure("add 10", &mut || drop(black_box(self.sum())));
+        measure("fold in 10", &mut || self.fold(black_box(&mut folded)));
+        measure("read 10", &mut || {
+            black_box(
+                self.packed()
+                    .into_iter()
+                    .map(read_all)
+                    .fold(0, |a, b| a ^ b),
+            );
+        });
+        measure("tag", &mut || {
+            black_box(self.tag());
+        });
+    }
+}
+
+/// Loads every byte: the limit that memory sets to addition.
+fn read_all(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks::<8>();
+    words
+        .iter()
+        .fold(0, |sum, word| sum ^ u64::from_le_bytes(*word))
+}
+
+/// The shortest of many runs.
+fn best(run: &mut dyn FnMut()) -> Duration {
+    let mut time = || {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    let until = Instant::now() + Duration::from_millis(1500);
+    let mut fastest = time();
+    while Instant::now() < until {
+        fastest = fastest.min(time());
+    }
+    fastest
+}
+
+fn summary(setups: &[Setup]) {
+    println!("best of many runs, one core, D = {LANES}, b = 20 bits, {PARTIES} parties");
+    for setup in setups {
+        setup.each(|name, run| {
+            let name = format!("{name} ({})", setup.shape.scheme().name());
+            println!("{name:28}{:8.3} ms", best(run).as_secs_f64() * 1e3);
+        });
+    }
+}
+
+fn statistics(criterion: &mut Criterion, setups: &[Setup]) {
+    for setup in setups {
+        let mut group =
+            criterion.benchmark_group(format!("flashe/{}", setup.shape.scheme().name()));
+        setup.each(|name, run| {
+            group.bench_function(name, |bencher| bencher.iter(&mut *run));
+        });
+    }
+}
+
+fn all(criterion: &mut Criterion) {
+    let setups = [Scheme::Double, Scheme::Single].map(Setup::new);
+    summary(&setups);
+    statistics(criterion, &setups);
+}
+
+fn config() -> Criterion {
+    Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .without_plots()
+}
+
+criterion_group!(name = benches; config = config(); targets = all);
+
+fn main() {
+    // This thread is the pool, so that nothing runs on another core.
+    let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    pool.build_global().expect("the first pool");
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -1,0 +1,95 @@
+//! The one error type of this crate.
+
+use blindsum_math::MathError;
+
+/// Why an operation of `blindsum-he` refused its input. Nothing was encrypted or decrypted then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeError {
+    /// Words too narrow for sums.
+    #[error("width: b = {bits} bits, but 8 <= b <= 64 must hold")]
+    Width {
+        /// The width b.
+        bits: u32,
+    },
+    /// A vector longer than the masks of one round and rank.
+    #[error("lanes: D = {lanes}, but D <= {largest} must hold for words of {bits} bits")]
+    Lanes {
+        /// Lanes D of the vector.
+        lanes: usize,
+        /// The most lanes that 2^36 bytes of mask are enough for.
+        largest: u64,
+        /// The width of a lane, in bits.
+        bits: u32,
+    },
+    /// A number of parties that has no ranks.
+    #[error("parties: n = {parties}, but 1 <= n < 2^32 must hold")]
+    Parties {
+        /// Parties n.
+        parties: u32,
+    },
+    /// A rank that no party has, or whose neighbour's masks have no number.
+    #[error("rank: j = {rank}, but j < n = {parties} must hold")]
+    Rank {
+        /// The rank j.
+        rank: u32,
+        /// Parties n.
+        parties: u32,
+    },
+    /// Survivors that are no set in order, or one that is listed twice.
+    #[error("survivors: rank {rank} after rank {previous}, but they must increase")]
+    Survivors {
+        /// The rank that is out of place.
+        rank: u32,
+        /// The one before it.
+        previous: u32,
+    },
+    /// A sum of nobody's vectors.
+    #[error("survivors: none, but there must be at least one")]
+    NoSurvivors,
+    /// A set of survivors that the parties cannot give.
+    #[error("survivors: s = {survivors} of n = {parties}, but 1 <= s <= n must hold")]
+    SurvivorCount {
+        /// Survivors s.
+        survivors: u32,
+        /// Parties n.
+        parties: u32,
+    },
+    /// What would be encrypted a second time, or after a restart with an old state.
+    #[error("round: i = {round}, but i >= {next} must hold: earlier rounds may be used")]
+    CounterReuse {
+        /// The round i asked for, or the first unused one of the state to be restored.
+        round: u64,
+        /// The first round that is unused for certain.
+        next: u64,
+    },
+    /// The last of all rounds, which would leave the state without a successor.
+    #[error("round: i = {round}, but i < 2^64 - 1 must hold")]
+    Round {
+        /// The round i.
+        round: u64,
+    },
+    /// A ticket for another key or round.
+    #[error("ticket: for another key, or for round {ticket} instead of {round}")]
+    Ticket {
+        /// The round of the ticket.
+        ticket: u64,
+        /// The round of the key.
+        round: u64,
+    },
+    /// Saved state that is damaged, of another version or of another key.
+    #[error("state: not one that was saved under this key")]
+    State,
+    /// A key that differs from what the others have.
+    #[error("key: its confirmation differs, but all parties must hold the same key")]
+    Confirmation,
+    /// A ciphertext that was changed, or is another party's or another round's.
+    #[error("ciphertext of rank {rank}: its tag is wrong")]
+    Tag {
+        /// The rank j that it was to come from.
+        rank: u32,
+    },
+    /// A packed vector of the wrong length or with padding bits set, or an impossible width.
+    #[error(transparent)]
+    Math(#[from] MathError),
+}

@@ -1,0 +1,121 @@
+//! The key of a job and the keys of its rounds.
+
+use blindsum_crypto::{
+    CryptoRng,
+    kdf::{Context, derive32},
+    mask::{MaskKey, MaskSeed, MaskStream, Sign},
+    secret::Secret,
+};
+use subtle::ConstantTimeEq;
+
+use crate::HeError;
+
+/// The context of what belongs to the key of a job and to no round.
+pub(super) const NO_ROUND: Context = Context([0; 32]);
+
+/// The key K that all parties of a job hold and the server does not. One party draws it and seals it to
+/// the others.
+pub struct JobKey(Secret<32>);
+
+impl From<Secret<32>> for JobKey {
+    fn from(key: Secret<32>) -> Self {
+        JobKey(key)
+    }
+}
+
+/// A name of a [`JobKey`] that says nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId(pub [u8; 16]);
+
+impl JobKey {
+    /// Draws a key from `rng`.
+    pub fn generate(rng: &mut dyn CryptoRng) -> Self {
+        JobKey(Secret::generate(rng))
+    }
+
+    /// The 32 bytes, to be sealed to the other parties.
+    pub fn expose(&self) -> &[u8; 32] {
+        self.0.expose()
+    }
+
+    /// The first 16 bytes of `derive32(K, 0, "flashe key id", [])`.
+    pub fn id(&self) -> KeyId {
+        KeyId(first_half(&derive32(
+            &self.0,
+            &NO_ROUND,
+            "flashe key id",
+            &[],
+        )))
+    }
+
+    /// What shows another party that this one holds the same key, in the same context, and shows nobody
+    /// else anything: `derive32(K, context, "flashe confirm", [])`.
+    pub fn confirmation(&self, context: &Context) -> [u8; 32] {
+        *derive32(&self.0, context, "flashe confirm", &[]).expose()
+    }
+
+    /// Checks the confirmation of another party, in constant time.
+    ///
+    /// # Errors
+    /// [`HeError::Confirmation`]: it holds another key or was told another context.
+    pub fn confirm(&self, context: &Context, confirmation: &[u8; 32]) -> Result<(), HeError> {
+        let same = self.confirmation(context).ct_eq(confirmation);
+        if same.into() {
+            Ok(())
+        } else {
+            Err(HeError::Confirmation)
+        }
+    }
+
+    /// The key of round `round`: `derive32(K, context, "flashe round", [])`.
+    pub fn round(&self, round: u64, context: &Context) -> RoundKey {
+        // One is expanded for masks and used up by that, the other derives the keys of tags.
+        let [seed, secret] = [0; 2].map(|_| derive32(&self.0, context, "flashe round", &[]));
+        RoundKey {
+            id: self.id(),
+            round,
+            context: *context,
+            secret,
+            masks: MaskKey::new(MaskSeed::from(seed)),
+        }
+    }
+
+    /// What authenticates saved state: `derive32(K, 0, "flashe state", [])`.
+    pub(super) fn state_key(&self) -> Secret<32> {
+        derive32(&self.0, &NO_ROUND, "flashe state", &[])
+    }
+}
+
+/// The first 16 bytes.
+pub(super) fn first_half(secret: &Secret<32>) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&secret.expose()[..16]);
+    half
+}
+
+/// The key of one round: it encrypts against a ticket, decrypts, and checks tags.
+///
+/// Beside K it depends on the context of the round, that is on job, roster and starting model: a party
+/// that was told something else decrypts to noise.
+pub struct RoundKey {
+    pub(super) id: KeyId,
+    pub(super) round: u64,
+    pub(super) context: Context,
+    pub(super) secret: Secret<32>,
+    masks: MaskKey,
+}
+
+impl RoundKey {
+    /// The round i.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// The masks F(i‖`rank`‖·), to be added or taken off.
+    pub(super) fn stream(&self, rank: u32, sign: Sign) -> MaskStream {
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&self.round.to_be_bytes());
+        nonce[8..].copy_from_slice(&rank.to_be_bytes());
+        self.masks.stream(nonce, sign)
+    }
+}

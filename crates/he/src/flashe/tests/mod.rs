@@ -1,0 +1,83 @@
+//! Laws of the scheme against a slow model, and the abuse cases.
+
+mod abuse;
+mod laws;
+
+use aes::{
+    Aes256Enc,
+    cipher::{BlockCipherEncrypt, KeyInit},
+};
+use blindsum_crypto::{
+    kdf::{Context, derive32},
+    secret::Secret,
+};
+use blindsum_math::words::{Tile, TileMut, Width, Words};
+
+use super::*;
+
+const CONTEXT: Context = Context([1; 32]);
+
+fn job_key(byte: u8) -> JobKey {
+    JobKey::from(Secret::from([byte; 32]))
+}
+
+fn shape(scheme: Scheme, bits: u32, lanes: usize) -> Shape {
+    Shape::new(scheme, Width::new(bits).unwrap(), lanes).unwrap()
+}
+
+/// A ticket of a party that has just got the key.
+fn ticket(key: &JobKey, round: u64, rank: u32) -> EncryptionTicket {
+    let persist = |_: &[u8; KeyState::SAVED]| Ok::<_, HeError>(());
+    KeyState::new(key).reserve(round, rank, persist).unwrap()
+}
+
+/// A reader of `words`, which writes junk above the width too.
+fn reader(words: &Words) -> impl Fn(usize, TileMut<'_>) -> Result<(), HeError> + Sync {
+    |first, tile| {
+        let range = first..first + tile.len();
+        match (words.tile(range), tile) {
+            (Tile::W32(from), TileMut::W32(to)) => to.copy_from_slice(from),
+            (Tile::W64(from), TileMut::W64(to)) => to.copy_from_slice(from),
+            _ => panic!("tiles of another lane type"),
+        }
+        Ok(())
+    }
+}
+
+fn encrypt(key: &JobKey, round: u64, rank: u32, shape: Shape, words: &Words) -> Ciphertext {
+    let round_key = key.round(round, &CONTEXT);
+    let ticket = ticket(key, round, rank);
+    round_key.encrypt(ticket, shape, reader(words)).unwrap()
+}
+
+/// Words that depend on the label only, junk above bit b included.
+fn words(shape: Shape, label: u64) -> Words {
+    let lane = |d: u64| (d + 1 + (label << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut words = Words::zeros(shape.width(), shape.lanes());
+    match words.tile_mut(0..shape.lanes()) {
+        TileMut::W32(lanes) => (0..)
+            .zip(lanes)
+            .for_each(|(d, to)| *to = (lane(d) >> 20) as u32),
+        TileMut::W64(lanes) => (0..).zip(lanes).for_each(|(d, to)| *to = lane(d)),
+    }
+    words
+}
+
+/// F(i‖j‖d) from its definition.
+fn mask(key: u8, round: u64, rank: u32, shape: Shape, lane: u64) -> u64 {
+    let secret = derive32(&Secret::from([key; 32]), &CONTEXT, "flashe round", &[]);
+    let lane_bytes: u64 = if shape.width().bits() <= 32 { 4 } else { 8 };
+    let number = (lane * lane_bytes / 16) as u32;
+    let mut block = [0; 16];
+    block[..8].copy_from_slice(&round.to_be_bytes());
+    block[8..12].copy_from_slice(&rank.to_be_bytes());
+    block[12..].copy_from_slice(&number.to_be_bytes());
+    Aes256Enc::new(secret.expose().into()).encrypt_block((&mut block).into());
+    let start = (lane * lane_bytes % 16) as usize;
+    let bytes = &block[start..start + lane_bytes as usize];
+    let lane = bytes
+        .iter()
+        .rev()
+        .fold(0, |lane, &byte| lane << 8 | u64::from(byte));
+    lane & shape.width().mask()
+}
