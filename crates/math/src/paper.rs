@@ -17,6 +17,8 @@ pub struct PaperSharing<F> {
     powers: Vec<F>,
     /// 1/2^a.
     scale: F,
+    reversed_values: Vec<usize>,
+    reversed_shares: Vec<usize>,
     values: usize,
 }
 
@@ -41,6 +43,8 @@ impl<F: NttField> PaperSharing<F> {
             inverse_powers: powers(value_root.inverse(), values.div_ceil(2)),
             powers: powers(share_root, shares),
             scale: F::from_wide(values as u128).inverse(),
+            reversed_values: reversed_digits(values, 2),
+            reversed_shares: reversed_digits(shares, 3),
             values,
         })
     }
@@ -69,9 +73,13 @@ impl<F: NttField> PaperSharing<F> {
         self.evaluate(block);
     }
 
-    /// The inverse radix-2 transform.
-    fn interpolate(&self, values: &mut [F]) {
-        reverse_digits(values, 2);
+    /// The inverse radix-2 transform: values at the powers of the root of order 2^a in, coefficients out.
+    ///
+    /// # Panics
+    /// If `values` does not have 2^a elements.
+    pub fn interpolate(&self, values: &mut [F]) {
+        assert_eq!(values.len(), self.values, "one element a value");
+        reorder(values, &self.reversed_values);
         let mut size = 2;
         while size <= values.len() {
             let stride = values.len() / size;
@@ -89,24 +97,28 @@ impl<F: NttField> PaperSharing<F> {
         }
     }
 
-    /// The radix-3 transform.
-    fn evaluate(&self, block: &mut [F]) {
+    /// The radix-3 transform: 3^b coefficients in, values at the powers of the root of order 3^b out.
+    ///
+    /// # Panics
+    /// If `block` does not have 3^b elements.
+    pub fn evaluate(&self, block: &mut [F]) {
         let shares = self.shares();
-        reverse_digits(block, 3);
+        assert_eq!(block.len(), shares, "one element a share");
+        reorder(block, &self.reversed_shares);
+        let third = self.powers[shares / 3];
         let mut size = 3;
         while size <= shares {
             let stride = shares / size;
-            let (third, two_thirds) = (self.powers[shares / 3], self.powers[2 * (shares / 3)]);
             for block in block.chunks_exact_mut(size) {
                 let (first, rest) = block.split_at_mut(size / 3);
                 let (second, last) = rest.split_at_mut(size / 3);
                 for (j, ((a, b), c)) in first.iter_mut().zip(second).zip(last).enumerate() {
-                    let (x, y) = (
-                        *b * self.powers[j * stride],
-                        *c * self.powers[2 * j * stride],
-                    );
-                    *b = *a + x * third + y * two_thirds;
-                    *c = *a + x * two_thirds + y * third;
+                    let x = *b * self.powers[j * stride];
+                    let y = *c * self.powers[2 * j * stride];
+                    // 1 + ζ + ζ² = 0 for the third root of unity saves one product of three.
+                    let turned = (x - y) * third;
+                    *b = *a - y + turned;
+                    *c = *a - x - turned;
                     *a += x + y;
                 }
             }
@@ -122,17 +134,25 @@ fn powers<F: NttField>(root: F, count: usize) -> Vec<F> {
         .collect()
 }
 
-/// Moves the element at every index to the index with the digits in this base reversed. The length is a power of it.
-fn reverse_digits<F>(elements: &mut [F], base: usize) {
-    for i in 0..elements.len() {
-        let (mut rest, mut reversed, mut size) = (i, 0, 1);
-        while size < elements.len() {
-            reversed = reversed * base + rest % base;
-            rest /= base;
-            size *= base;
+/// Where every index of `size` goes when its digits in this base are reversed; `size` is a power of the base.
+fn reversed_digits(size: usize, base: usize) -> Vec<usize> {
+    let reverse = |mut index: usize| {
+        let (mut reversed, mut digits) = (0, 1);
+        while digits < size {
+            reversed = reversed * base + index % base;
+            index /= base;
+            digits *= base;
         }
-        if i < reversed {
-            elements.swap(i, reversed);
+        reversed
+    };
+    (0..size).map(reverse).collect()
+}
+
+/// Moves every element to its place.
+fn reorder<F>(elements: &mut [F], places: &[usize]) {
+    for (i, &place) in places.iter().enumerate() {
+        if i < place {
+            elements.swap(i, place);
         }
     }
 }

@@ -3,11 +3,9 @@
 //! plain compiled code; and of the same transforms by the crate tfhe-ntt.
 //!
 //! `cargo bench -p blindsum-sharing --bench pss` prints the least time of many runs, which a busy machine
-//! hardly disturbs; with `-- --json` one JSON object a line; `--quick` takes the smallest size only. Every
-//! baseline is checked before it is timed. `cargo test` runs it with `--quick`'s size once, to see that it works.
+//! hardly disturbs; with `-- --json` one JSON object a line; `--quick` takes the smallest size only.
+//! `cargo test` runs it with `--quick`'s size once, to see that it works.
 #![allow(missing_docs)]
-
-mod thesis;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,11 +13,11 @@ use std::time::{Duration, Instant};
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_math::field::Field;
+use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field47, NttField};
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
 use blindsum_sharing::SharingError;
 use blindsum_sharing::ramp::{Embedding, RampParameters, RampRequest, RampSharing, Residues};
-use thesis::{Radix2, Radix3};
 
 type Element = Field47;
 
@@ -104,21 +102,19 @@ fn noise(i: usize) -> Element {
 fn thesis(size: &Size, report: &Report) {
     let log2 = size.values.ilog2();
     let values: Vec<Element> = (0..size.values * size.blocks()).map(noise).collect();
-    thesis::check::<Element>(log2, LOG3_SHARES, &values[..size.values]);
-    let inverse = Radix2::<Element>::inverse(log2);
-    let forward = Radix3::<Element>::new(LOG3_SHARES);
-    let mut row = vec![Element::ZERO; forward.size()];
+    let paper = PaperSharing::<Element>::new(log2, LOG3_SHARES).expect("the field has the roots");
+    let mut row = vec![Element::ZERO; paper.shares()];
     report.measure(size, "radix-2", "thesis", || {
         for values in values.chunks_exact(size.values) {
             row[..size.values].copy_from_slice(values);
-            inverse.run(black_box(&mut row[..size.values]));
+            paper.interpolate(black_box(&mut row[..size.values]));
         }
     });
     report.measure(size, "radix-3", "thesis", || {
         for values in values.chunks_exact(size.values) {
             row[..size.values].copy_from_slice(values);
             row[size.values..].fill(Element::ZERO);
-            forward.run(black_box(&mut row));
+            paper.evaluate(black_box(&mut row));
         }
     });
 }
