@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindsum_math::field::Field;
+use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field17, Field31, Field47, NttField};
 use blindsum_math::transform::{CosetTransform, Interpolation, Row};
 
@@ -130,7 +131,8 @@ fn case_23_no_share_point_is_a_word_point() {
     }
 }
 
-/// Case 23: a column never equals a row of words, for sizes where subgroups meet: powers of two and of three.
+/// Case 23: a column never equals a row of words, for sizes where subgroups meet: powers of two and of three. The
+/// construction of the thesis, whose first share is its first word, would fail here.
 #[test]
 fn case_23_no_column_equals_a_secret() {
     for n in [2, 3, 4, 8, 9, 27, 64, 81] {
@@ -151,4 +153,9 @@ fn case_23_no_column_equals_a_secret() {
             }
         }
     }
+    let thesis = PaperSharing::<Field47>::new(3, 2).unwrap();
+    let element = |i: u64| Field47::from_canonical(i * i + 5).unwrap();
+    let mut block: Vec<Field47> = (0..9).map(element).collect();
+    thesis.share(&mut block);
+    assert_eq!(block[0], element(0), "what must not be is noticed");
 }
