@@ -13,7 +13,7 @@ use std::{
 use blindsum_crypto::{kdf::Context, secret::Secret};
 use blindsum_he::{
     HeError,
-    flashe::{Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors, sum},
+    flashe::{self, Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors},
 };
 use blindsum_math::words::{Tile, TileMut, Width, Words};
 use criterion::{Criterion, criterion_group};
@@ -70,7 +70,7 @@ impl Setup {
     }
 
     fn sum(&self) -> Vec<u8> {
-        sum(self.shape, &self.packed()).expect("ciphertexts of this shape")
+        flashe::sum(self.shape, &self.packed()).expect("ciphertexts of this shape")
     }
 
     fn decrypt(&self, sum: &[u8]) -> Words {
@@ -114,6 +114,10 @@ impl Setup {
             self.decrypt_tiles(&sum, black_box(&mut room))
         });
         measure("add 10", &mut || drop(black_box(self.sum())));
+        let same = vec![self.ciphertexts[0].packed(); PARTIES as usize];
+        measure("add 10, in cache", &mut || {
+            drop(black_box(flashe::sum(self.shape, &same)));
+        });
         measure("fold in 10", &mut || self.fold(black_box(&mut folded)));
         measure("read 10", &mut || {
             black_box(

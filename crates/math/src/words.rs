@@ -18,7 +18,7 @@ mod vector;
 #[cfg(test)]
 mod vectors;
 
-pub use pack::{add_packed_tile, pack_tile, pack_tile_into};
+pub use pack::{add_packed_tile, add_packed_tiles, pack_tile, pack_tile_into};
 pub use vector::Words;
 
 use crate::MathError;

@@ -2,7 +2,8 @@
 
 use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
 use blindsum_math::words::{
-    Tile, TileMut, Width, Words, add_packed_tile, check_packed, pack_tile, pack_tile_into,
+    Tile, TileMut, Width, Words, add_packed_tile, add_packed_tiles, check_packed, pack_tile,
+    pack_tile_into,
 };
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
@@ -255,10 +256,9 @@ fn sum_tasks<L: Lane>(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, He
             let tile = &mut tile[..TILE.min(lanes - first)];
             tile.fill(L::default());
             let start = width.packed_len(first);
-            for ciphertext in ciphertexts {
-                let piece = &ciphertext[start..start + bytes.len()];
-                add_packed_tile(width, L::tile_mut(tile), piece)?;
-            }
+            let piece = start..start + bytes.len();
+            let pieces: Vec<&[u8]> = ciphertexts.iter().map(|c| &c[piece.clone()]).collect();
+            add_packed_tiles(width, L::tile_mut(tile), &pieces)?;
             pack_tile_into(width, L::tile(tile), bytes);
         }
         Ok::<_, HeError>(())

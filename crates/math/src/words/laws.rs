@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{TileMut, Width, Words, add_packed_tile, pack_tile, pack_tile_into};
+use super::{TileMut, Width, Words, add_packed_tile, add_packed_tiles, pack_tile, pack_tile_into};
 use crate::MathError;
 
 /// The packed form from its definition, one bit at a time.
@@ -91,6 +91,19 @@ proptest! {
         prop_assert_eq!(&packed, &words.pack());
         prop_assert_eq!(&sum, &expected);
     }
+
+    #[test]
+    fn many_add_up_like_one_by_one((width, vectors) in vectors(5), count in 0..5_usize) {
+        let mut sum = with_junk(width, &vectors[4]);
+        let mut expected = sum.clone();
+        let packed: Vec<Vec<u8>> =
+            vectors[..count].iter().map(|lanes| with_junk(width, lanes).pack()).collect();
+        packed.iter().for_each(|packed| expected.add_packed(packed).unwrap());
+        let packed: Vec<&[u8]> = packed.iter().map(Vec::as_slice).collect();
+        let tile = sum.tile_mut(0..vectors[4].len());
+        add_packed_tiles(width, tile, &packed).unwrap();
+        prop_assert_eq!(&sum, &expected);
+    }
 }
 
 #[test]
@@ -115,6 +128,9 @@ fn wrong_lengths_are_refused_and_change_nothing() {
                 assert_eq!(words.add_packed(&packed), Err(refused));
                 let tile = words.tile_mut(0..lanes);
                 assert_eq!(add_packed_tile(width, tile, &packed), Err(refused));
+                let tile = words.tile_mut(0..lanes);
+                let many = add_packed_tiles(width, tile, &[&right, &packed]);
+                assert_eq!(many, Err(refused));
                 assert!(words.iter().all(|word| word == 1));
             }
         }

@@ -61,6 +61,41 @@ pub fn add_packed_tile(width: Width, tile: TileMut<'_>, packed: &[u8]) -> Result
     Ok(())
 }
 
+/// Adds the words of many packed vectors to `tile`, wrapping at the lane, in one pass over all of them; see
+/// [`add_packed_tile`]. Lanes may get junk above bit b.
+///
+/// # Errors
+/// [`MathError::PackedLength`] and [`MathError::Padding`]; no lane has changed then.
+///
+/// # Panics
+/// If the lanes of `tile` are not those of `width`.
+pub fn add_packed_tiles(
+    width: Width,
+    mut tile: TileMut<'_>,
+    packed: &[&[u8]],
+) -> Result<(), MathError> {
+    for packed in packed {
+        check_packed(width, tile.len(), packed)?;
+    }
+    assert!(
+        matches!(tile, TileMut::W32(_)) == width.fits_u32(),
+        "the tile has lanes of another width than {} bits",
+        width.bits()
+    );
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vbmi) = Vbmi::detect() {
+        match tile {
+            TileMut::W32(lanes) => vbmi.sum32(width, lanes, packed),
+            TileMut::W64(lanes) => vbmi.sum64(width, lanes, packed),
+        }
+        return Ok(());
+    }
+    for packed in packed {
+        add_to_tile(width, tile.reborrow(), packed);
+    }
+    Ok(())
+}
+
 /// Adds the lanes packed in `packed`, whose length the caller has checked, to `tile`, wrapping at the lane.
 ///
 /// # Panics

@@ -6,6 +6,8 @@
 //! last bits of one and the first bits of the next: two multishifts cut these pieces out, two permutations
 //! bring them to their places.
 
+mod sum;
+
 use core::arch::x86_64::*;
 
 use super::Width;
