@@ -1,5 +1,8 @@
 //! FLASHE on one core: 262,144 values of 16 bits for ten parties, packed to 20 bits.
 //!
+//! Addition is bound by the last-level cache: "read 10" is the time to load ten ciphertexts and do nothing,
+//! "add 10, in cache" adds one of them, which stays in the second-level cache, ten times.
+//!
 //! `cargo bench -p blindsum-he --bench flashe` first prints the best of many short runs (a busy machine
 //! hardly disturbs it), then criterion's statistics; a filter such as `decrypt` behind `--` limits the
 //! latter.

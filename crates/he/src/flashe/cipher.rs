@@ -254,16 +254,26 @@ fn sum_tasks<L: Lane>(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, He
         for (i, bytes) in bytes_of_task.chunks_mut(width.packed_len(TILE)).enumerate() {
             let first = first_of_task + i * TILE;
             let tile = &mut tile[..TILE.min(lanes - first)];
-            tile.fill(L::default());
-            let start = width.packed_len(first);
-            let piece = start..start + bytes.len();
-            let pieces: Vec<&[u8]> = ciphertexts.iter().map(|c| &c[piece.clone()]).collect();
-            add_packed_tiles(width, L::tile_mut(tile), &pieces)?;
+            sum_tile(width, ciphertexts, first, tile)?;
             pack_tile_into(width, L::tile(tile), bytes);
         }
         Ok::<_, HeError>(())
     })?;
     Ok(packed)
+}
+
+/// Words `first..` of the sum.
+fn sum_tile<L: Lane>(
+    width: Width,
+    ciphertexts: &[&[u8]],
+    first: usize,
+    tile: &mut [L],
+) -> Result<(), HeError> {
+    tile.fill(L::default());
+    let start = width.packed_len(first);
+    let piece = start..start + width.packed_len(tile.len());
+    let pieces: Vec<&[u8]> = ciphertexts.iter().map(|c| &c[piece.clone()]).collect();
+    Ok(add_packed_tiles(width, L::tile_mut(tile), &pieces)?)
 }
 
 /// Runs `work(first lane, bytes)` on every task's piece of a packed vector: several threads if there is
