@@ -13,7 +13,8 @@ use std::{
 use blindsum_crypto::{
     kdf::Context,
     kex::{KeyPair, Suite},
-    mask::{Backend, MaskSeed, MaskStream, Sign},
+    mac::OneTimeKey,
+    mask::{Backend, MaskKey, MaskSeed, MaskStream, Sign},
     seal::{StorageKey, seal_key},
     secret::Secret,
     sign::{Algorithm, IdentityKey},
@@ -117,7 +118,17 @@ fn secrets_are_wiped() {
         let stream =
             || MaskStream::with_backend(MaskSeed::from(Secret::from(canary)), Sign::Add, backend);
         assert_eq!(left_behind(&canary, stream), 0, "{}", backend.name());
+        // The stream outlives the key that it shares.
+        let shared = || {
+            let key = MaskKey::with_backend(MaskSeed::from(Secret::from(canary)), backend);
+            key.map(|key| key.stream([0; 12], Sign::Add))
+        };
+        assert_eq!(left_behind(&canary, shared), 0, "{}", backend.name());
     }
+    assert_eq!(
+        left_behind(&canary, || Box::new(OneTimeKey::from(Secret::from(canary)))),
+        0
+    );
     for suite in [Suite::X25519, Suite::P256] {
         let pair = || Box::new(KeyPair::generate(suite, &mut Repeating(canary)).expect("in range"));
         assert_eq!(left_behind(&canary, pair), 0, "{suite}");
