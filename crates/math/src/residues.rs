@@ -1,6 +1,6 @@
 //! Vectors of field elements as canonical residues in `u64`: their bytes, sums, and draws from a key stream.
 //!
-//! An element takes [`Field::ENCODED_LEN`] bytes, little-endian; elements follow each other without padding. A
+//! An element takes [`Field::ENCODED_LEN`](crate::field::Field::ENCODED_LEN) bytes, little-endian; elements follow each other without padding. A
 //! representative ≥ p is refused, so that every vector has exactly one encoding.
 
 use crate::MathError;
