@@ -277,10 +277,10 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
                 matches!(error, NetError::RoundAborted { round: 1, .. }),
                 "{error}"
             );
+            // How many had answered when it was clear that too few were left depends on the machine.
+            let error = error.to_string();
             assert!(
-                error
-                    .to_string()
-                    .contains("too few survivors: have 3, need 4"),
+                error.contains("too few survivors") && error.contains("need 4"),
                 "{error}"
             );
         }
