@@ -200,7 +200,7 @@ def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
 
     peer = f"flwr {facts['peer']}, its own functions in the same run" if facts["peer"] else "not installed"
     lines = [
-        "# Benchmarks",
+        "# `blindsum bench secagg`",
         "",
         "Written by `blindsum bench secagg`. A ratio below 1 is a target that is missed.",
         "",
