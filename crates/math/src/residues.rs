@@ -1,7 +1,7 @@
 //! Vectors of field elements as canonical residues in `u64`: their bytes, sums, and draws from a key stream.
 //!
-//! An element takes [`Field::ENCODED_LEN`](crate::field::Field::ENCODED_LEN) bytes, little-endian; elements follow each other without padding. A
-//! representative ≥ p is refused, so that every vector has exactly one encoding.
+//! An element takes [`Field::ENCODED_LEN`](crate::field::Field::ENCODED_LEN) bytes, little-endian; elements follow each
+//! other without padding. A representative ≥ p is refused, so that every vector has exactly one encoding.
 
 use crate::MathError;
 use crate::prime_field::NttField;
@@ -23,19 +23,6 @@ pub fn pack<F: NttField>(values: &[u64], out: &mut Vec<u8>) {
     pack_into::<F>(values, &mut out[start..]);
 }
 
-/// Writes the encodings of the first `count` residues of a row.
-///
-/// # Panics
-/// If `count` > 8 or `out` is not `count` · [`Field::ENCODED_LEN`](crate::field::Field::ENCODED_LEN) bytes long.
-pub fn pack_row<F: NttField>(row: &Row, count: usize, out: &mut [u8]) {
-    assert_eq!(
-        out.len(),
-        count * F::ENCODED_LEN,
-        "bytes of {count} elements"
-    );
-    pack_into::<F>(&row.0[..count], out);
-}
-
 /// Writes into column j, from byte `at` on, the encodings of the first `count` of the residues that the rows number j of
 /// the tiles make up one after the other. Columns that are not there are left out.
 ///
@@ -54,16 +41,6 @@ pub fn pack_columns<F: NttField>(
         return vbmi.pack_columns::<F>(tiles, count, at, columns);
     }
     portable::pack_columns::<F>(tiles, count, at, columns);
-}
-
-/// The residues that are encoded in `bytes`.
-///
-/// # Errors
-/// [`MathError::PackedElements`] unless the elements are whole, [`MathError::NonCanonical`] if one is not reduced.
-pub fn unpack<F: NttField>(bytes: &[u8]) -> Result<Vec<u64>, MathError> {
-    let mut values = vec![0; bytes.len() / F::ENCODED_LEN];
-    add_packed::<F>(&mut values, bytes)?;
-    Ok(values)
 }
 
 /// Adds the encoded residues to canonical ones, modulo p.

@@ -21,6 +21,8 @@ mod vectors;
 pub use pack::{add_packed_tile, add_packed_tiles, pack_tile, pack_tile_into};
 pub use vector::Words;
 
+use zeroize::Zeroize;
+
 use crate::MathError;
 
 /// Number of bits b of a word, 1 to 64.
@@ -128,6 +130,34 @@ impl TileMut<'_> {
             TileMut::W32(lanes) => TileMut::W32(lanes),
             TileMut::W64(lanes) => TileMut::W64(lanes),
         }
+    }
+}
+
+/// The type of a lane, `u32` or `u64`, for code that is written once for both.
+pub trait Lane: Copy + Default + Send + Zeroize {
+    /// Lanes to read.
+    fn tile(lanes: &[Self]) -> Tile<'_>;
+    /// Lanes to change.
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
+}
+
+impl Lane for u32 {
+    fn tile(lanes: &[Self]) -> Tile<'_> {
+        Tile::W32(lanes)
+    }
+
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
+        TileMut::W32(lanes)
+    }
+}
+
+impl Lane for u64 {
+    fn tile(lanes: &[Self]) -> Tile<'_> {
+        Tile::W64(lanes)
+    }
+
+    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
+        TileMut::W64(lanes)
     }
 }
 

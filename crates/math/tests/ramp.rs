@@ -1,12 +1,13 @@
 //! Agreement of fields, points, transforms and encodings with the slow model `vectors/model/prime.py` and
 //! `vectors/model/ramp_sharing.py`.
 
+use blindsum_math::MathError;
 use blindsum_math::crt;
 use blindsum_math::field::Field;
 use blindsum_math::lagrange::{coefficients_matrix, values_matrix};
 use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field31, Field47, Field48, NttField};
-use blindsum_math::residues::{add_packed, pack, pack_columns, pack_row, unpack};
+use blindsum_math::residues::{add_packed, pack, pack_columns};
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -55,6 +56,12 @@ fn unhex(text: &str) -> Vec<u8> {
         .step_by(2)
         .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
         .collect()
+}
+
+/// The elements that are packed in `bytes`.
+fn unpack<F: NttField>(bytes: &[u8]) -> Result<Vec<u64>, MathError> {
+    let mut elements = vec![0; bytes.len() / F::ENCODED_LEN];
+    add_packed::<F>(&mut elements, bytes).map(|()| elements)
 }
 
 /// Vectors of packed elements.
@@ -220,8 +227,8 @@ impl Sharing {
                 together.chunks_exact_mut(stride).map(Some).collect();
             pack_columns::<F>(&[&rows], count, 0, &mut columns);
             for (j, share) in shares.iter_mut().enumerate() {
-                let mut packed = vec![0; stride];
-                pack_row::<F>(&rows[j], count, &mut packed);
+                let mut packed = Vec::new();
+                pack::<F>(&rows[j].0[..count], &mut packed);
                 assert_eq!(packed, together[j * stride..][..stride]);
                 share.extend(packed);
             }

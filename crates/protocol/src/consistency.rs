@@ -46,7 +46,7 @@ pub(crate) struct Signed {
 impl Bounded for Signed {
     const NAME: &'static str = "signature";
 
-    fn most_bytes(_holders: usize) -> usize {
+    fn most_bytes(_parties: usize) -> usize {
         PREFIX + SIGNATURE_LEN
     }
 }
@@ -60,8 +60,8 @@ pub(crate) struct Signatures {
 impl Bounded for Signatures {
     const NAME: &'static str = "signatures";
 
-    fn most_bytes(signers: usize) -> usize {
-        PREFIX + signers * (PARTY + Signed::most_bytes(signers))
+    fn most_bytes(parties: usize) -> usize {
+        PREFIX + parties * (PARTY + Signed::most_bytes(parties))
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn check_signatures(
     for entry in &message.entries {
         let signer = PartyId(entry.party);
         if !may_sign(signer) || !survivors.contains(signer) {
-            return Err(malformed(format!("{signer} is no surviving witness")));
+            return Err(malformed(format!("{signer} is no surviving signer")));
         }
         if signed_survivors(round, signer, survivors, entry.signature.as_slice()) {
             have += 1;

@@ -1,6 +1,6 @@
 //! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
 
-use blindsum_math::words::{Tile, TileMut, Width, pack_tile};
+use blindsum_math::words::{Lane, TileMut, Width, pack_tile};
 use zeroize::Zeroizing;
 
 use crate::wire::HEADER;
@@ -55,28 +55,4 @@ fn pack_tiles<T: Lane>(
         pack_tile(width, T::tile(tile), packed);
     }
     Ok(())
-}
-
-/// The two lane types.
-trait Lane: Sized {
-    fn tile(lanes: &[Self]) -> Tile<'_>;
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
-}
-
-impl Lane for u32 {
-    fn tile(lanes: &[Self]) -> Tile<'_> {
-        Tile::W32(lanes)
-    }
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
-        TileMut::W32(lanes)
-    }
-}
-
-impl Lane for u64 {
-    fn tile(lanes: &[Self]) -> Tile<'_> {
-        Tile::W64(lanes)
-    }
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
-        TileMut::W64(lanes)
-    }
 }

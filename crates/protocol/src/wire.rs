@@ -84,15 +84,15 @@ pub(crate) trait Bounded: DeserializeBytes + Sized {
     /// What it is called in faults.
     const NAME: &'static str;
 
-    /// The most bytes it has where a party has so many holders.
-    fn most_bytes(holders: usize) -> usize;
+    /// The most bytes it has where it can list so many parties.
+    fn most_bytes(parties: usize) -> usize;
 
     /// Reads a whole message.
     ///
     /// # Errors
     /// Anything but exactly one well-formed message.
-    fn read(holders: usize, body: &[u8]) -> Result<Self, FaultKind> {
-        let most = Self::most_bytes(holders);
+    fn read(parties: usize, body: &[u8]) -> Result<Self, FaultKind> {
+        let most = Self::most_bytes(parties);
         if body.len() > most {
             let rule = format!(
                 "{} bytes, but an honest message has at most {most}",

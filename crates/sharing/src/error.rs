@@ -70,11 +70,13 @@ pub enum SharingError {
         /// ⌊(m − t)/2⌋.
         correctable: usize,
     },
-    /// No field here has a subgroup for so many parties.
-    #[error("parties: n = {parties} is more than the field has evaluation points for")]
-    Field {
+    /// No field here has points for so many parties.
+    #[error("parties: n = {parties} <= {most}, the evaluation points of the fields")]
+    Points {
         /// Parties n.
         parties: usize,
+        /// The most that there are points for.
+        most: usize,
     },
     /// Sums beyond every field here.
     #[error("sum: the largest sum must stay below 2^94")]

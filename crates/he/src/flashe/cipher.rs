@@ -2,11 +2,11 @@
 
 use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
 use blindsum_math::words::{
-    Tile, TileMut, Width, Words, add_packed_tile, add_packed_tiles, check_packed, pack_tile,
+    Lane, Tile, TileMut, Width, Words, add_packed_tile, add_packed_tiles, check_packed, pack_tile,
     pack_tile_into,
 };
 use rayon::prelude::*;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::{EncryptionTicket, KeyId, RoundKey, Scheme, Shape, Survivors};
 use crate::HeError;
@@ -339,28 +339,4 @@ fn decrypt_tile<L: Lane>(
 /// Room for a tile, wiped when dropped.
 fn scratch<L: Lane>(lanes: usize) -> Zeroizing<Vec<L>> {
     Zeroizing::new(vec![L::default(); TILE.min(lanes)])
-}
-
-/// The two lane types.
-trait Lane: Copy + Default + Send + Zeroize {
-    fn tile(lanes: &[Self]) -> Tile<'_>;
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
-}
-
-impl Lane for u32 {
-    fn tile(lanes: &[Self]) -> Tile<'_> {
-        Tile::W32(lanes)
-    }
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
-        TileMut::W32(lanes)
-    }
-}
-
-impl Lane for u64 {
-    fn tile(lanes: &[Self]) -> Tile<'_> {
-        Tile::W64(lanes)
-    }
-    fn tile_mut(lanes: &mut [Self]) -> TileMut<'_> {
-        TileMut::W64(lanes)
-    }
 }

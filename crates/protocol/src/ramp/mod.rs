@@ -79,7 +79,7 @@ fn check(job: &Job) -> Result<(), SpecError> {
     let n = spec.parties as usize;
     let parameters = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
     prepare(job, parameters).map_err(|error| match error {
-        SharingError::Field { .. } => SpecError::new("parties", error.to_string()),
+        SharingError::Points { .. } => SpecError::new("parties", error.to_string()),
         other => SpecError::new("encoding", other.to_string()),
     })?;
     Ok(())

@@ -6,6 +6,7 @@ use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_math::MathError;
 use blindsum_math::crt;
 use blindsum_math::prime_field::{Field31, Field47, Field48};
+use blindsum_math::transform::MAX_POINTS;
 use blindsum_math::words::{TileMut, Words};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -40,7 +41,7 @@ impl RampSharing {
     /// Prepares the sharing of vectors of `words` words whose sums `residues` hold.
     ///
     /// # Errors
-    /// [`SharingError::Field`] if the field has no subgroup of that size.
+    /// [`SharingError::Points`] for more parties than there are points.
     pub fn new(
         parameters: RampParameters,
         embedding: Embedding,
@@ -48,8 +49,9 @@ impl RampSharing {
         words: usize,
     ) -> Result<Self, SharingError> {
         let limbs =
-            make_limbs(parameters, embedding, residues).map_err(|_| SharingError::Field {
+            make_limbs(parameters, embedding, residues).map_err(|_| SharingError::Points {
                 parties: parameters.parties(),
+                most: MAX_POINTS,
             })?;
         Ok(Self {
             blocks: parameters.blocks(words),

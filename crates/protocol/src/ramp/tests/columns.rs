@@ -1,5 +1,7 @@
 //! Sealed columns that were moved or changed, and sums of columns that are wrong.
 
+use blindsum_math::words::Words;
+
 use super::*;
 use crate::ramp::messages::sealed_len;
 use crate::ramp::sharing_of;
@@ -120,5 +122,33 @@ fn wrong_sums_are_left_out_where_there_are_enough() {
         let kind = run(&[4, 5]).unwrap_err().kind;
         let (got, threshold) = (10, 8);
         assert_eq!(kind, FaultKind::Undecodable { got, threshold });
+    }
+}
+
+/// Case 26: a word beyond what the encoding gives could wrap in the field without a trace; nothing is sent of a
+/// vector that has one.
+#[test]
+fn case_26_words_that_the_field_might_not_hold() {
+    for (bits, largest) in [(16, u16::MAX.into()), (32, u64::from(u32::MAX))] {
+        let spec = JobSpec {
+            bits,
+            ..spec((ProtocolName::Fssa, Adversary::Active), 10)
+        };
+        for (word, fits) in [(largest, true), (largest + 1, false)] {
+            let mut rig = Rig::at(spec.clone(), 0);
+            rig.serve().unwrap();
+            let mut values = vec![0; 101];
+            values[100] = word;
+            let width = rig.cohort.round.job().width();
+            rig.cohort.inputs[0] = Words::from_values(width, &values).unwrap();
+            let answer = rig.answer(PartyId(0));
+            assert_eq!(answer.is_ok(), fits);
+            assert_eq!(rig.up.contains_key(&PartyId(0)), fits);
+            if let Err(fault) = answer {
+                assert_eq!(fault.culprit, Culprit::Caller);
+                let text = fault.to_string();
+                assert!(text.contains(&format!("at most {largest}")), "{text}");
+            }
+        }
     }
 }

@@ -116,3 +116,19 @@ fn a_restart_at_every_stage_changes_nothing() {
         assert_eq!(outcome.survivors.len(), 6);
     }
 }
+
+/// Case 5: a threshold below n − d lets the sum be rebuilt from fewer columns, not be of fewer parties.
+#[test]
+fn case_05_a_low_threshold_opens_no_smaller_sum() {
+    for variant in VARIANTS {
+        let spec = JobSpec {
+            threshold: 7,
+            ..spec(variant, 10)
+        };
+        let last = aggregate(variant.1);
+        run(spec.clone(), last, &[3, 7, 8]).unwrap();
+        let fault = run(spec, SHARE_VECTOR, &[3, 7, 8]).unwrap_err();
+        let (have, need) = (7, 8);
+        assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+    }
+}

@@ -30,6 +30,8 @@ fn case_24_inequalities() {
     refused(|s| s.min_parties = 1, &active, "min_parties", ">= 2");
     refused(|s| s.parties = 1, &active, "parties", "n = 1 >= 2");
     refused(|s| s.dim = 0, &active, "dim", "dim = 0");
+    let most = "n = 16385 <= 16384";
+    refused(|s| s.parties = 16_385, &active, "parties", most);
     let semi_honest = JobSpec {
         adversary: Adversary::SemiHonest,
         ..active

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
+use blindsum_math::MathError;
+use blindsum_math::prime_field::NttField;
 use blindsum_math::residues;
 use blindsum_math::words::{Width, Words};
 use rand_chacha::ChaCha20Rng;
@@ -38,6 +40,12 @@ fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
+/// The elements that are packed in `bytes`.
+fn unpack<F: NttField>(bytes: &[u8]) -> Result<Vec<u64>, MathError> {
+    let mut elements = vec![0; bytes.len() / F::ENCODED_LEN];
+    residues::add_packed::<F>(&mut elements, bytes).map(|()| elements)
+}
+
 fn mask_seed(text: &str) -> MaskSeed {
     let bytes: [u8; 32] = unhex(text).try_into().unwrap();
     MaskSeed::from(Secret::from(bytes))
@@ -66,9 +74,9 @@ fn random_elements_are_those_of_the_model() {
     for sampling in load::<Sampling>("samplings") {
         let (fill, unpack): (fn(&_, _, &mut _), fn(&_) -> _) =
             match &*sampling.fields[sampling.index] {
-                "field31" => (fill::<Field31>, residues::unpack::<Field31>),
-                "field47" => (fill::<Field47>, residues::unpack::<Field47>),
-                "field48" => (fill::<Field48>, residues::unpack::<Field48>),
+                "field31" => (fill::<Field31>, unpack::<Field31>),
+                "field47" => (fill::<Field47>, unpack::<Field47>),
+                "field48" => (fill::<Field48>, unpack::<Field48>),
                 other => panic!("no field: {other}"),
             };
         let stream = [MaskStream::new(mask_seed(&sampling.seed), Sign::Add)];
