@@ -19,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 TOPICS = [
+    "aciq",
     "crypto",
     "encoding",
     "flashe",

@@ -110,6 +110,14 @@ pub enum EncodeError {
         /// Total weight of the sum.
         total_weight: u64,
     },
+    /// Saved state that nothing was saved as.
+    #[error("{of}: {rule}")]
+    State {
+        /// What the state is of.
+        of: &'static str,
+        /// The rule that the bytes break.
+        rule: String,
+    },
 }
 
 impl EncodeError {

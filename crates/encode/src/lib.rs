@@ -19,6 +19,7 @@
 
 #![deny(unsafe_code)]
 
+mod aciq;
 mod decode;
 mod encoder;
 mod error;
@@ -32,6 +33,7 @@ mod spec;
 mod tests;
 mod values;
 
+pub use aciq::{UpdateHistory, gaussian_factor};
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::{IntegerWords, Integers};

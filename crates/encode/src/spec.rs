@@ -138,6 +138,14 @@ fn ceil_log2(n: u128) -> u32 {
     u128::BITS - n.saturating_sub(1).leading_zeros()
 }
 
+fn check_clip(field: &'static str, clip: f64) -> Result<(), EncodeError> {
+    if CLIP_RANGE.contains(&clip) {
+        return Ok(());
+    }
+    let rule = format!("1e-100 <= {field} = {clip:e} <= 1e100");
+    Err(EncodeError::spec(field, rule))
+}
+
 impl EncodingSpec {
     /// Checks every rule.
     ///
@@ -256,16 +264,6 @@ impl EncodingSpec {
     }
 
     fn runs(&self, kind: Kind, clip: f64) -> Result<Vec<Run>, EncodeError> {
-        let check = |field, clip: f64| {
-            if CLIP_RANGE.contains(&clip) {
-                Ok(())
-            } else {
-                Err(EncodeError::spec(
-                    field,
-                    format!("1e-100 <= {field} = {clip:e} <= 1e100"),
-                ))
-            }
-        };
         if matches!(kind, Kind::Integers { .. }) {
             if self.tensors.is_empty() {
                 return Ok(Vec::new());
@@ -274,7 +272,7 @@ impl EncodingSpec {
             return Err(EncodeError::spec("tensors", rule));
         }
         if self.tensors.is_empty() {
-            check("clip", clip)?;
+            check_clip("clip", clip)?;
             let end = self.dim;
             return Ok(vec![Run { end, clip }]);
         }
@@ -288,7 +286,7 @@ impl EncodingSpec {
             if tensor.len < 1 {
                 return Err(EncodeError::spec("tensors.len", "1 <= tensors.len = 0"));
             }
-            check("tensors.clip", tensor.clip)?;
+            check_clip("tensors.clip", tensor.clip)?;
             end = end.saturating_add(tensor.len);
             runs.push(Run {
                 end,
@@ -370,6 +368,35 @@ impl Encoding {
                 levels * step + float_error + if by_norm { norm_error } else { 0.0 }
             }
         }
+    }
+
+    /// The coordinates of every tensor and their bound, in order: all of `dim` where the job lists none, and
+    /// nothing for integers, which have no bound.
+    pub fn tensors(&self) -> impl Iterator<Item = (Range<usize>, f64)> + '_ {
+        self.clip_runs(0..self.dim)
+    }
+
+    /// The same encoding with other bounds, one per tensor: that of a single round whose bounds were found
+    /// from earlier ones. Its words have the same width and number.
+    ///
+    /// # Errors
+    /// [`EncodeError::Spec`] if there are more or fewer bounds than [`Encoding::tensors`], or one of them
+    /// breaks the rules of [`EncodingSpec::validate`].
+    pub fn with_clips(&self, clips: &[f64]) -> Result<Self, EncodeError> {
+        let (got, tensors) = (clips.len(), self.runs.len());
+        if got != tensors {
+            let rule = format!("clips = {got} = tensors = {tensors}");
+            return Err(EncodeError::spec("clips", rule));
+        }
+        let mut encoding = self.clone();
+        for (run, &clip) in encoding.runs.iter_mut().zip(clips) {
+            check_clip("clips", clip)?;
+            run.clip = clip;
+        }
+        if self.kind == Kind::Fixed64 {
+            encoding.check_fixed64()?;
+        }
+        Ok(encoding)
     }
 
     pub(crate) fn kind(&self) -> Kind {

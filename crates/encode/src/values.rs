@@ -189,14 +189,25 @@ struct Norm([f64; STRIPES]);
 const STRIPES: usize = 16;
 
 impl Norm {
+    fn squares(&self) -> f64 {
+        self.0.iter().sum()
+    }
+
     fn value(self) -> Result<f64, EncodeError> {
-        let squares: f64 = self.0.iter().sum();
+        let squares = self.squares();
         if squares.is_finite() {
             Ok(squares.sqrt())
         } else {
             Err(EncodeError::Norm)
         }
     }
+}
+
+/// The sum of the squares of some values, with the same order of additions on every machine.
+pub(crate) fn sum_of_squares<R: Real>(values: &[R]) -> f64 {
+    let mut norm = Norm::default();
+    simd::run(AddSquares(values, &mut norm));
+    norm.squares()
 }
 
 /// Adds the squares of values of which the first belongs to stripe 0.

@@ -1,5 +1,6 @@
 //! Tests of the crate as its users see it.
 
+mod aciq;
 mod integers;
 mod laws;
 mod limits;
