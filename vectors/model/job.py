@@ -51,6 +51,10 @@ class Job:
         parts = [part for field in fields(self) for part in parts_of(getattr(self, field.name))]
         return framed_hash("blindsum job", *parts)
 
+    def halved_clips(self) -> list[float]:
+        """Half the bound of every tensor, or of the one that there is without tensors."""
+        return [tensor.clip / 2 for tensor in self.tensors] or [self.clip / 2]
+
     def width(self) -> int:
         """Bits of a word: no sum of ``parties`` weighted values wraps."""
         if self.encoding == "fixed64":
@@ -127,3 +131,8 @@ def round_context(job: Job, number: int, members: list[Member], model_hash: byte
     """What everybody in a round must agree on."""
     parts = job.hash(), number.to_bytes(8, "big"), roster_hash(members), model_hash
     return framed_hash("blindsum round", *parts)
+
+
+def clips_context(context: bytes, clips: list[float]) -> bytes:
+    """The context of a round with other bounds than the job's."""
+    return framed_hash("blindsum clips", context, *(part for clip in clips for part in parts_of(clip)))

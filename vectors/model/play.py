@@ -9,7 +9,7 @@ from typing import Any
 
 from . import wire
 from .identity import Authority, Identity, pem
-from .job import Job, Member, round_context
+from .job import Job, Member, clips_context, round_context
 from .tape import Tape
 
 NOW = 1_700_000_000
@@ -112,6 +112,7 @@ class Stage:
             "ca": pem("CERTIFICATE", self.authority.certificate()),
             "now": NOW,
             "context": self.context.hex(),
+            "halved_clips_context": clips_context(self.context, self.job.halved_clips()).hex(),
             "width": self.job.width(),
         }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
+use blindsum_encode::Encoding;
 
 use crate::{Fault, FaultKind, Job, PartyId};
 
@@ -15,6 +16,7 @@ pub struct Round {
     number: u64,
     roster: Arc<CertifiedRoster>,
     context: Context,
+    encoding: Arc<Encoding>,
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -54,6 +56,7 @@ impl Round {
         ];
         let context = Context(kdf::hash("blindsum round", &parts));
         Ok(Self {
+            encoding: job.encoding().clone(),
             job,
             number,
             roster,
@@ -62,9 +65,38 @@ impl Round {
         })
     }
 
+    /// The same round with other clipping bounds, one per tensor: those that earlier rounds led to. Where they
+    /// differ from the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the
+    /// 8 bytes of a double: who computed other bounds derives other keys.
+    ///
+    /// # Errors
+    /// More or fewer bounds than the job has tensors, or one that no encoding may have.
+    pub fn with_clips(mut self, clips: &[f64]) -> Result<Self, Fault> {
+        let encoding = self
+            .encoding
+            .with_clips(clips)
+            .map_err(|e| Fault::caller(FaultKind::Parameters(e.to_string())))?;
+        if encoding == *self.encoding {
+            return Ok(self);
+        }
+        let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
+        let mut parts: Vec<&[u8]> = vec![&self.context.0];
+        parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
+        self.context = Context(kdf::hash("blindsum clips", &parts));
+        self.encoding = Arc::new(encoding);
+        self.derived = OnceLock::new();
+        Ok(self)
+    }
+
     /// The job.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
+    }
+
+    /// How the vectors of this round are encoded: as the job says, but for the bounds of
+    /// [`Round::with_clips`].
+    pub fn encoding(&self) -> &Arc<Encoding> {
+        &self.encoding
     }
 
     /// The number of the round.
@@ -108,5 +140,63 @@ impl Round {
         let made = Arc::new(make(self)?);
         let _ = self.derived.set(made.clone());
         Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Cohort;
+    use crate::{JobSpec, ProtocolName, TensorLayout};
+
+    use super::*;
+
+    fn round() -> Round {
+        let tensor = |len, clip| TensorLayout {
+            name: String::new(),
+            len,
+            clip,
+        };
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            parties: 3,
+            dim: 5,
+            tensors: vec![tensor(2, 1.0), tensor(3, 0.5)],
+            ..JobSpec::default()
+        };
+        let cohort = Cohort::new(spec, 1);
+        let Round { job, roster, .. } = &*cohort.round;
+        Round::new(job.clone(), 7, roster.clone(), &[9; 32]).unwrap()
+    }
+
+    #[test]
+    fn other_bounds_are_another_context() {
+        let plain = round();
+        assert_eq!(plain.encoding(), plain.job().encoding());
+        let same = round().with_clips(&[1.0, 0.5]).unwrap();
+        assert_eq!(same.context(), plain.context());
+        let narrow = round().with_clips(&[1.0, 0.25]).unwrap();
+        let other = round().with_clips(&[0.25, 0.5]).unwrap();
+        assert_ne!(narrow.context(), plain.context());
+        assert_ne!(narrow.context(), other.context());
+        let clips: Vec<f64> = narrow.encoding().tensors().map(|(_, clip)| clip).collect();
+        assert_eq!(clips, [1.0, 0.25]);
+        assert_eq!(narrow.encoding().width(), plain.encoding().width());
+    }
+
+    #[test]
+    fn bounds_that_are_none_are_refused() {
+        for clips in [&[1.0][..], &[1.0, f64::NAN], &[0.0, 1.0]] {
+            let fault = round().with_clips(clips).err().unwrap();
+            assert!(matches!(fault.kind, FaultKind::Parameters(_)), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_was_derived_is_derived_again() {
+        let made = |round: &Round| *round.derived(|round| Ok(round.context().0)).unwrap();
+        let before = round();
+        assert_eq!(made(&before), before.context().0);
+        let narrow = before.with_clips(&[0.5, 0.5]).unwrap();
+        assert_eq!(made(&narrow), narrow.context().0);
     }
 }

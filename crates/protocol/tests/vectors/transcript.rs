@@ -26,6 +26,7 @@ pub struct Transcript {
     ca: String,
     now: u64,
     context: Hex,
+    halved_clips_context: Hex,
     width: u32,
     pub parties: Vec<Party>,
     pub stages: Vec<Stage>,
@@ -92,9 +93,19 @@ impl Transcript {
         let anchor = TrustAnchor::from_pem(&self.ca, None).unwrap();
         let roster = Roster(self.parties.iter().map(member).collect());
         let roster = Arc::new(roster.certify(&anchor, self.now).unwrap());
-        let round = Round::new(job, self.number, roster, &self.model_hash.array()).unwrap();
-        assert_eq!(round.context().0, self.context.array());
-        Arc::new(round)
+        let round = || {
+            let (job, roster) = (job.clone(), roster.clone());
+            Round::new(job, self.number, roster, &self.model_hash.array()).unwrap()
+        };
+        let halved: Vec<f64> = job
+            .encoding()
+            .tensors()
+            .map(|(_, clip)| clip / 2.0)
+            .collect();
+        let of_halved = round().with_clips(&halved).unwrap();
+        assert_eq!(of_halved.context().0, self.halved_clips_context.array());
+        assert_eq!(round().context().0, self.context.array());
+        Arc::new(round())
     }
 
     /// Plays the round: everybody says what the model says.
