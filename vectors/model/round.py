@@ -45,6 +45,7 @@ def vectors() -> dict[str, object]:
             # A reader that is satisfied with nearly the right double gets another hash.
             hashed(replace(job, clip=7.4387313305336855, corrupt=0.30000000000000004)),
             hashed(replace(job, model_update="replace")),
+            hashed(replace(job, clipping="aciq", bits=6, dim=15, tensors=tensors)),
             hashed(replace(job, model_update="none")),
             hashed(replace(job, encoding="integers", bits=64, model_update="none")),
         ],

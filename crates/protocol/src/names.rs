@@ -93,6 +93,9 @@ choice! {
         Tensor = "tensor",
         /// The L2 norm of the whole vector.
         L2 = "l2",
+        /// Every coordinate of a tensor, at most: from the second round on the bound is found from the means
+        /// of earlier rounds and never wider than `clip` (FLASHE §5.2).
+        Aciq = "aciq",
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use blindsum_encode::{ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec};
+use blindsum_encode::{
+    ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, UpdateHistory,
+};
 use blindsum_math::words::{Width, Words};
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +155,9 @@ impl JobSpec {
             .encoding_spec()
             .validate()
             .map_err(|e| SpecError::new("encoding", e.to_string()))?;
+        if self.clipping == Clipping::Aciq {
+            UpdateHistory::new(&encoding).map_err(|e| SpecError::new("clipping", e.to_string()))?;
+        }
         let job = Job {
             hash: self.hash(),
             encoding: Arc::new(encoding),
@@ -216,12 +221,17 @@ impl JobSpec {
                 format!("1 <= dim = {} <= 2^32", self.dim),
             ));
         }
-        if self.encoding == EncodingName::Fixed64 && self.clipping == Clipping::L2 {
+        if self.encoding == EncodingName::Fixed64 && self.clipping != Clipping::Tensor {
             let rule = "clipping must be tensor where encoding is fixed64";
             return Err(SpecError::new("clipping", rule));
         }
         if self.encoding == EncodingName::Integers {
             self.check_integers()?;
+        }
+        if self.clipping == Clipping::Aciq && self.model_update == ModelUpdate::Nothing {
+            let rule = "clipping must not be aciq where model_update is none: \
+                        what earlier rounds tell travels with the model";
+            return Err(SpecError::new("clipping", rule));
         }
         for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
             if !(0.0..1.0).contains(&value) || value.is_sign_negative() {
@@ -274,7 +284,7 @@ impl JobSpec {
 
     fn encoding_spec(&self) -> EncodingSpec {
         let clip = match self.clipping {
-            Clipping::Tensor => ClipSpec::Tensor(self.clip),
+            Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
             Clipping::L2 => ClipSpec::L2(self.clip),
         };
         let rounding = match self.rounding {
@@ -362,9 +372,18 @@ impl Job {
         &self.spec
     }
 
-    /// The checked encoding.
+    /// The checked encoding. A round may have other bounds: see [`Round::encoding`](crate::Round::encoding).
     pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
+    }
+
+    /// What is known about updates before the first round, for jobs whose bounds are found from earlier
+    /// rounds (`clipping` = `aciq`).
+    pub fn new_history(&self) -> Option<UpdateHistory> {
+        match self.spec.clipping {
+            Clipping::Aciq => UpdateHistory::new(&self.encoding).ok(),
+            Clipping::Tensor | Clipping::L2 => None,
+        }
     }
 
     /// Hash of every field; part of every key and signature.

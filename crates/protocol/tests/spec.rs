@@ -114,6 +114,46 @@ fn rules_of_integers() {
     }
 }
 
+/// Bounds from earlier rounds need quantised coordinates and a model that the history travels with.
+#[test]
+fn rules_of_bounds_from_earlier_rounds() {
+    for protocol in ProtocolName::ALL {
+        let base = || JobSpec {
+            clipping: Clipping::Aciq,
+            clip: 0.5,
+            ..good(*protocol)
+        };
+        let job = base().validate().unwrap();
+        assert_eq!(
+            job.new_history().map(|history| history.clips()),
+            Some(vec![0.5])
+        );
+        refusals! { base();
+            encoding = EncodingName::Fixed64 => "clipping", "tensor where encoding is fixed64";
+            model_update = ModelUpdate::Nothing => "clipping", "not be aciq where model_update is none";
+            clip = 1e31 => "clipping", "1e-30 <= clip = 1e31 <= 1e30";
+        }
+    }
+    let integers = JobSpec {
+        encoding: EncodingName::Integers,
+        model_update: ModelUpdate::Nothing,
+        clipping: Clipping::Aciq,
+        ..good(ProtocolName::Plain)
+    };
+    refused(
+        integers,
+        "clipping",
+        "left at tensor where encoding is integers",
+    );
+    assert!(
+        good(ProtocolName::Plain)
+            .validate()
+            .unwrap()
+            .new_history()
+            .is_none()
+    );
+}
+
 #[test]
 fn only_ramp_sharing_packs_words() {
     for protocol in [
