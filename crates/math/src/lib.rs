@@ -10,6 +10,7 @@ pub mod field61;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod ifma;
+pub mod inner_product;
 pub mod lagrange;
 pub mod paper;
 pub mod polynomial;
@@ -18,6 +19,7 @@ pub mod reed_solomon;
 pub mod residues;
 pub mod tiny_field;
 pub mod transform;
+pub mod twin_residue;
 pub mod words;
 
 pub use error::MathError;

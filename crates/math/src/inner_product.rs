@@ -1,0 +1,126 @@
+//! Inner products of words with secret coefficients over the integers, modulo two primes.
+//!
+//! They are linear, so that the product of a sum of vectors is the sum of their products as long as no word of
+//! the sum wraps. Lanes of 32 bits are taken in pairs: lanes 2i and 2i + 1 are the number m_2i + 2^32 m_2i+1,
+//! which is zero for a difference of two vectors only if both lanes are. So a multiplication serves two of them.
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod ifma;
+#[cfg(test)]
+mod tests;
+
+use zeroize::ZeroizeOnDrop;
+
+#[cfg(target_arch = "x86_64")]
+use self::ifma::Ifma;
+use crate::twin_residue::TwinResidue;
+use crate::words::{TileMut, Width};
+
+/// Bits of a coefficient. All of them are different modulo either prime.
+pub const COEFFICIENT_BITS: u32 = 60;
+
+/// Coefficients ρ_0, ρ_1, ..., each below 2^60, by which tiles are multiplied. Wiped when dropped.
+#[derive(ZeroizeOnDrop)]
+pub struct Coefficients(Vec<u64>);
+
+impl Coefficients {
+    /// The most that there may be: sums of as many products fit their registers.
+    pub const MAX: usize = 4096;
+
+    /// The low 60 bits of the given numbers.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX`](Self::MAX).
+    pub fn new(mut numbers: Vec<u64>) -> Self {
+        assert!(
+            numbers.len() <= Self::MAX,
+            "at most {} coefficients",
+            Self::MAX
+        );
+        for number in &mut numbers {
+            *number &= (1 << COEFFICIENT_BITS) - 1;
+        }
+        Self(numbers)
+    }
+
+    /// The integer that lane `lane` of a tile is multiplied by, as (ρ_i, k) for ρ_i·2^k.
+    ///
+    /// # Panics
+    /// If there are fewer coefficients.
+    pub fn of_lane(&self, width: Width, lane: usize) -> (u64, u32) {
+        if width.fits_u32() {
+            (self.0[lane / 2], 32 * (lane as u32 % 2))
+        } else {
+            (self.0[lane], 0)
+        }
+    }
+
+    /// Reduces the lanes of `tile` mod 2^b and gives Σ ρ_i m_i over its words, or over its pairs of words of at
+    /// most 32 bits. Without branches that depend on either.
+    ///
+    /// # Panics
+    /// If the tile has more words, or pairs, than there are coefficients, or the lanes are not those of `width`.
+    pub fn reduce_and_multiply(&self, width: Width, tile: TileMut<'_>) -> TwinResidue {
+        let words = match &tile {
+            TileMut::W32(lanes) => lanes.len().div_ceil(2),
+            TileMut::W64(lanes) => lanes.len(),
+        };
+        assert!(
+            words <= self.0.len(),
+            "{words} words, {} coefficients",
+            self.0.len()
+        );
+        assert_eq!(
+            matches!(tile, TileMut::W32(_)),
+            width.fits_u32(),
+            "lanes of another width"
+        );
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ifma) = Ifma::detect() {
+            return match tile {
+                TileMut::W32(lanes) => ifma.multiply32(width, lanes, &self.0),
+                TileMut::W64(lanes) => ifma.multiply64(width, lanes, &self.0),
+            };
+        }
+        match tile {
+            TileMut::W32(lanes) => portable::multiply32(width, lanes, &self.0),
+            TileMut::W64(lanes) => portable::multiply64(width, lanes, &self.0),
+        }
+    }
+}
+
+/// In plain Rust. A multiplication of 64 by 64 bits serves two narrow lanes; AVX2, whose multiplications take 32
+/// bits, needs four of them for four such pairs and is no faster.
+mod portable {
+    use super::{TwinResidue, Width};
+
+    pub(super) fn multiply32(width: Width, lanes: &mut [u32], rho: &[u64]) -> TwinResidue {
+        let mask = width.mask() as u32;
+        lanes.iter_mut().for_each(|lane| *lane &= mask);
+        let (pairs, last) = lanes.as_chunks::<2>();
+        let last = last.iter().map(|&lane| u64::from(lane));
+        let pairs = pairs
+            .iter()
+            .map(|&[low, high]| u64::from(low) | u64::from(high) << 32);
+        multiply(pairs.chain(last), rho)
+    }
+
+    pub(super) fn multiply64(width: Width, lanes: &mut [u64], rho: &[u64]) -> TwinResidue {
+        let mask = width.mask();
+        lanes.iter_mut().for_each(|lane| *lane &= mask);
+        multiply(lanes.iter().copied(), rho)
+    }
+
+    fn multiply(words: impl Iterator<Item = u64>, rho: &[u64]) -> TwinResidue {
+        // Products are below 2^124: high·2^128 + low is their sum.
+        let (mut low, mut high) = (0_u128, 0_u64);
+        for (word, &rho) in words.zip(rho) {
+            let (sum, carry) = low.overflowing_add(u128::from(rho) * u128::from(word));
+            low = sum;
+            high += u64::from(carry);
+        }
+        // 2^128 = 2^122·2^6, and high < 2^12.
+        TwinResidue::from(low) + TwinResidue::from(1 << 122) * (high << 6)
+    }
+}
