@@ -82,8 +82,9 @@ CASES = {
         "`CounterReuse`; a round is used before its ticket exists",
     ),
     34: (
-        "FLASHE: survivors listed twice, out of order or unknown; a changed ciphertext; a sum of another set",
-        "Refused; its tag is wrong; noise, which only a check of the set notices",
+        "FLASHE: survivors listed twice, out of order or unknown; a sum in which a ciphertext is "
+        "missing, doubled or changed, or of another set",
+        "Refused; its check is wrong",
     ),
     35: (
         "FLASHE: the server together with one party",

@@ -1,4 +1,4 @@
-"""FLASHE: keys, tickets' saved state, encryption with one or two masks, sums, decryption, tags."""
+"""FLASHE: keys, tickets' saved state, encryption with one or two masks, sums and their checks, decryption."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from . import aes, words
 from .derive import derive32
 
 NO_ROUND = bytes(32)
-MASKS = {"single": 1, "double": 2}
+PRIMES = 2**61 - 1, 2**61 - 31
+TILE = 4096
+FOR_LANES, FOR_TILES, FOR_PADS = range(3)
 
 
 def saved_state(key: bytes, used_rounds: int) -> bytes:
@@ -47,13 +49,52 @@ def decrypt(
     return vector
 
 
-def tag(
-    round_key: bytes, context: bytes, i: int, j: int, scheme: str, bits: int, lanes: int, packed: bytes
-) -> bytes:
-    """AES-256-GMAC of a ciphertext under a key of its own."""
-    parts = i.to_bytes(8, "big"), j.to_bytes(4, "big"), bytes([MASKS[scheme]]), bytes([bits])
-    key = derive32(round_key, context, "flashe tag", *parts, lanes.to_bytes(8, "big"))
-    return aes.gcm_seal(key, bytes(12), packed, b"")
+def is_prime(number: int) -> bool:
+    """Miller-Rabin to the first twelve prime bases, which decide below 2^64."""
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37):
+        powers = [pow(base, odd << k, number) for k in range(twos)]
+        if powers[0] != 1 and number - 1 not in powers:
+            return False
+    return True
+
+
+assert all(map(is_prime, PRIMES))
+assert PRIMES[0] * PRIMES[1] > 2**64
+
+
+def check_number(key: bytes, purpose: int, j: int, i: int, size: int) -> int:
+    """Little-endian number of ``size`` bytes, the i-th of its stream."""
+    block, offset = divmod(size * i, 16)
+    counter = purpose.to_bytes(8, "big") + j.to_bytes(4, "big") + block.to_bytes(4, "big")
+    return int.from_bytes(aes.encrypt_block(key, counter)[offset : offset + size], "little")
+
+
+def fingerprint(key: bytes, bits: int, vector: list[int]) -> int:
+    """The sum of all words, each times its two coefficients, over the integers."""
+    total = 0
+    for lane, word in enumerate(vector):
+        t, i = divmod(lane, TILE)
+        i, half = divmod(i, 2) if bits <= 32 else (i, 0)
+        rho, sigma = (
+            check_number(key, purpose, 0, index, 8) % 2**60
+            for purpose, index in ((FOR_LANES, i), (FOR_TILES, t))
+        )
+        total += sigma * rho * word << 32 * half
+    return total
+
+
+def pad(key: bytes, j: int) -> tuple[int, int]:
+    """What hides the check of rank j, modulo each prime."""
+    first, second = (check_number(key, FOR_PADS, j, k, 16) for k in (0, 1))
+    return first % PRIMES[0], second % PRIMES[1]
+
+
+def encoded(check: list[int]) -> bytes:
+    """The numbers modulo each prime, 16 bytes."""
+    return b"".join((number % p).to_bytes(8, "little") for number, p in zip(check, PRIMES, strict=True))
 
 
 def played(
@@ -63,18 +104,26 @@ def played(
     label = f"flashe/{scheme}/{bits}"
     key, context = (sha256(f"{label}/{part}".encode()).digest() for part in ("key", "context"))
     round_key = derive32(key, context, "flashe round")
-    uploads, vectors, ciphertexts = [], [], []
+    check_key = derive32(round_key, context, "flashe check")
+    uploads, vectors, ciphertexts, checks = [], [], [], []
     for j in survivors:
-        vector = [number % 2**bits for number in words.numbers(f"{label}/{j}", lanes)]
+        largest = 2**bits // len(survivors)
+        vector = [number % largest for number in words.numbers(f"{label}/{j}", lanes)]
+        vector[-1] = largest - 1
         ciphertext = encrypt(scheme, round_key, i, j, bits, vector)
-        packed = words.pack(bits, ciphertext)
-        mac = tag(round_key, context, i, j, scheme, bits, lanes, packed)
-        uploads.append({"rank": j, "words": vector, "packed": packed.hex(), "tag": mac.hex()})
+        plain = fingerprint(check_key, bits, vector)
+        check = [plain + number for number in pad(check_key, j)]
+        sent = words.pack(bits, ciphertext) + encoded(check)
+        uploads.append({"rank": j, "words": vector, "ciphertext": sent.hex()})
         vectors.append(vector)
         ciphertexts.append(ciphertext)
-    added = words.add(bits, ciphertexts)
+        checks.append(check)
+    added, added_check = words.add(bits, ciphertexts), [sum(numbers) for numbers in zip(*checks, strict=True)]
     total = decrypt(scheme, round_key, i, survivors, bits, added)
-    assert total == words.add(bits, vectors)
+    assert total == [sum(column) for column in zip(*vectors, strict=True)]
+    pads = [sum(numbers) for numbers in zip(*(pad(check_key, j) for j in survivors), strict=True)]
+    expected = [fingerprint(check_key, bits, total) + number for number in pads]
+    assert encoded(expected) == encoded(added_check)
     return {
         "scheme": scheme,
         "bits": bits,
@@ -87,7 +136,7 @@ def played(
         "confirmation": derive32(key, context, "flashe confirm").hex(),
         "state": saved_state(key, i + 1).hex(),
         "uploads": uploads,
-        "sum": words.pack(bits, added).hex(),
+        "sum": (words.pack(bits, added) + encoded(added_check)).hex(),
         "decrypted": total,
     }
 

@@ -16,9 +16,11 @@ use std::{
 use blindsum_crypto::{kdf::Context, secret::Secret};
 use blindsum_he::{
     HeError,
-    flashe::{self, Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors},
+    flashe::{
+        self, Ciphertext, EncryptedSum, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
+    },
 };
-use blindsum_math::words::{Tile, TileMut, Width, Words};
+use blindsum_math::words::{TileMut, Width, Words};
 use criterion::{Criterion, criterion_group};
 use rayon::ThreadPoolBuilder;
 
@@ -68,12 +70,12 @@ impl Setup {
         encrypted.expect("a ticket of this round")
     }
 
-    fn packed(&self) -> Vec<&[u8]> {
-        self.ciphertexts.iter().map(Ciphertext::packed).collect()
+    fn bytes(&self) -> Vec<&[u8]> {
+        self.ciphertexts.iter().map(Ciphertext::as_bytes).collect()
     }
 
     fn sum(&self) -> Vec<u8> {
-        flashe::sum(self.shape, &self.packed()).expect("ciphertexts of this shape")
+        flashe::sum(self.shape, &self.bytes()).expect("ciphertexts of this shape")
     }
 
     fn decrypt(&self, sum: &[u8]) -> Words {
@@ -81,57 +83,27 @@ impl Setup {
         words.expect("a sum of this shape")
     }
 
-    /// Adds values to an array: decoding without the arithmetic.
-    fn decrypt_tiles(&self, sum: &[u8], into: &mut [u32]) {
-        let write = |first: usize, tile: Tile<'_>| -> Result<(), HeError> {
-            if let Tile::W32(lanes) = tile {
-                into[first..first + lanes.len()].copy_from_slice(lanes);
-            }
-            Ok(())
-        };
-        let written = self
-            .round
-            .decrypt_tiles(self.shape, &self.survivors, sum, write);
-        written.expect("a sum of this shape");
-    }
-
-    fn tag(&self) -> [u8; 16] {
-        self.round.tag(&self.ciphertexts[0]).expect("of this round")
-    }
-
     /// A server that takes ciphertexts one by one.
-    fn fold(&self, sum: &mut Words) {
-        for packed in self.packed() {
-            sum.add_packed(packed).expect("of this shape");
+    fn fold(&self, sum: &mut EncryptedSum) {
+        for ciphertext in self.bytes() {
+            sum.add(ciphertext).expect("of this shape");
         }
     }
 
     /// The operations by name.
     fn each(&self, mut measure: impl FnMut(&str, &mut dyn FnMut())) {
         let sum = self.sum();
-        let mut room = vec![0; LANES];
-        let mut folded = Words::zeros(self.shape.width(), LANES);
+        let mut folded = EncryptedSum::new(self.shape);
         measure("encrypt", &mut || drop(black_box(self.encrypt(4))));
         measure("decrypt", &mut || drop(black_box(self.decrypt(&sum))));
-        measure("decrypt by tiles", &mut || {
-            self.decrypt_tiles(&sum, black_box(&mut room))
-        });
         measure("add 10", &mut || drop(black_box(self.sum())));
-        let same = vec![self.ciphertexts[0].packed(); PARTIES as usize];
+        let same = vec![self.ciphertexts[0].as_bytes(); PARTIES as usize];
         measure("add 10, in cache", &mut || {
             drop(black_box(flashe::sum(self.shape, &same)));
         });
         measure("fold in 10", &mut || self.fold(black_box(&mut folded)));
         measure("read 10", &mut || {
-            black_box(
-                self.packed()
-                    .into_iter()
-                    .map(read_all)
-                    .fold(0, |a, b| a ^ b),
-            );
-        });
-        measure("tag", &mut || {
-            black_box(self.tag());
+            black_box(self.bytes().into_iter().map(read_all).fold(0, |a, b| a ^ b));
         });
     }
 }

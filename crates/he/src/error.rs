@@ -83,13 +83,18 @@ pub enum HeError {
     /// A key that differs from what the others have.
     #[error("key: its confirmation differs, but all parties must hold the same key")]
     Confirmation,
-    /// A ciphertext that was changed, or is another party's or another round's.
-    #[error("ciphertext of rank {rank}: its tag is wrong")]
-    Tag {
-        /// The rank j that it was to come from.
-        rank: u32,
+    /// A ciphertext or sum of the wrong length.
+    #[error("ciphertext: {got} bytes, but it takes exactly {expected}")]
+    CiphertextLength {
+        /// Bytes given.
+        got: usize,
+        /// Bytes of packed words and check.
+        expected: usize,
     },
-    /// A packed vector of the wrong length or with padding bits set, or an impossible width.
+    /// A sum that was changed, or is another one than it claims to be.
+    #[error("sum: its check is wrong, but it must be that of exactly the survivors' ciphertexts")]
+    Check,
+    /// A packed vector with padding bits set, a check that is not canonical, or an impossible width.
     #[error(transparent)]
     Math(#[from] MathError),
 }

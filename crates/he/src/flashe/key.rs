@@ -8,6 +8,7 @@ use blindsum_crypto::{
 };
 use subtle::ConstantTimeEq;
 
+use super::check::CheckKey;
 use crate::HeError;
 
 /// The context of what belongs to the key of a job and to no round.
@@ -69,14 +70,13 @@ impl JobKey {
 
     /// The key of round `round`: `derive32(K, context, "flashe round", [])`.
     pub fn round(&self, round: u64, context: &Context) -> RoundKey {
-        // One is expanded for masks and used up by that, the other derives the keys of tags.
+        // One is expanded for masks and used up by that, the other gives the key of checks.
         let [seed, secret] = [0; 2].map(|_| derive32(&self.0, context, "flashe round", &[]));
         RoundKey {
             id: self.id(),
             round,
-            context: *context,
-            secret,
             masks: MaskKey::new(MaskSeed::from(seed)),
+            checks: CheckKey::new(&secret, context),
         }
     }
 
@@ -93,15 +93,14 @@ pub(super) fn first_half(secret: &Secret<32>) -> [u8; 16] {
     half
 }
 
-/// The key of one round: it encrypts against a ticket, decrypts, and checks tags.
+/// The key of one round: it encrypts against a ticket, decrypts and checks.
 ///
 /// Beside K it depends on the context of the round, that is on job, roster and starting model: a party
-/// that was told something else decrypts to noise.
+/// that was told something else finds every sum wrong.
 pub struct RoundKey {
     pub(super) id: KeyId,
     pub(super) round: u64,
-    pub(super) context: Context,
-    pub(super) secret: Secret<32>,
+    pub(super) checks: CheckKey,
     masks: MaskKey,
 }
 

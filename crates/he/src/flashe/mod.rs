@@ -14,9 +14,14 @@
 //! tiles nor threads nor instructions change a byte (FLASHE's own code gives other masks on machines with
 //! other numbers of cores).
 //!
+//! **Checks** (ours, FLASHE has none). A ciphertext ends with 16 bytes that add up like the words. Decryption
+//! fails unless the sum is that of exactly the named survivors' ciphertexts: one that is missing, doubled or
+//! changed, and words that the server added, are noticed but with probability 2^-59. The module `check` has the
+//! definition and the argument.
+//!
 //! **Who is trusted.** All parties hold one key, so one party together with the server reads everybody's
-//! vector; and whoever holds the key can forge every party's tag. FLASHE suits a few organisations that
-//! distrust the server, not each other.
+//! vector, and can make checks for other sums. FLASHE suits a few organisations that distrust the server, not
+//! each other.
 //!
 //! ```
 //! use blindsum_crypto::{kdf::Context, secret::Secret};
@@ -42,7 +47,7 @@
 //! let ciphertexts = [encrypt(0)?, encrypt(2)?];
 //!
 //! // The server adds, the parties decrypt: rank 1 was lost.
-//! let added = sum(shape, &ciphertexts.each_ref().map(|c| c.packed()))?;
+//! let added = sum(shape, &ciphertexts.each_ref().map(|c| c.as_bytes()))?;
 //! let survivors = Survivors::new(3, &[0, 2])?;
 //! let words = round_key.decrypt(shape, &survivors, &added)?;
 //! assert_eq!(words.get(999), 2 * 999);
@@ -50,23 +55,30 @@
 //! # }
 //! ```
 
+mod check;
 mod cipher;
 mod key;
 mod state;
+mod sum;
 mod survivors;
-mod tag;
 #[cfg(test)]
 mod tests;
 
-pub use cipher::{Ciphertext, sum};
+pub use check::CHECK_LEN;
+pub use cipher::{Ciphertext, HEADER_ROOM};
 pub use key::{JobKey, KeyId, RoundKey};
 pub use state::{EncryptionTicket, HighWaterMark, KeyState};
+pub use sum::{EncryptedSum, sum};
 pub use survivors::{ExpectedMasks, Survivors, expected_masks};
 
 use blindsum_crypto::mask::NONCE_STREAM_BYTES;
 use blindsum_math::words::Width;
 
 use crate::HeError;
+
+/// Lanes of a tile; a multiple of 8 so that tiles meet at the ends of bytes, and small enough that a tile
+/// and its packed form stay in the first-level cache. Checks depend on it.
+const TILE: usize = 4096;
 
 /// How many masks an encryption adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,8 +156,13 @@ impl Shape {
         self.lanes
     }
 
-    /// Bytes of a ciphertext: exactly those of the packed words.
+    /// Bytes of the packed words.
     pub fn packed_len(self) -> usize {
         self.width.packed_len(self.lanes)
+    }
+
+    /// Bytes of a ciphertext or sum: those of the packed words and [`CHECK_LEN`].
+    pub fn ciphertext_len(self) -> usize {
+        self.packed_len() + CHECK_LEN
     }
 }

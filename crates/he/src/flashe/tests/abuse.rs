@@ -117,106 +117,175 @@ fn tickets_open_their_own_key_and_round_only() {
             .encrypt(ticket, shape, reader(&words));
         assert_eq!(refused.err(), Some(HeError::Ticket { ticket: 4, round }));
     }
-    let ciphertext = encrypt(&job_key(1), 4, 0, shape, &words);
-    let refused = job_key(1).round(5, &CONTEXT).tag(&ciphertext);
-    assert_eq!(
-        refused,
-        Err(HeError::Ticket {
-            ticket: 4,
-            round: 5
-        })
-    );
 }
 
-/// Abuse case 34: a ciphertext that is not what its party encrypted.
+/// What `survivors` of four parties say to a sum.
+fn decrypt(shape: Shape, survivors: &[u32], encrypted_sum: &[u8]) -> Result<Words, HeError> {
+    let survivors = Survivors::new(4, survivors)?;
+    let round_key = job_key(3).round(6, &CONTEXT);
+    round_key.decrypt(shape, &survivors, encrypted_sum)
+}
+
+/// The ciphertexts of four parties.
+fn of_all(shape: Shape) -> [Ciphertext; 4] {
+    [0, 1, 2, 3].map(|j| encrypt(&job_key(3), 6, j, shape, &words(shape, j.into())))
+}
+
+fn shapes() -> impl Iterator<Item = Shape> {
+    [8, 20, 32, 33, 64]
+        .into_iter()
+        .flat_map(|bits| [Scheme::Double, Scheme::Single].map(|scheme| shape(scheme, bits, 23)))
+}
+
+/// Abuse case 34: a ciphertext that is missing or was added twice.
 #[test]
-fn case_34_a_changed_ciphertext_has_no_tag() {
-    let key = job_key(3);
+fn case_34_a_missing_or_doubled_ciphertext_is_noticed() {
+    for shape in shapes() {
+        let all = of_all(shape);
+        let add = |ranks: &[usize]| {
+            let mut sum = EncryptedSum::new(shape);
+            ranks
+                .iter()
+                .for_each(|&j| sum.add(all[j].as_bytes()).unwrap());
+            sum.to_bytes()
+        };
+        assert!(decrypt(shape, &[0, 1, 3], &add(&[0, 1, 3])).is_ok());
+        for wrong in [
+            &[0, 1][..],
+            &[1, 3],
+            &[],
+            &[0, 1, 3, 3],
+            &[0, 0, 1, 3],
+            &[0, 1, 2, 3],
+        ] {
+            let refused = decrypt(shape, &[0, 1, 3], &add(wrong));
+            assert_eq!(refused, Err(HeError::Check), "{wrong:?}");
+        }
+    }
+}
+
+/// Abuse case 34: a set of survivors whose ciphertexts were not added.
+#[test]
+fn case_34_another_set_is_noticed() {
+    for shape in shapes() {
+        let sum = added(shape, &of_all(shape)[..3]);
+        for set in 1..16_u32 {
+            let set: Vec<u32> = (0..4).filter(|rank| set >> rank & 1 == 1).collect();
+            let right = set == [0, 1, 2];
+            let refused = decrypt(shape, &set, &sum).err();
+            assert_eq!(refused, (!right).then_some(HeError::Check), "{set:?}");
+        }
+    }
+    // Even of vectors without a word.
+    let shape = shape(Scheme::Double, 20, 0);
+    let sum = added(shape, &of_all(shape)[..3]);
+    assert!(decrypt(shape, &[0, 1, 2], &sum).is_ok());
+    assert_eq!(decrypt(shape, &[0, 1], &sum), Err(HeError::Check));
+}
+
+/// Abuse case 34: every bit of a sum.
+#[test]
+fn case_34_a_flipped_bit_is_noticed() {
+    for shape in shapes() {
+        let sum = added(shape, &of_all(shape));
+        for bit in 0..8 * sum.len() {
+            let mut flipped = sum.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            match decrypt(shape, &[0, 1, 2, 3], &flipped) {
+                Err(HeError::Check) => {}
+                // Behind the last word, or the top of a number of the check.
+                Err(HeError::Math(_)) => assert!(bit >= 23 * shape.width().bits() as usize),
+                other => panic!("bit {bit}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// Abuse case 34: words that the server added, among them those that are zero modulo one of the primes.
+#[test]
+fn case_34_added_words_are_noticed() {
+    for shape in shapes() {
+        let sum = added(shape, &of_all(shape));
+        let (packed, check) = sum.split_at(shape.packed_len());
+        let numbers = [1, 31, 1 << 31, (1 << 61) - 1, (1 << 61) - 31, u64::MAX];
+        for number in numbers.map(|number| (number & shape.width().mask()).max(1)) {
+            for lane in [0, 22] {
+                let mut words = Words::unpack(shape.width(), 23, packed).unwrap();
+                let mut extra = vec![0; 23];
+                extra[lane] = number;
+                words
+                    .add(&Words::from_values(shape.width(), &extra).unwrap())
+                    .unwrap();
+                let changed = [&words.pack(), check].concat();
+                let refused = decrypt(shape, &[0, 1, 2, 3], &changed);
+                assert_eq!(refused, Err(HeError::Check), "{number} in lane {lane}");
+            }
+        }
+    }
+}
+
+/// Abuse case 34: the sum of other parties, another round, or under another key.
+#[test]
+fn case_34_a_sum_of_another_round_is_noticed() {
     let shape = shape(Scheme::Double, 20, 23);
-    let ciphertext = encrypt(&key, 6, 1, shape, &words(shape, 1));
-    let round_key = key.round(6, &CONTEXT);
-    let tag = round_key.tag(&ciphertext).unwrap();
-    let packed = ciphertext.packed();
-    assert_eq!((ciphertext.rank(), ciphertext.shape()), (1, shape));
-    assert_eq!(round_key.verify(1, shape, packed, &tag), Ok(()));
-    let wrong = |rank| Err(HeError::Tag { rank });
-    for bit in 0..8 * packed.len() {
-        let mut flipped = packed.to_vec();
-        flipped[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(
-            round_key.verify(1, shape, &flipped, &tag),
-            wrong(1),
-            "bit {bit}"
-        );
-    }
-    let single = super::shape(Scheme::Single, 20, 23);
-    let wider = super::shape(Scheme::Double, 21, 23);
-    let longer = super::shape(Scheme::Double, 20, 24);
-    for other in [single, wider, longer] {
-        assert_eq!(round_key.verify(1, other, packed, &tag), wrong(1));
-    }
-    assert_eq!(round_key.verify(2, shape, packed, &tag), wrong(2));
+    let sum = added(shape, &of_all(shape));
+    let survivors = Survivors::new(4, &[0, 1, 2, 3]).unwrap();
     let others = [
-        key.round(7, &CONTEXT),
-        key.round(6, &Context([2; 32])),
+        job_key(3).round(7, &CONTEXT),
+        job_key(3).round(6, &Context([2; 32])),
         job_key(4).round(6, &CONTEXT),
     ];
     for other in others {
-        assert_eq!(other.verify(1, shape, packed, &tag), wrong(1));
+        let refused = other.decrypt(shape, &survivors, &sum);
+        assert_eq!(refused, Err(HeError::Check));
     }
+    let single = super::shape(Scheme::Single, 20, 23);
+    assert_eq!(decrypt(single, &[0, 1, 2, 3], &sum), Err(HeError::Check));
 }
 
-/// Abuse case 34: sums over another set decrypt to noise, of which nothing here can tell: that is why
-/// parties must be told the set in a way that they can check.
+/// The checks of words that wrap do not add up.
 #[test]
-fn case_34_another_set_decrypts_to_noise() {
-    let key = job_key(3);
-    let shape = shape(Scheme::Double, 32, 1000);
-    let ciphertexts =
-        [0, 1, 2].map(|j| encrypt(&key, 0, j, shape, &Words::zeros(shape.width(), 1000)));
-    let added = sum(shape, &ciphertexts.each_ref().map(|c| c.packed())).unwrap();
-    let decrypt = |ranks: &[u32]| {
-        let survivors = Survivors::new(4, ranks).unwrap();
-        key.round(0, &CONTEXT)
-            .decrypt(shape, &survivors, &added)
-            .unwrap()
+fn a_sum_that_wraps_is_refused() {
+    let shape = shape(Scheme::Single, 20, 2);
+    let sum_of = |word| {
+        let words = Words::from_values(shape.width(), &[0, word]).unwrap();
+        added(
+            shape,
+            &[0, 1].map(|j| encrypt(&job_key(3), 6, j, shape, &words)),
+        )
     };
-    assert!(decrypt(&[0, 1, 2]).iter().all(|word| word == 0));
-    for wrong in [&[0, 1][..], &[1, 2], &[0, 2], &[0, 1, 2, 3]] {
-        let zeros = decrypt(wrong).iter().filter(|&word| word == 0).count();
-        assert!(
-            zeros < 5,
-            "{zeros} of 1000 words of 32 bits are zero by chance"
-        );
-    }
+    assert!(decrypt(shape, &[0, 1], &sum_of((1 << 19) - 1)).is_ok());
+    assert_eq!(
+        decrypt(shape, &[0, 1], &sum_of(1 << 19)),
+        Err(HeError::Check)
+    );
 }
 
 #[test]
-fn packed_vectors_of_another_shape_are_refused() {
-    let key = job_key(3);
+fn malformed_ciphertexts_are_refused_and_change_nothing() {
     let shape = shape(Scheme::Double, 20, 5);
-    let survivors = Survivors::new(2, &[0]).unwrap();
-    let round_key = key.round(0, &CONTEXT);
-    let untouched = |_: usize, _: Tile<'_>| -> Result<(), HeError> { panic!("nothing to write") };
-    let (lanes, bits, expected) = (5, 20, 13);
-    for got in [0, 12, 14] {
-        let packed = vec![0; got];
-        let refused = HeError::from(MathError::PackedLength {
-            got,
-            expected,
-            lanes,
-            bits,
-        });
-        assert_eq!(round_key.decrypt(shape, &survivors, &packed), Err(refused));
-        let tiles = round_key.decrypt_tiles(shape, &survivors, &packed, untouched);
-        assert_eq!(tiles, Err(refused));
-        assert_eq!(sum(shape, &[&[0; 13], &packed]), Err(refused));
+    let ciphertext = encrypt(&job_key(3), 6, 1, shape, &words(shape, 1)).into_bytes();
+    let mut padding = ciphertext.clone();
+    padding[12] = 0x10;
+    let mut cases = vec![(padding, HeError::from(MathError::Padding { last: 0x10 }))];
+    for (at, modulus) in [(13, (1 << 61) - 1), (21, (1 << 61) - 31)] {
+        let mut large = ciphertext.clone();
+        large[at..at + 8].copy_from_slice(&u64::to_le_bytes(modulus));
+        cases.push((large, HeError::from(MathError::NonCanonical { modulus })));
     }
-    let mut packed = vec![0; expected];
-    packed[12] = 0x10;
-    let refused = HeError::from(MathError::Padding { last: 0x10 });
-    assert_eq!(round_key.decrypt(shape, &survivors, &packed), Err(refused));
-    assert_eq!(sum(shape, &[&packed]), Err(refused));
+    let expected = 13 + CHECK_LEN;
+    for got in [0, 13, 16, expected - 1, expected + 1] {
+        cases.push((vec![0; got], HeError::CiphertextLength { got, expected }));
+    }
+    for (malformed, error) in cases {
+        assert_eq!(decrypt(shape, &[1], &malformed), Err(error));
+        assert_eq!(sum(shape, &[&ciphertext, &malformed]), Err(error));
+        let mut sum = EncryptedSum::new(shape);
+        sum.add(&ciphertext).unwrap();
+        assert_eq!(sum.add(&malformed), Err(error));
+        assert_eq!(sum.to_bytes(), ciphertext);
+        assert_eq!(sum.shape(), shape);
+    }
 }
 
 /// Abuse case 35, a stated limit: the server and one party read everybody's vector. Nothing but the key
@@ -226,7 +295,7 @@ fn case_35_the_key_of_one_party_opens_the_vector_of_every_other() {
     for scheme in [Scheme::Double, Scheme::Single] {
         let shape = shape(scheme, 24, 100);
         let victim = words(shape, 5);
-        let uploaded = encrypt(&job_key(8), 2, 5, shape, &victim).into_packed();
+        let uploaded = encrypt(&job_key(8), 2, 5, shape, &victim).into_bytes();
         // What the server has: `uploaded`. What any party has: the key.
         let alone = Survivors::new(10, &[5]).unwrap();
         let stolen = job_key(8)
@@ -246,7 +315,7 @@ fn ciphertexts_of_equal_vectors_share_nothing() {
         let shape = shape(scheme, 32, 4096);
         let zeros = Words::zeros(shape.width(), 4096);
         let all = [(0, 0), (0, 1), (1, 0), (1, 1)]
-            .map(|(round, rank)| encrypt(&key, round, rank, shape, &zeros).into_packed());
+            .map(|(round, rank)| encrypt(&key, round, rank, shape, &zeros).into_bytes());
         for (i, one) in all.iter().enumerate() {
             let ones: u32 = one.iter().map(|byte| byte.count_ones()).sum();
             assert!(

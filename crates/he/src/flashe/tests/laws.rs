@@ -16,8 +16,19 @@ fn encrypted_lane(key: u8, round: u64, rank: u32, shape: Shape, words: &Words, d
     sum & shape.width().mask()
 }
 
-fn unpacked(shape: Shape, packed: &[u8]) -> Words {
+/// The words of a ciphertext or sum.
+fn unpacked(shape: Shape, ciphertext: &[u8]) -> Words {
+    let packed = &ciphertext[..shape.packed_len()];
     Words::unpack(shape.width(), shape.lanes(), packed).unwrap()
+}
+
+/// Whether lanes have no junk above bit b.
+fn is_reduced(words: &Words) -> bool {
+    let mask = words.width().mask();
+    match words.tile(0..words.len()) {
+        Tile::W32(lanes) => lanes.iter().all(|&lane| u64::from(lane) <= mask),
+        Tile::W64(lanes) => lanes.iter().all(|&lane| lane <= mask),
+    }
 }
 
 fn schemes() -> impl Strategy<Value = Scheme> {
@@ -36,7 +47,7 @@ proptest! {
         let shape = shape(scheme, bits, lanes);
         let words = words(shape, 5);
         let ciphertext = encrypt(&job_key(9), round, rank, shape, &words);
-        let got = unpacked(shape, ciphertext.packed());
+        let got = unpacked(shape, ciphertext.as_bytes());
         for d in 0..lanes {
             prop_assert_eq!(got.get(d), encrypted_lane(9, round, rank, shape, &words, d));
         }
@@ -56,21 +67,21 @@ proptest! {
         let shape = shape(scheme, bits, lanes);
         let key = job_key(2);
         let mut expected = Words::zeros(shape.width(), lanes);
-        let ciphertexts: Vec<Vec<u8>> = ranks.iter().map(|&rank| {
+        let ciphertexts: Vec<Ciphertext> = ranks.iter().map(|&rank| {
             let words = words(shape, rank.into());
             expected.add(&words).unwrap();
-            encrypt(&key, round, rank, shape, &words).into_packed()
+            encrypt(&key, round, rank, shape, &words)
         }).collect();
-        let ciphertexts: Vec<&[u8]> = ciphertexts.iter().map(Vec::as_slice).collect();
         let survivors = Survivors::new(parties, &ranks).unwrap();
-        let added = sum(shape, &ciphertexts).unwrap();
-        let round_key = key.round(round, &CONTEXT);
-        prop_assert_eq!(&round_key.decrypt(shape, &survivors, &added).unwrap(), &expected);
+        let added = added(shape, &ciphertexts);
+        let words = key.round(round, &CONTEXT).decrypt(shape, &survivors, &added).unwrap();
+        prop_assert_eq!(&words, &expected);
+        prop_assert!(is_reduced(&words));
 
         // The same with the server's other way to add.
-        let mut folded = Words::zeros(shape.width(), lanes);
-        ciphertexts.iter().for_each(|packed| folded.add_packed(packed).unwrap());
-        prop_assert_eq!(folded.pack(), added);
+        let mut folded = EncryptedSum::new(shape);
+        ciphertexts.iter().for_each(|one| folded.add(one.as_bytes()).unwrap());
+        prop_assert_eq!(folded.to_bytes(), added);
     }
 }
 
@@ -88,7 +99,7 @@ fn every_tile_and_task_is_as_defined() {
             let shape = shape(scheme, bits, lanes);
             let words = words(shape, 1);
             let ciphertext = encrypt(&job_key(9), 3, 7, shape, &words);
-            let got = unpacked(shape, ciphertext.packed());
+            let got = unpacked(shape, ciphertext.as_bytes());
             let borders = (4096..lanes).step_by(4096).flat_map(|d| [d - 1, d]);
             for d in borders.chain([0, 1, lanes - 2, lanes - 1]) {
                 let expected = encrypted_lane(9, 3, 7, shape, &words, d);
@@ -118,41 +129,20 @@ fn threads_and_ways_to_call_change_no_byte() {
                 results.push(pool.install(|| {
                     let again =
                         round_key.encrypt_parallel(ticket(&key, 8, 1), shape, reader(&vectors[0]));
-                    assert_eq!(again.unwrap().packed(), ciphertexts[0].packed());
-                    let added = sum(shape, &ciphertexts.each_ref().map(|c| c.packed())).unwrap();
+                    assert_eq!(again.unwrap().as_bytes(), ciphertexts[0].as_bytes());
+                    let added = added(shape, &ciphertexts);
                     let sum = round_key.decrypt(shape, &survivors, &added).unwrap();
                     (added, sum)
                 }));
             }
-            let (added, sum) = &results[0];
             assert_eq!(&results[1], &results[0]);
             let mut expected = Words::zeros(shape.width(), lanes);
             vectors
                 .iter()
                 .for_each(|words| expected.add(words).unwrap());
-            assert_eq!(sum, &expected);
-            assert_eq!(tiles(&round_key, shape, &survivors, added), expected);
+            assert_eq!(results[0].1, expected);
         }
     }
-}
-
-/// The result of [`RoundKey::decrypt_tiles`].
-fn tiles(key: &RoundKey, shape: Shape, survivors: &Survivors, packed: &[u8]) -> Words {
-    let mut words = Words::zeros(shape.width(), shape.lanes());
-    let mut done = 0;
-    let write = |first: usize, tile: Tile<'_>| {
-        assert_eq!(first, done, "in order");
-        done += tile.len();
-        match (tile, words.tile_mut(first..done)) {
-            (Tile::W32(from), TileMut::W32(to)) => to.copy_from_slice(from),
-            (Tile::W64(from), TileMut::W64(to)) => to.copy_from_slice(from),
-            _ => panic!("tiles of another lane type"),
-        }
-        Ok::<_, HeError>(())
-    };
-    key.decrypt_tiles(shape, survivors, packed, write).unwrap();
-    assert_eq!(done, shape.lanes());
-    words
 }
 
 #[test]
@@ -163,7 +153,7 @@ fn masks_within_a_run_cancel() {
     let shape = shape(Scheme::Double, 20, 33);
     let ranks = [0, 1, 2, 3, 6, 8, 9];
     let ciphertexts = ranks.map(|j| encrypt(&key, 1, j, shape, &words(shape, j.into())));
-    let added = sum(shape, &ciphertexts.each_ref().map(|c| c.packed())).unwrap();
+    let added = added(shape, &ciphertexts);
     let survivors = Survivors::new(10, &ranks).unwrap();
     let got = key
         .round(1, &CONTEXT)
@@ -196,11 +186,12 @@ fn shapes_are_checked() {
         };
         assert_eq!(new(bits, lanes), Err(refused));
     }
-    assert_eq!(new(20, 10).unwrap().packed_len(), 25);
+    let shape = new(20, 10).unwrap();
+    assert_eq!((shape.packed_len(), shape.ciphertext_len()), (25, 41));
 }
 
 #[test]
-fn what_a_reader_or_a_writer_says_is_passed_on() {
+fn what_a_reader_says_is_passed_on() {
     let key = job_key(1);
     let shape = shape(Scheme::Double, 20, 10_000);
     let round_key = key.round(0, &CONTEXT);
@@ -212,9 +203,74 @@ fn what_a_reader_or_a_writer_says_is_passed_on() {
     assert_eq!(refused.err(), Some(HeError::NoSurvivors));
     let refused = round_key.encrypt_parallel(ticket(&key, 0, 0), shape, refuse);
     assert_eq!(refused.err(), Some(HeError::NoSurvivors));
-    let survivors = Survivors::new(2, &[0]).unwrap();
-    let packed = vec![0; shape.packed_len()];
-    let refuse = |_: usize, _: Tile<'_>| Err(HeError::State);
-    let refused = round_key.decrypt_tiles(shape, &survivors, &packed, refuse);
-    assert_eq!(refused, Err(HeError::State));
+}
+
+/// A header fits before the ciphertext without a second allocation.
+#[test]
+fn there_is_room_for_a_header() {
+    let key = job_key(1);
+    for lanes in [0, 1, 5000] {
+        let shape = shape(Scheme::Double, 20, lanes);
+        let (round_key, words) = (key.round(0, &CONTEXT), words(shape, 1));
+        let serial = round_key.encrypt(ticket(&key, 0, 0), shape, reader(&words));
+        let parallel = round_key.encrypt_parallel(ticket(&key, 0, 0), shape, reader(&words));
+        for ciphertext in [serial, parallel] {
+            let bytes = ciphertext.unwrap().into_bytes();
+            assert_eq!(bytes.len(), shape.ciphertext_len());
+            assert!(bytes.capacity() >= bytes.len() + HEADER_ROOM);
+        }
+    }
+}
+
+/// H from its definition, modulo the primes one by one.
+fn slow_check(key: u8, rank: u32, words: &Words) -> [u8; 16] {
+    let round_key = derive32(&Secret::from([key; 32]), &CONTEXT, "flashe round", &[]);
+    let secret = derive32(&round_key, &CONTEXT, "flashe check", &[]);
+    let cipher = Aes256Enc::new(secret.expose().into());
+    let number = |purpose: u64, rank: u32, i: usize| {
+        let mut block = [0; 16];
+        block[..8].copy_from_slice(&purpose.to_be_bytes());
+        block[8..12].copy_from_slice(&rank.to_be_bytes());
+        block[12..].copy_from_slice(&(i as u32 / 2).to_be_bytes());
+        cipher.encrypt_block((&mut block).into());
+        (u128::from_le_bytes(block) >> (64 * (i % 2))) as u64
+    };
+    let coefficient = |purpose, i| u128::from(number(purpose, 0, i) << 4 >> 4);
+    let wide = |k| u128::from(number(2, rank, k)) | u128::from(number(2, rank, k + 1)) << 64;
+    let of_prime = |p: u128, pad: u128| {
+        let terms = words.iter().enumerate().map(|(d, word)| {
+            let (i, weight) = match words.width().fits_u32() {
+                true => (d % 4096 / 2, d % 2 * 32),
+                false => (d % 4096, 0),
+            };
+            let coefficient = coefficient(0, i) * coefficient(1, d / 4096) % p;
+            coefficient * ((u128::from(word) << weight) % p) % p
+        });
+        terms.fold(pad % p, |sum, term| (sum + term) % p)
+    };
+    let p = 1_u128 << 61;
+    let both = of_prime(p - 1, wide(0)) | of_prime(p - 31, wide(2)) << 64;
+    both.to_le_bytes()
+}
+
+#[test]
+fn checks_are_as_defined() {
+    for (bits, lanes) in [
+        (8, 0),
+        (20, 1),
+        (20, 9001),
+        (32, 64),
+        (33, 4099),
+        (64, 4097),
+    ] {
+        let shape = shape(Scheme::Double, bits, lanes);
+        let words = words(shape, 3);
+        let ciphertext = encrypt(&job_key(9), 3, 7, shape, &words).into_bytes();
+        let check = &ciphertext[shape.packed_len()..];
+        assert_eq!(
+            check,
+            slow_check(9, 7, &words),
+            "{bits} bits, {lanes} lanes"
+        );
+    }
 }

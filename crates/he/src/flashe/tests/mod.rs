@@ -50,17 +50,23 @@ fn encrypt(key: &JobKey, round: u64, rank: u32, shape: Shape, words: &Words) -> 
     round_key.encrypt(ticket, shape, reader(words)).unwrap()
 }
 
-/// Words that depend on the label only, junk above bit b included.
+/// Words that depend on the label only, 15 of which do not wrap, with junk above bit b.
 fn words(shape: Shape, label: u64) -> Words {
+    let junk_and_word = u64::MAX ^ shape.width().mask() ^ (shape.width().mask() >> 4);
     let lane = |d: u64| (d + 1 + (label << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let lane = |d: u64| lane(d).rotate_right(20) & junk_and_word;
     let mut words = Words::zeros(shape.width(), shape.lanes());
     match words.tile_mut(0..shape.lanes()) {
-        TileMut::W32(lanes) => (0..)
-            .zip(lanes)
-            .for_each(|(d, to)| *to = (lane(d) >> 20) as u32),
+        TileMut::W32(lanes) => (0..).zip(lanes).for_each(|(d, to)| *to = lane(d) as u32),
         TileMut::W64(lanes) => (0..).zip(lanes).for_each(|(d, to)| *to = lane(d)),
     }
     words
+}
+
+/// The sum of ciphertexts.
+fn added(shape: Shape, ciphertexts: &[Ciphertext]) -> Vec<u8> {
+    let ciphertexts: Vec<&[u8]> = ciphertexts.iter().map(Ciphertext::as_bytes).collect();
+    sum(shape, &ciphertexts).unwrap()
 }
 
 /// F(i‖j‖d) from its definition.

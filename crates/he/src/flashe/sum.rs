@@ -1,0 +1,123 @@
+//! What the server does: it adds ciphertexts, without a key.
+
+use blindsum_math::{
+    twin_residue::TwinResidue,
+    words::{Lane, Width, Words, add_packed_tiles, check_packed, pack_tile, pack_tile_into},
+};
+
+use super::{
+    CHECK_LEN, Shape, TILE,
+    cipher::{each_task, scratch},
+};
+use crate::HeError;
+
+/// A sum that ciphertexts are added to one by one. It takes no key.
+pub struct EncryptedSum {
+    shape: Shape,
+    words: Words,
+    check: TwinResidue,
+}
+
+impl EncryptedSum {
+    /// The sum of no ciphertext.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            words: Words::zeros(shape.width(), shape.lanes()),
+            check: TwinResidue::ZERO,
+        }
+    }
+
+    /// Scheme, width and lanes of the ciphertexts.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Adds a ciphertext of [`Shape::ciphertext_len`] bytes, or a sum of some.
+    ///
+    /// # Errors
+    /// [`HeError::CiphertextLength`]; [`HeError::Math`] if padding bits are set or the check is not canonical.
+    /// The sum is the same then as before.
+    pub fn add(&mut self, ciphertext: &[u8]) -> Result<(), HeError> {
+        let (packed, check) = parts(self.shape, ciphertext)?;
+        self.words.add_packed(packed)?;
+        self.check += check;
+        Ok(())
+    }
+
+    /// The sum, in the form of a ciphertext.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.shape.ciphertext_len());
+        let words = self.words.tile(0..self.shape.lanes());
+        pack_tile(self.shape.width(), words, &mut bytes);
+        bytes.extend_from_slice(&self.check.to_bytes());
+        bytes
+    }
+}
+
+/// The sum of ciphertexts (or of sums), in one pass over all of them and on all threads of the current pool if
+/// they are long. It takes no key.
+///
+/// A server that does not want to keep all ciphertexts adds each to an [`EncryptedSum`] instead.
+///
+/// # Errors
+/// As [`EncryptedSum::add`].
+pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, HeError> {
+    let mut vectors = Vec::with_capacity(ciphertexts.len());
+    let mut check = TwinResidue::ZERO;
+    for ciphertext in ciphertexts {
+        let (packed, of_ciphertext) = parts(shape, ciphertext)?;
+        vectors.push(packed);
+        check += of_ciphertext;
+    }
+    let mut bytes = vec![0; shape.ciphertext_len()];
+    let (packed, end) = bytes.split_at_mut(shape.packed_len());
+    if shape.width().fits_u32() {
+        sum_tasks::<u32>(shape, &vectors, packed)?;
+    } else {
+        sum_tasks::<u64>(shape, &vectors, packed)?;
+    }
+    end.copy_from_slice(&check.to_bytes());
+    Ok(bytes)
+}
+
+/// Packed words, which are well-formed, and check of a ciphertext.
+pub(super) fn parts(shape: Shape, ciphertext: &[u8]) -> Result<(&[u8], TwinResidue), HeError> {
+    let (got, expected) = (ciphertext.len(), shape.ciphertext_len());
+    match ciphertext.split_last_chunk::<CHECK_LEN>() {
+        Some((packed, check)) if got == expected => {
+            check_packed(shape.width(), shape.lanes(), packed)?;
+            Ok((packed, TwinResidue::from_bytes(check)?))
+        }
+        _ => Err(HeError::CiphertextLength { got, expected }),
+    }
+}
+
+fn sum_tasks<L: Lane>(shape: Shape, vectors: &[&[u8]], packed: &mut [u8]) -> Result<(), HeError> {
+    let (width, lanes) = (shape.width(), shape.lanes());
+    each_task(width, packed, |first_of_task, bytes_of_task| {
+        let mut tile = scratch::<L>(lanes);
+        for (i, bytes) in bytes_of_task.chunks_mut(width.packed_len(TILE)).enumerate() {
+            let first = first_of_task + i * TILE;
+            let tile = &mut tile[..TILE.min(lanes - first)];
+            sum_tile(width, vectors, first, tile)?;
+            pack_tile_into(width, L::tile(tile), bytes);
+        }
+        Ok::<_, HeError>(TwinResidue::ZERO)
+    })?;
+    Ok(())
+}
+
+/// Words `first..` of the sum.
+fn sum_tile<L: Lane>(
+    width: Width,
+    vectors: &[&[u8]],
+    first: usize,
+    tile: &mut [L],
+) -> Result<(), HeError> {
+    tile.fill(L::default());
+    let start = width.packed_len(first);
+    let piece = start..start + width.packed_len(tile.len());
+    let pieces: Vec<&[u8]> = vectors.iter().map(|v| &v[piece.clone()]).collect();
+    Ok(add_packed_tiles(width, L::tile_mut(tile), &pieces)?)
+}
