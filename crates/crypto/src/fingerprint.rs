@@ -1,9 +1,8 @@
 //! Recognising a message that came before.
 
-use crate::{
-    kdf::{self, Context},
-    mac,
-};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+use crate::kdf::{self, Context};
 
 /// 128 bits that tell the messages of a round apart: the tag of AES-256-GCM (NIST SP 800-38D) over an
 /// empty plaintext with `message` as associated data, a zero nonce and the key
@@ -19,12 +18,32 @@ use crate::{
 /// If `message` is longer than AES-GCM allows (2^61 bytes).
 pub fn fingerprint(context: &Context, message: &[u8]) -> [u8; 16] {
     let key = kdf::hash("fingerprint", &[&context.0]);
-    mac::gmac(&key, message)
+    gmac(&key, message)
+}
+
+/// AES-256-GMAC with a zero nonce.
+fn gmac(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
+    let key = UnboundKey::new(&AES_256_GCM, key).expect("AES-256-GCM takes 32 bytes");
+    let nonce = Nonce::assume_unique_for_key([0; 12]);
+    let sealed = LessSafeKey::new(key)
+        .seal_in_place_separate_tag(nonce, Aad::from(message), &mut [])
+        .expect("associated data within the limit of AES-GCM");
+    let mut tag = [0; 16];
+    tag.copy_from_slice(sealed.as_ref());
+    tag
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_util::hex_array;
+
+    /// Test case 13 of the GCM proposal of McGrew and Viega: everything zero or empty.
+    #[test]
+    fn known_answer() {
+        let expected = hex_array("530f8afbc74536b9a963b4f1c4cb738b");
+        assert_eq!(gmac(&[0; 32], &[]), expected);
+    }
 
     #[test]
     fn every_bit_and_the_length_and_the_context_matter() {

@@ -13,7 +13,6 @@
 //! | [`certificate`] | what the job's CA vouches for |
 //! | [`roster`] | the parties of one round, all certified |
 //! | [`pki`] | making the CA, certificates and revocation lists |
-//! | [`mac`] | one message authenticated under a key of its own |
 //! | [`fingerprint`] | recognising a message that came before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
 //!
@@ -27,7 +26,6 @@ pub mod certificate;
 pub mod fingerprint;
 pub mod kdf;
 pub mod kex;
-pub mod mac;
 pub mod mask;
 pub mod pki;
 pub mod roster;
