@@ -4,9 +4,9 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{Encoder, Integers, Values};
 use blindsum_math::words::{TileMut, Words};
-use blindsum_protocol::{Clipping, EncodingName, Job, PartySet};
+use blindsum_protocol::{Clipping, EncodingName, Job, PartySet, Round};
 
-use crate::inputs::{clipping_runs, rounding_seed};
+use crate::inputs::rounding_seed;
 use crate::{Inputs, Scratch, SimError};
 
 /// Lanes that are encoded at a time.
@@ -29,14 +29,14 @@ enum Weighted {
 }
 
 impl Reference {
-    /// Adds up the vectors of the survivors of round `number`.
+    /// Adds up the vectors of the survivors of a round.
     pub(crate) fn of(
-        job: &Job,
+        round: &Round,
         inputs: &dyn Inputs,
         seed: u64,
-        number: u64,
         survivors: &PartySet,
     ) -> Result<Self, SimError> {
+        let (job, number) = (round.job(), round.number());
         let dim = job.spec().dim as usize;
         let mut reference = Self {
             sum: vec![0; job.lanes()],
@@ -52,7 +52,7 @@ impl Reference {
             let weight = inputs.weight(number, party);
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
             reference
-                .add(job, values, weight, seed, &mut tile)
+                .add(round, values, weight, seed, &mut tile)
                 .map_err(|rule| SimError::Inputs {
                     party,
                     field: "values",
@@ -64,14 +64,14 @@ impl Reference {
 
     fn add(
         &mut self,
-        job: &Job,
+        round: &Round,
         values: Values<'_>,
         weight: u32,
         seed: MaskSeed,
         tile: &mut Tile,
     ) -> Result<(), String> {
         let mut encoder =
-            Encoder::new(job.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
+            Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
         for (first, sums) in (0..).step_by(TILE).zip(self.sum.chunks_mut(TILE)) {
             encoder
                 .encode_tile(first, tile.lanes(sums.len()))
@@ -79,8 +79,12 @@ impl Reference {
             tile.add_to(sums);
         }
         match (values, &mut self.weighted) {
-            (Values::F32(values), Weighted::Reals(sums)) => add_clipped(job, values, weight, sums),
-            (Values::F64(values), Weighted::Reals(sums)) => add_clipped(job, values, weight, sums),
+            (Values::F32(values), Weighted::Reals(sums)) => {
+                add_clipped(round, values, weight, sums)
+            }
+            (Values::F64(values), Weighted::Reals(sums)) => {
+                add_clipped(round, values, weight, sums)
+            }
             (Values::Integers(values), Weighted::Integers(sums)) => add(values, weight, sums),
             _ => unreachable!("the encoder refused the other kind of numbers"),
         }
@@ -138,9 +142,14 @@ fn add(values: Integers<'_>, weight: u32, sums: &mut [u128]) {
     }
 }
 
-/// Adds a vector, clipped as the job says, times its weight.
-fn add_clipped<R: Copy + Into<f64>>(job: &Job, values: &[R], weight: u32, weighted: &mut [f64]) {
-    let (spec, weight) = (job.spec(), f64::from(weight));
+/// Adds a vector, clipped as the round says, times its weight.
+fn add_clipped<R: Copy + Into<f64>>(
+    round: &Round,
+    values: &[R],
+    weight: u32,
+    weighted: &mut [f64],
+) {
+    let (spec, weight) = (round.job().spec(), f64::from(weight));
     if spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2 {
         let norm = values
             .iter()
@@ -158,11 +167,10 @@ fn add_clipped<R: Copy + Into<f64>>(job: &Job, values: &[R], weight: u32, weight
             .for_each(|(sum, value)| *sum += (*value).into() * factor * weight);
         return;
     }
-    let mut first = 0;
-    for (end, clip) in clipping_runs(spec) {
-        let run = weighted.iter_mut().zip(values).take(end).skip(first);
-        run.for_each(|(sum, value)| *sum += (*value).into().clamp(-clip, clip) * weight);
-        first = end;
+    for (tensor, clip) in round.encoding().tensors() {
+        let pairs = weighted.iter_mut().zip(values);
+        let pairs = pairs.take(tensor.end).skip(tensor.start);
+        pairs.for_each(|(sum, value)| *sum += (*value).into().clamp(-clip, clip) * weight);
     }
 }
 
@@ -204,12 +212,20 @@ impl Tile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use blindsum_protocol::{
         JobSpec, ModelUpdate, PartyId, ProtocolName, RoundingName, TensorLayout,
     };
 
     use super::*;
-    use crate::Given;
+    use crate::{Cohort, Given};
+
+    /// The first round of a job with as many parties as it may have.
+    fn round(job: Job) -> Round {
+        let cohort = Cohort::new(job.spec().parties as usize, 0).unwrap();
+        Round::new(Arc::new(job), 1, cohort.roster(1).unwrap(), &[0; 32]).unwrap()
+    }
 
     fn reference(spec: JobSpec, vectors: &[Vec<f64>], weights: Vec<u32>) -> Reference {
         let spec = JobSpec {
@@ -221,7 +237,7 @@ mod tests {
         let job = spec.validate().unwrap();
         let inputs = Given::new(vectors.iter().map(Vec::as_slice), weights);
         let everyone = PartySet::of(vectors.len(), (0..job.spec().parties).map(PartyId));
-        Reference::of(&job, &inputs, 0, 1, &everyone).unwrap()
+        Reference::of(&round(job), &inputs, 0, &everyone).unwrap()
     }
 
     #[test]
@@ -285,7 +301,7 @@ mod tests {
         let (a, b) = ([u64::MAX, 0], [1, 7]);
         let inputs = Given::new([&a[..], &b[..]], vec![3, 1]);
         let everyone = PartySet::of(2, (0..2).map(PartyId));
-        let reference = Reference::of(&job, &inputs, 0, 1, &everyone).unwrap();
+        let reference = Reference::of(&round(job), &inputs, 0, &everyone).unwrap();
         let low = 0xffff_ffff;
         assert_eq!(reference.sum, [3 * low + 1, 7, 3 * low, 0, 4]);
         let first = 3 * u128::from(u64::MAX) + 1;

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
+use blindsum_encode::UpdateHistory;
 use blindsum_protocol::{EncodingName, Fault, Outcome, PartySet, Round};
 
 use crate::drive::{Drive, Finished, ProgressFn};
@@ -132,8 +133,13 @@ impl Simulation {
         inputs.check(&self.scenario.job, self.cohort.len())?;
         let workers = Workers::<Scratch>::new(self.scenario.threads)?;
         let (mut reports, mut last, mut model) = (Vec::new(), None, [0; 32]);
+        let mut history = self.scenario.job.new_history();
         for index in 0..self.scenario.rounds {
-            let (report, result) = self.round(index, &model, inputs, hooks, progress, &workers)?;
+            let round = self.bind(index, &model, history.as_ref())?;
+            let (report, result) = self.round(index, round, inputs, hooks, progress, &workers)?;
+            if let (Some(history), Some(mean)) = (&mut history, &result.mean) {
+                remember(history, mean, report.survivors)?;
+            }
             reports.push(report);
             let sum = result
                 .outcome
@@ -160,32 +166,46 @@ impl Simulation {
         }
     }
 
-    fn round(
+    /// The round with this index, with the bounds that earlier ones led to.
+    fn bind(
         &self,
         index: u32,
         model: &[u8; 32],
+        history: Option<&UpdateHistory>,
+    ) -> Result<Arc<Round>, SimError> {
+        let number = self.scenario.first_round + u64::from(index);
+        let roster = self.cohort.roster(number)?;
+        let round = Round::new(self.scenario.job.clone(), number, roster, model)
+            .and_then(|round| match history {
+                None => Ok(round),
+                Some(history) => round.with_clips(&history.clips()),
+            })
+            .map_err(SimError::Round)?;
+        Ok(Arc::new(round))
+    }
+
+    fn round(
+        &self,
+        index: u32,
+        round: Arc<Round>,
         inputs: &dyn Inputs,
         hooks: &mut dyn Hooks,
         progress: &mut ProgressFn<'_>,
         workers: &Workers<Scratch>,
     ) -> Result<(RoundReport, RoundResult), SimError> {
         let scenario = &self.scenario;
-        let number = scenario.first_round + u64::from(index);
-        let roster = self.cohort.roster(number)?;
-        let round =
-            Round::new(scenario.job.clone(), number, roster, model).map_err(SimError::Round)?;
         let setting = Setting {
             cohort: &self.cohort,
             inputs,
             seed: scenario.seed,
-            round: Arc::new(round),
+            round: round.clone(),
         };
         let script = scenario.script(index, self.cohort.len())?;
         let finished = workers.install(|| {
             Drive::new(setting, script, scenario.network, workers, hooks, progress).run()
         })?;
         let checked = match &finished.outcome {
-            Ok(outcome) => Some(self.check(number, inputs, outcome, &finished.seats)?),
+            Ok(outcome) => Some(self.check(&round, inputs, outcome, &finished.seats)?),
             Err(_) => None,
         };
         Ok(self.conclude(finished, checked))
@@ -194,22 +214,22 @@ impl Simulation {
     /// Compares the outcome with the sum in the clear.
     fn check(
         &self,
-        number: u64,
+        round: &Round,
         inputs: &dyn Inputs,
         outcome: &Outcome,
         seats: &[Seat],
     ) -> Result<Checked, SimError> {
-        let job = &self.scenario.job;
-        let reference = Reference::of(job, inputs, self.scenario.seed, number, &outcome.survivors)?;
+        let reference = Reference::of(round, inputs, self.scenario.seed, &outcome.survivors)?;
         let agree = seats
             .iter()
             .all(|seat| seat.end != PartyEnd::Result { agrees: false });
-        let mut mean = vec![0.0; job.spec().dim as usize];
-        let (encoding, survivors) = (job.encoding(), outcome.survivors.len());
+        let spec = round.job().spec();
+        let mut mean = vec![0.0; spec.dim as usize];
+        let (encoding, survivors) = (round.encoding(), outcome.survivors.len());
         let decoded = encoding
             .decode_mean(&outcome.sum, survivors, &mut mean)
             .is_ok();
-        let sums = (job.spec().encoding == EncodingName::Integers).then(|| {
+        let sums = (spec.encoding == EncodingName::Integers).then(|| {
             let mut sums = vec![0; mean.len()];
             let decoded = encoding.decode_sums(&outcome.sum, survivors, &mut sums);
             decoded.map(|_| sums).unwrap_or_default()
@@ -283,6 +303,14 @@ impl Simulation {
             },
         )
     }
+}
+
+/// Adds a mean to what is known about updates, in the precision that parties over a network have it in.
+fn remember(history: &mut UpdateHistory, mean: &[f64], survivors: usize) -> Result<(), SimError> {
+    let mean: Vec<f32> = mean.iter().map(|&value| value as f32).collect();
+    history
+        .observe(&mean, survivors)
+        .map_err(|error| SimError::scenario("clip", error.to_string()))
 }
 
 /// What the comparison with the sum in the clear gave.

@@ -157,7 +157,7 @@ impl Seat {
             let mut input = match values {
                 None => None,
                 Some(values) => Some(Encoded(Encoder::new(
-                    believed.job().encoding(),
+                    believed.encoding(),
                     values,
                     weight,
                     seed,

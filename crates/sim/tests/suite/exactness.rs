@@ -5,7 +5,7 @@ use blindsum_protocol::{
 };
 use blindsum_sim::{Action, Given, Hooks, RoundOutcome, Scenario};
 
-use crate::support::{jobs, name, simulate, simulate_inputs, simulate_with, small};
+use crate::support::{check, jobs, name, simulate, simulate_inputs, simulate_with, small};
 
 /// Every protocol with this job: everybody survives and the sum is exact.
 fn exact(spec: JobSpec) {
@@ -133,6 +133,40 @@ fn clipping_by_norm_and_by_tensor() {
         tensors: vec![tensor(13, 0.25), tensor(7, 8.0)],
         ..small()
     });
+}
+
+#[test]
+fn bounds_follow_earlier_rounds() {
+    let spec = JobSpec {
+        clipping: Clipping::Aciq,
+        clip: 4.0,
+        bits: 8,
+        ..small()
+    };
+    let vector = |i: u32| (0..20).map(move |d| 0.01 * (i as f32 + 1.7 * d as f32).sin());
+    let vectors: Vec<Vec<f32>> = (0..8).map(|i| vector(i).collect()).collect();
+    let inputs = Given::new(vectors.iter().map(Vec::as_slice), vec![]);
+    for job in jobs(&spec) {
+        let errors = [1, 6].map(|rounds| {
+            let scenario = Scenario {
+                rounds,
+                drop: 0.25,
+                ..Scenario::new(job.clone())
+            };
+            let run = simulate_inputs(scenario, &inputs, &mut ()).unwrap();
+            check(&job, &run);
+            assert_eq!(
+                (run.report.last.survivors, run.report.last.exact),
+                (6, true)
+            );
+            run.report.last.max_abs_error.unwrap()
+        });
+        // Levels are 8 / 255 apart in the first round, and soon about a thirtieth of that.
+        assert!(
+            errors[0] > 1e-3 && errors[1] < errors[0] / 10.0,
+            "{errors:?}"
+        );
+    }
 }
 
 #[test]
