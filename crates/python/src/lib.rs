@@ -6,6 +6,7 @@
 
 mod coordinator;
 mod errors;
+mod flashe;
 mod gil;
 mod masks;
 mod network;
@@ -43,6 +44,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
     module.add_function(wrap_pyfunction!(vectors::first_not_finite, module)?)?;
     module.add_function(wrap_pyfunction!(masks::mask_rate, module)?)?;
+    module.add_function(wrap_pyfunction!(flashe::flashe_times, module)?)?;
+    module.add_function(wrap_pyfunction!(flashe::flashe_masks, module)?)?;
+    module.add_function(wrap_pyfunction!(flashe::flashe_expected_masks, module)?)?;
     let prepare_exit = wrap_pyfunction!(gil::prepare_exit, module)?;
     let atexit = module.py().import("atexit")?;
     atexit.call_method1("register", (prepare_exit,))?;
