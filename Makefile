@@ -31,9 +31,10 @@ test: lint-rust test-rust lint-python vectors test-python cases ## Format, lints
 
 bench: .state/release build ## Measure against the targets, with the peer beside it
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
-		--group dev --extra demo --extra bench
+		--group dev --extra demo --extra bench --extra bench-he
 	$(BIN)/blindsum bench secagg
 	$(BIN)/blindsum bench pss
+	$(BIN)/blindsum bench flashe
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
 
 experiments: .state/release ## Repeat the experiments of the papers, into experiments/results/

@@ -14,6 +14,7 @@ from blindsum.cli import EXIT_SUM, console
 from blindsum.cli.jobs import add_spec_arguments, spec_from
 
 if TYPE_CHECKING:
+    from blindsum.bench import flashe
     from blindsum.bench.pss import Measured
     from blindsum.bench.rounds import RoundCost
     from blindsum.bench.rows import Row
@@ -24,6 +25,7 @@ examples:
   blindsum bench secagg                                               # targets and measurements
   blindsum bench secagg --scale --markdown docs/benchmarks/secagg.md
   blindsum bench pss --markdown docs/benchmarks/pss.md
+  blindsum bench flashe --markdown docs/benchmarks/flashe.md
 
 Build with `make bench` (release profile): other builds are several times slower.
 """
@@ -51,6 +53,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     pss.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
     pss.add_argument("--json", action="store_true", help="print one JSON object")
     pss.set_defaults(run=_pss)
+
+    flashe = actions.add_parser("flashe", help="flashe against other homomorphic encryption; takes minutes")
+    flashe.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    flashe.add_argument("--json", action="store_true", help="print one JSON object")
+    flashe.set_defaults(run=_flashe)
 
 
 def _rounds(options: argparse.Namespace) -> int:
@@ -193,6 +200,50 @@ def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
         console.markdown_table(Cost.HEADER, [cost.cells for cost in found.costs]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _flashe(options: argparse.Namespace) -> int:
+    from blindsum.bench.flashe import Measured, steps
+    from blindsum.bench.flashe_page import tables
+    from blindsum.bench.rows import machine
+
+    found = Measured()
+    work = list(steps(found))
+    with console.progress("measuring", len(work), quiet=options.json) as bar:
+        for done, (name, step) in enumerate(work):
+            bar.update(done, name)
+            step(partial(_say, bar, done, name))
+    facts = {"machine": machine()}
+    if options.markdown:
+        Path(options.markdown).write_text(_flashe_markdown(found, facts))
+    if options.json:
+        print(json.dumps({**facts, **found.to_dict()}))
+        return EXIT_SUM
+    print(facts["machine"])
+    for table in tables(found):
+        console.table(table.title, table.header, table.rows)
+        print(table.note)
+    print(_absent(found))
+    return EXIT_SUM
+
+
+def _absent(found: flashe.Measured) -> str:
+    if not found.absent:
+        return "Everything that can be measured was installed."
+    return f"Not installed here: {', '.join(found.absent)}; `pip install 'blindsum[bench-he]'` has them."
+
+
+def _flashe_markdown(found: flashe.Measured, facts: dict[str, Any]) -> str:
+    from blindsum.bench.flashe_page import tables
+
+    head = [
+        "# `blindsum bench flashe`",
+        "Written by `blindsum bench flashe`. A ratio below 1 is a target that is missed.",
+        f"* Machine: {facts['machine']}, of which one is used; build: `make bench`.\n"
+        "* Least of several runs; the machine may have done other work at the same time.\n"
+        f"* {_absent(found)}",
+    ]
+    return "\n\n".join([*head, *[table.markdown for table in tables(found)]]) + "\n"
 
 
 def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:

@@ -1,0 +1,281 @@
+"""FLASHE against other homomorphic encryption, against its targets, and against its own theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import _native
+from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
+from blindsum.bench.he.schemes import SUM_BITS, TERMS, VALUE_BITS
+from blindsum.bench.rows import Row
+from blindsum.errors import BlindsumError
+
+OURS = "FLASHE, double masking"
+NUMBERS = (16_384, 65_536, 262_144)
+SWEEP_DIM, SWEEP_PARTIES = 262_144, (20, 40, 80)
+RATES = tuple(tenth / 10 for tenth in range(10))
+SETS = 50
+"""Random sets of survivors whose masks are counted for each rate, as in the paper."""
+TIMED = 5
+"""Of those, so many are timed."""
+MODELS = {"ResNet-20": 270_000, "GRU": 660_000, "CNN": 1_200_000}
+"""Parameters of the paper's models."""
+KEPT = 0.1
+"""Fraction of the coordinates that sparsification keeps."""
+CHECK_BYTES = 16
+SECONDS = 2.0
+"""That each of our operations is repeated for."""
+
+OnText = Callable[[str], object]
+Work = Callable[[OnText], None]
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """Random sets of survivors of one size.
+
+    Attributes
+    ----------
+    parties, survivors : int
+        n and s.
+    double_masks, single_masks : float
+        Mean number of masks a lane that a survivor computes.
+    double_expected, single_expected : float
+        The same by Theorem 2.
+    double_ms, single_ms : float
+        Encryption and decryption: the median of the sets that were timed, one core.
+    """
+
+    parties: int
+    survivors: int
+    double_masks: float
+    double_expected: float
+    single_masks: float
+    single_expected: float
+    double_ms: float
+    single_ms: float
+
+
+@dataclass(frozen=True)
+class SparseTraffic:
+    """Bytes that a party sends of a model of which it keeps a tenth.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    parameters, kept : int
+        All of its coordinates, and those that are sent.
+    dense : int
+        Packed words of all coordinates.
+    mask : int
+        Which coordinates: a bitmap or delta-coded, whichever is smaller.
+    plain, flashe : int
+        With the words in the clear and encrypted; the mask is in both.
+    paillier : int or None
+        With one ciphertext for each, where one was measured.
+    """
+
+    model: str
+    parameters: int
+    kept: int
+    dense: int
+    mask: int
+    plain: int
+    flashe: int
+    paillier: int | None
+
+
+@dataclass
+class Measured:
+    """What was found so far.
+
+    Attributes
+    ----------
+    rows : list of Row
+        Ours against the targets.
+    costs : list of HeCost
+        Table 2.
+    absent : list of str
+        Distributions that are not installed.
+    sweep : list of SweepPoint
+        Theorem 2 and Figure 12.
+    sparse : list of SparseTraffic
+        Figure 11.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    costs: list[HeCost] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    sweep: list[SweepPoint] = field(default_factory=list)
+    sparse: list[SparseTraffic] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "costs": [asdict(cost) for cost in self.costs],
+            "absent": self.absent,
+            "sweep": [asdict(point) for point in self.sweep],
+            "sparse": [asdict(traffic) for traffic in self.sparse],
+        }
+
+
+def steps(found: Measured) -> Iterator[tuple[str, Work]]:
+    """What is measured, in order: a name for the progress, and the work.
+
+    Parameters
+    ----------
+    found
+        What the work adds to.
+    """
+    yield "targets", lambda _: found.rows.extend(targets())
+    for numbers in NUMBERS:
+        yield f"{numbers:,} numbers", _adds_costs(found, numbers)
+    for parties in SWEEP_PARTIES:
+        yield f"survivors of {parties}", _adds_sweep(found, parties)
+    yield "sparse traffic", lambda _: found.sparse.extend(sparse(found.costs))
+
+
+def targets() -> list[Row]:
+    """Ten parties' vectors of 16-bit values in 20-bit words, one core."""
+    dim = NUMBERS[-1]
+    _, encrypt, add, decrypt = _native.flashe_times(dim, SUM_BITS, True, TERMS, list(range(TERMS)), SECONDS)
+    title = f"{dim:,} values in {SUM_BITS}-bit words, one core"
+    return [
+        Row(f"{title}: encrypt, check and pack", "ms", encrypt, 0.25),
+        Row(f"{title}: unpack, decrypt and check", "ms", decrypt, 0.20),
+        Row(f"{title}: add {TERMS}", "ms", add, 0.15),
+    ]
+
+
+def ours(numbers: int) -> HeCost:
+    """A line of Table 2."""
+    everybody = list(range(TERMS))
+    size, encrypt, add, decrypt = _native.flashe_times(numbers, SUM_BITS, True, TERMS, everybody, SECONDS)
+    return HeCost(OURS, numbers, numbers, size, encrypt / 1000, decrypt / 1000, add / 1000)
+
+
+def _adds_costs(found: Measured, numbers: int) -> Work:
+    def work(on_text: OnText) -> None:
+        found.costs.append(ours(numbers))
+        for name, candidate in CANDIDATES.items():
+            on_text(candidate.title)
+            cost = measure(name, numbers)
+            if cost is not None:
+                found.costs.append(cost)
+            elif candidate.needs not in found.absent:
+                found.absent.append(candidate.needs)
+
+    return work
+
+
+def _adds_sweep(found: Measured, parties: int) -> Work:
+    def work(on_text: OnText) -> None:
+        for rate in RATES:
+            on_text(f"{rate:.0%} lost")
+            found.sweep.append(sweep_point(parties, rate, SWEEP_DIM))
+
+    return work
+
+
+def sweep_point(parties: int, rate: float, dim: int, sets: int = SETS, timed: int = TIMED) -> SweepPoint:
+    """Count the masks of random survivors, and time some of them.
+
+    Parameters
+    ----------
+    parties
+        n.
+    rate
+        Fraction of them that drops out, in whole parties.
+    dim
+        Values of 16 bits; words hold the sum of all.
+    sets, timed
+        Random sets that are counted, and how many of them are timed as well.
+    """
+    survivors = parties - round(parties * rate)
+    rng = np.random.default_rng([parties, survivors])
+    drawn = [sorted(rng.permutation(parties)[:survivors].tolist()) for _ in range(sets)]
+    masks = [_native.flashe_masks(parties, ranks) for ranks in drawn]
+    double_expected, single_expected = _native.flashe_expected_masks(parties, survivors)
+    bits = VALUE_BITS + (parties - 1).bit_length()
+
+    def milliseconds(double: bool) -> float:
+        runs = [_native.flashe_times(dim, bits, double, parties, ranks, 0.02) for ranks in drawn[:timed]]
+        return median(encrypt + decrypt for _, encrypt, _, decrypt in runs)
+
+    return SweepPoint(
+        parties=parties,
+        survivors=survivors,
+        double_masks=fmean(double for double, _ in masks),
+        double_expected=double_expected,
+        single_masks=fmean(single for _, single in masks),
+        single_expected=single_expected,
+        double_ms=milliseconds(True),
+        single_ms=milliseconds(False),
+    )
+
+
+def mask_bytes(coordinates: NDArray[np.int64], dim: int) -> int:
+    """Bytes of a set of coordinates on the wire: a byte that tells the form, then the smaller of two.
+
+    Parameters
+    ----------
+    coordinates
+        In order; each is sent as its distance from the one before, seven bits to a byte.
+    dim
+        All coordinates: a bitmap takes one bit for each.
+    """
+    gaps = np.diff(coordinates, prepend=-1) - 1
+    deltas = sum(int((gaps >= 1 << 7 * octets).sum()) for octets in range(1, 10)) + len(gaps)
+    return 1 + min(-(-dim // 8), deltas)
+
+
+def sparse(costs: list[HeCost]) -> list[SparseTraffic]:
+    """Figure 11: traffic of a tenth of the coordinates, drawn at random as a keyed permutation leaves them.
+
+    Parameters
+    ----------
+    costs
+        Table 2, of which Paillier's ciphertexts with one number each are taken.
+    """
+    singles = [cost for cost in costs if cost.scheme == CANDIDATES["phe"].title]
+    singles += [cost for cost in costs if cost.scheme == CANDIDATES["pypaillier"].title]
+    found = []
+    for model, parameters in MODELS.items():
+        kept = round(KEPT * parameters)
+        coordinates = np.sort(np.random.default_rng(parameters).permutation(parameters)[:kept])
+        mask, words = mask_bytes(coordinates, parameters), -(-kept * SUM_BITS // 8)
+        one = singles[0].ciphertext_bytes // singles[0].numbers if singles else None
+        traffic = SparseTraffic(
+            model=model,
+            parameters=parameters,
+            kept=kept,
+            dense=-(-parameters * SUM_BITS // 8),
+            mask=mask,
+            plain=mask + words,
+            flashe=mask + words + CHECK_BYTES,
+            paillier=None if one is None else mask + kept * one,
+        )
+        found.append(traffic)
+    return found
+
+
+def cost_of(costs: list[HeCost], scheme: str, numbers: int) -> HeCost:
+    """The line of a table.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        There is none.
+    """
+    for cost in costs:
+        if (cost.scheme, cost.numbers) == (scheme, numbers):
+            return cost
+    raise BlindsumError(f"{scheme}, {numbers} numbers: not measured")

@@ -1,0 +1,173 @@
+"""The tables of ``blindsum bench flashe``, for a terminal and for a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blindsum.bench.flashe import KEPT, MODELS, NUMBERS, SETS, SWEEP_DIM, TIMED, Measured
+from blindsum.bench.he.measure import CIPHERTEXTS, HeCost
+from blindsum.bench.rows import HEADER, number
+from blindsum.cli.console import markdown_table
+
+PAPER = {
+    "Paillier": ((8.0 * 2**20, 20.02, 11.52, 5.41), (128 * 2**20, 317.62, 182.58, 86.58)),
+    "Paillier, batched": ((96.51 * 2**10, 0.46, 0.37, 0.06), (1.51 * 2**20, 4.02, 2.44, 1.01)),
+    "FV": ((513.09 * 2**20, 30.18, 29.23, 6.50), (8.02 * 2**30, 479.22, 450.18, None)),
+    "FV, batched": ((2**20, 1.15, 1.14, 0.01), (16 * 2**20, 1.66, 1.68, 0.18)),
+    "CKKS": ((6.60 * 2**30, 66.74, 45.93, 187.28), None),
+    "CKKS, batched": ((1.65 * 2**20, 0.02, 0.01, 0.05), (26.4 * 2**20, 0.29, 0.20, 0.87)),
+    "FLASHE": ((40.02 * 2**10, 0.17, 0.18, 0.01), (640.02 * 2**10, 0.20, 0.20, 0.11)),
+}
+"""Printed in Table 2 of FLASHE for the fewest and the most numbers, on 16 virtual cores: bytes, seconds to
+encrypt, decrypt and add. ``None``: out of memory."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a title and what must be known to read it."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+    @property
+    def markdown(self) -> str:
+        """As a section of a page."""
+        parts = [f"## {self.title}", markdown_table(self.header, self.rows)]
+        return "\n\n".join([*parts[:1], *([self.note] if self.note else []), *parts[1:]])
+
+
+def tables(found: Measured) -> list[Table]:
+    """All that there is to show.
+
+    Parameters
+    ----------
+    found
+        Parts that were not measured are left out.
+    """
+    made = [Table("Targets", HEADER[:-1], [row.cells[:-1] for row in found.rows])]
+    made += [_costs(numbers, found) for numbers in NUMBERS]
+    made += [_printed(), _masks(found), _dropout(found), _sparse(found)]
+    return [table for table in made if table.rows]
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{number(count / size)} {unit}"
+    return f"{number(count)} B"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "out of memory"
+    return f"{number(seconds)} s" if seconds >= 1 else f"{number(1000 * seconds)} ms"
+
+
+def _costs(numbers: int, found: Measured) -> Table:
+    """Table 2 of the paper for one length; the first line is ours, the others are divided by it."""
+    costs = [cost for cost in found.costs if cost.numbers == numbers]
+    header = ["", "ciphertext", "encrypt", "decrypt", "add 10", "bytes ÷ ours", "encrypt ÷ ours"]
+    return Table(
+        f"{numbers:,} numbers",
+        header,
+        [_cost_cells(cost, costs[0]) for cost in costs],
+        f"Times marked ~ are those of {CIPHERTEXTS} ciphertexts, multiplied." if _parts(costs) else "",
+    )
+
+
+def _parts(costs: list[HeCost]) -> bool:
+    return any(cost.extrapolated for cost in costs)
+
+
+def _cost_cells(cost: HeCost, ours: HeCost) -> list[str]:
+    about = "~ " if cost.extrapolated else ""
+    return [
+        cost.scheme,
+        about + _bytes(cost.ciphertext_bytes),
+        *[about + _time(seconds) for seconds in (cost.encrypt_s, cost.decrypt_s, cost.add_s)],
+        number(cost.ciphertext_bytes / ours.ciphertext_bytes),
+        number(cost.encrypt_s / ours.encrypt_s),
+    ]
+
+
+def _printed() -> Table:
+    rows = []
+    for name, lines in PAPER.items():
+        for numbers, line in zip((NUMBERS[0], NUMBERS[-1]), lines, strict=True):
+            cells = ["out of memory"] * 4 if line is None else [_bytes(line[0]), *map(_time, line[1:])]
+            rows.append([name, f"{numbers:,}", *cells])
+    note = "A c5.4xlarge instance with 16 virtual cores; what is above was measured on one core."
+    header = ["", "numbers", "ciphertext", "encrypt", "decrypt", "add 10"]
+    return Table("Table 2 as the paper prints it", header, rows, note)
+
+
+def _masks(found: Measured) -> Table:
+    rows = [
+        [
+            f"{point.parties}",
+            f"{point.survivors}",
+            number(point.double_masks),
+            number(point.double_expected),
+            number(point.single_masks),
+            number(point.single_expected),
+        ]
+        for point in found.sweep
+    ]
+    header = [
+        "n",
+        "survivors",
+        "double, counted",
+        "double, Theorem 2",
+        "single, counted",
+        "single, Theorem 2",
+    ]
+    note = f"Masks a lane that a survivor computes, mean of {SETS} random sets of survivors."
+    return Table("Masks, counted and by Theorem 2", header, rows, note)
+
+
+def _dropout(found: Measured) -> Table:
+    rows = [
+        [
+            f"{point.parties}",
+            f"{1 - point.survivors / point.parties:.2g}",
+            number(point.double_ms),
+            number(point.single_ms),
+            "double" if point.double_ms <= point.single_ms else "single",
+            "double" if point.double_expected <= point.single_expected else "single",
+        ]
+        for point in found.sweep
+    ]
+    header = ["n", "dropout", "double, ms", "single, ms", "faster", "fewer masks"]
+    note = (
+        f"Encryption and decryption of {SWEEP_DIM:,} values of 16 bits, one core; the median of {TIMED} "
+        "random sets of survivors. The job's scheme is chosen by the exact count of masks."
+    )
+    return Table("Dropout, double against single masking (Figure 12)", header, rows, note)
+
+
+def _sparse(found: Measured) -> Table:
+    rows = [
+        [
+            f"{traffic.model}, {traffic.parameters:,}",
+            *map(_bytes, (traffic.dense, traffic.mask, traffic.plain, traffic.flashe)),
+            "not measured" if traffic.paillier is None else _bytes(traffic.paillier),
+            f"{traffic.flashe / traffic.plain:.5f}",
+        ]
+        for traffic in found.sparse
+    ]
+    header = [
+        f"{KEPT:.0%} of",
+        "dense, plain",
+        "mask",
+        "sparse, plain",
+        "sparse, FLASHE",
+        "sparse, Paillier",
+        "FLASHE ÷ plain",
+    ]
+    note = (
+        f"What a party sends of the paper's {len(MODELS)} models: the mask, and words of 20 bits, or "
+        "ciphertexts with one number each, since those of different coordinates cannot be batched."
+    )
+    return Table("Sparse traffic (Figure 11)", header, rows, note)

@@ -1,0 +1,155 @@
+"""What flashe is compared with computes sums, and its tables say what is measured and what is not."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from blindsum import _native
+from blindsum.bench import flashe, flashe_page
+from blindsum.bench.he import schemes
+from blindsum.bench.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
+from blindsum.bench.rows import Row
+from blindsum.cli import bench
+from blindsum.errors import BlindsumError
+
+MODULES = {"pypaillier": "paillier"}
+
+
+class Clear:
+    """Ciphertexts are the values themselves."""
+
+    per_ciphertext = 4
+    error = 0
+
+    def encrypt(self, values, _rank):
+        return [values[first : first + 4] for first in range(0, len(values), 4)]
+
+    def add(self, vectors):
+        return [sum(pieces) + self.error for pieces in zip(*vectors, strict=True)]
+
+    def decrypt(self, ciphertexts, count):
+        return np.concatenate(ciphertexts)[:count]
+
+    def size(self, ciphertext):
+        return ciphertext.nbytes
+
+
+@pytest.fixture
+def clear(monkeypatch):
+    scheme = Clear()
+    monkeypatch.setitem(CANDIDATES, "clear", Candidate("in the clear", "nothing", lambda: scheme))
+    return scheme
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_every_installed_library_adds_ten_vectors(name):
+    needs = CANDIDATES[name].needs
+    cost = measure_here(name, 3, 0.0)
+    if importlib.util.find_spec(MODULES.get(needs, needs)) is None:
+        assert cost is None
+    else:
+        assert cost.measured == cost.numbers == 3
+        assert cost.ciphertext_bytes >= 3 * schemes.SUM_BITS / 8
+        assert min(cost.encrypt_s, cost.decrypt_s, cost.add_s) > 0
+
+
+def test_a_wrong_sum_is_no_measurement(clear):
+    clear.error = schemes.TERMS
+    with pytest.raises(ArithmeticError, match="in the clear: a sum is wrong by 10"):
+        measure_here("clear", 10, 0.0)
+
+
+def test_long_vectors_are_measured_in_part_and_multiplied(clear):
+    short, long = (measure_here("clear", ciphertexts * 4, 0.0) for ciphertexts in (CIPHERTEXTS, 1000))
+    assert (short.measured, short.extrapolated) == (256, False)
+    assert (long.measured, long.extrapolated) == (256, True)
+    assert long.ciphertext_bytes == 1000 * 4 * 8
+    # A last ciphertext that is not full costs what a full one costs.
+    assert measure_here("clear", 4001, 0.0).ciphertext_bytes == 1001 * 4 * 8
+
+
+def test_a_process_of_its_own_measures():
+    cost = measure("numpy", 1000, 0.0)
+    assert (cost.ciphertext_bytes, cost.measured) == (4000, 1000)
+    with pytest.raises(BlindsumError, match="KeyError"):
+        measure("rot13", 1000, 0.0)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 102])
+def test_packed_integers_add_lane_by_lane(lanes):
+    values = np.random.default_rng(lanes).integers(0, 1 << schemes.VALUE_BITS, (schemes.TERMS, 205))
+    totals = [
+        sum(integers) for integers in zip(*(schemes._packed(row, lanes) for row in values), strict=True)
+    ]
+    assert max(totals).bit_length() <= lanes * schemes.SUM_BITS
+    assert schemes._unpacked(totals, lanes, 205).tolist() == values.sum(axis=0).tolist()
+
+
+def test_our_own_ciphertext_has_the_bytes_of_the_packed_words_and_a_check(monkeypatch):
+    monkeypatch.setattr(flashe, "SECONDS", 0.0)
+    cost = flashe.ours(1001)
+    assert cost.ciphertext_bytes == -(-1001 * 20 // 8) + flashe.CHECK_BYTES
+    with pytest.raises(BlindsumError, match="rank"):
+        _native.flashe_times(10, 20, True, 3, [3], 0.0)
+
+
+def test_masks_are_counted_as_theorem_2_says():
+    point = flashe.sweep_point(20, 0.3, 64, sets=2000, timed=1)
+    assert point.survivors == 14
+    assert point.double_expected == pytest.approx(2 * 14 * 7 / 20 + 2)
+    assert point.double_masks == pytest.approx(point.double_expected, rel=0.01)
+    assert point.single_masks == point.single_expected == 15
+    assert min(point.double_ms, point.single_ms) > 0
+    # All but two parties, one of them the last: runs 0..2 and 4..4, and two masks to encrypt.
+    assert _native.flashe_masks(6, [0, 1, 2, 4]) == (6, 5)
+
+
+def test_the_smaller_form_of_a_mask_is_sent():
+    assert flashe.mask_bytes(np.arange(0, 1000, 10), 1000) == 1 + 100
+    assert flashe.mask_bytes(np.arange(0, 1000, 2), 1000) == 1 + 125
+    # Distances of 128 and more take two bytes, of 2^14 three.
+    assert flashe.mask_bytes(np.array([0, 128, 257, 257 + 1 + 2**14]), 10**6) == 1 + 1 + 1 + 2 + 3
+
+
+def test_sparse_traffic_is_that_of_plain_and_a_check():
+    costs = [HeCost(CANDIDATES["phe"].title, 10, 10, 5120, 1.0, 1.0, 1.0)]
+    first = flashe.sparse(costs)[0]
+    assert (first.parameters, first.kept, first.dense) == (270_000, 27_000, 675_000)
+    assert first.plain == first.mask + 67_500
+    assert first.flashe - first.plain == flashe.CHECK_BYTES
+    assert first.paillier == first.mask + 27_000 * 512
+    assert flashe.sparse([])[0].paillier is None
+
+
+def test_the_page_says_what_is_extrapolated_and_what_is_absent():
+    ours = HeCost(flashe.OURS, 16_384, 16_384, 40_976, 1e-5, 1e-5, 1e-5)
+    slow = HeCost("Paillier", 16_384, 64, 2**23, 200.0, 100.0, 0.5)
+    found = flashe.Measured([Row("work", "ms", 2, 1)], [ours, slow], ["tenseal"])
+    found.sweep = [flashe.SweepPoint(20, 10, 13.0, 13.0, 11.0, 11.0, 0.9, 0.8)]
+    page = bench._flashe_markdown(found, {"machine": "a machine"})
+    assert "| work | ≤ 1 ms | 2 ms | 0.5 (missed) |" in page
+    assert "| Paillier | ~ 8 MiB | ~ 200 s | ~ 100 s | ~ 500 ms | 205 | 20000000 |" in page
+    assert "Times marked ~ are those of 64 ciphertexts, multiplied." in page
+    assert "Not installed here: tenseal" in page
+    assert "| 20 | 0.5 | 0.9 | 0.8 | single | single |" in page
+    assert "Sparse" not in page
+    assert "65,536 numbers" not in page
+
+
+def test_steps_cover_the_tables(monkeypatch):
+    monkeypatch.setattr(flashe, "measure", lambda _name, _numbers: None)
+    monkeypatch.setattr(flashe, "NUMBERS", (64,))
+    monkeypatch.setattr(flashe, "SWEEP_PARTIES", (10,))
+    monkeypatch.setattr(flashe, "SWEEP_DIM", 64)
+    monkeypatch.setattr(flashe, "SECONDS", 0.0)
+    found = flashe.Measured()
+    for _name, work in flashe.steps(found):
+        work(lambda _text: None)
+    assert [row.unit for row in found.rows] == ["ms"] * 3
+    assert set(found.absent) == {candidate.needs for candidate in CANDIDATES.values()}
+    assert [point.survivors for point in found.sweep] == list(range(10, 0, -1))
+    titles = [table.title for table in flashe_page.tables(found)]
+    assert titles[0] == "Targets"
+    assert any("Theorem 2" in title for title in titles)
+    assert any("Sparse" in title for title in titles)
