@@ -20,8 +20,11 @@ use blindsum_he::{
         self, Ciphertext, EncryptedSum, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
     },
 };
-use blindsum_math::words::{TileMut, Width, Words};
-use criterion::{Criterion, criterion_group};
+use blindsum_math::{
+    inner_product::Coefficients,
+    words::{TileMut, Width, Words},
+};
+use criterion::{BatchSize, Criterion, criterion_group};
 use rayon::ThreadPoolBuilder;
 
 const LANES: usize = 262_144;
@@ -90,19 +93,41 @@ impl Setup {
         }
     }
 
-    /// The operations by name.
-    fn each(&self, mut measure: impl FnMut(&str, &mut dyn FnMut())) {
+    /// The operations by name, each with what is done before and not measured.
+    fn each(&self, mut measure: impl FnMut(&str, &mut dyn FnMut(), &mut dyn FnMut())) {
         let sum = self.sum();
         let mut folded = EncryptedSum::new(self.shape);
-        measure("encrypt", &mut || drop(black_box(self.encrypt(4))));
-        measure("decrypt", &mut || drop(black_box(self.decrypt(&sum))));
-        measure("add 10", &mut || drop(black_box(self.sum())));
+        let mut nothing = || ();
+        let mut encrypt = || drop(black_box(self.encrypt(4)));
+        let mut decrypt = || drop(black_box(self.decrypt(&sum)));
+        let mut to_encrypt = || {
+            let filled = self.round.prepare_encryption(4, self.shape, usize::MAX);
+            filled.expect("a rank");
+        };
+        let mut to_decrypt = || {
+            self.round
+                .prepare_decryption(&self.survivors, self.shape, usize::MAX);
+        };
+        measure("encrypt", &mut nothing, &mut encrypt);
+        measure("encrypt, masks prepared", &mut to_encrypt, &mut encrypt);
+        measure("decrypt", &mut nothing, &mut decrypt);
+        measure("decrypt, masks prepared", &mut to_decrypt, &mut decrypt);
+        let key = Coefficients::new((1..=4096).collect());
+        let mut lanes = self.values.clone();
+        measure("inner products of the check", &mut nothing, &mut || {
+            for tile in lanes.chunks_mut(4096) {
+                black_box(key.reduce_and_multiply(self.shape.width(), TileMut::W32(tile)));
+            }
+        });
+        measure("add 10", &mut nothing, &mut || drop(black_box(self.sum())));
         let same = vec![self.ciphertexts[0].as_bytes(); PARTIES as usize];
-        measure("add 10, in cache", &mut || {
+        measure("add 10, in cache", &mut nothing, &mut || {
             drop(black_box(flashe::sum(self.shape, &same)));
         });
-        measure("fold in 10", &mut || self.fold(black_box(&mut folded)));
-        measure("read 10", &mut || {
+        measure("fold in 10", &mut nothing, &mut || {
+            self.fold(black_box(&mut folded))
+        });
+        measure("read 10", &mut nothing, &mut || {
             black_box(self.bytes().into_iter().map(read_all).fold(0, |a, b| a ^ b));
         });
     }
@@ -117,8 +142,9 @@ fn read_all(bytes: &[u8]) -> u64 {
 }
 
 /// The shortest of many runs.
-fn best(run: &mut dyn FnMut()) -> Duration {
+fn best(prepare: &mut dyn FnMut(), run: &mut dyn FnMut()) -> Duration {
     let mut time = || {
+        prepare();
         let start = Instant::now();
         run();
         start.elapsed()
@@ -134,9 +160,9 @@ fn best(run: &mut dyn FnMut()) -> Duration {
 fn summary(setups: &[Setup]) {
     println!("best of many runs, one core, D = {LANES}, b = 20 bits, {PARTIES} parties");
     for setup in setups {
-        setup.each(|name, run| {
+        setup.each(|name, prepare, run| {
             let name = format!("{name} ({})", setup.shape.scheme().name());
-            println!("{name:28}{:8.3} ms", best(run).as_secs_f64() * 1e3);
+            println!("{name:38}{:8.3} ms", best(prepare, run).as_secs_f64() * 1e3);
         });
     }
 }
@@ -145,8 +171,10 @@ fn statistics(criterion: &mut Criterion, setups: &[Setup]) {
     for setup in setups {
         let mut group =
             criterion.benchmark_group(format!("flashe/{}", setup.shape.scheme().name()));
-        setup.each(|name, run| {
-            group.bench_function(name, |bencher| bencher.iter(&mut *run));
+        setup.each(|name, prepare, run| {
+            group.bench_function(name, |bencher| {
+                bencher.iter_batched(&mut *prepare, |()| run(), BatchSize::PerIteration);
+            });
         });
     }
 }

@@ -1,6 +1,5 @@
 //! Encryption and decryption, each one pass over the vector by tiles that stay in the cache.
 
-use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
 use blindsum_math::{
     twin_residue::TwinResidue,
     words::{Lane, TileMut, Width, Words, add_packed_tile, pack_tile, pack_tile_into},
@@ -9,7 +8,10 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::{
-    EncryptionTicket, RoundKey, Scheme, Shape, Survivors, TILE, check::Fingerprint, sum::parts,
+    EncryptionTicket, RoundKey, Shape, Survivors, TILE,
+    check::Fingerprint,
+    masks::{Masks, Terms},
+    sum::parts,
 };
 use crate::HeError;
 
@@ -90,9 +92,10 @@ impl RoundKey {
         encrypted_sum: &[u8],
     ) -> Result<Words, HeError> {
         let (packed, check) = parts(shape, encrypted_sum)?;
+        let terms = Terms::of_sum(survivors, shape.scheme());
         let decryption = Decryption {
             shape,
-            masks: self.masks_of_sum(survivors, shape.scheme()),
+            masks: self.masks(&self.to_decrypt, &terms),
             fingerprint: self.checks.fingerprint(shape.lanes()),
             packed,
         };
@@ -120,46 +123,19 @@ impl RoundKey {
                 round: self.round,
             });
         }
+        let terms = Terms::of_party(ticket.rank, shape.scheme());
         Ok(Encryption {
             shape,
-            masks: self.masks_of(ticket.rank, shape.scheme()),
+            masks: self.masks(&self.to_encrypt, &terms),
             fingerprint: self.checks.fingerprint(shape.lanes()),
             pad: self.checks.pad(ticket.rank),
         })
-    }
-
-    /// The masks of a party's vector. No ticket has rank 2^32 - 1, so there is always a next rank.
-    fn masks_of(&self, rank: u32, scheme: Scheme) -> Vec<MaskStream> {
-        let mut masks = vec![self.stream(rank, Sign::Add)];
-        if scheme == Scheme::Double {
-            masks.push(self.stream(rank + 1, Sign::Sub));
-        }
-        masks
-    }
-
-    /// The inverse of the masks of a sum: the ends of runs, or everybody's.
-    fn masks_of_sum(&self, survivors: &Survivors, scheme: Scheme) -> Vec<MaskStream> {
-        match scheme {
-            Scheme::Double => {
-                let ends = survivors.runs().iter().flat_map(|&(first, last)| {
-                    [
-                        self.stream(first, Sign::Sub),
-                        self.stream(last + 1, Sign::Add),
-                    ]
-                });
-                ends.collect()
-            }
-            Scheme::Single => survivors
-                .ranks()
-                .map(|rank| self.stream(rank, Sign::Sub))
-                .collect(),
-        }
     }
 }
 
 struct Encryption<'a> {
     shape: Shape,
-    masks: Vec<MaskStream>,
+    masks: Masks,
     fingerprint: Fingerprint<'a>,
     pad: TwinResidue,
 }
@@ -210,14 +186,14 @@ impl Encryption<'_> {
     fn encrypt_tile<L: Lane>(&self, first: usize, tile: &mut [L]) -> TwinResidue {
         let width = self.shape.width();
         let check = self.fingerprint.of_tile(width, first, L::tile_mut(tile));
-        apply_masks(&self.masks, first as u64, L::tile_mut(tile));
+        self.masks.apply(first, L::tile_mut(tile));
         check
     }
 }
 
 struct Decryption<'a> {
     shape: Shape,
-    masks: Vec<MaskStream>,
+    masks: Masks,
     fingerprint: Fingerprint<'a>,
     packed: &'a [u8],
 }
@@ -242,7 +218,7 @@ impl Decryption<'_> {
         let start = width.packed_len(first);
         let piece = &self.packed[start..start + width.packed_len(tile.len())];
         add_packed_tile(width, L::tile_mut(tile), piece)?;
-        apply_masks(&self.masks, first as u64, L::tile_mut(tile));
+        self.masks.apply(first, L::tile_mut(tile));
         Ok(self.fingerprint.of_tile(width, first, L::tile_mut(tile)))
     }
 }

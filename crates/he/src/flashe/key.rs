@@ -8,7 +8,7 @@ use blindsum_crypto::{
 };
 use subtle::ConstantTimeEq;
 
-use super::check::CheckKey;
+use super::{check::CheckKey, masks::Slot};
 use crate::HeError;
 
 /// The context of what belongs to the key of a job and to no round.
@@ -77,6 +77,8 @@ impl JobKey {
             round,
             masks: MaskKey::new(MaskSeed::from(seed)),
             checks: CheckKey::new(&secret, context),
+            to_encrypt: Slot::default(),
+            to_decrypt: Slot::default(),
         }
     }
 
@@ -101,6 +103,9 @@ pub struct RoundKey {
     pub(super) id: KeyId,
     pub(super) round: u64,
     pub(super) checks: CheckKey,
+    /// Masks computed ahead.
+    pub(super) to_encrypt: Slot,
+    pub(super) to_decrypt: Slot,
     masks: MaskKey,
 }
 

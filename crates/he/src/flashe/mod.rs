@@ -58,6 +58,7 @@
 mod check;
 mod cipher;
 mod key;
+mod masks;
 mod state;
 mod sum;
 mod survivors;

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod laws;
+mod prepared;
 
 use aes::{
     Aes256Enc,
