@@ -21,7 +21,12 @@ type Times = (usize, f64, f64, f64);
 
 /// Times one core with vectors of `dim` values below 2^16 in words of `bits`: the least of the runs that
 /// fit into `seconds` for each operation. The sum is checked.
+///
+/// With `expected`, all masks to encrypt and to decrypt the sum of these are computed ahead of each run, and
+/// that is not timed.
 #[pyfunction]
+#[pyo3(signature = (dim, bits, double, parties, survivors, seconds, expected = None))]
+#[allow(clippy::too_many_arguments)]
 pub fn flashe_times(
     py: Python<'_>,
     dim: usize,
@@ -30,11 +35,15 @@ pub fn flashe_times(
     parties: u32,
     survivors: Vec<u32>,
     seconds: f64,
+    expected: Option<Vec<u32>>,
 ) -> PyResult<Times> {
     let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     released(py, || {
         let survivors = Survivors::new(parties, &survivors)?;
-        let vectors = Vectors::new(Shape::new(scheme(double), Width::new(bits)?, dim)?);
+        let expected = expected.map(|ranks| Survivors::new(parties, &ranks));
+        let expected = expected.transpose()?;
+        let shape = Shape::new(scheme(double), Width::new(bits)?, dim)?;
+        let vectors = Vectors::new(shape, expected);
         // The threads of the pool are all there is to work with.
         let pool = ThreadPoolBuilder::new().num_threads(1).build();
         match pool {
@@ -75,13 +84,19 @@ struct Vectors {
     key: JobKey,
     round: RoundKey,
     shape: Shape,
+    expected: Option<Survivors>,
 }
 
 impl Vectors {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: Shape, expected: Option<Survivors>) -> Self {
         let key = JobKey::from(Secret::from([7; 32]));
         let round = key.round(ROUND, &Context([1; 32]));
-        Self { key, round, shape }
+        Self {
+            key,
+            round,
+            shape,
+            expected,
+        }
     }
 
     fn times(&self, survivors: &Survivors, seconds: Duration) -> Result<Times, HeError> {
@@ -91,12 +106,38 @@ impl Vectors {
         let bytes: Vec<&[u8]> = ciphertexts.iter().map(Ciphertext::as_bytes).collect();
         let sum = flashe::sum(self.shape, &bytes)?;
         let rank = survivors.runs()[0].0;
-        let encrypt = least(seconds, || self.encrypt(rank).map(drop))?;
-        let add = least(seconds, || flashe::sum(self.shape, &bytes).map(drop))?;
-        let decrypt = least(seconds, || {
-            self.round.decrypt(self.shape, survivors, &sum).map(drop)
-        })?;
+        let encrypt = least(
+            seconds,
+            || self.prepare_encryption(rank),
+            || self.encrypt(rank).map(drop),
+        )?;
+        let add = least(
+            seconds,
+            || Ok(()),
+            || flashe::sum(self.shape, &bytes).map(drop),
+        )?;
+        let decrypt = least(
+            seconds,
+            || self.prepare_decryption(),
+            || self.round.decrypt(self.shape, survivors, &sum).map(drop),
+        )?;
         Ok((sum.len(), encrypt, add, decrypt))
+    }
+
+    fn prepare_encryption(&self, rank: u32) -> Result<(), HeError> {
+        if self.expected.is_some() {
+            self.round
+                .prepare_encryption(rank, self.shape, usize::MAX)?;
+        }
+        Ok(())
+    }
+
+    fn prepare_decryption(&self) -> Result<(), HeError> {
+        if let Some(expected) = &self.expected {
+            self.round
+                .prepare_decryption(expected, self.shape, usize::MAX);
+        }
+        Ok(())
     }
 
     /// Fills tiles with values, which is encoding without the arithmetic.
@@ -120,11 +161,17 @@ fn fill<L>(lanes: &mut [L], first: usize, value: impl Fn(u32) -> L) {
     }
 }
 
-/// Least milliseconds of the runs within `seconds`; there is one at least.
-fn least(seconds: Duration, mut work: impl FnMut() -> Result<(), HeError>) -> Result<f64, HeError> {
+/// Least milliseconds of the runs of `work` within `seconds`, each after a `prepare` that is not timed;
+/// there is one at least.
+fn least(
+    seconds: Duration,
+    mut prepare: impl FnMut() -> Result<(), HeError>,
+    mut work: impl FnMut() -> Result<(), HeError>,
+) -> Result<f64, HeError> {
     let until = Instant::now() + seconds;
     let mut best = f64::INFINITY;
     loop {
+        prepare()?;
         let begin = Instant::now();
         work()?;
         best = best.min(begin.elapsed().as_secs_f64());
