@@ -74,6 +74,8 @@ CANDIDATES = {
     "pypaillier-batched": Candidate(
         "Paillier, pypaillier, batched", "pypaillier", lambda: schemes.RustPaillier(True)
     ),
+    "openfhe": Candidate("BFV, OpenFHE", "openfhe", lambda: schemes.OpenFhe(False)),
+    "openfhe-batched": Candidate("BFV, OpenFHE, batched", "openfhe", lambda: schemes.OpenFhe(True)),
     "bfv": Candidate("BFV, TenSEAL, N = 4096", "tenseal", lambda: schemes.Bfv(False)),
     "bfv-batched": Candidate("BFV, TenSEAL, N = 4096, batched", "tenseal", lambda: schemes.Bfv(True)),
     "bfv-paper": Candidate(
@@ -92,7 +94,7 @@ CANDIDATES = {
 
 
 def measure(scheme: str, numbers: int, seconds: float = 0.5) -> HeCost | None:
-    """Measure in a process of its own; ``None`` where what the scheme needs is not installed.
+    """Measure in a process of its own; ``None`` where what the scheme needs does not load.
 
     Parameters
     ----------

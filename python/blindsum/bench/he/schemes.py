@@ -196,6 +196,55 @@ class Bfv(_TenSeal):
         return np.asarray(sums % self._modulus, dtype=np.float64)
 
 
+class OpenFhe:
+    """BFV of OpenFHE, with the least parameters that it finds safe for additions.
+
+    Its wheels hold a module for one version of Python each, the one of an Ubuntu release; elsewhere it does
+    not load.
+    """
+
+    def __init__(self, batched: bool, modulus: int = 1032193) -> None:
+        import openfhe
+
+        self._library = openfhe
+        self._modulus = modulus
+        parameters = openfhe.CCParamsBFVRNS()
+        parameters.SetPlaintextModulus(modulus)
+        parameters.SetMultiplicativeDepth(0)
+        self._context = openfhe.GenCryptoContext(parameters)
+        self._context.Enable(openfhe.PKESchemeFeature.PKE)
+        self._context.Enable(openfhe.PKESchemeFeature.LEVELEDSHE)
+        self._keys = self._context.KeyGen()
+        self.per_ciphertext = int(self._context.GetRingDimension()) if batched else 1
+
+    def encrypt(self, values: Values, _rank: int) -> list[Any]:
+        """Packed plaintexts with residues that have a sign."""
+        centred = np.where(values > self._modulus // 2, values - self._modulus, values)
+        step = self.per_ciphertext
+        pieces = [centred[first : first + step].tolist() for first in range(0, len(values), step)]
+        plain = [self._context.MakePackedPlaintext(piece) for piece in pieces]
+        return [self._context.Encrypt(self._keys.publicKey, one) for one in plain]
+
+    def add(self, vectors: Sequence[list[Any]]) -> list[Any]:
+        """A new vector, then in place."""
+        pairs = zip(vectors[0], vectors[1], strict=True)
+        total = [self._context.EvalAdd(one, other) for one, other in pairs]
+        for vector in vectors[2:]:
+            for one, other in zip(total, vector, strict=True):
+                self._context.EvalAddInPlace(one, other)
+        return total
+
+    def decrypt(self, ciphertexts: list[Any], count: int) -> NDArray[Any]:
+        """The library gives residues with a sign, for all slots."""
+        plain = [self._context.Decrypt(self._keys.secretKey, one) for one in ciphertexts]
+        slots = [one.GetPackedValue()[: self.per_ciphertext] for one in plain]
+        return np.asarray(np.concatenate(slots)[:count] % self._modulus)
+
+    def size(self, ciphertext: Any) -> int:
+        """As serialised."""
+        return len(self._library.Serialize(ciphertext, self._library.BINARY))
+
+
 class NumpyAes:
     """FLASHE with double masking in numpy, its masks from OpenSSL (package cryptography).
 
