@@ -14,7 +14,6 @@ from blindsum import _native
 from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
 from blindsum.bench.he.schemes import SUM_BITS, TERMS, VALUE_BITS
 from blindsum.bench.rows import Row
-from blindsum.errors import BlindsumError
 
 OURS = "FLASHE, double masking"
 NUMBERS = (16_384, 65_536, 262_144)
@@ -92,6 +91,33 @@ class SparseTraffic:
     paillier: int | None
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """Masks computed in idle time against masks computed on the spot: milliseconds, one core.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    parameters : int
+        Its coordinates.
+    lost : int
+        Parties of ten that drop out; what is computed ahead is for nobody to.
+    encrypt_ms, encrypt_ahead_ms : float
+        Encryption without and with.
+    decrypt_ms, decrypt_ahead_ms : float
+        Decryption without and with.
+    """
+
+    model: str
+    parameters: int
+    lost: int
+    encrypt_ms: float
+    encrypt_ahead_ms: float
+    decrypt_ms: float
+    decrypt_ahead_ms: float
+
+
 @dataclass
 class Measured:
     """What was found so far.
@@ -103,9 +129,11 @@ class Measured:
     costs : list of HeCost
         Table 2.
     absent : list of str
-        Distributions that are not installed.
+        Distributions that are not installed or do not load.
     sweep : list of SweepPoint
         Theorem 2 and Figure 12.
+    ahead : list of Ahead
+        Figure 13.
     sparse : list of SparseTraffic
         Figure 11.
     """
@@ -114,6 +142,7 @@ class Measured:
     costs: list[HeCost] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     sweep: list[SweepPoint] = field(default_factory=list)
+    ahead: list[Ahead] = field(default_factory=list)
     sparse: list[SparseTraffic] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,6 +152,7 @@ class Measured:
             "costs": [asdict(cost) for cost in self.costs],
             "absent": self.absent,
             "sweep": [asdict(point) for point in self.sweep],
+            "ahead": [asdict(ahead) for ahead in self.ahead],
             "sparse": [asdict(traffic) for traffic in self.sparse],
         }
 
@@ -140,6 +170,7 @@ def steps(found: Measured) -> Iterator[tuple[str, Work]]:
         yield f"{numbers:,} numbers", _adds_costs(found, numbers)
     for parties in SWEEP_PARTIES:
         yield f"survivors of {parties}", _adds_sweep(found, parties)
+    yield "masks computed ahead", lambda _: found.ahead.extend(masks_ahead())
     yield "sparse traffic", lambda _: found.sparse.extend(sparse(found.costs))
 
 
@@ -222,6 +253,23 @@ def sweep_point(parties: int, rate: float, dim: int, sets: int = SETS, timed: in
     )
 
 
+def masks_ahead() -> list[Ahead]:
+    """Figure 13: ten parties, of which all or all but two arrive."""
+    everybody = list(range(TERMS))
+    found = []
+    for model, parameters in MODELS.items():
+        for lost in (0, 2):
+            # Two gaps: three runs.
+            survivors = [rank for rank in everybody if rank not in (3, 7)[:lost]]
+            times = [
+                _native.flashe_times(parameters, SUM_BITS, True, TERMS, survivors, SECONDS / 4, expected)
+                for expected in (None, everybody)
+            ]
+            (_, encrypt, _, decrypt), (_, encrypt_ahead, _, decrypt_ahead) = times
+            found.append(Ahead(model, parameters, lost, encrypt, encrypt_ahead, decrypt, decrypt_ahead))
+    return found
+
+
 def mask_bytes(coordinates: NDArray[np.int64], dim: int) -> int:
     """Bytes of a set of coordinates on the wire: a byte that tells the form, then the smaller of two.
 
@@ -265,17 +313,3 @@ def sparse(costs: list[HeCost]) -> list[SparseTraffic]:
         )
         found.append(traffic)
     return found
-
-
-def cost_of(costs: list[HeCost], scheme: str, numbers: int) -> HeCost:
-    """The line of a table.
-
-    Raises
-    ------
-    blindsum.BlindsumError
-        There is none.
-    """
-    for cost in costs:
-        if (cost.scheme, cost.numbers) == (scheme, numbers):
-            return cost
-    raise BlindsumError(f"{scheme}, {numbers} numbers: not measured")

@@ -229,8 +229,11 @@ def _flashe(options: argparse.Namespace) -> int:
 
 def _absent(found: flashe.Measured) -> str:
     if not found.absent:
-        return "Everything that can be measured was installed."
-    return f"Not installed here: {', '.join(found.absent)}; `pip install 'blindsum[bench-he]'` has them."
+        return "Nothing that can be measured is absent."
+    return (
+        f"Absent here: {', '.join(found.absent)}. `pip install 'blindsum[bench-he]'` brings all but openfhe, "
+        "whose wheels suit few versions of Python."
+    )
 
 
 def _flashe_markdown(found: flashe.Measured, facts: dict[str, Any]) -> str:
