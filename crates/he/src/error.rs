@@ -6,12 +6,6 @@ use blindsum_math::MathError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeError {
-    /// Words too narrow for sums.
-    #[error("width: b = {bits} bits, but 8 <= b <= 64 must hold")]
-    Width {
-        /// The width b.
-        bits: u32,
-    },
     /// A vector longer than the masks of one round and rank.
     #[error("lanes: D = {lanes}, but D <= {largest} must hold for words of {bits} bits")]
     Lanes {

@@ -120,13 +120,10 @@ impl Shape {
     /// Vectors of `lanes` words of `width` bits.
     ///
     /// # Errors
-    /// [`HeError::Width`] below 8 bits; [`HeError::Lanes`] if 2^36 bytes of mask are not enough, at 4 bytes
+    /// [`HeError::Lanes`] if 2^36 bytes of mask are not enough, at 4 bytes
     /// a lane up to 32 bits and 8 above.
     pub fn new(scheme: Scheme, width: Width, lanes: usize) -> Result<Self, HeError> {
         let bits = width.bits();
-        if bits < 8 {
-            return Err(HeError::Width { bits });
-        }
         let largest = NONCE_STREAM_BYTES / if width.fits_u32() { 4 } else { 8 };
         if lanes as u64 > largest {
             return Err(HeError::Lanes {

@@ -86,9 +86,15 @@ impl KeyState {
 
     /// The state of a party that has just got the key and never used it.
     pub fn new(key: &JobKey) -> Self {
+        Self::starting_at(key, HighWaterMark::ZERO)
+    }
+
+    /// The state of a party that has just got the key: all rounds below the mark count as used, whether the
+    /// party has a record of them or lost it.
+    pub fn starting_at(key: &JobKey, mark: HighWaterMark) -> Self {
         Self {
             id: key.id(),
-            next: 0,
+            next: mark.0,
             secret: key.state_key(),
         }
     }
