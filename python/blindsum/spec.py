@@ -74,6 +74,11 @@ class JobSpec:
         Shares that reconstruct a party's secret; 0 finds it.
     packing : int
         Words packed into one sharing polynomial of ``fssa`` and ``pss``; 0 chooses.
+    masking : str
+        Masks that hide a word in ``flashe``: ``"double"``, ``"single"``, or ``"cheaper"``, whichever is
+        expected to cost less at the job's dropouts.
+    key_rounds : int
+        Rounds that a key of the job serves in ``flashe`` before another one is made; 0 keeps it.
     corrupt : float
         Fraction of the parties that may work together with the server.
     dropout : float
@@ -118,6 +123,8 @@ class JobSpec:
     neighbours: int = 0
     threshold: int = 0
     packing: int = 0
+    masking: str = "cheaper"
+    key_rounds: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

@@ -39,6 +39,8 @@ class Job:
     neighbours: int = 0
     threshold: int = 0
     packing: int = 0
+    masking: str = "cheaper"
+    key_rounds: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

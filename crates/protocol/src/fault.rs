@@ -159,6 +159,28 @@ pub enum FaultKind {
         /// How many right ones are needed.
         threshold: usize,
     },
+    /// A decrypted sum that is not the sum of the survivors' vectors.
+    #[error("the sum is not that of the survivors: a ciphertext was left out, doubled or changed")]
+    WrongSum,
+    /// The party lacks the key of the job.
+    #[error("this party does not hold the key of the job for this round")]
+    NoKey,
+    /// Parties hold different keys of the job.
+    #[error("not the key of the job that the others hold")]
+    OtherKey,
+    /// A round in which something may have been encrypted already.
+    #[error(
+        "round {round} may have been encrypted in already: the next one that is free is {next}"
+    )]
+    RoundUsed {
+        /// The round, or the next free one of contents of a vault that are too old.
+        round: u64,
+        /// The first round that is free for certain.
+        next: u64,
+    },
+    /// What a party keeps between rounds cannot be read or written.
+    #[error("vault: {0}")]
+    Vault(String),
     /// The thresholds cannot be met by this roster.
     #[error("no parameters for this roster: {0}")]
     Parameters(String),
@@ -204,6 +226,14 @@ impl Fault {
         }
     }
 
+    /// A fault of the server or of a party.
+    pub fn server_or(party: PartyId, kind: FaultKind) -> Self {
+        Self {
+            culprit: Culprit::ServerOr(party),
+            kind,
+        }
+    }
+
     /// A fault of the program that drives the machine.
     pub fn caller(kind: FaultKind) -> Self {
         Self {
@@ -228,5 +258,11 @@ impl FaultKind {
             field,
             rule: rule.into(),
         }
+    }
+
+    /// An input of another length than the job's.
+    pub(crate) fn lanes(words: usize, lanes: usize) -> Self {
+        let rule = format!("words = {words} must be {lanes}, as the job's dim says");
+        FaultKind::Input(rule)
     }
 }

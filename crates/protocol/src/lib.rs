@@ -17,6 +17,7 @@
 
 mod consistency;
 mod fault;
+mod flashe;
 mod input;
 mod keys;
 mod machine;
@@ -32,6 +33,7 @@ mod snapshot;
 mod spec;
 #[cfg(test)]
 mod testing;
+mod vault;
 mod vector;
 mod wire;
 
@@ -42,10 +44,11 @@ pub use machine::{
     Server, Waiting,
 };
 pub use names::{
-    Adversary, Clipping, EncodingName, ModelUpdate, ProtocolName, RoundingName, SuiteName,
+    Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
 pub use party::{PartyId, PartySet};
 pub use registry::{Direction, ProtocolInfo, protocols};
-pub use round::Round;
+pub use round::{Round, RoundKind};
 pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
 pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout};
+pub use vault::{Kept, KeyName, MemoryVault, Vault};

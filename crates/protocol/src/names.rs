@@ -41,6 +41,8 @@ choice! {
         Fssa = "fssa",
         /// Ramp sharing, words in the values (PSS).
         Pss = "pss",
+        /// Additively symmetric encryption: the server learns nothing (FLASHE).
+        Flashe = "flashe",
     }
 }
 
@@ -96,6 +98,18 @@ choice! {
         /// Every coordinate of a tensor, at most: from the second round on the bound is found from the means
         /// of earlier rounds and never wider than `clip` (FLASHE §5.2).
         Aciq = "aciq",
+    }
+}
+
+choice! {
+    /// How many masks hide a word in `flashe`.
+    Masking {
+        /// Whatever is expected to cost less at the job's dropouts.
+        Cheaper = "cheaper",
+        /// Two, which cancel between neighbours.
+        Double = "double",
+        /// One.
+        Single = "single",
     }
 }
 

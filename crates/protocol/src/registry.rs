@@ -5,7 +5,10 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, plain, ramp, secagg};
+use crate::vault::{KeyName, Vault};
+use crate::{
+    Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError, flashe, plain, ramp, secagg,
+};
 
 /// What the rest of the house needs to know of a protocol.
 pub struct ProtocolInfo {
@@ -29,6 +32,23 @@ pub struct ProtocolInfo {
     pub(crate) restore: RestoreClient,
     /// A server.
     pub(crate) serve: StartServer,
+    /// How parties come by the key that they share, where the protocol needs one.
+    pub(crate) key_setup: Option<KeySetup>,
+}
+
+/// The rounds in which a key of the job is made and delivered, between parties that know each other by
+/// certificate only. Their messages are small.
+pub(crate) struct KeySetup {
+    /// Names of the stages.
+    pub stages: &'static [&'static str],
+    /// A client and its first message body.
+    pub start: StartClient,
+    /// A client from its snapshot.
+    pub restore: RestoreClient,
+    /// A server.
+    pub serve: StartServer,
+    /// The name of the key in a vault that can be used in a round, if there is one.
+    pub held: HeldKeyName,
 }
 
 /// Which way a message goes.
@@ -43,15 +63,17 @@ pub enum Direction {
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_, '_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
+pub(crate) type HeldKeyName = fn(&Job, &dyn Vault, u64) -> Result<Option<KeyName>, FaultKind>;
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;
 
-static PROTOCOLS: [ProtocolInfo; 5] = [
+static PROTOCOLS: [ProtocolInfo; 6] = [
     plain::INFO,
     secagg::SECAGG,
     secagg::SECAGG_PLUS,
     ramp::FSSA,
     ramp::PSS,
+    flashe::INFO,
 ];
 
 /// Every protocol, in the order in which they are listed to users.
@@ -60,13 +82,14 @@ pub fn protocols() -> &'static [ProtocolInfo] {
 }
 
 pub(crate) fn info(name: ProtocolName) -> &'static ProtocolInfo {
-    let [plain, secagg, secagg_plus, fssa, pss] = &PROTOCOLS;
+    let [plain, secagg, secagg_plus, fssa, pss, flashe] = &PROTOCOLS;
     match name {
         ProtocolName::Plain => plain,
         ProtocolName::SecAgg => secagg,
         ProtocolName::SecAggPlus => secagg_plus,
         ProtocolName::Fssa => fssa,
         ProtocolName::Pss => pss,
+        ProtocolName::Flashe => flashe,
     }
 }
 

@@ -20,18 +20,27 @@ pub(crate) fn result_body(survivors: &PartySet, sum: &Words) -> Vec<u8> {
 /// Reads the result; refuses one with fewer than `min_parties` survivors.
 pub(crate) fn read_result(round: &Round, body: &[u8]) -> Result<RoundSum, FaultKind> {
     let job = round.job();
-    let (bitmap, packed) = body
+    let (survivors, packed) = split_survivors(round, body)?;
+    let sum = Words::unpack(job.width(), job.lanes(), packed)
+        .map_err(|e| FaultKind::malformed("sum", e.to_string()))?;
+    Ok(RoundSum { sum, survivors })
+}
+
+/// The set of at least `min_parties` parties that a body begins with, and the rest.
+pub(crate) fn split_survivors<'a>(
+    round: &Round,
+    body: &'a [u8],
+) -> Result<(PartySet, &'a [u8]), FaultKind> {
+    let (bitmap, rest) = body
         .split_at_checked(round.parties().div_ceil(8))
         .ok_or_else(|| FaultKind::malformed("survivors", "the bitmap is cut short"))?;
     let survivors = PartySet::from_bitmap(round.parties(), bitmap)
         .ok_or_else(|| FaultKind::malformed("survivors", "not a bitmap of this roster"))?;
-    let sum = Words::unpack(job.width(), job.lanes(), packed)
-        .map_err(|e| FaultKind::malformed("sum", e.to_string()))?;
-    let (have, need) = (survivors.len(), job.min_parties());
+    let (have, need) = (survivors.len(), round.job().min_parties());
     if have < need {
         return Err(FaultKind::TooFewSurvivors { have, need });
     }
-    Ok(RoundSum { sum, survivors })
+    Ok((survivors, rest))
 }
 
 /// A client that has said everything and knows whose sum it is; the sum comes next.

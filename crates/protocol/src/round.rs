@@ -7,12 +7,40 @@ use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
+use crate::registry::{self, RestoreClient, StartClient, StartServer};
 use crate::{Fault, FaultKind, Job, PartyId};
+
+/// What a round is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundKind {
+    /// A sum of the parties' vectors.
+    Sum,
+    /// A key of the job, for parties that lack it.
+    KeySetup,
+}
+
+impl RoundKind {
+    fn label(self) -> &'static str {
+        match self {
+            RoundKind::Sum => "blindsum round",
+            RoundKind::KeySetup => "blindsum key set-up",
+        }
+    }
+}
+
+/// The machines of a kind of round, and the names of its stages.
+pub(crate) struct Machines {
+    pub stages: &'static [&'static str],
+    pub start: StartClient,
+    pub restore: RestoreClient,
+    pub serve: StartServer,
+}
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and
 /// the model that everybody starts from. Both machines are made from it.
 pub struct Round {
     job: Arc<Job>,
+    kind: RoundKind,
     number: u64,
     roster: Arc<CertifiedRoster>,
     context: Context,
@@ -33,6 +61,32 @@ impl Round {
         roster: Arc<CertifiedRoster>,
         model_hash: &[u8; 32],
     ) -> Result<Self, Fault> {
+        Self::of(RoundKind::Sum, job, number, roster, &[model_hash])
+    }
+
+    /// Binds a key set-up, by the context `H("blindsum key set-up"; job hash, number, roster hash)`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a protocol whose parties share no key.
+    pub fn key_setup(
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+    ) -> Result<Self, Fault> {
+        if !job.hides_sum() {
+            let rule = format!("parties of {} share no key", job.spec().protocol);
+            return Err(Fault::server(FaultKind::Parameters(rule)));
+        }
+        Self::of(RoundKind::KeySetup, job, number, roster, &[])
+    }
+
+    fn of(
+        kind: RoundKind,
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+        model_hash: &[&[u8; 32]],
+    ) -> Result<Self, Fault> {
         let (least, most) = (job.min_parties(), job.spec().parties as usize);
         if roster.len() < least {
             let kind = FaultKind::TooFewSurvivors {
@@ -48,16 +102,14 @@ impl Round {
             );
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
-        let parts: [&[u8]; 4] = [
-            job.hash(),
-            &number.to_be_bytes(),
-            &roster.hash(),
-            model_hash,
-        ];
-        let context = Context(kdf::hash("blindsum round", &parts));
+        let (number_bytes, roster_hash) = (number.to_be_bytes(), roster.hash());
+        let mut parts: Vec<&[u8]> = vec![job.hash(), &number_bytes, &roster_hash];
+        parts.extend(model_hash.iter().map(|hash| hash.as_slice()));
+        let context = Context(kdf::hash(kind.label(), &parts));
         Ok(Self {
             encoding: job.encoding().clone(),
             job,
+            kind,
             number,
             roster,
             context,
@@ -97,6 +149,42 @@ impl Round {
     /// [`Round::with_clips`].
     pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
+    }
+
+    /// What it is for.
+    pub fn kind(&self) -> RoundKind {
+        self.kind
+    }
+
+    /// Names of the stages, in order. The n-th is what clients answer n-th.
+    pub fn stages(&self) -> &'static [&'static str] {
+        self.machines().stages
+    }
+
+    /// The stage whose answer needs the party's vector, where there is one.
+    pub fn input_stage(&self) -> Option<u8> {
+        match self.kind {
+            RoundKind::Sum => Some(self.job.input_stage()),
+            RoundKind::KeySetup => None,
+        }
+    }
+
+    pub(crate) fn machines(&self) -> Machines {
+        let info = registry::info(self.job.spec().protocol);
+        match (&info.key_setup, self.kind) {
+            (Some(setup), RoundKind::KeySetup) => Machines {
+                stages: setup.stages,
+                start: setup.start,
+                restore: setup.restore,
+                serve: setup.serve,
+            },
+            _ => Machines {
+                stages: self.job.stages(),
+                start: info.start,
+                restore: info.restore,
+                serve: info.serve,
+            },
+        }
     }
 
     /// The number of the round.

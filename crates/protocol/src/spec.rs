@@ -8,10 +8,12 @@ use blindsum_encode::{
 use blindsum_math::words::{Width, Words};
 use serde::{Deserialize, Serialize};
 
+use crate::FaultKind;
 use crate::names::{
-    Adversary, Clipping, EncodingName, ModelUpdate, ProtocolName, RoundingName, SuiteName,
+    Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
-use crate::registry::{self, Direction};
+use crate::registry::{self, Direction, ProtocolInfo};
+use crate::vault::{KeyName, Vault};
 
 /// A run of coordinates with its own clipping bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +68,10 @@ pub struct JobSpec {
     pub threshold: u32,
     /// Words packed into one sharing polynomial of `fssa` and `pss`; 0 chooses.
     pub packing: u32,
+    /// How many masks hide a word in `flashe`.
+    pub masking: Masking,
+    /// Rounds that a key of the job serves in `flashe` before another one is made; 0 keeps it for the job.
+    pub key_rounds: u32,
     /// Fraction of the parties that may work together with the server.
     pub corrupt: f64,
     /// Fraction of the parties that may drop out of a round.
@@ -101,6 +107,8 @@ impl Default for JobSpec {
             neighbours: 0,
             threshold: 0,
             packing: 0,
+            masking: Masking::Cheaper,
+            key_rounds: 0,
             corrupt: 0.1,
             dropout: 0.1,
             join_deadline: 60.0,
@@ -345,6 +353,7 @@ impl JobSpec {
             parts.extend([text(&tensor.name), number(tensor.len), real(tensor.clip)]);
         }
         parts.extend([self.neighbours, self.threshold, self.packing].map(|n| number(n.into())));
+        parts.extend([text(self.masking.as_str()), number(self.key_rounds.into())]);
         parts.extend([self.corrupt, self.dropout].map(real));
         parts.extend([self.join_deadline, self.stage_deadline, self.input_deadline].map(real));
         parts.push(text(self.model_update.as_str()));
@@ -415,29 +424,56 @@ impl Job {
     /// smallest number where that is 0.
     pub fn min_parties(&self) -> usize {
         match self.spec.min_parties {
-            0 => (registry::info(self.spec.protocol).min_parties)(&self.spec),
+            0 => (self.info().min_parties)(&self.spec),
             chosen => chosen as usize,
         }
     }
 
     /// Names of the stages of a round, in order. The n-th is what clients answer n-th.
     pub fn stages(&self) -> &'static [&'static str] {
-        (registry::info(self.spec.protocol).stages)(&self.spec)
+        (self.info().stages)(&self.spec)
     }
 
     /// The stage whose answer needs the party's vector.
     pub fn input_stage(&self) -> u8 {
-        registry::info(self.spec.protocol).input_stage
+        self.info().input_stage
     }
 
     /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
     /// neighbours, packing. Empty where there is nothing to choose.
     pub fn parameters(&self) -> Vec<(&'static str, usize)> {
-        (registry::info(self.spec.protocol).parameters)(self)
+        (self.info().parameters)(self)
+    }
+
+    /// Whether only the parties learn the sum.
+    pub fn hides_sum(&self) -> bool {
+        self.info().key_setup.is_some()
+    }
+
+    /// Names of the stages of a key set-up, where parties need a key that the server has not; see
+    /// [`Round::key_setup`](crate::Round::key_setup).
+    pub fn key_setup_stages(&self) -> Option<&'static [&'static str]> {
+        self.info().key_setup.as_ref().map(|setup| setup.stages)
+    }
+
+    /// The name of the key that a party can use in round `number`, if it holds one: no secret. Who holds none
+    /// takes part in a key set-up first.
+    ///
+    /// # Errors
+    /// A vault that cannot be read.
+    pub fn held_key(&self, vault: &dyn Vault, number: u64) -> Result<Option<KeyName>, FaultKind> {
+        match &self.info().key_setup {
+            Some(setup) => (setup.held)(self, vault, number),
+            None => Ok(None),
+        }
+    }
+
+    fn info(&self) -> &'static ProtocolInfo {
+        registry::info(self.spec.protocol)
     }
 
     /// Bytes of the largest message of a stage: of an answer to it, or of what the server says at its end.
     pub fn largest_message(&self, stage: u8, direction: Direction) -> u64 {
-        (registry::info(self.spec.protocol).largest_message)(self, stage, direction)
+        (self.info().largest_message)(self, stage, direction)
     }
 }

@@ -14,8 +14,8 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
-    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, Message, Outcome,
-    PartyId, Round, Server,
+    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
+    Message, Outcome, PartyId, Round, Server,
 };
 
 /// Words that are given as they are.
@@ -48,6 +48,7 @@ pub struct Cohort {
     pub round: Arc<Round>,
     pub identities: Vec<Arc<IdentityKey>>,
     pub inputs: Vec<Words>,
+    pub vaults: Vec<Arc<MemoryVault>>,
 }
 
 impl Cohort {
@@ -72,6 +73,7 @@ impl Cohort {
         let round = Arc::new(Round::new(job, seed, roster, &[9; 32]).unwrap());
         Self {
             round,
+            vaults: identities.iter().map(|_| Arc::default()).collect(),
             identities,
             inputs,
         }
@@ -82,6 +84,17 @@ impl Cohort {
             round: self.round.clone(),
             me,
             identity: self.identities[me.rank()].clone(),
+            vault: self.vaults[me.rank()].clone(),
+        }
+    }
+
+    /// The same parties, with what they keep, in another round.
+    pub fn begin(&self, round: Round) -> Self {
+        Self {
+            round: Arc::new(round),
+            identities: self.identities.clone(),
+            inputs: self.inputs.clone(),
+            vaults: self.vaults.clone(),
         }
     }
 
@@ -149,37 +162,51 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Everybody's first message is on its way.
+    /// Everybody's first message is on its way, after a key set-up where the protocol has one.
     pub fn new(spec: JobSpec, seed: u64) -> Self {
-        Self::of(
-            Cohort::new(spec, seed),
-            ChaCha20Rng::seed_from_u64(seed + 1),
-        )
+        let cohort = Cohort::new(spec, seed);
+        let rng = ChaCha20Rng::seed_from_u64(seed + 1);
+        if !cohort.round.job().hides_sum() {
+            return Self::of(cohort, rng);
+        }
+        let (job, roster) = (cohort.round.job(), cohort.round.roster());
+        let setup = Round::key_setup(job.clone(), seed - 1, roster.clone()).unwrap();
+        let mut setup = Self::of(cohort.begin(setup), rng);
+        setup.finish().unwrap();
+        Self::of(cohort, setup.rng)
+    }
+
+    /// Everybody's first message of the job's first key set-up is on its way.
+    pub fn first_key_setup(spec: JobSpec, seed: u64) -> Self {
+        let cohort = Cohort::new(spec, seed);
+        let (job, roster) = (cohort.round.job(), cohort.round.roster());
+        let round = Round::key_setup(job.clone(), 1, roster.clone()).unwrap();
+        Self::of(cohort.begin(round), ChaCha20Rng::seed_from_u64(seed + 1))
     }
 
     /// The same parties begin another round; the generator goes over to it.
     pub fn again(&self, number: u64) -> Self {
-        let Cohort {
-            round,
-            identities,
-            inputs,
-        } = &self.cohort;
-        let (job, roster) = (round.job().clone(), round.roster().clone());
-        let round = Arc::new(Round::new(job, number, roster, &[9; 32]).unwrap());
-        let (identities, inputs) = (identities.clone(), inputs.clone());
-        Self::of(
-            Cohort {
-                round,
-                identities,
-                inputs,
-            },
-            self.rng.clone(),
-        )
+        let (job, roster) = (self.cohort.round.job(), self.cohort.round.roster());
+        let round = Round::new(job.clone(), number, roster.clone(), &[9; 32]).unwrap();
+        Self::of(self.cohort.begin(round), self.rng.clone())
     }
 
-    fn of(cohort: Cohort, mut rng: ChaCha20Rng) -> Self {
+    /// The same parties make and deliver a key of the job.
+    pub fn key_setup(&self, number: u64) -> Self {
+        let (job, roster) = (self.cohort.round.job(), self.cohort.round.roster());
+        let round = Round::key_setup(job.clone(), number, roster.clone()).unwrap();
+        Self::of(self.cohort.begin(round), self.rng.clone())
+    }
+
+    fn of(cohort: Cohort, rng: ChaCha20Rng) -> Self {
+        let everyone: Vec<u32> = cohort.round.everyone().map(|party| party.0).collect();
+        Self::of_parties(cohort, rng, &everyone)
+    }
+
+    /// Some parties' first message is on its way; the others stay away.
+    pub fn of_parties(cohort: Cohort, mut rng: ChaCha20Rng, present: &[u32]) -> Self {
         let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
-        for party in cohort.round.everyone() {
+        for party in parties(present.iter().copied()) {
             let mut input = Given(&cohort.inputs[party.rank()]);
             let started = Client::start(cohort.setup(party), Some(&mut input), &mut rng);
             let (client, message) = started.unwrap();

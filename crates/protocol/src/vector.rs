@@ -21,11 +21,7 @@ pub(crate) fn pack_input(
 ) -> Result<Vec<u8>, FaultKind> {
     let lanes = job.lanes();
     if input.lanes() != lanes {
-        let rule = format!(
-            "words = {} must be {lanes}, as the job's dim says",
-            input.lanes()
-        );
-        return Err(FaultKind::Input(rule));
+        return Err(FaultKind::lanes(input.lanes(), lanes));
     }
     let mut packed = Vec::with_capacity(HEADER + job.packed_len());
     if job.width().bits() <= 32 {

@@ -12,7 +12,7 @@ from typing import Any
 from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 
-OPTIONAL_FIELDS = ("adversary", "bits", "corrupt", "dropout", "packing", "threshold")
+OPTIONAL_FIELDS = ("adversary", "bits", "corrupt", "dropout", "key_rounds", "masking", "packing", "threshold")
 MOST_QUANTISED_BITS = 32
 
 
@@ -33,6 +33,8 @@ def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--corrupt", type=float, metavar="F", help="fraction that may work with the server")
     parser.add_argument("--dropout", type=float, metavar="F", help="fraction that may be lost in a round")
+    parser.add_argument("--masking", metavar="M", help="cheaper (default), double or single (flashe)")
+    parser.add_argument("--key-rounds", type=int, metavar="R", help="rounds that a key serves (flashe)")
     parser.add_argument("--packing", type=int, metavar="L", help="words in a polynomial (fssa, pss)")
     parser.add_argument("--threshold", type=int, metavar="T", help="shares that reconstruct a secret")
     parser.add_argument(

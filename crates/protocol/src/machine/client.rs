@@ -11,7 +11,7 @@ use rand_core::CryptoRng;
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
 use crate::snapshot::{Reader, Writer};
 use crate::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartyId, Round, registry};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, Vault};
 
 /// Who a client is, in which round.
 pub struct ClientSetup {
@@ -21,6 +21,8 @@ pub struct ClientSetup {
     pub me: PartyId,
     /// The party's long-term key, the one in its certificate.
     pub identity: Arc<IdentityKey>,
+    /// What the party keeps of the job between rounds.
+    pub vault: Arc<dyn Vault>,
 }
 
 /// One party's side of one round.
@@ -47,10 +49,14 @@ enum State {
 pub enum Answer {
     /// A message to send. The same request again gives the same bytes.
     Send(Message),
+    /// There is nothing to say in this stage; the next message of the server comes without an answer.
+    Wait,
     /// An old message came once more; it was answered and the server went on since.
     Old,
     /// The round is over.
     Done(RoundSum),
+    /// The key set-up is over: these parties hold the key, this one among them.
+    KeyHeld(PartySet),
 }
 
 /// Length only: a message of `plain` is the party's vector, which belongs in no log.
@@ -58,7 +64,9 @@ impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Answer::Send(message) => write!(f, "Send({} bytes)", message.len()),
+            Answer::Wait => write!(f, "Wait"),
             Answer::Old => write!(f, "Old"),
+            Answer::KeyHeld(holders) => f.debug_tuple("KeyHeld").field(holders).finish(),
             Answer::Done(sum) => f.debug_tuple("Done").field(sum).finish(),
         }
     }
@@ -66,7 +74,7 @@ impl fmt::Debug for Answer {
 
 impl Client {
     /// Starts a round: the client and its first message. `input` is needed where
-    /// [`crate::Job::input_stage`] is 0.
+    /// [`Round::input_stage`] is 0.
     ///
     /// # Errors
     /// A roster that this party is not in, unusable parameters or input.
@@ -77,9 +85,11 @@ impl Client {
     ) -> Result<(Self, Message), Fault> {
         setup.check()?;
         let setup = Arc::new(setup);
-        let start = registry::info(setup.round.job().spec().protocol).start;
+        let start = setup.round.machines().start;
         match start(&setup, reborrow(input), rng)? {
-            ClientStep::Done(_) => Err(Fault::caller(FaultKind::Ended)),
+            ClientStep::Wait { .. } | ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
+                Err(Fault::caller(FaultKind::Ended))
+            }
             ClientStep::Send { body, next } => {
                 let latest = wire::frame_in_place(setup.round.context(), 0, body);
                 let message = latest.clone();
@@ -104,7 +114,7 @@ impl Client {
 
     /// Whether the next answer carries the party's vector.
     pub fn needs_input(&self) -> bool {
-        self.setup.round.job().input_stage() == self.stage() + 1
+        self.setup.round.input_stage() == Some(self.stage() + 1)
     }
 
     /// The latest answer, to send again after a lost connection; empty once it is acknowledged.
@@ -179,9 +189,18 @@ impl Client {
                 self.state = State::Waiting(next);
                 Ok(Answer::Send(self.latest.clone()))
             }
+            ClientStep::Wait { next } => {
+                self.latest = Message::new();
+                self.state = State::Waiting(next);
+                Ok(Answer::Wait)
+            }
             ClientStep::Done(sum) => {
                 self.state = State::Done;
                 Ok(Answer::Done(sum))
+            }
+            ClientStep::KeyHeld(holders) => {
+                self.state = State::Done;
+                Ok(Answer::KeyHeld(holders))
             }
         }
     }
@@ -230,7 +249,7 @@ impl Client {
         let (answered, latest) = read_answers(&mut reader).map_err(Fault::caller)?;
         let setup = Arc::new(setup);
         let stage = u8::try_from(answered.len()).map_err(|_| refused("too many stages"))?;
-        let restore = registry::info(setup.round.job().spec().protocol).restore;
+        let restore = setup.round.machines().restore;
         let state = restore(&setup, stage, reader.rest()).map_err(Fault::caller)?;
         Ok(Self {
             setup,

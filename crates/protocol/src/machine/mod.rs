@@ -53,8 +53,12 @@ pub(crate) enum ClientStep {
         body: Body,
         next: Box<dyn ClientStage>,
     },
+    /// It has nothing to say and waits for the next message.
+    Wait { next: Box<dyn ClientStage> },
     /// It has the result.
     Done(RoundSum),
+    /// It holds the key of the job, as these parties do.
+    KeyHeld(PartySet),
 }
 
 /// A message without its frame; a large one has room for it.
@@ -89,9 +93,10 @@ pub(crate) enum ServerStep {
         /// Parties found to have cheated.
         faults: Vec<Fault>,
     },
-    /// It has the sum.
+    /// The round is over.
     Done {
-        sum: Words,
+        /// None where the server does not learn it, or where there is none.
+        sum: Option<Words>,
         survivors: PartySet,
         /// Those who are told the result.
         bodies: Bodies,

@@ -10,7 +10,7 @@ use rand_core::CryptoRng;
 
 use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
 use crate::wire;
-use crate::{Fault, FaultKind, PartyId, PartySet, Round, registry};
+use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 /// The coordinator's side of one round. Answers are folded in as they come.
 pub struct Server {
@@ -71,12 +71,12 @@ pub enum Closed {
     },
 }
 
-/// The sum of a round.
+/// What a round led to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The sum of the survivors' words.
-    pub sum: Words,
-    /// Whose words are in it.
+    /// The sum of the survivors' words; none where only the parties learn it, and of a key set-up.
+    pub sum: Option<Words>,
+    /// Whose words are in it; who holds the key after a key set-up.
     pub survivors: PartySet,
     /// Parties that sent something wrong, and what.
     pub faults: Vec<Fault>,
@@ -88,7 +88,7 @@ impl Server {
     /// # Errors
     /// No safe parameters for a roster of this size.
     pub fn start(round: Arc<Round>) -> Result<Self, Fault> {
-        let state = (registry::info(round.job().spec().protocol).serve)(&round)?;
+        let state = (round.machines().serve)(&round)?;
         Ok(Self {
             round,
             stage: 0,
@@ -152,7 +152,7 @@ impl Server {
             .copied()
             .filter(|party| !self.taken.contains_key(&(self.stage, *party)))
             .collect();
-        let stages = self.round.job().stages();
+        let stages = self.round.stages();
         Waiting {
             stage: self.stage,
             name: stages

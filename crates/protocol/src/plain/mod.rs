@@ -27,6 +27,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     start,
     restore,
     serve,
+    key_setup: None,
 };
 
 fn start(
@@ -111,7 +112,7 @@ impl ServerStage for CollectInputs {
         Ok(ServerStep::Done {
             bodies: Bodies::Same(self.survivors.iter().collect(), body),
             survivors: self.survivors,
-            sum: self.sum,
+            sum: Some(self.sum),
             faults: Vec::new(),
         })
     }

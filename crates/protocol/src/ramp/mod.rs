@@ -43,6 +43,7 @@ pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     start: client::start,
     restore: client::restore,
     serve: server::serve,
+    key_setup: None,
 };
 
 pub(crate) const PSS: ProtocolInfo = ProtocolInfo {

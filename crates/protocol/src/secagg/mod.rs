@@ -36,6 +36,7 @@ pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     start: client::start,
     restore: client::restore,
     serve: server::serve,
+    key_setup: None,
 };
 
 pub(crate) const SECAGG_PLUS: ProtocolInfo = ProtocolInfo {

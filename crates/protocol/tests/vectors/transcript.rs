@@ -8,8 +8,8 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input, JobSpec, Outcome,
-    PartyId, Receipt, Round, Server,
+    Answer, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input, JobSpec, MemoryVault,
+    Outcome, PartyId, Receipt, Round, Server,
 };
 use rand_core::CryptoRng;
 use serde::Deserialize;
@@ -155,6 +155,7 @@ impl Transcript {
                 round: round.clone(),
                 me: PartyId(rank),
                 identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
+                vault: Arc::new(MemoryVault::default()),
             };
             let mut tape = Tape::new(&party.random.0);
             let (client, message) = Client::start(setup, None, &mut tape).unwrap();
@@ -219,7 +220,7 @@ impl Transcript {
     }
 
     fn check_outcome(&self, outcome: &Outcome) {
-        self.check_sum(&outcome.sum, outcome.survivors.iter());
+        self.check_sum(outcome.sum.as_ref().unwrap(), outcome.survivors.iter());
         let liar = |fault: &Fault| match (fault.culprit, &fault.kind) {
             (Culprit::Party(party), FaultKind::WrongShare { .. }) => party.0,
             (Culprit::Nobody, FaultKind::WrongColumn { holder }) => holder.0,

@@ -95,7 +95,7 @@ impl ServerStage for CollectSums {
         Ok(ServerStep::Done {
             bodies: Bodies::Same(self.survivors.iter().collect(), body),
             survivors: self.survivors,
-            sum,
+            sum: Some(sum),
             faults,
         })
     }

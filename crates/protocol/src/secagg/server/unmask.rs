@@ -118,7 +118,7 @@ impl ServerStage for CollectRevealed {
         remove(&mut masked.sum, &masks);
         let body = result_body(&masked.survivors, &masked.sum);
         Ok(ServerStep::Done {
-            sum: masked.sum,
+            sum: Some(masked.sum),
             survivors: masked.survivors,
             bodies: Bodies::Same(expected.into_iter().collect(), body),
             faults,

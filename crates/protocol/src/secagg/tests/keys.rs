@@ -178,7 +178,7 @@ fn wrong_shares_are_corrected_and_named() {
         with_body(&message, &encode("revealed", &revealed).unwrap()),
     );
     let outcome = rig.finish().unwrap();
-    assert_eq!(outcome.sum, rig.cohort.sum_of(parties(0..10)));
+    assert_eq!(outcome.sum, Some(rig.cohort.sum_of(parties(0..10))));
     assert_eq!(outcome.faults.len(), 10);
     for (owner, fault) in parties(0..10).zip(&outcome.faults) {
         assert_eq!(fault.kind, FaultKind::WrongShare { owner });

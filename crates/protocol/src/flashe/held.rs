@@ -1,0 +1,126 @@
+//! The key of a job as a party holds it, and the record of the rounds it was used in.
+//!
+//! In the vault: version 1 (1 byte), K (32), the set-up in which K was made (8, big-endian), the saved
+//! [`KeyState`] ([`KeyState::SAVED`]).
+
+use blindsum_crypto::secret::Secret;
+use blindsum_he::flashe::{EncryptionTicket, HighWaterMark, JobKey, KeyState};
+use zeroize::Zeroizing;
+
+use crate::snapshot::{Reader, Writer};
+use crate::vault::{KeyName, Vault};
+use crate::{FaultKind, Job};
+
+const VERSION: [u8; 1] = [1];
+
+/// The key of a job, with what is known of its use.
+pub(super) struct HeldKey {
+    pub key: JobKey,
+    /// The number of the key set-up in which it was made.
+    pub made: u64,
+    state: KeyState,
+}
+
+impl HeldKey {
+    /// A key that the party has just made or got, in the key set-up numbered `now`: no round up to it can be
+    /// encrypted in.
+    pub fn new(key: JobKey, made: u64, now: u64) -> Result<Self, FaultKind> {
+        let state = KeyState::starting_at(&key, HighWaterMark::after(now)?);
+        Ok(Self { key, made, state })
+    }
+
+    /// What the vault holds.
+    ///
+    /// # Errors
+    /// [`FaultKind::Vault`] if it is damaged, [`FaultKind::RoundUsed`] if it is older than the vault's mark.
+    pub fn load(vault: &dyn Vault) -> Result<Option<Self>, FaultKind> {
+        let kept = vault.read()?;
+        let Some(contents) = kept.contents else {
+            return Ok(None);
+        };
+        let mark = match kept.mark.checked_sub(1) {
+            None => HighWaterMark::ZERO,
+            Some(last) => HighWaterMark::after(last)?,
+        };
+        match Self::parse(&contents, mark) {
+            Err(FaultKind::Snapshot(rule)) => Err(FaultKind::Vault(rule)),
+            held => held.map(Some),
+        }
+    }
+
+    fn parse(contents: &[u8], mark: HighWaterMark) -> Result<Self, FaultKind> {
+        let mut reader = Reader::new(contents);
+        if reader.array()? != VERSION {
+            return Err(FaultKind::Vault("of another version".into()));
+        }
+        let key = JobKey::from(reader.secret()?);
+        let made = u64::from_be_bytes(reader.array()?);
+        let state = KeyState::restore(&key, reader.rest(), mark)?;
+        Ok(Self { key, made, state })
+    }
+
+    /// Writes the key down.
+    pub fn store(&self, vault: &dyn Vault) -> Result<(), FaultKind> {
+        let mark = self.state.mark().next_round();
+        vault.write(&contents(&self.key, self.made, &self.state.save()), mark)
+    }
+
+    /// The right to encrypt once in this round, which counts as used before this returns.
+    ///
+    /// # Errors
+    /// [`FaultKind::RoundUsed`], or a vault that cannot be written.
+    pub fn reserve(
+        &mut self,
+        vault: &dyn Vault,
+        round: u64,
+        rank: u32,
+    ) -> Result<EncryptionTicket, FaultKind> {
+        let Self { key, made, state } = self;
+        state.reserve(round, rank, |saved| {
+            vault.write(&contents(key, *made, saved), round + 1)
+        })
+    }
+
+    /// Whether the key may be used in round `number`: each serves `key_rounds` rounds after it was made, or
+    /// the whole job.
+    pub fn serves(&self, job: &Job, number: u64) -> bool {
+        let rounds = u64::from(job.spec().key_rounds);
+        let age = number.checked_sub(self.made);
+        age.is_some_and(|age| age > 0 && (rounds == 0 || age <= rounds))
+    }
+
+    /// What is sealed to another party: `K ‖ made`.
+    pub fn to_deliver(&self) -> Zeroizing<Vec<u8>> {
+        let writer = Writer::default().bytes(self.key.expose());
+        writer.bytes(&self.made.to_be_bytes()).finish()
+    }
+}
+
+/// What goes into the vault.
+fn contents(key: &JobKey, made: u64, saved: &[u8; KeyState::SAVED]) -> Zeroizing<Vec<u8>> {
+    let writer = Writer::default().bytes(&VERSION).bytes(key.expose());
+    writer.bytes(&made.to_be_bytes()).bytes(saved).finish()
+}
+
+/// Bytes of a delivered key.
+pub(super) const DELIVERED: usize = 40;
+
+/// Reads what [`HeldKey::to_deliver`] wrote.
+pub(super) fn delivered(bytes: &[u8], now: u64) -> Result<HeldKey, FaultKind> {
+    let mut reader = Reader::new(bytes);
+    let key = JobKey::from(Secret::from(reader.array()?));
+    let made = u64::from_be_bytes(reader.array()?);
+    reader.end()?;
+    HeldKey::new(key, made, now)
+}
+
+/// The name of the key that the party can use in round `number`, if it holds one.
+pub(super) fn key_id(
+    job: &Job,
+    vault: &dyn Vault,
+    number: u64,
+) -> Result<Option<KeyName>, FaultKind> {
+    let held = HeldKey::load(vault)?;
+    let usable = held.filter(|held| held.serves(job, number));
+    Ok(usable.map(|held| held.key.id().0))
+}

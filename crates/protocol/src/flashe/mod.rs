@@ -1,0 +1,93 @@
+//! FLASHE: parties hold one key, the server adds ciphertexts and learns neither updates nor sums.
+//!
+//! Two kinds of rounds. A *key set-up* ([`setup`]) gives every party that lacks it the key K of the job: one
+//! that holds it, the leader, seals it to the others' certified fresh keys. A round of the job itself
+//! ([`rounds`]) is one message up, the encrypted vector with its check, and one down, the encrypted sum.
+//!
+//! Source: FLASHE §3 (the scheme, in `blindsum-he`); key set-up, storage and checks are ours.
+
+mod held;
+mod rounds;
+mod setup;
+#[cfg(test)]
+mod tests;
+
+use blindsum_he::HeError;
+use blindsum_he::flashe::{Scheme, Shape, expected_masks};
+
+use crate::names::Masking;
+use crate::registry::{KeySetup, ProtocolInfo, one_vector};
+use crate::{FaultKind, Job, ProtocolName, SpecError};
+
+pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Flashe,
+    stages: |_| &["upload"],
+    input_stage: 0,
+    min_parties: |_| 2,
+    parameters: |job| {
+        let scheme = scheme(job, job.spec().parties as usize);
+        vec![("masks", scheme.masks_to_encrypt() as usize)]
+    },
+    largest_message: one_vector,
+    check,
+    start: rounds::client::start,
+    restore: rounds::client::restore,
+    serve: rounds::server::serve,
+    key_setup: Some(KeySetup {
+        stages: &["advertise-keys", "deliver-key", "confirm-key"],
+        start: setup::client::start,
+        restore: setup::client::restore,
+        serve: setup::server::serve,
+        held: held::key_id,
+    }),
+};
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    spec.check_unpacked()?;
+    if spec.parties < 2 {
+        let rule = format!("2 <= parties = {} for flashe", spec.parties);
+        return Err(SpecError::new("parties", rule));
+    }
+    if job.min_parties() < 2 {
+        let rule = "2 <= min_parties = 1 for flashe: the sum of one update is the update";
+        return Err(SpecError::new("min_parties", rule));
+    }
+    shape(job, spec.parties as usize).map_err(|e| SpecError::new("dim", e.to_string()))?;
+    Ok(())
+}
+
+/// Scheme, width and lanes of the vectors of a round of `parties` parties.
+fn shape(job: &Job, parties: usize) -> Result<Shape, HeError> {
+    Shape::new(scheme(job, parties), job.width(), job.lanes())
+}
+
+/// The masking of a round: the job's, or the one that is expected to cost a survivor fewer masks where the
+/// dropouts of the job happen (FLASHE Theorem 2).
+fn scheme(job: &Job, parties: usize) -> Scheme {
+    match job.spec().masking {
+        Masking::Double => Scheme::Double,
+        Masking::Single => Scheme::Single,
+        Masking::Cheaper => {
+            let survivors = parties - job.spec().dropouts_among(parties);
+            match expected_masks(parties as u32, survivors as u32) {
+                Ok(masks) if masks.single < masks.double => Scheme::Single,
+                _ => Scheme::Double,
+            }
+        }
+    }
+}
+
+impl From<HeError> for FaultKind {
+    fn from(error: HeError) -> Self {
+        match error {
+            HeError::Check => FaultKind::WrongSum,
+            HeError::CounterReuse { round, next } => FaultKind::RoundUsed { round, next },
+            HeError::State => FaultKind::Vault(error.to_string()),
+            HeError::Math(_) | HeError::CiphertextLength { .. } => {
+                FaultKind::malformed("sum", error.to_string())
+            }
+            other => FaultKind::Parameters(other.to_string()),
+        }
+    }
+}

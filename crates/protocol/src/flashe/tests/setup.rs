@@ -1,0 +1,338 @@
+//! Key set-ups.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::flashe::setup::{ListedAdvert, adverts_of};
+use crate::testing::Cohort;
+use crate::{Adversary, Culprit, MemoryVault, Round};
+
+const ADVERTISE: u8 = 0;
+const DELIVER: u8 = 1;
+const CONFIRM: u8 = 2;
+
+/// A first key set-up where everything has happened up to the answers of a stage.
+fn at(spec: JobSpec, stage: u8) -> Rig {
+    let mut rig = Rig::first_key_setup(spec, 7);
+    for _ in 0..stage {
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+    }
+    rig
+}
+
+#[test]
+fn everybody_gets_one_key() {
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        let mut setup = Rig::first_key_setup(
+            JobSpec {
+                adversary,
+                ..spec(5)
+            },
+            7,
+        );
+        assert_eq!(key_id(&setup, 0, 2), None);
+        let holders = hold(&mut setup);
+        let everybody = PartySet::of(5, parties(0..5));
+        assert_eq!(holders.len(), 5);
+        assert!(holders.values().all(|set| *set == everybody));
+        let id = key_id(&setup, 0, 2);
+        assert!(id.is_some());
+        assert!((1..5).all(|party| key_id(&setup, party, 2) == id));
+        // Not in the set-up's own round or before.
+        assert_eq!(key_id(&setup, 0, 1), None);
+        sum(&mut setup.again(2)).unwrap();
+    }
+}
+
+#[test]
+fn a_restart_at_every_stage_changes_nothing() {
+    let mut rig = Rig::first_key_setup(spec(4), 7);
+    while rig.outcome.is_none() {
+        for party in parties(0..4) {
+            restart(&mut rig, party);
+        }
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+    }
+    sum(&mut rig.again(2)).unwrap();
+}
+
+#[test]
+fn a_leader_that_restarts_delivers_the_key_it_made() {
+    let mut rig = Rig::first_key_setup(spec(4), 7);
+    rig.serve().unwrap();
+    let (leader, message) = (PartyId(0), rig.down[&PartyId(0)].clone());
+    let before = rig.clients[&leader].seal(&crate::testing::storage_key(), &mut rig.rng);
+    rig.answer(leader).unwrap();
+    let made = key_id(&rig, 0, 2).unwrap();
+    // Its process is killed when the key is in the vault, and before its answer is written down.
+    let setup = rig.cohort.setup(leader);
+    let client = crate::Client::unseal(setup, &crate::testing::storage_key(), &before.unwrap());
+    rig.clients.insert(leader, client.unwrap());
+    rig.answer_to(leader, &message).unwrap();
+    assert_eq!(key_id(&rig, 0, 2), Some(made));
+}
+
+#[test]
+fn dropouts_at_every_stage() {
+    for stage in [ADVERTISE, DELIVER, CONFIRM] {
+        let mut rig = at(spec(5), stage);
+        rig.drop_out(parties([2, 4]));
+        let holders = hold(&mut rig);
+        assert_eq!(holders.len(), 3);
+        let mut round = {
+            let cohort = rig.cohort.begin(
+                Round::new(
+                    rig.cohort.round.job().clone(),
+                    2,
+                    rig.cohort.round.roster().clone(),
+                    &[9; 32],
+                )
+                .unwrap(),
+            );
+            Rig::of_parties(cohort, rig.rng.clone(), &[0, 1, 3])
+        };
+        let (_, survivors) = sum(&mut round).unwrap();
+        assert_eq!(survivors, PartySet::of(5, parties([0, 1, 3])));
+    }
+}
+
+#[test]
+fn without_its_leader_a_set_up_fails_and_the_next_one_goes_on() {
+    let mut rig = at(spec(5), DELIVER);
+    rig.drop_out([PartyId(0)]);
+    let (have, need) = (0, 1);
+    let fault = rig.serve().unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+    // The lost leader had made a key. It holds it alone, and delivers it where it is back.
+    let made = key_id(&rig, 0, 3);
+    assert!(made.is_some());
+    let mut again = rig.key_setup(2);
+    hold(&mut again);
+    assert!((0..5).all(|party| key_id(&again, party, 3) == made));
+}
+
+#[test]
+fn a_late_joiner_gets_the_key_from_a_party() {
+    let mut first = Rig::first_key_setup(spec(5), 7);
+    hold(&mut first);
+    let id = key_id(&first, 0, 4);
+    // Party 0 has lost what it had; it would be the leader of a new job.
+    let mut cohort: Cohort = first.cohort.begin(
+        Round::key_setup(
+            first.cohort.round.job().clone(),
+            3,
+            first.cohort.round.roster().clone(),
+        )
+        .unwrap(),
+    );
+    cohort.vaults[0] = Arc::new(MemoryVault::default());
+    let mut rig = Rig::of_parties(cohort, first.rng.clone(), &[0, 1, 2, 3, 4]);
+    hold(&mut rig);
+    assert!((0..5).all(|party| key_id(&rig, party, 4) == id));
+    sum(&mut rig.again(4)).unwrap();
+    // It cannot be led back to rounds before it got the key again.
+    let mut rng = rig.rng.clone();
+    let old = rig.again(5).cohort.begin(
+        Round::new(
+            rig.cohort.round.job().clone(),
+            2,
+            rig.cohort.round.roster().clone(),
+            &[9; 32],
+        )
+        .unwrap(),
+    );
+    let mut input = crate::testing::Given(&old.inputs[0]);
+    let Err(fault) = crate::Client::start(old.setup(PartyId(0)), Some(&mut input), &mut rng) else {
+        panic!("round 2 was before");
+    };
+    assert!(
+        matches!(fault.kind, FaultKind::RoundUsed { round: 2, .. }),
+        "{fault}"
+    );
+}
+
+#[test]
+fn keys_are_replaced_after_their_rounds() {
+    let mut setup = Rig::first_key_setup(
+        JobSpec {
+            key_rounds: 3,
+            ..spec(3)
+        },
+        7,
+    );
+    hold(&mut setup);
+    let first = key_id(&setup, 1, 4);
+    assert!(first.is_some());
+    assert_eq!(key_id(&setup, 1, 5), None);
+    let mut next = setup.key_setup(4);
+    hold(&mut next);
+    let second = key_id(&next, 1, 5);
+    assert!(second.is_some() && second != first);
+    sum(&mut next.again(5)).unwrap();
+}
+
+/// Abuse case 7: fresh keys that the server changes, repeats or leaves out.
+#[test]
+fn case_07_changed_fresh_keys() {
+    type Change = fn(&mut Vec<ListedAdvert>);
+    let cases: [(Change, &str); 6] = [
+        (
+            |list| drop(list.remove(2)),
+            "does not list the key that this party sent",
+        ),
+        (
+            |list| list[2].2 = list[3].2.clone(),
+            "unusable key of party 3: it is also a key of party 2",
+        ),
+        (|list| list[3].2 = vec![0; 32], "unusable key of party 3"),
+        (|list| list.swap(0, 1), "parties must ascend"),
+        (|list| list[4].0 = 5, "party 5 is not in the roster"),
+        (|list| list[1].1 = vec![7; 3], "0 or 16 bytes, not 3"),
+    ];
+    for (change, text) in cases {
+        let spec = JobSpec {
+            adversary: Adversary::SemiHonest,
+            ..spec(5)
+        };
+        let mut rig = Rig::first_key_setup(spec, 7);
+        rig.serve().unwrap();
+        let message = rig.down[&PartyId(2)].clone();
+        let changed = adverts_of(body(&message), change);
+        let fault = rig
+            .answer_to(PartyId(2), &with_body(&message, &changed))
+            .unwrap_err();
+        assert_eq!(fault.culprit, Culprit::Server);
+        assert!(fault.to_string().contains(text), "{fault}");
+        assert_ended(&mut rig, PartyId(2));
+    }
+    // Keys are signed if the adversary is active: any other key is noticed.
+    let mut rig = Rig::first_key_setup(spec(5), 7);
+    rig.serve().unwrap();
+    let message = rig.down[&PartyId(2)].clone();
+    let other = adverts_of(body(&message), |list| list[3].2 = vec![9; 32]);
+    let fault = rig
+        .answer_to(PartyId(2), &with_body(&message, &other))
+        .unwrap_err();
+    let signer = PartyId(3);
+    assert_eq!(fault, Fault::server(FaultKind::BadSignature { signer }));
+}
+
+/// Abuse case 8: a sealed key that is delivered to another party, or changed.
+#[test]
+fn case_08_moved_sealed_keys() {
+    let mut rig = at(spec(5), DELIVER);
+    rig.serve().unwrap();
+    let (leader, one, other) = (PartyId(0), PartyId(1), PartyId(2));
+    let moved = rig.down[&other].clone();
+    let fault = rig.answer_to(one, &moved).unwrap_err();
+    assert_eq!(
+        fault,
+        Fault::server_or(leader, FaultKind::Sealed { from: leader })
+    );
+    assert_ended(&mut rig, one);
+    let mut changed = body(&moved).to_vec();
+    changed[20] ^= 1;
+    let fault = rig
+        .answer_to(other, &with_body(&moved, &changed))
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Sealed { from: leader });
+    // What is sealed for a party does not come back to the leader.
+    let fault = rig.answer_to(leader, &moved).unwrap_err();
+    assert!(
+        fault.to_string().contains("the leader is sent a key"),
+        "{fault}"
+    );
+    assert_eq!(key_id(&rig, 1, 2), None);
+    // The key of an earlier set-up does not open in a later one.
+    let mut later = rig.key_setup(2);
+    later.serve().unwrap();
+    later.answer_all().unwrap();
+    later.serve().unwrap();
+    let now = later.down[&one].clone();
+    let fault = later
+        .answer_to(one, &with_body(&now, body(&moved)))
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Sealed { from: leader });
+}
+
+/// Abuse case 27: bytes that are no message of the set-up.
+#[test]
+fn case_27_malformed_messages() {
+    for stage in [ADVERTISE, DELIVER, CONFIRM] {
+        let mut rig = at(spec(5), stage);
+        let party = *rig.up.keys().next().unwrap();
+        let honest = rig.up[&party].clone();
+        let longer = [body(&honest), &[0]].concat();
+        for wrong in [
+            &[][..],
+            &[0xff; 3],
+            &body(&honest)[1..],
+            &longer,
+            &vec![0xbf; 5000],
+        ] {
+            let fault = rig.receive(party, &with_body(&honest, wrong)).unwrap_err();
+            assert_eq!(fault.culprit, Culprit::Party(party), "stage {stage}");
+        }
+        rig.receive(party, &honest).unwrap();
+        hold(&mut rig);
+    }
+}
+
+/// Abuse case 27: a delivery to somebody who has not advertised a key.
+#[test]
+fn case_27_a_delivery_to_a_stranger() {
+    let mut rig = at(spec(5), ADVERTISE);
+    rig.drop_out([PartyId(4)]);
+    rig.serve().unwrap();
+    rig.answer_all().unwrap();
+    let mut delivery = body(&rig.up[&PartyId(0)]).to_vec();
+    // The last entry is party 3's: `party: u32 ‖ length ‖ sealed key`.
+    let at = delivery.len() - (4 + 1 + 56);
+    delivery[at + 3] = 4;
+    let message = with_body(&rig.up[&PartyId(0)].clone(), &delivery);
+    let fault = rig.receive(PartyId(0), &message).unwrap_err();
+    assert!(
+        fault
+            .to_string()
+            .contains("party 4 has not advertised a key"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn who_confirms_another_key_is_left_out() {
+    let mut rig = at(spec(5), CONFIRM);
+    let message = rig.up[&PartyId(3)].clone();
+    rig.up.insert(PartyId(3), with_body(&message, &[5; 32]));
+    rig.serve().unwrap();
+    let outcome = rig.outcome.clone().unwrap();
+    assert_eq!(outcome.survivors, PartySet::of(5, parties([0, 1, 2, 4])));
+    let expected = Fault::party(PartyId(3), FaultKind::OtherKey);
+    assert_eq!(outcome.faults, [expected]);
+    let fault = rig.answer(PartyId(3)).unwrap_err();
+    assert_eq!(fault, Fault::server(FaultKind::OtherKey));
+    assert!(matches!(rig.answer(PartyId(0)), Ok(Answer::KeyHeld(_))));
+}
+
+/// A server that hides who holds the key gets another one made; nobody gets a key from it.
+#[test]
+fn a_server_that_hides_the_holders() {
+    let mut first = Rig::first_key_setup(spec(5), 7);
+    hold(&mut first);
+    let before = key_id(&first, 0, 4);
+    let mut rig = first.key_setup(3);
+    rig.serve().unwrap();
+    for party in parties(0..5) {
+        let message = rig.down[&party].clone();
+        let hidden = adverts_of(body(&message), |list| {
+            list.iter_mut().for_each(|entry| entry.1.clear());
+        });
+        rig.down.insert(party, with_body(&message, &hidden));
+    }
+    rig.answer_all().unwrap();
+    // Party 0 holds a key that serves the next round: it delivers that one.
+    hold(&mut rig);
+    assert!((0..5).all(|party| key_id(&rig, party, 4) == before));
+}
