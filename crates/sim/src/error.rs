@@ -2,7 +2,7 @@
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::roster::RosterError;
-use blindsum_protocol::{Fault, PartyId, SpecError};
+use blindsum_protocol::{Fault, FaultKind, PartyId, SpecError};
 
 /// A simulation that cannot be run, or one that found the machines to break a law they must keep.
 ///
@@ -37,6 +37,9 @@ pub enum SimError {
     /// The certificates of the cohort were refused.
     #[error("cohort: {0}")]
     Roster(#[from] RosterError),
+    /// What a party keeps between rounds is damaged.
+    #[error("vault of a party: {0}")]
+    Vault(FaultKind),
     /// The round cannot start: its parameters do not fit this roster.
     #[error("round: {0}")]
     Round(Fault),

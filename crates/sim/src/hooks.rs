@@ -28,6 +28,11 @@ pub enum Action {
 /// Messages are whole: a frame of 34 bytes (version, stage, context), then the body. A message is shown
 /// once, before the network carries, repeats or loses it.
 pub trait Hooks: Send {
+    /// Whether key set-ups are seen and changed too; otherwise they go undisturbed.
+    fn sees_key_setups(&self) -> bool {
+        false
+    }
+
     /// A round begins.
     fn begin(&mut self, _round: &Arc<Round>, _cohort: &Arc<Cohort>) {}
 

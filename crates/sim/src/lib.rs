@@ -25,10 +25,12 @@
 
 mod clock;
 mod cohort;
+mod costs;
 mod drive;
 mod error;
 mod hooks;
 mod inputs;
+mod key_setup;
 mod network;
 mod queue;
 mod reference;
@@ -46,6 +48,8 @@ pub use error::SimError;
 pub use hooks::{Action, Hooks};
 pub use inputs::{Given, Inputs, Scratch, Synthetic};
 pub use network::Network;
-pub use report::{Report, RoundOutcome, RoundReport, Spread, SpreadBytes, StageReport};
+pub use report::{
+    Costs, KeySetupReport, Report, RoundOutcome, RoundReport, Spread, SpreadBytes, StageReport,
+};
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};

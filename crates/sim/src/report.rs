@@ -73,6 +73,39 @@ pub struct RoundReport {
     /// Virtual time from the start of the round to its last delivered message: the network's delays and
     /// the deadlines waited for. Work takes no virtual time.
     pub virtual_seconds: f64,
+    /// The key set-up before the round, where a party lacked the key of the job. Its costs are not those of
+    /// the round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_setup: Option<KeySetupReport>,
+}
+
+/// What a key set-up says about itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeySetupReport {
+    /// Parties that hold the key now, as it ended; 0 where it failed.
+    pub holders: usize,
+    /// Why it failed.
+    pub fault: Option<String>,
+    /// What it cost.
+    #[serde(flatten)]
+    pub costs: Costs,
+}
+
+/// What a round or a key set-up cost; see [`RoundReport`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// One row per stage, then one called `result`.
+    pub stages: Vec<StageReport>,
+    /// Work of one party.
+    pub client_ms: Spread,
+    /// Work of the server.
+    pub server_ms: f64,
+    /// Bytes that a party sends, on average, rounded up.
+    pub up_bytes_per_party: u64,
+    /// Bytes that are sent to a party, on average, rounded up.
+    pub down_bytes_per_party: u64,
+    /// Virtual time.
+    pub virtual_seconds: f64,
 }
 
 /// What one stage cost.

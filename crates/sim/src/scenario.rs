@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use blindsum_protocol::{Job, PartyId};
+use blindsum_protocol::{Job, PartyId, RoundKind};
 use serde::{Deserialize, Serialize};
 
 use crate::network::{Network, Time, time};
@@ -60,7 +60,7 @@ impl Scenario {
 pub enum Stage {
     /// The n-th message of a party, from 0 on.
     Number(u8),
-    /// As in [`Job::stages`].
+    /// As in [`Job::stages`], or in [`Job::key_setup_stages`] for the key set-up before the round.
     Name(String),
 }
 
@@ -84,15 +84,24 @@ impl fmt::Display for Stage {
 }
 
 impl Stage {
-    fn resolve(&self, field: &'static str, job: &Job) -> Result<u8, SimError> {
+    /// The kind of round that the stage is of, and its number there.
+    fn resolve(&self, field: &'static str, job: &Job) -> Result<(RoundKind, u8), SimError> {
+        let setup = job.key_setup_stages().unwrap_or_default();
+        if let Stage::Name(name) = self
+            && let Some(number) = setup.iter().position(|stage| stage == name)
+        {
+            return Ok((RoundKind::KeySetup, number as u8));
+        }
         let stages = job.stages();
         let number = match self {
             Stage::Number(number) => Some(usize::from(*number)).filter(|n| *n <= stages.len()),
             Stage::Name(name) if name == report::RESULT => Some(stages.len()),
             Stage::Name(name) => stages.iter().position(|stage| stage == name),
         };
-        number.and_then(|n| u8::try_from(n).ok()).ok_or_else(|| {
-            let names = stages.join(", ");
+        let number = number.and_then(|n| u8::try_from(n).ok());
+        let found = number.map(|number| (RoundKind::Sum, number));
+        found.ok_or_else(|| {
+            let names = [stages, setup].concat().join(", ");
             let rule = format!(
                 "stage {self} must be 0 to {} or one of {names}, {}",
                 stages.len(),
@@ -217,7 +226,7 @@ impl Scenario {
         self.events
             .iter()
             .try_for_each(|event| self.check_event(event, parties))?;
-        (0..self.rounds).try_for_each(|round| self.script(round, parties).map(drop))
+        (0..self.rounds).try_for_each(|round| self.script(RoundKind::Sum, round, parties).map(drop))
     }
 
     fn check_event(&self, event: &Event, parties: usize) -> Result<(), SimError> {
@@ -229,8 +238,8 @@ impl Scenario {
             let rule = format!("party = {} < parties = {parties}", event.party);
             return Err(SimError::scenario("events.party", rule));
         }
-        let stage = event.stage.resolve("events.stage", &self.job)?;
-        let answers = usize::from(stage) < self.job.stages().len();
+        let (kind, stage) = event.stage.resolve("events.stage", &self.job)?;
+        let answers = kind == RoundKind::KeySetup || usize::from(stage) < self.job.stages().len();
         match event.what {
             Happening::Drop => Ok(()),
             _ if !answers => Err(SimError::scenario(
@@ -247,29 +256,41 @@ impl Scenario {
         }
     }
 
-    /// What the round, counted from 0 in this run, has in store for each party.
-    pub(crate) fn script(&self, round: u32, parties: usize) -> Result<Script, SimError> {
-        let mut rng = stream("drop", &[self.seed, self.first_round + u64::from(round)]);
+    /// What the round, counted from 0 in this run, or the key set-up before it, has in store for each party.
+    pub(crate) fn script(
+        &self,
+        kind: RoundKind,
+        round: u32,
+        parties: usize,
+    ) -> Result<Script, SimError> {
+        let label = match kind {
+            RoundKind::Sum => "drop",
+            RoundKind::KeySetup => "drop in key set-up",
+        };
+        let mut rng = stream(label, &[self.seed, self.first_round + u64::from(round)]);
         let mut script = Script::default();
         let mut present: Vec<PartyId> = (0..parties as u32).map(PartyId).collect();
-        let mut drops = vec![(self.job.input_stage(), self.dropped_before_input(parties))];
+        let before_input = self.dropped_before_input(parties);
+        let mut drops = vec![((RoundKind::Sum, self.job.input_stage()), before_input)];
         for drop in &self.drop_at {
             drops.push((
                 drop.stage.resolve("drop_at", &self.job)?,
                 drop.count as usize,
             ));
         }
-        for (stage, count) in drops {
+        let of_kind = drops.into_iter().filter(|((of, _), _)| *of == kind);
+        for ((_, stage), count) in of_kind {
             for party in choose(&mut rng, present.clone(), count) {
                 script.vanish(party, stage);
             }
             present.retain(|party| !script.vanishing.contains_key(party));
         }
         for event in self.events.iter().filter(|event| event.round == round) {
-            let (party, stage) = (
-                PartyId(event.party),
-                event.stage.resolve("events.stage", &self.job)?,
-            );
+            let party = PartyId(event.party);
+            let (of, stage) = event.stage.resolve("events.stage", &self.job)?;
+            if of != kind {
+                continue;
+            }
             match event.what {
                 Happening::Drop => script.vanish(party, stage),
                 Happening::Restart => {

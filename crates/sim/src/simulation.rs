@@ -1,15 +1,19 @@
 //! A run: rounds one after another, checked against the sum in the clear.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf;
 use blindsum_encode::UpdateHistory;
-use blindsum_protocol::{EncodingName, Fault, Outcome, PartySet, Round};
+use blindsum_math::words::Words;
+use blindsum_protocol::{
+    EncodingName, Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind,
+};
 
+use crate::costs::costs;
 use crate::drive::{Drive, Finished, ProgressFn};
 use crate::reference::Reference;
-use crate::report::{self, RESULT, Report, RoundOutcome, RoundReport};
+use crate::report::{Report, RoundOutcome, RoundReport};
 use crate::turn::{Seat, Setting};
 use crate::workers::Workers;
 use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
@@ -32,8 +36,10 @@ pub struct Run {
 /// What came out of a round.
 #[derive(Debug)]
 pub struct RoundResult {
-    /// The server's sum, or why there is none.
+    /// How the server ended; `sum` has its sum.
     pub outcome: Result<Outcome, Fault>,
+    /// The sum: the server's, or the parties' where only they learn it.
+    pub sum: Option<Words>,
     /// The weighted mean of the survivors' updates, where there is a sum.
     pub mean: Option<Vec<f64>>,
     /// The exact weighted sums of the survivors' integers, where there is a sum of integers.
@@ -113,6 +119,11 @@ impl Simulation {
         Ok(Self { scenario, cohort })
     }
 
+    /// What is simulated.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
     /// The parties.
     pub fn cohort(&self) -> &Arc<Cohort> {
         &self.cohort
@@ -134,18 +145,24 @@ impl Simulation {
         let workers = Workers::<Scratch>::new(self.scenario.threads)?;
         let (mut reports, mut last, mut model) = (Vec::new(), None, [0; 32]);
         let mut history = self.scenario.job.new_history();
+        let vaults: Vec<_> = (0..self.cohort.len()).map(|_| Arc::default()).collect();
         for index in 0..self.scenario.rounds {
             let round = self.bind(index, &model, history.as_ref())?;
-            let (report, result) = self.round(index, round, inputs, hooks, progress, &workers)?;
+            let mut around = Environment {
+                inputs,
+                hooks: &mut *hooks,
+                progress: &mut *progress,
+                workers: &workers,
+                vaults: &vaults,
+            };
+            let key_setup = self.set_up_keys(index, &mut around)?;
+            let (mut report, result) = self.round(index, round, &mut around)?;
+            report.key_setup = key_setup;
             if let (Some(history), Some(mean)) = (&mut history, &result.mean) {
                 remember(history, mean, report.survivors)?;
             }
             reports.push(report);
-            let sum = result
-                .outcome
-                .as_ref()
-                .ok()
-                .map(|outcome| outcome.sum.pack());
+            let sum = result.sum.as_ref().map(Words::pack);
             last = Some(result);
             match sum {
                 Some(sum) => model = kdf::hash("simulated model", &[&model, &sum]),
@@ -188,27 +205,60 @@ impl Simulation {
         &self,
         index: u32,
         round: Arc<Round>,
-        inputs: &dyn Inputs,
-        hooks: &mut dyn Hooks,
-        progress: &mut ProgressFn<'_>,
-        workers: &Workers<Scratch>,
+        around: &mut Environment<'_, '_>,
     ) -> Result<(RoundReport, RoundResult), SimError> {
+        let finished = self.drive(index, round.clone(), around)?;
+        let checked = match (&finished.outcome, &finished.sum) {
+            (Ok(outcome), Some(sum)) => {
+                let (set, seats) = (&outcome.survivors, &finished.seats);
+                self.check(&round, around.inputs, sum, set, seats)?
+            }
+            _ => Checked::default(),
+        };
+        Ok(conclude(&round, finished, checked))
+    }
+
+    /// Runs one round of either kind.
+    pub(crate) fn drive(
+        &self,
+        index: u32,
+        round: Arc<Round>,
+        around: &mut Environment<'_, '_>,
+    ) -> Result<Finished, SimError> {
         let scenario = &self.scenario;
+        let script = scenario.script(round.kind(), index, self.cohort.len())?;
+        let found = OnceLock::new();
         let setting = Setting {
             cohort: &self.cohort,
-            inputs,
+            inputs: around.inputs,
             seed: scenario.seed,
             round: round.clone(),
+            vaults: around.vaults,
+            found: &found,
         };
-        let script = scenario.script(index, self.cohort.len())?;
-        let finished = workers.install(|| {
-            Drive::new(setting, script, scenario.network, workers, hooks, progress).run()
+        let Environment {
+            hooks,
+            progress,
+            workers,
+            ..
+        } = around;
+        let mut finished = workers.install(|| {
+            let network = scenario.network;
+            let mut nobody = ();
+            let hooks = match setting.round.kind() == RoundKind::Sum || hooks.sees_key_setups() {
+                true => &mut **hooks,
+                false => &mut nobody,
+            };
+            Drive::new(setting, script, network, workers, hooks, *progress).run()
         })?;
-        let checked = match &finished.outcome {
-            Ok(outcome) => Some(self.check(&round, inputs, outcome, &finished.seats)?),
-            Err(_) => None,
-        };
-        Ok(self.conclude(finished, checked))
+        let found = found.into_inner().map(|result| result.sum);
+        finished.sum = finished.sum.or(found);
+        if round.kind() == RoundKind::Sum && finished.sum.is_none() && finished.outcome.is_ok() {
+            // Nobody was left to take the sum, which the server does not know.
+            let (have, need) = (0, 1);
+            finished.outcome = Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
+        }
+        Ok(finished)
     }
 
     /// Compares the outcome with the sum in the clear.
@@ -216,27 +266,26 @@ impl Simulation {
         &self,
         round: &Round,
         inputs: &dyn Inputs,
-        outcome: &Outcome,
+        sum: &Words,
+        survivors: &PartySet,
         seats: &[Seat],
     ) -> Result<Checked, SimError> {
-        let reference = Reference::of(round, inputs, self.scenario.seed, &outcome.survivors)?;
+        let reference = Reference::of(round, inputs, self.scenario.seed, survivors)?;
         let agree = seats
             .iter()
             .all(|seat| seat.end != PartyEnd::Result { agrees: false });
         let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
-        let (encoding, survivors) = (round.encoding(), outcome.survivors.len());
-        let decoded = encoding
-            .decode_mean(&outcome.sum, survivors, &mut mean)
-            .is_ok();
+        let (encoding, survivors) = (round.encoding(), survivors.len());
+        let decoded = encoding.decode_mean(sum, survivors, &mut mean).is_ok();
         let sums = (spec.encoding == EncodingName::Integers).then(|| {
             let mut sums = vec![0; mean.len()];
-            let decoded = encoding.decode_sums(&outcome.sum, survivors, &mut sums);
+            let decoded = encoding.decode_sums(sum, survivors, &mut sums);
             decoded.map(|_| sums).unwrap_or_default()
         });
         let exact = decoded
             && agree
-            && reference.equals(&outcome.sum)
+            && reference.equals(sum)
             && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
         Ok(Checked {
             exact,
@@ -245,64 +294,49 @@ impl Simulation {
             sums: sums.filter(|_| decoded),
         })
     }
+}
 
-    fn conclude(&self, finished: Finished, checked: Option<Checked>) -> (RoundReport, RoundResult) {
-        let survivors = finished
-            .outcome
-            .as_ref()
-            .ok()
-            .map(|outcome| &outcome.survivors);
-        let rows = (0..)
-            .zip(self.scenario.job.stages().iter().copied().chain([RESULT]))
-            .zip(&finished.server_work);
-        let stages = rows.map(|((stage, name), server)| {
-            let costs = finished
-                .seats
-                .iter()
-                .filter_map(|seat| seat.costs.get::<usize>(stage).copied());
-            report::stage_report(name, costs, *server)
-        });
-        let counted = counted(&finished.seats, survivors);
-        let (mut up, mut down) = (0, 0);
-        counted.iter().for_each(|cost| {
-            up += cost.up;
-            down += cost.down;
-        });
-        let checked = checked.unwrap_or_default();
-        let fault = finished
-            .outcome
-            .as_ref()
-            .err()
-            .map(|fault| describe(fault, &finished.seats));
-        let report = RoundReport {
-            outcome: if fault.is_none() {
-                RoundOutcome::Sum
-            } else {
-                RoundOutcome::Abort
-            },
-            fault,
-            survivors: survivors.map_or(0, PartySet::len),
-            exact: checked.exact,
-            max_abs_error: checked.max_abs_error,
-            stages: stages.collect(),
-            client_ms: report::work(&counted),
-            server_ms: report::milliseconds(finished.server_work.iter().sum()),
-            up_bytes_per_party: report::average(up, counted.len()),
-            down_bytes_per_party: report::average(down, counted.len()),
-            virtual_seconds: finished.virtual_time as f64 / 1e9,
-        };
-        let ends = finished.seats.into_iter().map(|seat| seat.end).collect();
-        (
-            report,
-            RoundResult {
-                outcome: finished.outcome,
-                mean: checked.mean,
-                sums: checked.sums,
-                ends,
-                refused: finished.refused,
-            },
-        )
-    }
+/// What a round needs beside itself.
+pub(crate) struct Environment<'a, 'p> {
+    pub(crate) inputs: &'a dyn Inputs,
+    pub(crate) hooks: &'a mut dyn Hooks,
+    pub(crate) progress: &'a mut ProgressFn<'p>,
+    pub(crate) workers: &'a Workers<Scratch>,
+    /// What parties keep of the job, by rank.
+    pub(crate) vaults: &'a [Arc<MemoryVault>],
+}
+
+fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {
+    let fault = finished.fault();
+    let costs = costs(round, &finished);
+    let report = RoundReport {
+        outcome: if fault.is_none() {
+            RoundOutcome::Sum
+        } else {
+            RoundOutcome::Abort
+        },
+        fault,
+        survivors: finished.survivors().map_or(0, PartySet::len),
+        exact: checked.exact,
+        max_abs_error: checked.max_abs_error,
+        stages: costs.stages,
+        client_ms: costs.client_ms,
+        server_ms: costs.server_ms,
+        up_bytes_per_party: costs.up_bytes_per_party,
+        down_bytes_per_party: costs.down_bytes_per_party,
+        virtual_seconds: costs.virtual_seconds,
+        key_setup: None,
+    };
+    let ends = finished.seats.into_iter().map(|seat| seat.end).collect();
+    let result = RoundResult {
+        outcome: finished.outcome,
+        sum: finished.sum,
+        mean: checked.mean,
+        sums: checked.sums,
+        ends,
+        refused: finished.refused,
+    };
+    (report, result)
 }
 
 /// Adds a mean to what is known about updates, in the precision that parties over a network have it in.
@@ -320,37 +354,4 @@ struct Checked {
     max_abs_error: Option<f64>,
     mean: Option<Vec<f64>>,
     sums: Option<Vec<u128>>,
-}
-
-/// Costs of whole parties: of the survivors, or of all where there is no sum.
-fn counted(seats: &[Seat], survivors: Option<&PartySet>) -> Vec<report::Cost> {
-    let seats = seats
-        .iter()
-        .filter(|seat| survivors.is_none_or(|set| set.contains(seat.party)));
-    let total = |seat: &Seat| {
-        let mut total = report::Cost::default();
-        seat.costs.iter().for_each(|cost| total += *cost);
-        total
-    };
-    seats.map(total).collect()
-}
-
-/// The server's fault, and what parties met before it.
-fn describe(fault: &Fault, seats: &[Seat]) -> String {
-    let mut ended = seats.iter().filter_map(|seat| match &seat.end {
-        PartyEnd::Fault { fault, .. } => Some((seat.party, fault)),
-        _ => None,
-    });
-    match ended.next() {
-        None => fault.to_string(),
-        Some((party, first)) => {
-            let others = ended.count();
-            let more = if others > 0 {
-                format!(" and {others} more")
-            } else {
-                String::new()
-            };
-            format!("{fault} ({party}{more} ended with: {first})")
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! One party's turn: a message of the server in, its answer out, and what that cost.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use blindsum_crypto::mask::MaskSeed;
@@ -9,7 +9,8 @@ use blindsum_crypto::secret::Secret;
 use blindsum_encode::Encoder;
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Fault, FaultKind, Input, Message, Outcome, PartyId, Round,
+    Answer, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message, Outcome, PartyId,
+    Round, RoundSum,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -26,6 +27,10 @@ pub(crate) struct Setting<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     pub(crate) seed: u64,
     pub(crate) round: Arc<Round>,
+    /// What parties keep of the job, by rank.
+    pub(crate) vaults: &'a [Arc<MemoryVault>],
+    /// The sum of a round whose server does not learn it, as the first party found it.
+    pub(crate) found: &'a OnceLock<RoundSum>,
 }
 
 /// A party with its machine.
@@ -75,7 +80,7 @@ impl Seat {
             client: None,
             rng: stream("party", &numbers),
             owes: None,
-            costs: vec![Cost::default(); setting.round.job().stages().len() + 1],
+            costs: vec![Cost::default(); setting.round.stages().len() + 1],
             end: PartyEnd::Waiting,
         }
     }
@@ -84,7 +89,7 @@ impl Seat {
     pub(crate) fn needs_input(&self) -> bool {
         match &self.client {
             Some(client) => client.needs_input(),
-            None => self.believed.job().input_stage() == 0,
+            None => self.believed.input_stage() == Some(0),
         }
     }
 
@@ -122,10 +127,12 @@ impl Seat {
                 Said::Message(self.restart(setting, turn.leads_to)?)
             }
             Ok(Answer::Send(message)) => Said::Message(message),
-            Ok(Answer::Old) => Said::Nothing,
+            Ok(Answer::Old | Answer::Wait) => Said::Nothing,
             Ok(Answer::Done(result)) => Said::Result {
-                agrees: outcome
-                    .is_some_and(|o| o.sum == result.sum && o.survivors == result.survivors),
+                agrees: outcome.is_some_and(|outcome| agrees(setting, outcome, result)),
+            },
+            Ok(Answer::KeyHeld(holders)) => Said::Result {
+                agrees: outcome.is_some_and(|outcome| outcome.survivors == holders),
             },
             Err(fault) => Said::Fault(fault),
         };
@@ -224,14 +231,33 @@ impl Seat {
     }
 
     fn setup(&self, setting: &Setting<'_>) -> Result<ClientSetup, SimError> {
-        let identity = setting.cohort.identity(self.party.rank()).ok_or_else(|| {
-            SimError::scenario("parties", format!("{} is not in the cohort", self.party))
-        })?;
+        let rank = self.party.rank();
+        let identity = setting.cohort.identity(rank);
+        let (Some(identity), Some(vault)) = (identity, setting.vaults.get(rank)) else {
+            let rule = format!("{} is not in the cohort", self.party);
+            return Err(SimError::scenario("parties", rule));
+        };
         Ok(ClientSetup {
             round: self.believed.clone(),
             me: self.party,
             identity: identity.clone(),
+            vault: vault.clone(),
         })
+    }
+}
+
+/// Whether a party has the server's sum, or the one that the first party found.
+fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
+    let RoundSum { sum, survivors } = result;
+    if survivors != outcome.survivors {
+        return false;
+    }
+    match &outcome.sum {
+        Some(of_server) => *of_server == sum,
+        None => match setting.found.set(RoundSum { sum, survivors }) {
+            Ok(()) => true,
+            Err(result) => setting.found.get() == Some(&result),
+        },
     }
 }
 

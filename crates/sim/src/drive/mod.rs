@@ -11,6 +11,7 @@ mod relay;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use blindsum_math::words::Words;
 use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Server};
 use rand_chacha::ChaCha20Rng;
 pub(crate) use relay::{Kept, Parcel};
@@ -78,6 +79,8 @@ pub(crate) struct Drive<'a> {
 /// A round that is over.
 pub(crate) struct Finished {
     pub(crate) outcome: Result<Outcome, Fault>,
+    /// The sum, where there is one.
+    pub(crate) sum: Option<Words>,
     pub(crate) seats: Vec<Seat>,
     /// Per stage.
     pub(crate) server_work: Vec<Duration>,
@@ -114,7 +117,7 @@ impl<'a> Drive<'a> {
             stage: 0,
             expected: 0,
             missing: 0,
-            server_work: vec![Duration::ZERO; round.job().stages().len() + 1],
+            server_work: vec![Duration::ZERO; round.stages().len() + 1],
             refused: Vec::new(),
             outcome: None,
             kept: Kept::default(),
@@ -172,9 +175,10 @@ impl<'a> Drive<'a> {
         Ok(self.finish(aborted))
     }
 
-    fn finish(self, aborted: Option<Fault>) -> Finished {
+    fn finish(mut self, aborted: Option<Fault>) -> Finished {
         let nothing = || Fault::nobody(blindsum_protocol::FaultKind::Ended);
         Finished {
+            sum: self.outcome.as_mut().and_then(|outcome| outcome.sum.take()),
             outcome: match aborted {
                 Some(fault) => Err(fault),
                 None => self.outcome.ok_or_else(nothing),
@@ -198,10 +202,11 @@ impl<'a> Drive<'a> {
 
     /// A stage begins; without a server it is the one in which parties take the result.
     fn open(&mut self, server: Option<&Server>) {
-        let job = self.setting.round.job();
-        let seconds = match self.stage == job.input_stage() {
-            true => job.spec().input_deadline,
-            false => job.spec().stage_deadline,
+        let round = &self.setting.round;
+        let spec = round.job().spec();
+        let seconds = match Some(self.stage) == round.input_stage() {
+            true => spec.input_deadline,
+            false => spec.stage_deadline,
         };
         self.deadline = self.now + time(seconds);
         self.missing = server.map_or(0, |server| server.waiting().missing.len());
@@ -224,7 +229,7 @@ impl<'a> Drive<'a> {
     }
 
     fn tell(&mut self) -> Result<(), SimError> {
-        let stages = self.setting.round.job().stages();
+        let stages = self.setting.round.stages();
         let progress = Progress {
             round: self.setting.round.number(),
             stage: self.stage,

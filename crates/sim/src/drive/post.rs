@@ -68,7 +68,7 @@ impl Drive<'_> {
             return;
         }
         letter.content = Content::Made(Vec::new());
-        if letter.taken && letter.stage == self.setting.round.job().input_stage() {
+        if letter.taken && Some(letter.stage) == self.setting.round.input_stage() {
             let seat = self.seats.get_mut(letter.from.rank());
             seat.into_iter().for_each(Seat::acknowledged);
         }
