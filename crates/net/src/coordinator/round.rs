@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use blindsum_encode::EncodeError;
+use blindsum_math::words::Words;
 use blindsum_protocol::{
     Closed, Direction, Fault, Job, Message, Outcome, Outgoing, PartyId, Receipt, Round, Server,
 };
@@ -280,7 +281,12 @@ impl JobTask {
         spool: Spool,
     ) -> Result<(), Halt> {
         let (job, model) = (round.job().clone(), self.model.clone());
-        let finished = blocking(move || finish(&job, &model, outcome)).await;
+        let mut outcome = outcome;
+        let Some(sum) = outcome.sum.take() else {
+            let reason = "only parties learn the sum, which networks do not carry yet";
+            return Err(Halt::Ended(reason.into()));
+        };
+        let finished = blocking(move || finish(&job, &model, &sum, outcome)).await;
         let finished = finished
             .map_err(Halt::Broken)?
             .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
@@ -425,11 +431,16 @@ impl JobTask {
 }
 
 /// The mean out of the sum, and the model after it.
-fn finish(job: &Job, model: &Model, outcome: Outcome) -> Result<Finished, EncodeError> {
+fn finish(
+    job: &Job,
+    model: &Model,
+    sum: &Words,
+    outcome: Outcome,
+) -> Result<Finished, EncodeError> {
     let mut mean = vec![0.0f32; job.spec().dim as usize];
     let survivors = outcome.survivors.len();
     let encoding = job.encoding();
-    let total_weight = encoding.decode_mean(&outcome.sum, survivors, &mut mean)?;
+    let total_weight = encoding.decode_mean(sum, survivors, &mut mean)?;
     let model = model.after(&mean, job.spec().model_update);
     Ok(Finished {
         bytes: model.to_bytes(),

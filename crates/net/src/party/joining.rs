@@ -283,6 +283,7 @@ impl Task {
             round: round.clone(),
             me,
             identity: self.identity.key.clone(),
+            vault: self.vault.clone(),
         }
     }
 }

@@ -86,6 +86,7 @@ impl Step {
                     round: self.setup.round.clone(),
                     me: self.setup.me,
                     identity: self.setup.identity.clone(),
+                    vault: self.setup.vault.clone(),
                 };
                 let (started, message) = Client::start(setup, input, &mut self.rng)?;
                 *client = Some(started);

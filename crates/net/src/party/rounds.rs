@@ -131,7 +131,7 @@ impl Task {
         active.client = stepped.client;
         let failed = match stepped.answer {
             Ok(Answer::Send(message)) => return self.say(number, message, stepped.snapshot).await,
-            Ok(Answer::Old) => return Ok(()),
+            Ok(Answer::Old | Answer::Wait | Answer::KeyHeld(_)) => return Ok(()),
             Ok(Answer::Done(sum)) => {
                 let model = active.model.clone();
                 match blocking(move || result(&round, &sum, &model)).await? {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use blindsum_protocol::{Job, JobSpec, Message};
+use blindsum_protocol::{Job, JobSpec, MemoryVault, Message, Vault};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -113,6 +113,8 @@ pub(super) struct Task {
     pub state: Option<Arc<StateFile>>,
     /// The snapshot that the state file had when the process began.
     pub snapshot: Vec<u8>,
+    /// What the party keeps of the job between rounds.
+    pub vault: Arc<dyn Vault>,
 }
 
 impl Task {
@@ -146,6 +148,7 @@ impl Task {
             memory: Memory::default(),
             state: None,
             snapshot: Vec::new(),
+            vault: Arc::new(MemoryVault::default()),
         }
     }
 

@@ -226,6 +226,7 @@ impl Raw {
             round: Arc::new(round),
             me: PartyId(me as u32),
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
+            vault: Arc::new(blindsum_protocol::MemoryVault::default()),
         };
         let values = vec![value; job.spec().dim as usize];
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
@@ -278,8 +279,8 @@ impl Raw {
         let client = self.client.as_mut().unwrap();
         match client.answer(message, input, &mut self.rng).unwrap() {
             Answer::Send(answer) => Some(answer.to_vec()),
-            Answer::Old => panic!("an old message"),
             Answer::Done(_) => None,
+            other => panic!("{other:?}"),
         }
     }
 
