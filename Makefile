@@ -42,6 +42,7 @@ experiments: .state/release ## Repeat the experiments of the papers, into experi
 	$(BIN)/python -m experiments.pss_rounds
 	$(BIN)/python -m experiments.fssa
 	$(BIN)/python -m experiments.fssa_secagg
+	$(BIN)/python -m experiments.flashe_wan
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
