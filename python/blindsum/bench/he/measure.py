@@ -21,7 +21,7 @@ import numpy as np
 from blindsum.bench.he import schemes
 from blindsum.errors import BlindsumError
 
-CIPHERTEXTS = 64
+CIPHERTEXTS = 32
 """That are measured at most."""
 
 
@@ -93,7 +93,7 @@ CANDIDATES = {
 }
 
 
-def measure(scheme: str, numbers: int, seconds: float = 0.5) -> HeCost | None:
+def measure(scheme: str, numbers: int, seconds: float = 1.5) -> HeCost | None:
     """Measure in a process of its own; ``None`` where what the scheme needs does not load.
 
     Parameters
