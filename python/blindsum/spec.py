@@ -61,7 +61,9 @@ class JobSpec:
     clip : float
         Bound on a coordinate or on the L2 norm, by ``clipping``.
     clipping : str
-        ``"tensor"`` (every coordinate) or ``"l2"`` (the norm of the vector).
+        ``"tensor"`` (every coordinate), ``"l2"`` (the norm of the vector) or ``"aciq"`` (every
+        coordinate; from the second round on the bounds are found from the means of earlier rounds, per
+        tensor, and never wider than ``clip``).
     rounding : str
         ``"stochastic"`` (unbiased) or ``"nearest"``.
     max_weight : int

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
-use blindsum_protocol::{Job, ModelUpdate};
+use blindsum_encode::{EncodeError, UpdateHistory};
+use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
 
 use crate::NetError;
@@ -11,24 +12,40 @@ use crate::pb;
 
 /// One version of a job's model. Version 0 is where the job begins; each finished round of a job that
 /// changes its model adds 1.
+///
+/// In a job whose clipping bounds follow from earlier rounds, what these told is a part of the model: of its
+/// bytes, behind the values, and of its hash. So it reaches whoever needs the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     version: u64,
     hash: [u8; 32],
     values: Arc<[f32]>,
+    history: Option<UpdateHistory>,
 }
 
 impl Model {
-    /// A model; its hash is `H("blindsum model"; values)`, the values as little-endian IEEE 754 single
-    /// precision numbers.
+    /// A model without a history; its hash is `H("blindsum model"; values)`, the values as little-endian
+    /// IEEE 754 single precision numbers.
     pub fn new(version: u64, values: impl Into<Arc<[f32]>>) -> Self {
-        let values = values.into();
-        let hash = kdf::hash("blindsum model", &[&to_bytes(&values)]);
+        Self::with_history(version, values.into(), None)
+    }
+
+    /// A model with the history that its job may need; its hash is `H("blindsum model"; values, history)`
+    /// then.
+    fn with_history(version: u64, values: Arc<[f32]>, history: Option<UpdateHistory>) -> Self {
+        let (bytes, state) = (to_bytes(&values), history.as_ref().map(|h| h.to_bytes()));
+        let parts: Vec<&[u8]> = [&bytes].into_iter().chain(&state).map(|b| &b[..]).collect();
         Self {
             version,
-            hash,
+            hash: kdf::hash("blindsum model", &parts),
             values,
+            history,
         }
+    }
+
+    /// Where a job begins that was given these values.
+    pub(crate) fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
+        Self::with_history(0, values.into(), job.new_history())
     }
 
     /// Where a job begins that was given no model: zeros, or nothing at all where the job keeps no
@@ -38,37 +55,82 @@ impl Model {
             ModelUpdate::Nothing => 0,
             ModelUpdate::Add | ModelUpdate::Replace => job.spec().dim as usize,
         };
-        Self::new(0, vec![0.0; dim])
+        Self::first(job, vec![0.0; dim])
     }
 
-    /// Reads a model from bytes.
+    /// Reads a model of this job from bytes.
     ///
     /// # Errors
-    /// A length that is no multiple of 4, or a hash that is not `expected`.
-    pub fn from_bytes(version: u64, bytes: &[u8], expected: &[u8]) -> Result<Self, NetError> {
-        let (values, rest) = bytes.as_chunks::<4>();
-        if !rest.is_empty() {
-            let rule = format!("a model of {} bytes is no vector of f32", bytes.len());
-            return Err(NetError::Coordinator(rule));
-        }
-        let values: Arc<[f32]> = values.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        let model = Self::new(version, values);
+    /// A length that no model of the job has, a history that is none, or a hash that is not `expected`.
+    pub fn from_bytes(
+        job: &Job,
+        version: u64,
+        bytes: &[u8],
+        expected: &[u8],
+    ) -> Result<Self, NetError> {
+        let refused = |rule| Err(NetError::Coordinator(rule));
+        let behind = history_len(job);
+        let Some((values, state)) = bytes
+            .len()
+            .checked_sub(behind)
+            .and_then(|at| bytes.split_at_checked(at))
+            .filter(|(values, _)| values.len() % 4 == 0)
+        else {
+            let rule = match behind {
+                0 => "no vector of f32".into(),
+                _ => format!("no vector of f32 and {behind} bytes of history"),
+            };
+            return refused(format!("a model of {} bytes is {rule}", bytes.len()));
+        };
+        let history = match job.new_history() {
+            None => None,
+            Some(_) => match UpdateHistory::from_bytes(job.encoding(), state) {
+                Ok(history) => Some(history),
+                Err(error) => return refused(format!("model version {version}: {error}")),
+            },
+        };
+        let (values, _) = values.as_chunks::<4>();
+        let values = values.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        let model = Self::with_history(version, values, history);
         match model.hash == expected {
             true => Ok(model),
-            false => Err(NetError::Coordinator(format!(
+            false => refused(format!(
                 "model version {version}: its hash is not the one announced"
-            ))),
+            )),
         }
     }
 
-    /// The model after a round with this mean, by the job's `model_update`.
-    pub fn after(&self, mean: &[f32], update: ModelUpdate) -> Self {
+    /// The model after a round with this mean of so many survivors, by the job's `model_update`.
+    ///
+    /// # Errors
+    /// A mean that the history cannot take.
+    pub fn after(
+        &self,
+        mean: &[f32],
+        survivors: usize,
+        update: ModelUpdate,
+    ) -> Result<Self, EncodeError> {
         let values: Arc<[f32]> = match update {
-            ModelUpdate::Nothing => return self.clone(),
+            ModelUpdate::Nothing => return Ok(self.clone()),
             ModelUpdate::Replace => mean.into(),
             ModelUpdate::Add => self.values.iter().zip(mean).map(|(m, d)| m + d).collect(),
         };
-        Self::new(self.version + 1, values)
+        let mut history = self.history.clone();
+        if let Some(history) = &mut history {
+            history.observe(mean, survivors)?;
+        }
+        Ok(Self::with_history(self.version + 1, values, history))
+    }
+
+    /// The round with the clipping bounds that the model's history leads to.
+    ///
+    /// # Errors
+    /// A history of another job.
+    pub(crate) fn bind(&self, round: Round) -> Result<Round, Fault> {
+        match &self.history {
+            None => Ok(round),
+            Some(history) => round.with_clips(&history.clips()),
+        }
     }
 
     /// The version.
@@ -86,9 +148,12 @@ impl Model {
         &self.values
     }
 
-    /// The values as little-endian IEEE 754 single precision numbers.
+    /// The values as little-endian IEEE 754 single precision numbers, and the history behind them where the
+    /// job needs one.
     pub fn to_bytes(&self) -> Bytes {
-        to_bytes(&self.values).into()
+        let mut bytes = to_bytes(&self.values);
+        bytes.extend(self.history.iter().flat_map(UpdateHistory::to_bytes));
+        bytes.into()
     }
 
     pub(crate) fn name(&self) -> pb::ModelName {
@@ -105,6 +170,11 @@ impl Model {
     }
 }
 
+/// Bytes of a model of this job that are not its values.
+pub(crate) fn history_len(job: &Job) -> usize {
+    job.new_history().map_or(0, |history| history.encoded_len())
+}
+
 fn to_bytes(values: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 * values.len());
     for value in values {
@@ -115,26 +185,63 @@ fn to_bytes(values: &[f32]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use blindsum_protocol::{Clipping, JobSpec, ProtocolName};
+
     use super::*;
+
+    fn job(clipping: Clipping) -> Job {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            dim: 3,
+            clipping,
+            ..JobSpec::default()
+        };
+        spec.validate().unwrap()
+    }
 
     #[test]
     fn bytes_and_back() {
+        let job = job(Clipping::Tensor);
         let model = Model::new(3, vec![1.0, -0.0, f32::MIN_POSITIVE]);
-        let again = Model::from_bytes(3, &model.to_bytes(), model.hash()).unwrap();
-        assert_eq!(model, again);
-        assert!(Model::from_bytes(3, &model.to_bytes()[1..], model.hash()).is_err());
-        assert!(Model::from_bytes(3, &model.to_bytes(), &[0; 32]).is_err());
+        let read = |bytes: &[u8], hash: &[u8]| Model::from_bytes(&job, 3, bytes, hash);
+        let bytes = model.to_bytes();
+        assert_eq!(model, read(&bytes, model.hash()).unwrap());
+        assert!(read(&bytes[1..], model.hash()).is_err());
+        assert!(read(&bytes, &[0; 32]).is_err());
     }
 
     #[test]
     fn updates_count_versions() {
         let model = Model::new(0, vec![1.0, 2.0]);
-        let added = model.after(&[0.5, -1.0], ModelUpdate::Add);
+        let added = model.after(&[0.5, -1.0], 2, ModelUpdate::Add).unwrap();
         assert_eq!((added.version(), &added.values()[..]), (1, &[1.5, 1.0][..]));
-        let replaced = added.after(&[9.0, 8.0], ModelUpdate::Replace);
+        let replaced = added.after(&[9.0, 8.0], 2, ModelUpdate::Replace).unwrap();
         assert_eq!(replaced.values()[..], [9.0, 8.0]);
         assert_eq!(replaced.version(), 2);
-        assert_eq!(replaced.after(&[1.0, 1.0], ModelUpdate::Nothing), replaced);
+        let same = replaced.after(&[1.0, 1.0], 2, ModelUpdate::Nothing);
+        assert_eq!(same.unwrap(), replaced);
         assert_ne!(model.hash(), added.hash());
+    }
+
+    #[test]
+    fn the_history_travels_with_the_model() {
+        let (job, plain) = (job(Clipping::Aciq), job(Clipping::Tensor));
+        let model = Model::initial(&job);
+        assert_ne!(model.hash(), Model::initial(&plain).hash());
+        let after = |survivors| model.after(&[0.1, 0.0, -0.1], survivors, ModelUpdate::Add);
+        let (two, three) = (after(2).unwrap(), after(3).unwrap());
+        assert_eq!(two.values(), three.values());
+        assert_ne!(two.hash(), three.hash());
+        let bytes = two.to_bytes();
+        assert_eq!(bytes.len(), 12 + history_len(&job));
+        let read = |job: &Job, bytes: &[u8]| Model::from_bytes(job, 1, bytes, two.hash());
+        assert_eq!(read(&job, &bytes).unwrap(), two);
+        assert!(read(&plain, &bytes).is_err());
+        assert!(read(&job, &bytes[..12]).is_err() && read(&job, &bytes[..5]).is_err());
+        let mut damaged = bytes.to_vec();
+        damaged[12] ^= 1;
+        let error = read(&job, &damaged).unwrap_err().to_string();
+        assert!(error.contains("update history"), "{error}");
+        assert!(model.after(&[f32::NAN; 3], 2, ModelUpdate::Add).is_err());
     }
 }

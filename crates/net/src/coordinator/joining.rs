@@ -76,7 +76,8 @@ impl JobTask {
             number,
             Arc::new(roster),
             self.model.hash(),
-        );
+        )
+        .and_then(|round| self.model.bind(round));
         let round = round.map_err(|fault| Halt::Aborted(fault.kind.to_string()))?;
         Ok(Arc::new(round))
     }

@@ -220,7 +220,7 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<(Arc<Job>, Model)>, NetErro
                 let rule = format!("initial_model of job {name:?} holds NaN or infinities");
                 return Err(NetError::config("initial_model", rule));
             }
-            Some(values) => Model::new(0, values),
+            Some(values) => Model::first(&job, values),
             None => Model::initial(&job),
         };
         jobs.push((job, model));

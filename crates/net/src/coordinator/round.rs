@@ -7,7 +7,7 @@ use std::time::{Duration, Instant as Clock};
 use blindsum_encode::EncodeError;
 use blindsum_math::words::Words;
 use blindsum_protocol::{
-    Closed, Direction, Fault, Job, Message, Outcome, Outgoing, PartyId, Receipt, Round, Server,
+    Closed, Direction, Fault, Message, Outcome, Outgoing, PartyId, Receipt, Round, Server,
 };
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -280,13 +280,13 @@ impl JobTask {
         messages: Vec<(PartyId, Outgoing)>,
         spool: Spool,
     ) -> Result<(), Halt> {
-        let (job, model) = (round.job().clone(), self.model.clone());
+        let (of, model) = (round.clone(), self.model.clone());
         let mut outcome = outcome;
         let Some(sum) = outcome.sum.take() else {
             let reason = "only parties learn the sum, which networks do not carry yet";
             return Err(Halt::Ended(reason.into()));
         };
-        let finished = blocking(move || finish(&job, &model, &sum, outcome)).await;
+        let finished = blocking(move || finish(&of, &model, &sum, outcome)).await;
         let finished = finished
             .map_err(Halt::Broken)?
             .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
@@ -432,16 +432,16 @@ impl JobTask {
 
 /// The mean out of the sum, and the model after it.
 fn finish(
-    job: &Job,
+    round: &Round,
     model: &Model,
     sum: &Words,
     outcome: Outcome,
 ) -> Result<Finished, EncodeError> {
-    let mut mean = vec![0.0f32; job.spec().dim as usize];
+    let spec = round.job().spec();
+    let mut mean = vec![0.0f32; spec.dim as usize];
     let survivors = outcome.survivors.len();
-    let encoding = job.encoding();
-    let total_weight = encoding.decode_mean(sum, survivors, &mut mean)?;
-    let model = model.after(&mean, job.spec().model_update);
+    let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;
+    let model = model.after(&mean, survivors, spec.model_update)?;
     Ok(Finished {
         bytes: model.to_bytes(),
         model,

@@ -59,15 +59,17 @@ pub(super) fn deadline(job: &Job) -> Instant {
     Instant::now() + seconds(spec.input_deadline + stages * spec.stage_deadline + SLACK)
 }
 
-/// Finds the certificates of a roster and checks every one of them.
+/// Finds the certificates of a roster and checks every one of them. The round has the clipping bounds that
+/// follow from the model, where it is here.
 pub(super) fn certified_round(
     start: &pb::RoundStart,
     job: &Arc<Job>,
     identity: &OwnIdentity,
     certificates: &std::collections::HashMap<[u8; 32], Vec<u8>>,
+    model: Option<&Model>,
 ) -> Result<Round, String> {
-    let model = start.model.as_ref().ok_or("RoundStart names no model")?;
-    let hash = <[u8; 32]>::try_from(model.hash.as_slice())
+    let name = start.model.as_ref().ok_or("RoundStart names no model")?;
+    let hash = <[u8; 32]>::try_from(name.hash.as_slice())
         .map_err(|_| "the hash of the model must have 32 bytes")?;
     if start.roster.len() as u64 > u64::from(job.spec().parties) {
         return Err(format!(
@@ -101,7 +103,12 @@ pub(super) fn certified_round(
     let roster = Roster(members)
         .certify(&identity.anchor, unix_seconds())
         .map_err(|e| e.to_string())?;
-    Round::new(job.clone(), start.round, Arc::new(roster), &hash).map_err(|fault| fault.to_string())
+    Round::new(job.clone(), start.round, Arc::new(roster), &hash)
+        .and_then(|round| match model {
+            None => Ok(round),
+            Some(model) => model.bind(round),
+        })
+        .map_err(|fault| fault.to_string())
 }
 
 /// The names of a round's parties.

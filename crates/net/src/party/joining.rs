@@ -14,6 +14,7 @@ use super::state::Live;
 use super::task::{Notice, Task};
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
+use crate::model::history_len;
 use crate::pb::{self, RoundRefusalCode};
 use crate::system::random;
 use crate::{Model, NetError};
@@ -114,7 +115,11 @@ impl Task {
         }
         let assembly = match assembly {
             Some(assembly) => assembly,
-            None => Assembly::begin(chunk.total, 4 * name.dim).map_err(|e| wrong(e.to_string()))?,
+            None => {
+                let behind = self.job.as_deref().map_or(0, history_len) as u64;
+                Assembly::begin(chunk.total, 4 * name.dim + behind)
+                    .map_err(|e| wrong(e.to_string()))?
+            }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
@@ -123,7 +128,8 @@ impl Task {
                 Ok(())
             }
             Pushed::Whole(bytes) => {
-                let read = move || Model::from_bytes(name.version, &bytes, &name.hash);
+                let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+                let read = move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
                 self.model = Some(blocking(read).await??);
                 match self.pending_start.take() {
                     Some(start) => Box::pin(self.started(start)).await,
@@ -141,7 +147,9 @@ impl Task {
         }
         let number = start.round;
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let round = match certified_round(&start, &job, &self.identity, &self.certificates) {
+        let certificates = &self.certificates;
+        let model = self.model_of(&start);
+        let round = match certified_round(&start, &job, &self.identity, certificates, model) {
             Ok(round) => Arc::new(round),
             Err(reason) => {
                 let error = wrong(format!("round {number}: {reason}"));
@@ -185,6 +193,17 @@ impl Task {
             self.step(None).await?;
         }
         self.go_on().await
+    }
+
+    /// The model that a round starts from, where it is here.
+    fn model_of(&self, start: &pb::RoundStart) -> Option<&Model> {
+        let active = self
+            .active
+            .as_ref()
+            .filter(|active| active.number == start.round);
+        let model = active.map(|active| &active.model).or(self.model.as_ref());
+        let name = start.model.as_ref()?;
+        model.filter(|model| model.is(name))
     }
 
     /// Takes part in a round that this party was ready for.

@@ -67,13 +67,13 @@ impl Step {
     }
 
     fn advance(&mut self, client: &mut Option<Client>) -> Result<Answer, Fault> {
-        let job = self.setup.round.job().clone();
+        let encoding = self.setup.round.encoding().clone();
         let mut encoder = match &self.update {
             None => None,
             Some((update, weight)) => {
                 let seed = MaskSeed::from(Secret::generate(&mut self.rng));
                 let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
-                let encoder = Encoder::new(job.encoding(), update.values(), *weight, seed);
+                let encoder = Encoder::new(&encoding, update.values(), *weight, seed);
                 Some(encoder.map_err(refused)?)
             }
         };
@@ -104,7 +104,7 @@ pub(super) fn result(
 ) -> Result<RoundResult, NetError> {
     let job = round.job();
     let mut mean = vec![0.0f32; job.spec().dim as usize];
-    let (encoding, survivors) = (job.encoding(), sum.survivors.len());
+    let (encoding, survivors) = (round.encoding(), sum.survivors.len());
     let dishonest =
         |e: EncodeError| NetError::Coordinator(format!("the sum is none of honest parties: {e}"));
     let total_weight = encoding
@@ -121,11 +121,14 @@ pub(super) fn result(
             Some(IntegerResult { sums, mean })
         }
     };
+    let model = model
+        .after(&mean, survivors, job.spec().model_update)
+        .map_err(dishonest)?;
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
-        model: model.after(&mean, job.spec().model_update),
+        model,
         mean,
         integers,
         total_weight,

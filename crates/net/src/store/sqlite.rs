@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, JobSpec};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
 use super::{Store, StoredJob};
@@ -289,10 +289,15 @@ impl Store for SqliteStore {
 
     fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
         let found = self.transaction(|t| {
-            let query = "SELECT hash FROM models WHERE job = ? AND version = ?";
+            let query = "SELECT spec, hash FROM models JOIN jobs USING (job)
+                         WHERE job = ? AND version = ?";
             let key = params![job, version];
-            let hash: Option<Vec<u8>> = t.query_row(query, key, |row| row.get(0)).optional()?;
-            let Some(hash) = hash else { return Ok(None) };
+            let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(String, Vec<u8>)> {
+                Ok((row.get(0)?, row.get(1)?))
+            };
+            let Some((spec, hash)) = t.query_row(query, key, read).optional()? else {
+                return Ok(None);
+            };
             let query = "SELECT data FROM model_pieces WHERE job = ? AND version = ?
                          ORDER BY piece";
             let mut pieces = t.prepare(query)?;
@@ -301,17 +306,16 @@ impl Store for SqliteStore {
             while let Some(row) = pieces.next()? {
                 bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
             }
-            Ok(Some((bytes, hash)))
+            Ok(Some((spec, bytes, hash)))
         })?;
-        let Some((bytes, hash)) = found else {
+        let Some((spec, bytes, hash)) = found else {
             return Ok(None);
         };
-        let wrong = |_| {
-            self.corrupt(format!(
-                "job {job}: model version {version} has another hash"
-            ))
-        };
-        let model = Model::from_bytes(version, &bytes, &hash).map_err(wrong)?;
+        let wrong = |reason: String| self.corrupt(format!("job {job}: {reason}"));
+        let spec: JobSpec = serde_json::from_str(&spec).map_err(|e| wrong(e.to_string()))?;
+        let of = spec.validate().map_err(|e| wrong(e.to_string()))?;
+        let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
+        let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
         Ok(Some(model))
     }
 
@@ -377,7 +381,7 @@ fn json(report: &RoundReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blindsum_protocol::{JobSpec, ProtocolName};
+    use blindsum_protocol::ProtocolName;
 
     fn job(dim: u64) -> Job {
         let spec = JobSpec {
