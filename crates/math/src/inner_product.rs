@@ -44,18 +44,6 @@ impl Coefficients {
         Self(numbers)
     }
 
-    /// The integer that lane `lane` of a tile is multiplied by, as (ρ_i, k) for ρ_i·2^k.
-    ///
-    /// # Panics
-    /// If there are fewer coefficients.
-    pub fn of_lane(&self, width: Width, lane: usize) -> (u64, u32) {
-        if width.fits_u32() {
-            (self.0[lane / 2], 32 * (lane as u32 % 2))
-        } else {
-            (self.0[lane], 0)
-        }
-    }
-
     /// Reduces the lanes of `tile` mod 2^b and gives Σ ρ_i m_i over its words, or over its pairs of words of at
     /// most 32 bits. Without branches that depend on either.
     ///
@@ -88,6 +76,22 @@ impl Coefficients {
             TileMut::W64(lanes) => portable::multiply64(width, lanes, &self.0),
         }
     }
+
+    /// The same for single lanes (i, m_i) of a tile, with m_i below 2^32 where lanes of `width` have 32 bits.
+    ///
+    /// # Panics
+    /// If there are fewer coefficients.
+    pub fn multiply_lanes(
+        &self,
+        width: Width,
+        lanes: impl Iterator<Item = (usize, u64)>,
+    ) -> TwinResidue {
+        let words = lanes.map(|(lane, word)| match width.fits_u32() {
+            true => (self.0[lane / 2], word << (32 * (lane % 2))),
+            false => (self.0[lane], word),
+        });
+        portable::multiply(words)
+    }
 }
 
 /// In plain Rust. A multiplication of 64 by 64 bits serves two narrow lanes; AVX2, whose multiplications take 32
@@ -103,24 +107,25 @@ mod portable {
         let pairs = pairs
             .iter()
             .map(|&[low, high]| u64::from(low) | u64::from(high) << 32);
-        multiply(pairs.chain(last), rho)
+        multiply(rho.iter().copied().zip(pairs.chain(last)))
     }
 
     pub(super) fn multiply64(width: Width, lanes: &mut [u64], rho: &[u64]) -> TwinResidue {
         let mask = width.mask();
         lanes.iter_mut().for_each(|lane| *lane &= mask);
-        multiply(lanes.iter().copied(), rho)
+        multiply(rho.iter().copied().zip(lanes.iter().copied()))
     }
 
-    fn multiply(words: impl Iterator<Item = u64>, rho: &[u64]) -> TwinResidue {
+    /// Σ ρ w over less than 2^58 pairs.
+    pub(super) fn multiply(pairs: impl Iterator<Item = (u64, u64)>) -> TwinResidue {
         // Products are below 2^124: high·2^128 + low is their sum.
         let (mut low, mut high) = (0_u128, 0_u64);
-        for (word, &rho) in words.zip(rho) {
+        for (rho, word) in pairs {
             let (sum, carry) = low.overflowing_add(u128::from(rho) * u128::from(word));
             low = sum;
             high += u64::from(carry);
         }
-        // 2^128 = 2^122·2^6, and high < 2^12.
+        // 2^128 = 2^122·2^6.
         TwinResidue::from(low) + TwinResidue::from(1 << 122) * (high << 6)
     }
 }

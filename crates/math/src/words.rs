@@ -134,7 +134,13 @@ impl TileMut<'_> {
 }
 
 /// The type of a lane, `u32` or `u64`, for code that is written once for both.
-pub trait Lane: Copy + Default + Send + Zeroize {
+pub trait Lane: Copy + Default + Into<u64> + Send + Sync + Zeroize {
+    /// The sum, wrapping at the lane.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, wrapping at the lane.
+    fn minus(self, other: Self) -> Self;
+    /// The word, without junk above bit b.
+    fn low_bits(self, width: Width) -> Self;
     /// Lanes to read.
     fn tile(lanes: &[Self]) -> Tile<'_>;
     /// Lanes to change.
@@ -142,6 +148,18 @@ pub trait Lane: Copy + Default + Send + Zeroize {
 }
 
 impl Lane for u32 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+
+    fn low_bits(self, width: Width) -> Self {
+        self & width.mask() as u32
+    }
+
     fn tile(lanes: &[Self]) -> Tile<'_> {
         Tile::W32(lanes)
     }
@@ -152,6 +170,18 @@ impl Lane for u32 {
 }
 
 impl Lane for u64 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+
+    fn low_bits(self, width: Width) -> Self {
+        self & width.mask()
+    }
+
     fn tile(lanes: &[Self]) -> Tile<'_> {
         Tile::W64(lanes)
     }

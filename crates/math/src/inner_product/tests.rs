@@ -84,11 +84,8 @@ fn check(bits: u32, values: &[u64], rho: &[u64]) {
     );
     assert!(is_reduced(&words));
 
-    let terms = reduced.iter().enumerate().map(|(lane, &value)| {
-        let (rho, weight) = coefficients.of_lane(width(bits), lane);
-        TwinResidue::from(u128::from(rho)) * value * (1 << weight)
-    });
-    let sum = terms.fold(TwinResidue::ZERO, |sum, term| sum + term);
+    let backwards = reduced.iter().copied().enumerate().rev();
+    let sum = coefficients.multiply_lanes(width(bits), backwards);
     assert_eq!(sum.to_bytes(), expected, "lane by lane");
 }
 
