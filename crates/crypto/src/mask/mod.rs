@@ -10,12 +10,15 @@
 //!
 //! Masks are uniform modulo 2^32 or 2^64, hence modulo every smaller power of two: no rejection.
 
+mod scattered;
 mod software;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod vaes512;
+
+pub use scattered::apply_masks_at;
 
 use std::sync::Arc;
 

@@ -145,6 +145,50 @@ fn a_stream_with_a_nonce_ends_before_the_next_nonce() {
     masks_u32(&stream, NONCE_STREAM_BYTES / 4 - 1, 2);
 }
 
+/// Lanes one by one: the first and last of blocks, one twice, backwards, and many in a row.
+#[test]
+fn scattered_lanes_are_those_of_the_stream() {
+    let some = [0, 3, 4, 5, 5, 9, 1 << 20, (1 << 20) + 1, 7, 6, 2, u32::MAX];
+    let lanes: Vec<u32> = some
+        .into_iter()
+        .chain((100..2000).step_by(3))
+        .chain(5000..5600)
+        .collect();
+    for backend in Backend::ALL
+        .into_iter()
+        .filter(|backend| backend.is_available())
+    {
+        let key = MaskKey::with_backend(MaskSeed::from(Secret::from([6; 32])), backend).unwrap();
+        for sign in [Sign::Add, Sign::Sub] {
+            let stream = key.stream([3; 12], sign);
+            for count in [0, 1, 2, 130, lanes.len()] {
+                let (mut narrow, mut wide) = (vec![7; count], vec![7; count]);
+                apply_masks_at(&stream, &lanes[..count], TileMut::W32(&mut narrow));
+                apply_masks_at(&stream, &lanes[..count], TileMut::W64(&mut wide));
+                for (k, &d) in lanes[..count].iter().enumerate() {
+                    let (mut one, mut one_wide) = ([7], [7]);
+                    let stream = std::slice::from_ref(&stream);
+                    apply_masks(stream, d.into(), TileMut::W32(&mut one));
+                    apply_masks(stream, d.into(), TileMut::W64(&mut one_wide));
+                    assert_eq!(
+                        (narrow[k], wide[k]),
+                        (one[0], one_wide[0]),
+                        "{}, lane {d}",
+                        backend.name()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "lanes of the stream and of the tile")]
+fn scattered_lanes_are_as_many_as_the_tile_has() {
+    let stream = MaskStream::new(MaskSeed::from(Secret::from([6; 32])), Sign::Add);
+    apply_masks_at(&stream, &[1, 2], TileMut::W32(&mut [0]));
+}
+
 #[test]
 fn the_default_is_the_fastest_available() {
     assert!(backend().is_available());

@@ -14,6 +14,8 @@ use super::{Lane, Sign};
 const REGISTERS: usize = 8;
 /// Bytes of keystream in a group of registers.
 const GROUP_BYTES: usize = REGISTERS * 64;
+/// Blocks in a group of registers.
+const GROUP_BLOCKS: usize = REGISTERS * 4;
 
 /// Whether this machine has the instructions; the answer is cached by the standard library.
 pub(super) fn is_available() -> bool {
@@ -101,6 +103,46 @@ fn prefix_xor(words: __m128i) -> __m128i {
     _mm_xor_si128(words, _mm_slli_si128::<8>(words))
 }
 
+/// Encrypts the first `count` blocks, and those behind them up to a whole group of [`GROUP_BLOCKS`].
+pub(super) fn encrypt<const N: usize>(keys: &RoundKeys, blocks: &mut [[u8; 16]; N], count: usize) {
+    const { assert!(N.is_multiple_of(GROUP_BLOCKS)) };
+    let (groups, _) = blocks.as_chunks_mut::<GROUP_BLOCKS>();
+    for group in &mut groups[..count.div_ceil(GROUP_BLOCKS)] {
+        // SAFETY: `keys` exist, so the features were detected.
+        unsafe { encrypt_group(keys, group) };
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+fn encrypt_group(keys: &RoundKeys, blocks: &mut [[u8; 16]; GROUP_BLOCKS]) {
+    let keys = keys.broadcast();
+    let place: *mut __m512i = blocks.as_mut_ptr().cast();
+    let mut registers = [keys[0]; REGISTERS];
+    for (i, register) in registers.iter_mut().enumerate() {
+        // SAFETY: register i covers blocks 4 i..4 i + 4.
+        *register = _mm512_xor_si512(*register, unsafe { _mm512_loadu_si512(place.add(i)) });
+    }
+    encrypt_registers(&keys, &mut registers);
+    for (i, register) in registers.into_iter().enumerate() {
+        // SAFETY: as above.
+        unsafe { _mm512_storeu_si512(place.add(i), register) };
+    }
+}
+
+/// All rounds but the first addition of a key.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn encrypt_registers(keys: &[__m512i; 15], registers: &mut [__m512i; REGISTERS]) {
+    for key in &keys[1..14] {
+        for register in &mut *registers {
+            *register = _mm512_aesenc_epi128(*register, *key);
+        }
+    }
+    for register in registers {
+        *register = _mm512_aesenclast_epi128(*register, keys[14]);
+    }
+}
+
 /// Applies the lanes `first_lane..` of the stream; see [`super::apply_masks`].
 pub(super) fn apply<L: Lane>(
     keys: &RoundKeys,
@@ -183,14 +225,7 @@ fn keystream(keys: &[__m512i; 15], counter: u128) -> [__m512i; REGISTERS] {
         let number = _mm512_add_epi64(first, _mm512_maskz_set1_epi64(0b0101_0101, 4 * i as i64));
         *block = _mm512_xor_si512(_mm512_shuffle_epi8(number, reverse), keys[0]);
     }
-    for key in &keys[1..14] {
-        for block in &mut blocks {
-            *block = _mm512_aesenc_epi128(*block, *key);
-        }
-    }
-    for block in &mut blocks {
-        *block = _mm512_aesenclast_epi128(*block, keys[14]);
-    }
+    encrypt_registers(keys, &mut blocks);
     blocks
 }
 
