@@ -10,7 +10,7 @@ from .derive import derive32
 NO_ROUND = bytes(32)
 PRIMES = 2**61 - 1, 2**61 - 31
 TILE = 4096
-FOR_LANES, FOR_TILES, FOR_PADS = range(3)
+FOR_LANES, FOR_TILES, FOR_PADS, FOR_CONTRIBUTORS = range(4)
 
 
 def saved_state(key: bytes, used_rounds: int) -> bytes:
@@ -72,18 +72,18 @@ def check_number(key: bytes, purpose: int, j: int, i: int, size: int) -> int:
     return int.from_bytes(aes.encrypt_block(key, counter)[offset : offset + size], "little")
 
 
+def coefficient(key: bytes, bits: int, lane: int) -> int:
+    """What the word of a lane is multiplied by, over the integers."""
+    t, i = divmod(lane, TILE)
+    i, half = divmod(i, 2) if bits <= 32 else (i, 0)
+    rho = check_number(key, FOR_LANES, 0, i, 8) % 2**60
+    sigma = check_number(key, FOR_TILES, 0, t, 8) % 2**60
+    return sigma * rho << 32 * half
+
+
 def fingerprint(key: bytes, bits: int, vector: list[int]) -> int:
-    """The sum of all words, each times its two coefficients, over the integers."""
-    total = 0
-    for lane, word in enumerate(vector):
-        t, i = divmod(lane, TILE)
-        i, half = divmod(i, 2) if bits <= 32 else (i, 0)
-        rho, sigma = (
-            check_number(key, purpose, 0, index, 8) % 2**60
-            for purpose, index in ((FOR_LANES, i), (FOR_TILES, t))
-        )
-        total += sigma * rho * word << 32 * half
-    return total
+    """The sum of all words, each times its coefficient."""
+    return sum(coefficient(key, bits, lane) * word for lane, word in enumerate(vector))
 
 
 def pad(key: bytes, j: int) -> tuple[int, int]:
@@ -153,5 +153,5 @@ def vectors() -> dict[str, object]:
             played("single", 20, 21, 3, [0, 1, 2], 0),
             played("single", 31, 6, 5, [1, 4], 3),
             played("single", 47, 6, 5, [0, 2, 3], 2**40),
-        ]
+        ],
     }

@@ -88,6 +88,52 @@ pub enum HeError {
     /// A sum that was changed, or is another one than it claims to be.
     #[error("sum: its check is wrong, but it must be that of exactly the survivors' ciphertexts")]
     Check,
+    /// More dense coordinates than there are numbers for.
+    #[error("coordinates: D = {lanes}, but D <= {largest} must hold for sparse vectors")]
+    DenseLanes {
+        /// Dense coordinates D.
+        lanes: usize,
+        /// The most there may be.
+        largest: u64,
+    },
+    /// A coordinate that the vector does not have.
+    #[error("coordinate: d = {coordinate}, but d < D = {lanes} must hold")]
+    Coordinate {
+        /// The coordinate d.
+        coordinate: u32,
+        /// Dense coordinates D.
+        lanes: usize,
+    },
+    /// Coordinates out of order, or one that is listed twice.
+    #[error("coordinates: {coordinate} after {previous}, but they must increase")]
+    Coordinates {
+        /// The coordinate that is out of place.
+        coordinate: u32,
+        /// The one before it.
+        previous: u32,
+    },
+    /// A set of coordinates that is not encoded as it must be.
+    #[error("sparse mask: {rule}")]
+    MaskEncoding {
+        /// What must hold.
+        rule: &'static str,
+    },
+    /// A set out of another number of coordinates.
+    #[error("sparse mask: of {got} coordinates, but all must be of D = {expected}")]
+    MaskLanes {
+        /// Dense coordinates of the mask.
+        got: usize,
+        /// Dense coordinates D of the others, the shape or the permutation.
+        expected: usize,
+    },
+    /// Another number of masks than of survivors.
+    #[error("sparse masks: {got} of {expected} survivors, but there must be one for each")]
+    Masks {
+        /// Masks given.
+        got: usize,
+        /// Survivors s.
+        expected: usize,
+    },
     /// A packed vector with padding bits set, a check that is not canonical, or an impossible width.
     #[error(transparent)]
     Math(#[from] MathError),

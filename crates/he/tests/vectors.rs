@@ -1,4 +1,4 @@
-//! Agreement with the slow model `vectors/model/flashe.py`, through the public interface only.
+//! Agreement with the slow models `vectors/model/flashe.py` and `flashe_sparse.py`, through the public interface only.
 
 #[path = "../../../vectors/support.rs"]
 #[allow(dead_code)]
@@ -7,13 +7,18 @@ mod support;
 use blindsum_crypto::{kdf::Context, secret::Secret};
 use blindsum_he::{
     HeError,
-    flashe::{HighWaterMark, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors, sum},
+    flashe::{
+        EncryptionTicket, HighWaterMark, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
+        sparse::{EncryptedSparseSum, Participation, SparseMask},
+        sum,
+    },
 };
 use blindsum_math::words::{Tile, TileMut, Width, Words};
 use serde::Deserialize;
 use support::{Hex, load};
 
 const FLASHE: &str = include_str!("../../../vectors/flashe.json");
+const SPARSE: &str = include_str!("../../../vectors/flashe_sparse.json");
 
 #[derive(Deserialize)]
 struct Round {
@@ -39,16 +44,59 @@ struct Upload {
     ciphertext: Hex,
 }
 
+#[derive(Deserialize)]
+struct SparseRound {
+    scheme: String,
+    bits: u32,
+    lanes: usize,
+    parties: u32,
+    minimum: u32,
+    round: u64,
+    key: Hex,
+    context: Hex,
+    permutation: Vec<u32>,
+    uploads: Vec<SparseUpload>,
+    mask_counts: Counts,
+    sum: Hex,
+    kept: Vec<u32>,
+    decrypted: Vec<u64>,
+    contributors: Vec<u32>,
+}
+
+#[derive(Deserialize)]
+struct SparseUpload {
+    rank: u32,
+    coordinates: Vec<u32>,
+    mask: Hex,
+    words: Vec<u64>,
+    ciphertext: Hex,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    double: Count,
+    single: Count,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    encrypt: u64,
+    decrypt: u64,
+}
+
+fn shape_of(scheme: &str, bits: u32, lanes: usize) -> Shape {
+    let schemes = [Scheme::Single, Scheme::Double];
+    let scheme = schemes.into_iter().find(|s| s.name() == scheme);
+    Shape::new(scheme.unwrap(), Width::new(bits).unwrap(), lanes).unwrap()
+}
+
 impl Round {
     fn key(&self) -> JobKey {
         JobKey::from(Secret::from(self.key.array()))
     }
 
     fn shape(&self) -> Shape {
-        let scheme = [Scheme::Single, Scheme::Double];
-        let scheme = scheme.into_iter().find(|s| s.name() == self.scheme);
-        let width = Width::new(self.bits).unwrap();
-        Shape::new(scheme.unwrap(), width, self.lanes).unwrap()
+        shape_of(&self.scheme, self.bits, self.lanes)
     }
 }
 
@@ -98,5 +146,78 @@ fn rounds() {
         let survivors = Survivors::new(round.parties, &ranks).unwrap();
         let words = key.decrypt(round.shape(), &survivors, &added).unwrap();
         assert_eq!(words.iter().collect::<Vec<_>>(), round.decrypted);
+    }
+}
+
+/// The upload of a sparse round as computed here, compared with the model's; its mask.
+fn check_sparse_upload(
+    round: &SparseRound,
+    key: &RoundKey,
+    ticket: EncryptionTicket,
+    upload: &SparseUpload,
+) -> SparseMask {
+    let shape = shape_of(&round.scheme, round.bits, round.lanes);
+    let permutation = key.permutation(round.lanes).unwrap();
+    let natural = SparseMask::new(round.lanes, &upload.coordinates).unwrap();
+    let mask = permutation.permute(&natural).unwrap();
+    assert_eq!(mask.to_bytes(), upload.mask.0);
+    assert!(SparseMask::from_bytes(round.lanes, &upload.mask.0).unwrap() == mask);
+    let mut words = upload.words.iter();
+    let read = |_: &[u32], tile: TileMut<'_>| {
+        match tile {
+            TileMut::W32(to) => to
+                .iter_mut()
+                .zip(&mut words)
+                .for_each(|(to, w)| *to = *w as u32),
+            TileMut::W64(to) => to.iter_mut().zip(&mut words).for_each(|(to, w)| *to = *w),
+        }
+        Ok::<_, HeError>(())
+    };
+    let ciphertext = key.encrypt_sparse(ticket, shape, &mask, read).unwrap();
+    assert_eq!(ciphertext.as_bytes(), upload.ciphertext.0);
+    mask
+}
+
+#[test]
+fn sparse_rounds() {
+    for round in load::<SparseRound>(SPARSE, "rounds") {
+        let job_key = JobKey::from(Secret::from(round.key.array()));
+        let key = job_key.round(round.round, &Context(round.context.array()));
+        let permutation = key.permutation(round.lanes).unwrap();
+        let coordinates = (0..round.lanes as u32).map(|place| permutation.coordinate(place));
+        assert_eq!(coordinates.collect::<Vec<_>>(), round.permutation);
+
+        let shape = shape_of(&round.scheme, round.bits, round.lanes);
+        let mut sum = EncryptedSparseSum::new(shape.width(), round.lanes).unwrap();
+        let mut masks = Vec::new();
+        for upload in &round.uploads {
+            let mut state = KeyState::new(&job_key);
+            let ticket = state.reserve(round.round, upload.rank, |_| Ok::<_, HeError>(()));
+            let mask = check_sparse_upload(&round, &key, ticket.unwrap(), upload);
+            sum.add(&mask, &upload.ciphertext.0).unwrap();
+            masks.push(mask);
+        }
+        assert_eq!(sum.to_bytes(), round.sum.0);
+
+        let ranks: Vec<u32> = round.uploads.iter().map(|upload| upload.rank).collect();
+        let survivors = Survivors::new(round.parties, &ranks).unwrap();
+        let participation = Participation::new(&survivors, &masks).unwrap();
+        let counts = participation.mask_counts();
+        let pairs = [
+            (counts.double, round.mask_counts.double),
+            (counts.single, round.mask_counts.single),
+        ];
+        for (got, expected) in pairs {
+            assert_eq!(
+                (got.encrypt, got.decrypt),
+                (expected.encrypt, expected.decrypt)
+            );
+        }
+        let sum = key
+            .decrypt_sparse(shape, participation, round.minimum, &round.sum.0)
+            .unwrap();
+        assert_eq!(sum.mask().coordinates().collect::<Vec<_>>(), round.kept);
+        assert_eq!(sum.words().iter().collect::<Vec<_>>(), round.decrypted);
+        assert_eq!(sum.contributors(), round.contributors);
     }
 }

@@ -51,6 +51,7 @@ enum Purpose {
     Lanes = 0,
     Tiles = 1,
     Pad = 2,
+    Contributors = 3,
 }
 
 /// Everything that checks of one round need.
@@ -84,6 +85,14 @@ impl CheckKey {
         Fingerprint { rho, sigma }
     }
 
+    /// τ, for the contributors of sparse vectors.
+    pub(super) fn of_contributors(&self) -> u64 {
+        let tau: u64 = numbers(&self.streams, Purpose::Contributors, 0, 1)
+            .iter()
+            .sum();
+        tau & ((1 << COEFFICIENT_BITS) - 1)
+    }
+
     /// P_j.
     pub(super) fn pad(&self, rank: u32) -> TwinResidue {
         let words = Zeroizing::new(numbers(&self.streams, Purpose::Pad, rank, 4));
@@ -102,6 +111,17 @@ impl Fingerprint<'_> {
     /// Reduces the lanes of the tile that begins with lane `first`, and gives what it adds to H.
     pub(super) fn of_tile(&self, width: Width, first: usize, tile: TileMut<'_>) -> TwinResidue {
         self.rho.reduce_and_multiply(width, tile) * self.sigma[first / TILE]
+    }
+
+    /// What single words (lane, m) of the tile that begins with lane `first` add to H.
+    pub(super) fn of_lanes(
+        &self,
+        width: Width,
+        first: usize,
+        words: impl Iterator<Item = (usize, u64)>,
+    ) -> TwinResidue {
+        let words = words.map(|(lane, word)| (lane - first, word));
+        self.rho.multiply_lanes(width, words) * self.sigma[first / TILE]
     }
 }
 

@@ -24,7 +24,7 @@ pub const HEADER_ROOM: usize = 34;
 
 /// A party's encrypted vector: the packed words, then the check. Its bytes may be sent again, but not made
 /// again.
-pub struct Ciphertext(Vec<u8>);
+pub struct Ciphertext(pub(super) Vec<u8>);
 
 impl Ciphertext {
     /// The [`Shape::ciphertext_len`] bytes.
@@ -91,7 +91,7 @@ impl RoundKey {
         survivors: &Survivors,
         encrypted_sum: &[u8],
     ) -> Result<Words, HeError> {
-        let (packed, check) = parts(shape, encrypted_sum)?;
+        let (packed, check) = parts(shape.width(), shape.lanes(), encrypted_sum)?;
         let terms = Terms::of_sum(survivors, shape.scheme());
         let decryption = Decryption {
             shape,
@@ -111,18 +111,24 @@ impl RoundKey {
         }
     }
 
-    /// What it takes to encrypt against the ticket.
-    fn encryption(
-        &self,
-        ticket: &EncryptionTicket,
-        shape: Shape,
-    ) -> Result<Encryption<'_>, HeError> {
+    /// Refuses a ticket of another key or round.
+    pub(super) fn check(&self, ticket: &EncryptionTicket) -> Result<(), HeError> {
         if (ticket.id, ticket.round) != (self.id, self.round) {
             return Err(HeError::Ticket {
                 ticket: ticket.round,
                 round: self.round,
             });
         }
+        Ok(())
+    }
+
+    /// What it takes to encrypt against the ticket.
+    fn encryption(
+        &self,
+        ticket: &EncryptionTicket,
+        shape: Shape,
+    ) -> Result<Encryption<'_>, HeError> {
+        self.check(ticket)?;
         let terms = Terms::of_party(ticket.rank, shape.scheme());
         Ok(Encryption {
             shape,

@@ -70,12 +70,15 @@ impl JobKey {
 
     /// The key of round `round`: `derive32(K, context, "flashe round", [])`.
     pub fn round(&self, round: u64, context: &Context) -> RoundKey {
-        // One is expanded for masks and used up by that, the other gives the key of checks.
+        // One is expanded for masks and used up by that, the other gives the keys of checks and of the
+        // permutation.
         let [seed, secret] = [0; 2].map(|_| derive32(&self.0, context, "flashe round", &[]));
+        let order = derive32(&secret, context, "flashe permutation", &[]);
         RoundKey {
             id: self.id(),
             round,
             masks: MaskKey::new(MaskSeed::from(seed)),
+            order: MaskKey::new(MaskSeed::from(order)),
             checks: CheckKey::new(&secret, context),
             to_encrypt: Slot::default(),
             to_decrypt: Slot::default(),
@@ -103,6 +106,8 @@ pub struct RoundKey {
     pub(super) id: KeyId,
     pub(super) round: u64,
     pub(super) checks: CheckKey,
+    /// What the permutation is drawn from.
+    pub(super) order: MaskKey,
     /// Masks computed ahead.
     pub(super) to_encrypt: Slot,
     pub(super) to_decrypt: Slot,

@@ -55,7 +55,7 @@ impl Terms {
         self.0.values().map(|times| times.unsigned_abs()).sum()
     }
 
-    fn streams(&self, key: &RoundKey) -> Vec<MaskStream> {
+    pub(super) fn streams(&self, key: &RoundKey) -> Vec<MaskStream> {
         let mut streams = Vec::new();
         for (&rank, &times) in &self.0 {
             let sign = if times > 0 { Sign::Add } else { Sign::Sub };
@@ -130,23 +130,19 @@ impl Prepared {
     /// Adds the masks of the tile that begins with lane `first`, or says `false` if it is not there.
     fn add(&self, first: usize, tile: TileMut<'_>) -> bool {
         match (&self.tiles, tile) {
-            (PreparedTiles::W32(masks), TileMut::W32(tile)) => {
-                add(tile, masks.get(first / TILE), u32::wrapping_add)
-            }
-            (PreparedTiles::W64(masks), TileMut::W64(tile)) => {
-                add(tile, masks.get(first / TILE), u64::wrapping_add)
-            }
+            (PreparedTiles::W32(masks), TileMut::W32(tile)) => add(tile, masks.get(first / TILE)),
+            (PreparedTiles::W64(masks), TileMut::W64(tile)) => add(tile, masks.get(first / TILE)),
             _ => false,
         }
     }
 }
 
-fn add<L: Lane>(tile: &mut [L], masks: Option<&MaskTile<L>>, sum: impl Fn(L, L) -> L) -> bool {
+fn add<L: Lane>(tile: &mut [L], masks: Option<&MaskTile<L>>) -> bool {
     let Some(MaskTile(masks)) = masks else {
         return false;
     };
     let pairs = tile.iter_mut().zip(masks);
-    pairs.for_each(|(lane, &mask)| *lane = sum(*lane, mask));
+    pairs.for_each(|(lane, &mask)| *lane = lane.plus(mask));
     true
 }
 

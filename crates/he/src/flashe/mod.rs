@@ -59,6 +59,7 @@ mod check;
 mod cipher;
 mod key;
 mod masks;
+pub mod sparse;
 mod state;
 mod sum;
 mod survivors;

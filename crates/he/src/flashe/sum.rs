@@ -39,7 +39,7 @@ impl EncryptedSum {
     /// [`HeError::CiphertextLength`]; [`HeError::Math`] if padding bits are set or the check is not canonical.
     /// The sum is the same then as before.
     pub fn add(&mut self, ciphertext: &[u8]) -> Result<(), HeError> {
-        let (packed, check) = parts(self.shape, ciphertext)?;
+        let (packed, check) = parts(self.shape.width(), self.shape.lanes(), ciphertext)?;
         self.words.add_packed(packed)?;
         self.check += check;
         Ok(())
@@ -66,7 +66,7 @@ pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, HeError> {
     let mut vectors = Vec::with_capacity(ciphertexts.len());
     let mut check = TwinResidue::ZERO;
     for ciphertext in ciphertexts {
-        let (packed, of_ciphertext) = parts(shape, ciphertext)?;
+        let (packed, of_ciphertext) = parts(shape.width(), shape.lanes(), ciphertext)?;
         vectors.push(packed);
         check += of_ciphertext;
     }
@@ -81,12 +81,16 @@ pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, HeError> {
     Ok(bytes)
 }
 
-/// Packed words, which are well-formed, and check of a ciphertext.
-pub(super) fn parts(shape: Shape, ciphertext: &[u8]) -> Result<(&[u8], TwinResidue), HeError> {
-    let (got, expected) = (ciphertext.len(), shape.ciphertext_len());
+/// Packed words, which are well-formed, and check of a ciphertext of `lanes` words.
+pub(super) fn parts(
+    width: Width,
+    lanes: usize,
+    ciphertext: &[u8],
+) -> Result<(&[u8], TwinResidue), HeError> {
+    let (got, expected) = (ciphertext.len(), width.packed_len(lanes) + CHECK_LEN);
     match ciphertext.split_last_chunk::<CHECK_LEN>() {
         Some((packed, check)) if got == expected => {
-            check_packed(shape.width(), shape.lanes(), packed)?;
+            check_packed(width, lanes, packed)?;
             Ok((packed, TwinResidue::from_bytes(check)?))
         }
         _ => Err(HeError::CiphertextLength { got, expected }),

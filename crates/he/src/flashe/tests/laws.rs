@@ -221,35 +221,10 @@ fn there_is_room_for_a_header() {
     }
 }
 
-/// H from its definition, modulo the primes one by one.
+/// The check of a dense vector from its definition.
 fn slow_check(key: u8, rank: u32, words: &Words) -> [u8; 16] {
-    let round_key = derive32(&Secret::from([key; 32]), &CONTEXT, "flashe round", &[]);
-    let secret = derive32(&round_key, &CONTEXT, "flashe check", &[]);
-    let cipher = Aes256Enc::new(secret.expose().into());
-    let number = |purpose: u64, rank: u32, i: usize| {
-        let mut block = [0; 16];
-        block[..8].copy_from_slice(&purpose.to_be_bytes());
-        block[8..12].copy_from_slice(&rank.to_be_bytes());
-        block[12..].copy_from_slice(&(i as u32 / 2).to_be_bytes());
-        cipher.encrypt_block((&mut block).into());
-        (u128::from_le_bytes(block) >> (64 * (i % 2))) as u64
-    };
-    let coefficient = |purpose, i| u128::from(number(purpose, 0, i) << 4 >> 4);
-    let wide = |k| u128::from(number(2, rank, k)) | u128::from(number(2, rank, k + 1)) << 64;
-    let of_prime = |p: u128, pad: u128| {
-        let terms = words.iter().enumerate().map(|(d, word)| {
-            let (i, weight) = match words.width().fits_u32() {
-                true => (d % 4096 / 2, d % 2 * 32),
-                false => (d % 4096, 0),
-            };
-            let coefficient = coefficient(0, i) * coefficient(1, d / 4096) % p;
-            coefficient * ((u128::from(word) << weight) % p) % p
-        });
-        terms.fold(pad % p, |sum, term| (sum + term) % p)
-    };
-    let p = 1_u128 << 61;
-    let both = of_prime(p - 1, wide(0)) | of_prime(p - 31, wide(2)) << 64;
-    both.to_le_bytes()
+    let entries = words.iter().enumerate().map(|(d, word)| (d, word, 0));
+    check_from_definition(key, rank, words.width(), &entries.collect::<Vec<_>>())
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod abuse;
 mod laws;
 mod prepared;
+mod sparse;
 
 use aes::{
     Aes256Enc,
@@ -87,4 +88,44 @@ fn mask(key: u8, round: u64, rank: u32, shape: Shape, lane: u64) -> u64 {
         .rev()
         .fold(0, |lane, &byte| lane << 8 | u64::from(byte));
     lane & shape.width().mask()
+}
+
+/// A number of the streams that checks are made of, from its definition.
+fn check_number(key: u8, purpose: u64, rank: u32, i: usize) -> u128 {
+    let round_key = derive32(&Secret::from([key; 32]), &CONTEXT, "flashe round", &[]);
+    let secret = derive32(&round_key, &CONTEXT, "flashe check", &[]);
+    let mut block = [0; 16];
+    block[..8].copy_from_slice(&purpose.to_be_bytes());
+    block[8..12].copy_from_slice(&rank.to_be_bytes());
+    block[12..].copy_from_slice(&(i as u32 / 2).to_be_bytes());
+    Aes256Enc::new(secret.expose().into()).encrypt_block((&mut block).into());
+    u128::from_le_bytes(block) >> (64 * (i % 2)) & u128::from(u64::MAX)
+}
+
+/// H(m) + τ H(contributors) and the pad, modulo the primes one by one. Entries are coordinate, word and number of
+/// contributors.
+fn check_from_definition(
+    key: u8,
+    rank: u32,
+    width: Width,
+    entries: &[(usize, u64, u64)],
+) -> [u8; 16] {
+    let coefficient = |purpose, i| check_number(key, purpose, 0, i) % (1 << 60);
+    let tau = coefficient(3, 0);
+    let of_prime = |p: u128, pad: u128| {
+        let terms = entries.iter().map(|&(d, word, contributors)| {
+            let (i, weight) = match width.fits_u32() {
+                true => (d % 4096 / 2, d % 2 * 32),
+                false => (d % 4096, 0),
+            };
+            let coefficient = coefficient(0, i) * coefficient(1, d / 4096) % p;
+            let both = (u128::from(word) + u128::from(contributors) * tau % p) % p;
+            (coefficient << weight) % p * both % p
+        });
+        terms.fold(pad % p, |sum, term| (sum + term) % p)
+    };
+    let pad = |k| check_number(key, 2, rank, k) | check_number(key, 2, rank, k + 1) << 64;
+    let p = 1_u128 << 61;
+    let both = of_prime(p - 1, pad(0)) | of_prime(p - 31, pad(2)) << 64;
+    both.to_le_bytes()
 }

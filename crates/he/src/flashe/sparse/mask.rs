@@ -1,0 +1,122 @@
+//! [`SparseMask`]: a set of coordinates.
+
+use blindsum_math::words::Width;
+
+use crate::{HeError, flashe::CHECK_LEN};
+
+/// The most dense coordinates: each has a number of 32 bits.
+const MOST_LANES: u64 = 1 << 32;
+
+/// Bits of a piece of the bitmap.
+pub(super) const PIECE: usize = 64;
+
+/// Which of D dense coordinates a party has.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SparseMask {
+    lanes: usize,
+    count: usize,
+    /// Bit d % 64 of piece d / 64 is set if coordinate d belongs to the set.
+    pieces: Vec<u64>,
+}
+
+impl SparseMask {
+    /// The set of `coordinates` out of `lanes` dense ones.
+    ///
+    /// # Errors
+    /// [`HeError::DenseLanes`] above 2^32 lanes; [`HeError::Coordinate`] and [`HeError::Coordinates`] unless all
+    /// are below `lanes` and increase.
+    pub fn new(lanes: usize, coordinates: &[u32]) -> Result<Self, HeError> {
+        let mut mask = Self::empty(lanes)?;
+        let mut previous = None;
+        for &coordinate in coordinates {
+            mask.push(previous, coordinate)?;
+            previous = Some(coordinate);
+        }
+        Ok(mask)
+    }
+
+    /// The set of no coordinate.
+    pub(super) fn empty(lanes: usize) -> Result<Self, HeError> {
+        if lanes as u64 > MOST_LANES {
+            let largest = MOST_LANES;
+            return Err(HeError::DenseLanes { lanes, largest });
+        }
+        Ok(Self {
+            lanes,
+            count: 0,
+            pieces: vec![0; lanes.div_ceil(PIECE)],
+        })
+    }
+
+    /// The set with these pieces; bits behind `lanes` are zero.
+    pub(super) fn from_pieces(lanes: usize, pieces: Vec<u64>) -> Self {
+        let count = pieces.iter().map(|piece| piece.count_ones() as usize).sum();
+        Self {
+            lanes,
+            count,
+            pieces,
+        }
+    }
+
+    /// Adds a coordinate behind all others, the last of which is `previous`.
+    pub(super) fn push(&mut self, previous: Option<u32>, coordinate: u32) -> Result<(), HeError> {
+        if let Some(previous) = previous.filter(|&previous| previous >= coordinate) {
+            return Err(HeError::Coordinates {
+                coordinate,
+                previous,
+            });
+        }
+        let (at, lanes) = (coordinate as usize, self.lanes);
+        if at >= lanes {
+            return Err(HeError::Coordinate { coordinate, lanes });
+        }
+        self.pieces[at / PIECE] |= 1 << (at % PIECE);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Dense coordinates D.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Coordinates of the set.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The coordinates in order.
+    pub fn coordinates(&self) -> impl Iterator<Item = u32> + '_ {
+        ones(0, &self.pieces)
+    }
+
+    /// Whether it is one of them; `false` for what is no coordinate at all.
+    pub fn contains(&self, coordinate: u32) -> bool {
+        let at = coordinate as usize;
+        let piece = self.pieces.get(at / PIECE);
+        piece.is_some_and(|piece| piece >> (at % PIECE) & 1 == 1)
+    }
+
+    /// Bytes of the compacted ciphertext of words of this width at the coordinates.
+    pub fn ciphertext_len(&self, width: Width) -> usize {
+        width.packed_len(self.count) + CHECK_LEN
+    }
+
+    /// The bitmap.
+    pub(super) fn pieces(&self) -> &[u64] {
+        &self.pieces
+    }
+}
+
+/// The numbers of the bits set in `pieces`, of which the first one begins with bit 64·`first`.
+pub(super) fn ones(first: usize, pieces: &[u64]) -> impl Iterator<Item = u32> + '_ {
+    pieces.iter().enumerate().flat_map(move |(i, &piece)| {
+        let start = (first + i) * PIECE;
+        let mut left = piece;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(start as u32 + bit)
+        })
+    })
+}

@@ -1,0 +1,130 @@
+//! Who has which coordinate, and how many masks that takes.
+
+use super::SparseMask;
+use crate::{
+    HeError,
+    flashe::{Scheme, Survivors},
+};
+
+/// The survivors' masks.
+#[derive(Clone, Copy)]
+pub struct Participation<'a> {
+    survivors: &'a Survivors,
+    masks: &'a [SparseMask],
+}
+
+/// Masks of single words, in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaskCount {
+    /// All parties together, to encrypt.
+    pub encrypt: u64,
+    /// Each party, to decrypt.
+    pub decrypt: u64,
+}
+
+/// What each scheme takes, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaskCounts {
+    /// Survivors s, who all decrypt.
+    pub survivors: u32,
+    /// With double masking: two for each word that is sent, then two for each run at each coordinate.
+    pub double: MaskCount,
+    /// With single masking: one for each word that is sent, and again for each.
+    pub single: MaskCount,
+}
+
+impl<'a> Participation<'a> {
+    /// `masks` are those of `survivors` by rank.
+    ///
+    /// # Errors
+    /// [`HeError::Masks`] unless there is one for each; [`HeError::MaskLanes`] unless all are out of the same number
+    /// of coordinates.
+    pub fn new(survivors: &'a Survivors, masks: &'a [SparseMask]) -> Result<Self, HeError> {
+        let (got, expected) = (masks.len(), survivors.count() as usize);
+        if got != expected {
+            return Err(HeError::Masks { got, expected });
+        }
+        let participation = Self { survivors, masks };
+        let expected = participation.lanes();
+        match masks
+            .iter()
+            .map(SparseMask::lanes)
+            .find(|&lanes| lanes != expected)
+        {
+            Some(got) => Err(HeError::MaskLanes { got, expected }),
+            None => Ok(participation),
+        }
+    }
+
+    /// Dense coordinates D.
+    pub fn lanes(&self) -> usize {
+        // There is at least one survivor.
+        self.masks.first().map_or(0, SparseMask::lanes)
+    }
+
+    /// Who survived.
+    pub fn survivors(&self) -> &'a Survivors {
+        self.survivors
+    }
+
+    /// The coordinates that anybody has.
+    pub fn union(&self) -> SparseMask {
+        let mut pieces = vec![0; self.lanes().div_ceil(64)];
+        for mask in self.masks {
+            let pairs = pieces.iter_mut().zip(mask.pieces());
+            pairs.for_each(|(union, piece)| *union |= piece);
+        }
+        SparseMask::from_pieces(self.lanes(), pieces)
+    }
+
+    /// The masks by rank.
+    pub(super) fn by_rank(&self) -> impl Iterator<Item = (u32, &'a SparseMask)> + use<'a> {
+        self.survivors.ranks().zip(self.masks)
+    }
+
+    /// The masks of words that a round takes with either scheme (FLASHE §4.1).
+    pub fn mask_counts(&self) -> MaskCounts {
+        let sent: u64 = self.masks.iter().map(|mask| mask.count() as u64).sum();
+        let mut runs = 0;
+        let mut previous: Option<(u32, &SparseMask)> = None;
+        for (rank, mask) in self.by_rank() {
+            // A run begins where the rank before does not have the coordinate.
+            let before = previous.filter(|&(before, _)| before + 1 == rank);
+            runs += match before {
+                Some((_, before)) => {
+                    let pairs = mask.pieces().iter().zip(before.pieces());
+                    pairs
+                        .map(|(own, before)| u64::from((own & !before).count_ones()))
+                        .sum()
+                }
+                None => mask.count() as u64,
+            };
+            previous = Some((rank, mask));
+        }
+        MaskCounts {
+            survivors: self.survivors.count(),
+            double: MaskCount {
+                encrypt: 2 * sent,
+                decrypt: 2 * runs,
+            },
+            single: MaskCount {
+                encrypt: sent,
+                decrypt: sent,
+            },
+        }
+    }
+}
+
+impl MaskCounts {
+    /// The scheme with which the parties together compute fewer masks; double masking if both cost the same.
+    pub fn cheaper(&self) -> Scheme {
+        let total = |count: MaskCount| {
+            u128::from(count.encrypt) + u128::from(count.decrypt) * u128::from(self.survivors)
+        };
+        if total(self.single) < total(self.double) {
+            Scheme::Single
+        } else {
+            Scheme::Double
+        }
+    }
+}

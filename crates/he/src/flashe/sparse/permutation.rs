@@ -1,0 +1,161 @@
+//! The order in which coordinates are sent.
+
+use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
+use blindsum_math::words::TileMut;
+use zeroize::Zeroizing;
+
+use super::SparseMask;
+use crate::{HeError, flashe::RoundKey};
+
+/// Numbers drawn at a time.
+const DRAWN: usize = 512;
+
+/// A permutation of the coordinates, which all parties draw from the key of the round and the server does not
+/// know. Wiped when dropped.
+///
+/// It is uniform (Fisher-Yates): the places 0, 1, ..., D − 1 hold the coordinates in order at first; then, for
+/// i = D − 1 down to 1, place i is exchanged with place j, drawn uniformly from 0..=i. The numbers drawn are the
+/// little-endian ones of 8 bytes of AES-256-CTR under `derive32(K_round, context, "flashe permutation", [])`, from
+/// a zero counter on. A number w gives j = ⌊w (i + 1) / 2^64⌋, and is drawn again if w (i + 1) mod 2^64 is below
+/// 2^64 mod (i + 1), which leaves every j the same number of w.
+///
+/// The memory that is accessed depends on the key: what runs on the same machine may see something of that.
+pub struct Permutation {
+    /// By place.
+    coordinates: Zeroizing<Vec<u32>>,
+}
+
+impl RoundKey {
+    /// The permutation of `lanes` coordinates in this round.
+    ///
+    /// # Errors
+    /// [`HeError::DenseLanes`] above 2^32 lanes.
+    pub fn permutation(&self, lanes: usize) -> Result<Permutation, HeError> {
+        SparseMask::empty(lanes)?;
+        let mut numbers = Numbers::new(self.order.stream([0; 12], Sign::Add));
+        let mut coordinates = Zeroizing::new((0..lanes).map(|d| d as u32).collect::<Vec<u32>>());
+        for last in (1..lanes).rev() {
+            let place = draw_below(last as u64 + 1, || numbers.next());
+            coordinates.swap(last, place as usize);
+        }
+        Ok(Permutation { coordinates })
+    }
+}
+
+impl Permutation {
+    /// The coordinate of the vector at `place`.
+    ///
+    /// # Panics
+    /// If `place` is not below the number of coordinates.
+    pub fn coordinate(&self, place: u32) -> u32 {
+        self.coordinates[place as usize]
+    }
+
+    /// The places of a set of coordinates, to be sent: the inverse of [`restore`](Self::restore).
+    ///
+    /// # Errors
+    /// [`HeError::MaskLanes`] for a set out of another number of coordinates.
+    pub fn permute(&self, coordinates: &SparseMask) -> Result<SparseMask, HeError> {
+        self.check(coordinates)?;
+        let places = self.coordinates.chunks(64).map(|chunk| {
+            let bits = chunk.iter().map(|&d| u64::from(coordinates.contains(d)));
+            bits.rev().fold(0, |piece, bit| piece << 1 | bit)
+        });
+        Ok(SparseMask::from_pieces(
+            coordinates.lanes(),
+            places.collect(),
+        ))
+    }
+
+    /// The coordinates at a set of places.
+    ///
+    /// # Errors
+    /// [`HeError::MaskLanes`] for a set out of another number of places.
+    pub fn restore(&self, places: &SparseMask) -> Result<SparseMask, HeError> {
+        self.check(places)?;
+        let mut pieces = vec![0; places.pieces().len()];
+        for place in places.coordinates() {
+            let d = self.coordinate(place) as usize;
+            pieces[d / 64] |= 1 << (d % 64);
+        }
+        Ok(SparseMask::from_pieces(places.lanes(), pieces))
+    }
+
+    fn check(&self, mask: &SparseMask) -> Result<(), HeError> {
+        let (got, expected) = (mask.lanes(), self.coordinates.len());
+        match got == expected {
+            true => Ok(()),
+            false => Err(HeError::MaskLanes { got, expected }),
+        }
+    }
+}
+
+/// The numbers of a stream, in order.
+struct Numbers {
+    stream: [MaskStream; 1],
+    next: u64,
+    drawn: Zeroizing<Vec<u64>>,
+}
+
+impl Numbers {
+    fn new(stream: MaskStream) -> Self {
+        Self {
+            stream: [stream],
+            next: 0,
+            drawn: Zeroizing::new(vec![0; DRAWN]),
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        let at = (self.next % DRAWN as u64) as usize;
+        if at == 0 {
+            self.drawn.fill(0);
+            apply_masks(&self.stream, self.next, TileMut::W64(&mut self.drawn));
+        }
+        self.next += 1;
+        self.drawn[at]
+    }
+}
+
+/// A uniform number below `bound`, which is not zero.
+fn draw_below(bound: u64, mut number: impl FnMut() -> u64) -> u64 {
+    loop {
+        let product = u128::from(number()) * u128::from(bound);
+        let low = product as u64;
+        // 2^64 mod bound is below bound, so most numbers are taken without a division.
+        if low >= bound || low >= bound.wrapping_neg() % bound {
+            return (product >> 64) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With numbers of 64 bits every result has the same number of them: count the borders of each.
+    #[test]
+    fn draws_are_uniform_and_refuse_what_is_over() {
+        for bound in [1_u64, 2, 3, 5, 6, 7, 1000, (1 << 32) - 5, 1 << 32] {
+            for result in [0, 1, bound / 2, bound - 1]
+                .into_iter()
+                .filter(|&r| r < bound)
+            {
+                // The numbers w with floor(w bound / 2^64) = result.
+                let first = (u128::from(result) << 64).div_ceil(u128::from(bound));
+                let end = ((u128::from(result) + 1) << 64).div_ceil(u128::from(bound));
+                let taken = |w: u128| {
+                    // 1 is always taken.
+                    let mut numbers = [w as u64, 1].into_iter();
+                    let drawn = draw_below(bound, || numbers.next().unwrap());
+                    (numbers.len() == 1).then_some(drawn)
+                };
+                // Products grow by the bound from one number to the next.
+                let refused = u128::from(taken(first).is_none());
+                assert!(taken(first + 1).is_some());
+                assert_eq!(end - first - refused, (1 << 64) / u128::from(bound));
+                assert_eq!(taken(end - 1), Some(result));
+            }
+        }
+    }
+}

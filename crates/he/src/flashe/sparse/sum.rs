@@ -1,0 +1,94 @@
+//! What the server does: it adds compacted ciphertexts at their coordinates, without a key.
+
+use blindsum_math::{
+    twin_residue::TwinResidue,
+    words::{Lane, Tile, TileMut, Width, Words},
+};
+
+use super::SparseMask;
+use crate::{
+    HeError,
+    flashe::{CHECK_LEN, sum::parts},
+};
+
+/// A sum that compacted ciphertexts are added to one by one. It takes no key, and the memory of a dense vector.
+pub struct EncryptedSparseSum {
+    words: Words,
+    union: Vec<u64>,
+    check: TwinResidue,
+}
+
+impl EncryptedSparseSum {
+    /// The sum of no ciphertext, of words of this width at some of `lanes` dense coordinates.
+    ///
+    /// # Errors
+    /// [`HeError::DenseLanes`] above 2^32 lanes.
+    pub fn new(width: Width, lanes: usize) -> Result<Self, HeError> {
+        let none = SparseMask::empty(lanes)?;
+        Ok(Self {
+            words: Words::zeros(width, lanes),
+            union: none.pieces().to_vec(),
+            check: TwinResidue::ZERO,
+        })
+    }
+
+    /// Adds the ciphertext of the words at the coordinates of `mask`, [`SparseMask::ciphertext_len`] bytes.
+    ///
+    /// # Errors
+    /// [`HeError::MaskLanes`] for a mask of other vectors; [`HeError::CiphertextLength`]; [`HeError::Math`] if
+    /// padding bits are set or the check is not canonical. The sum is the same then as before.
+    pub fn add(&mut self, mask: &SparseMask, ciphertext: &[u8]) -> Result<(), HeError> {
+        let (got, expected) = (mask.lanes(), self.words.len());
+        if got != expected {
+            return Err(HeError::MaskLanes { got, expected });
+        }
+        let width = self.words.width();
+        let (packed, check) = parts(width, mask.count(), ciphertext)?;
+        let compacted = Words::unpack(width, mask.count(), packed)?;
+        match (
+            self.words.tile_mut(0..expected),
+            compacted.tile(0..mask.count()),
+        ) {
+            (TileMut::W32(dense), Tile::W32(words)) => scatter(dense, mask, words),
+            (TileMut::W64(dense), Tile::W64(words)) => scatter(dense, mask, words),
+            _ => unreachable!("equal widths have the same lanes"),
+        }
+        let pairs = self.union.iter_mut().zip(mask.pieces());
+        pairs.for_each(|(union, piece)| *union |= piece);
+        self.check += check;
+        Ok(())
+    }
+
+    /// The sum at the coordinates that anybody has, in the form of a compacted ciphertext.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let union = SparseMask::from_pieces(self.words.len(), self.union.clone());
+        let mut compacted = Words::zeros(self.words.width(), union.count());
+        match (
+            compacted.tile_mut(0..union.count()),
+            self.words.tile(0..union.lanes()),
+        ) {
+            (TileMut::W32(words), Tile::W32(dense)) => gather(words, &union, dense),
+            (TileMut::W64(words), Tile::W64(dense)) => gather(words, &union, dense),
+            _ => unreachable!("equal widths have the same lanes"),
+        }
+        let mut bytes = compacted.pack();
+        bytes.reserve_exact(CHECK_LEN);
+        bytes.extend_from_slice(&self.check.to_bytes());
+        bytes
+    }
+}
+
+/// Adds the words to the lanes at the coordinates of the mask.
+fn scatter<L: Lane>(dense: &mut [L], mask: &SparseMask, words: &[L]) {
+    for (d, &word) in mask.coordinates().zip(words) {
+        let lane = &mut dense[d as usize];
+        *lane = lane.plus(word);
+    }
+}
+
+/// Takes the words from the lanes at the coordinates of the mask.
+fn gather<L: Lane>(words: &mut [L], mask: &SparseMask, dense: &[L]) {
+    for (d, word) in mask.coordinates().zip(words) {
+        *word = dense[d as usize];
+    }
+}
