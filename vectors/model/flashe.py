@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
 
 from . import aes, words
@@ -13,10 +14,19 @@ TILE = 4096
 FOR_LANES, FOR_TILES, FOR_PADS, FOR_CONTRIBUTORS = range(4)
 
 
+def key_id(key: bytes) -> bytes:
+    """A name of the key."""
+    return derive32(key, NO_ROUND, "flashe key id")[:16]
+
+
+def confirmation(key: bytes, context: bytes) -> bytes:
+    """What shows that a party holds the key."""
+    return derive32(key, context, "flashe confirm")
+
+
 def saved_state(key: bytes, used_rounds: int) -> bytes:
     """What a party keeps: all rounds below ``used_rounds`` count as used."""
-    key_id = derive32(key, NO_ROUND, "flashe key id")[:16]
-    body = bytes([1]) + key_id + used_rounds.to_bytes(8, "big")
+    body = bytes([1]) + key_id(key) + used_rounds.to_bytes(8, "big")
     state_key = derive32(key, NO_ROUND, "flashe state")
     return body + derive32(state_key, NO_ROUND, "flashe state tag", body)[:16]
 
@@ -97,33 +107,62 @@ def encoded(check: list[int]) -> bytes:
     return b"".join((number % p).to_bytes(8, "little") for number, p in zip(check, PRIMES, strict=True))
 
 
+@dataclass(frozen=True)
+class RoundKey:
+    """A key of a job in one round, which is number ``i``."""
+
+    scheme: str
+    key: bytes
+    context: bytes
+    i: int
+    bits: int
+
+    @property
+    def masks(self) -> bytes:
+        """What masks come from."""
+        return derive32(self.key, self.context, "flashe round")
+
+    @property
+    def checks(self) -> bytes:
+        """What coefficients and pads come from."""
+        return derive32(self.masks, self.context, "flashe check")
+
+    def upload(self, j: int, vector: list[int]) -> tuple[list[int], list[int]]:
+        """What rank j sends: words, and the check before it is reduced."""
+        plain = fingerprint(self.checks, self.bits, vector)
+        words = encrypt(self.scheme, self.masks, self.i, j, self.bits, vector)
+        return words, [plain + number for number in pad(self.checks, j)]
+
+    def opened(self, survivors: list[int], added: list[int], check: bytes) -> list[int]:
+        """The sum of these parties' vectors; the check must be right."""
+        total = decrypt(self.scheme, self.masks, self.i, survivors, self.bits, added)
+        plain = fingerprint(self.checks, self.bits, total)
+        pads = zip(*(pad(self.checks, j) for j in survivors), strict=True)
+        assert encoded([plain + sum(numbers) for numbers in pads]) == check
+        return total
+
+
 def played(
     scheme: str, bits: int, lanes: int, parties: int, survivors: list[int], i: int
 ) -> dict[str, object]:
     """One round: what everybody sends, the sum and what it decrypts to."""
     label = f"flashe/{scheme}/{bits}"
     key, context = (sha256(f"{label}/{part}".encode()).digest() for part in ("key", "context"))
-    round_key = derive32(key, context, "flashe round")
-    check_key = derive32(round_key, context, "flashe check")
+    round_key = RoundKey(scheme, key, context, i, bits)
     uploads, vectors, ciphertexts, checks = [], [], [], []
     for j in survivors:
         largest = 2**bits // len(survivors)
         vector = [number % largest for number in words.numbers(f"{label}/{j}", lanes)]
         vector[-1] = largest - 1
-        ciphertext = encrypt(scheme, round_key, i, j, bits, vector)
-        plain = fingerprint(check_key, bits, vector)
-        check = [plain + number for number in pad(check_key, j)]
+        ciphertext, check = round_key.upload(j, vector)
         sent = words.pack(bits, ciphertext) + encoded(check)
         uploads.append({"rank": j, "words": vector, "ciphertext": sent.hex()})
         vectors.append(vector)
         ciphertexts.append(ciphertext)
         checks.append(check)
     added, added_check = words.add(bits, ciphertexts), [sum(numbers) for numbers in zip(*checks, strict=True)]
-    total = decrypt(scheme, round_key, i, survivors, bits, added)
+    total = round_key.opened(survivors, added, encoded(added_check))
     assert total == [sum(column) for column in zip(*vectors, strict=True)]
-    pads = [sum(numbers) for numbers in zip(*(pad(check_key, j) for j in survivors), strict=True)]
-    expected = [fingerprint(check_key, bits, total) + number for number in pads]
-    assert encoded(expected) == encoded(added_check)
     return {
         "scheme": scheme,
         "bits": bits,
@@ -132,8 +171,8 @@ def played(
         "round": i,
         "key": key.hex(),
         "context": context.hex(),
-        "key_id": derive32(key, NO_ROUND, "flashe key id")[:16].hex(),
-        "confirmation": derive32(key, context, "flashe confirm").hex(),
+        "key_id": key_id(key).hex(),
+        "confirmation": confirmation(key, context).hex(),
         "state": saved_state(key, i + 1).hex(),
         "uploads": uploads,
         "sum": (words.pack(bits, added) + encoded(added_check)).hex(),

@@ -20,6 +20,29 @@ def pick(label: str) -> bytes:
     return sha256(label.encode()).digest()
 
 
+def identities_of(job: Job, algorithms: tuple[str, ...]) -> list[Identity]:
+    """The parties' identity keys, of these algorithms by turns."""
+    secrets = [pick(f"{job.job}/identity/{i}") for i in range(job.parties)]
+    return [Identity(a, s) for a, s in zip(algorithms * job.parties, secrets, strict=False)]
+
+
+def authority_of(job: Job) -> Authority:
+    """The CA of a job."""
+    key = Identity("ed25519", pick(f"{job.job}/CA"))
+    return Authority(f"{job.job} CA", key, NOW - 1000, NOW + 1000)
+
+
+def words_of(job: Job, label: str, bound: int) -> list[int]:
+    """A vector, its words below the bound."""
+    labels = (f"{label}/word/{i}" for i in range(job.lanes()))
+    return [int.from_bytes(pick(label), "little") % bound for label in labels]
+
+
+def framed(context: bytes, stage: int, bodies: Mapping[int, bytes]) -> dict[str, str]:
+    """Messages of a stage by party, each with its frame."""
+    return {str(party): wire.frame(context, stage, body).hex() for party, body in sorted(bodies.items())}
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A round to be played.
@@ -65,12 +88,8 @@ class Stage:
     def __init__(self, scenario: Scenario) -> None:
         job = scenario.job
         self.scenario, self.job = scenario, job
-        secrets = [pick(f"{job.job}/identity/{i}") for i in range(job.parties)]
-        names = scenario.algorithms * job.parties
-        self.identities = [Identity(a, s) for a, s in zip(names, secrets, strict=False)]
-        self.authority = Authority(
-            f"{job.job} CA", Identity("ed25519", pick(f"{job.job}/CA")), NOW - 1000, NOW + 1000
-        )
+        self.identities = identities_of(job, scenario.algorithms)
+        self.authority = authority_of(job)
         self.members = [
             Member(name, self.authority.certify(2 + i, name, identity), pick(f"{name}/nonce"))
             for i, identity in enumerate(self.identities)
@@ -86,17 +105,12 @@ class Stage:
 
     def words(self, rank: int, bound: int) -> list[int]:
         """A party's vector, its words below the bound."""
-        labels = (f"{self.job.job}/{rank}/word/{i}" for i in range(self.job.lanes()))
-        return [int.from_bytes(pick(label), "little") % bound for label in labels]
+        return words_of(self.job, f"{self.job.job}/{rank}", bound)
 
     def record(self, name: str, up: Mapping[int, bytes], down: Mapping[int, bytes]) -> None:
         """Write down a stage: bodies from parties and bodies to them."""
-        stage = len(self.stages)
-
-        def framed(bodies: Mapping[int, bytes]) -> dict[str, str]:
-            return {str(p): wire.frame(self.context, stage, b).hex() for p, b in sorted(bodies.items())}
-
-        self.stages.append({"name": name, "up": framed(up), "down": framed(down)})
+        ups, downs = (framed(self.context, len(self.stages), bodies) for bodies in (up, down))
+        self.stages.append({"name": name, "up": ups, "down": downs})
 
     def speaking(self) -> list[int]:
         """Parties that answer in the stage to come."""
