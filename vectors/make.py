@@ -23,6 +23,7 @@ TOPICS = [
     "crypto",
     "encoding",
     "flashe",
+    "flashe_rounds",
     "flashe_sparse",
     "graph",
     "masks",

@@ -135,6 +135,11 @@ def round_context(job: Job, number: int, members: list[Member], model_hash: byte
     return framed_hash("blindsum round", *parts)
 
 
+def key_setup_context(job: Job, number: int, members: list[Member]) -> bytes:
+    """What everybody in a key set-up must agree on."""
+    return framed_hash("blindsum key set-up", job.hash(), number.to_bytes(8, "big"), roster_hash(members))
+
+
 def clips_context(context: bytes, clips: list[float]) -> bytes:
     """The context of a round with other bounds than the job's."""
     return framed_hash("blindsum clips", context, *(part for clip in clips for part in parts_of(clip)))

@@ -92,6 +92,29 @@ def ramp_passed_on(roster: int, shared: set[int], sealed: dict[int, bytes]) -> b
     return bitmap(roster, shared) + ramp_columns(sealed)
 
 
+# --- Messages of flashe's key set-ups ---
+
+
+def key_advert(key_id: bytes, key: bytes, signature: bytes) -> bytes:
+    """Stage 0, up; stage 0, down is as in the other protocols."""
+    return opaque(key_id) + opaque(key) + opaque(signature)
+
+
+def key_delivery(sealed: dict[int, bytes]) -> bytes:
+    """Stage 1, up: the sealed key by receiver."""
+    return sealed_shares(sealed)
+
+
+def key_for(sealed: bytes) -> bytes:
+    """Stage 1, down: the sealed key for one party, empty for one that holds it."""
+    return opaque(sealed)
+
+
+def holders(roster: int, parties: set[int], tag: bytes) -> bytes:
+    """Stage 2, down: who holds the key, and their tag."""
+    return bitmap(roster, parties) + tag
+
+
 # --- Of all protocols ---
 
 

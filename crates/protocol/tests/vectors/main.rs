@@ -1,6 +1,7 @@
 //! Agreement with the slow models in `vectors/model`, through the public interface only: hashes of
 //! jobs, graphs and their parameters, and whole rounds byte by byte.
 
+mod keyed;
 mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
@@ -8,6 +9,7 @@ mod transcript;
 
 use blindsum_crypto::kdf::Context;
 use blindsum_protocol::{AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round};
+use keyed::KeyedJob;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use serde::Deserialize;
@@ -121,6 +123,7 @@ fn ranks(parties: &[PartyId]) -> Vec<u32> {
 
 const SECAGG: &str = include_str!("../../../../vectors/secagg.json");
 const RAMP: &str = include_str!("../../../../vectors/ramp_rounds.json");
+const FLASHE: &str = include_str!("../../../../vectors/flashe_rounds.json");
 
 /// What follows from a round's context and parameters in secagg and secagg+.
 #[derive(Deserialize)]
@@ -158,6 +161,23 @@ fn rounds_of_ramp_sharing_are_the_same_byte_by_byte() {
         // What its server draws shows nowhere.
         transcript.play(&mut ChaCha20Rng::seed_from_u64(1));
     }
+}
+
+#[test]
+fn jobs_of_flashe_are_the_same_byte_by_byte() {
+    load::<KeyedJob>(FLASHE, "jobs")
+        .iter()
+        .for_each(KeyedJob::play);
+}
+
+/// Abuse case 27, and 7, 8 and 34: fresh keys, sealed keys, bytes that are no message, sums of something else.
+#[test]
+fn case_27_changed_messages_of_flashe() {
+    let refused: usize = load::<KeyedJob>(FLASHE, "jobs")
+        .iter()
+        .map(KeyedJob::refuse)
+        .sum();
+    assert!(refused > 100, "{refused}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Party {
 /// By rank: what parties send, and what they get.
 #[derive(Deserialize)]
 pub struct Stage {
-    name: String,
+    pub name: String,
     pub up: BTreeMap<u32, Hex>,
     pub down: BTreeMap<u32, Hex>,
 }
