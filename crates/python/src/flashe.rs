@@ -13,7 +13,8 @@ use rayon::ThreadPoolBuilder;
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 
-const ROUND: u64 = 1;
+/// The one round in which everything is encrypted.
+pub(crate) const ROUND: u64 = 1;
 
 /// Bytes of a ciphertext, then milliseconds to encrypt a vector, to add those of the survivors and to
 /// decrypt the sum.
@@ -44,12 +45,7 @@ pub fn flashe_times(
         let expected = expected.transpose()?;
         let shape = Shape::new(scheme(double), Width::new(bits)?, dim)?;
         let vectors = Vectors::new(shape, expected);
-        // The threads of the pool are all there is to work with.
-        let pool = ThreadPoolBuilder::new().num_threads(1).build();
-        match pool {
-            Ok(pool) => pool.install(|| vectors.times(&survivors, seconds)),
-            Err(_) => vectors.times(&survivors, seconds),
-        }
+        alone(|| vectors.times(&survivors, seconds))
     })
     .or_raise(py)
 }
@@ -69,6 +65,14 @@ pub fn flashe_masks(py: Python<'_>, parties: u32, survivors: Vec<u32>) -> PyResu
 pub fn flashe_expected_masks(py: Python<'_>, parties: u32, survivors: u32) -> PyResult<(f64, f64)> {
     let masks = flashe::expected_masks(parties, survivors).or_raise(py)?;
     Ok((masks.double, masks.single))
+}
+
+/// Works on one thread, also where work is shared out among the threads of a pool.
+pub(crate) fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
 }
 
 fn scheme(double: bool) -> Scheme {
@@ -163,7 +167,7 @@ fn fill<L>(lanes: &mut [L], first: usize, value: impl Fn(u32) -> L) {
 
 /// Least milliseconds of the runs of `work` within `seconds`, each after a `prepare` that is not timed;
 /// there is one at least.
-fn least(
+pub(crate) fn least(
     seconds: Duration,
     mut prepare: impl FnMut() -> Result<(), HeError>,
     mut work: impl FnMut() -> Result<(), HeError>,

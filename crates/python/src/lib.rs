@@ -7,6 +7,7 @@
 mod coordinator;
 mod errors;
 mod flashe;
+mod flashe_sparse;
 mod gil;
 mod masks;
 mod network;
@@ -47,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(flashe::flashe_times, module)?)?;
     module.add_function(wrap_pyfunction!(flashe::flashe_masks, module)?)?;
     module.add_function(wrap_pyfunction!(flashe::flashe_expected_masks, module)?)?;
+    module.add_function(wrap_pyfunction!(flashe_sparse::flashe_sparse, module)?)?;
     let prepare_exit = wrap_pyfunction!(gil::prepare_exit, module)?;
     let atexit = module.py().import("atexit")?;
     atexit.call_method1("register", (prepare_exit,))?;
