@@ -13,6 +13,7 @@ from blindsum.bench.rows import Row
 from blindsum.cli import bench
 from blindsum.errors import BlindsumError
 
+CHECK_BYTES = 16
 MODULES = {"pypaillier": "paillier"}
 
 
@@ -96,7 +97,7 @@ def test_packed_integers_add_lane_by_lane(lanes):
 def test_our_own_ciphertext_has_the_bytes_of_the_packed_words_and_a_check(monkeypatch):
     monkeypatch.setattr(flashe, "SECONDS", 0.0)
     cost = flashe.ours(1001)
-    assert cost.ciphertext_bytes == -(-1001 * 20 // 8) + flashe.CHECK_BYTES
+    assert cost.ciphertext_bytes == -(-1001 * 20 // 8) + CHECK_BYTES
     with pytest.raises(BlindsumError, match="rank"):
         _native.flashe_times(10, 20, True, 3, [3], 0.0)
 
@@ -112,30 +113,36 @@ def test_masks_are_counted_as_theorem_2_says():
     assert _native.flashe_masks(6, [0, 1, 2, 4]) == (6, 5)
 
 
-def test_the_smaller_form_of_a_mask_is_sent():
-    assert flashe.mask_bytes(np.arange(0, 1000, 10), 1000) == 1 + 100
-    assert flashe.mask_bytes(np.arange(0, 1000, 2), 1000) == 1 + 125
-    # Distances of 128 and more take two bytes, of 2^14 three.
-    assert flashe.mask_bytes(np.array([0, 128, 257, 257 + 1 + 2**14]), 10**6) == 1 + 1 + 1 + 2 + 3
-
-
-def test_sparse_traffic_is_that_of_plain_and_a_check():
+def test_sparse_traffic_is_that_of_plain_and_a_check(monkeypatch):
+    monkeypatch.setattr(flashe, "SECONDS", 0.0)
+    monkeypatch.setattr(flashe, "MODELS", {"small": 5000})
     costs = [HeCost(CANDIDATES["phe"].title, 10, 10, 5120, 1.0, 1.0, 1.0)]
-    first = flashe.sparse(costs)[0]
-    assert (first.parameters, first.kept, first.dense) == (270_000, 27_000, 675_000)
-    assert first.plain == first.mask + 67_500
-    assert first.flashe - first.plain == flashe.CHECK_BYTES
-    assert first.paillier == first.mask + 27_000 * 512
-    assert flashe.sparse([])[0].paillier is None
+    (line,) = flashe.sparse(costs)
+    assert (line.kept, line.dense_bytes) == (500, 12_500)
+    # Most distances between coordinates fit a byte; a bitmap would take 625.
+    assert 500 < line.mask_bytes < 520
+    assert line.plain_bytes == line.mask_bytes + 1250
+    assert line.flashe_bytes == line.plain_bytes + CHECK_BYTES
+    assert line.paillier_bytes == line.mask_bytes + 500 * 512
+    # Somebody of ten keeps 65 % of the coordinates.
+    assert 0.6 * 12_500 < line.sum_bytes < 0.7 * 12_500
+    # Each of 500 words alone: one mask to encrypt, and for all 5,000 one to decrypt.
+    assert line.single_masks == 500 + 5000
+    assert line.double_masks == pytest.approx(2 * 500 + 2 * (5000 - 9 * 50), rel=0.02)
+    assert min(line.permute_ms, line.encrypt_ms, line.add_ms, line.decrypt_ms) > 0
+    assert flashe.sparse([])[0].paillier_bytes is None
+    with pytest.raises(BlindsumError, match="coordinate"):
+        _native.flashe_sparse(10, 20, [[0, 10]], 0.0)
 
 
 def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     ours = HeCost(flashe.OURS, 16_384, 16_384, 40_976, 1e-5, 1e-5, 1e-5)
     slow = HeCost("Paillier", 16_384, 64, 2**23, 200.0, 100.0, 0.5)
-    found = flashe.Measured([Row("work", "ms", 2, 1)], [ours, slow], ["tenseal"])
+    found = flashe.Measured([Row("work", "ms", 2, 1, note="why")], [ours, slow], ["tenseal"])
     found.sweep = [flashe.SweepPoint(20, 10, 13.0, 13.0, 11.0, 11.0, 0.9, 0.8)]
     page = bench._flashe_markdown(found, {"machine": "a machine"})
     assert "| work | ≤ 1 ms | 2 ms | 0.5 (missed) |" in page
+    assert "* work: why." in page
     assert "| Paillier | ~ 8 MiB | ~ 200 s | ~ 100 s | ~ 500 ms | 205 | 20,000,000 |" in page
     assert "Times marked ~ are those of 32 ciphertexts, multiplied." in page
     assert "Absent here: tenseal." in page

@@ -8,7 +8,6 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blindsum import _native
 from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
@@ -27,7 +26,7 @@ MODELS = {"ResNet-20": 270_000, "GRU": 660_000, "CNN": 1_200_000}
 """Parameters of the paper's models."""
 KEPT = 0.1
 """Fraction of the coordinates that sparsification keeps."""
-CHECK_BYTES = 16
+SINGLE_PAILLIER = [CANDIDATES[name].title for name in ("phe", "pypaillier")]
 SECONDS = 2.0
 """That each of our operations is repeated for."""
 
@@ -62,33 +61,46 @@ class SweepPoint:
 
 
 @dataclass(frozen=True)
-class SparseTraffic:
-    """Bytes that a party sends of a model of which it keeps a tenth.
+class Sparse:
+    """A model of which every party keeps a tenth.
 
     Attributes
     ----------
     model : str
         The model.
     parameters, kept : int
-        All of its coordinates, and those that are sent.
-    dense : int
+        All of its coordinates, and those that a party sends.
+    dense_bytes : int
         Packed words of all coordinates.
-    mask : int
+    mask_bytes : int
         Which coordinates: a bitmap or delta-coded, whichever is smaller.
-    plain, flashe : int
-        With the words in the clear and encrypted; the mask is in both.
-    paillier : int or None
-        With one ciphertext for each, where one was measured.
+    plain_bytes, flashe_bytes : int
+        What a party sends, with words in the clear and encrypted; the mask is in both.
+    paillier_bytes : int or None
+        The same with one ciphertext for each word, where one was measured.
+    sum_bytes : int
+        The encrypted sum, which has the coordinates that anybody kept.
+    double_masks, single_masks : float
+        Masks of single words that a party computes, by the exact count.
+    permute_ms, encrypt_ms, add_ms, decrypt_ms : float
+        Permuting the mask, encryption, the server's addition, decryption, with the scheme of fewer masks.
     """
 
     model: str
     parameters: int
     kept: int
-    dense: int
-    mask: int
-    plain: int
-    flashe: int
-    paillier: int | None
+    dense_bytes: int
+    mask_bytes: int
+    plain_bytes: int
+    flashe_bytes: int
+    paillier_bytes: int | None
+    sum_bytes: int
+    double_masks: float
+    single_masks: float
+    permute_ms: float
+    encrypt_ms: float
+    add_ms: float
+    decrypt_ms: float
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,7 @@ class Measured:
         Theorem 2 and Figure 12.
     ahead : list of Ahead
         Figure 13.
-    sparse : list of SparseTraffic
+    sparse : list of Sparse
         Figure 11.
     """
 
@@ -143,7 +155,7 @@ class Measured:
     absent: list[str] = field(default_factory=list)
     sweep: list[SweepPoint] = field(default_factory=list)
     ahead: list[Ahead] = field(default_factory=list)
-    sparse: list[SparseTraffic] = field(default_factory=list)
+    sparse: list[Sparse] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -153,7 +165,7 @@ class Measured:
             "absent": self.absent,
             "sweep": [asdict(point) for point in self.sweep],
             "ahead": [asdict(ahead) for ahead in self.ahead],
-            "sparse": [asdict(traffic) for traffic in self.sparse],
+            "sparse": [asdict(line) for line in self.sparse],
         }
 
 
@@ -171,7 +183,7 @@ def steps(found: Measured) -> Iterator[tuple[str, Work]]:
     for parties in SWEEP_PARTIES:
         yield f"survivors of {parties}", _adds_sweep(found, parties)
     yield "masks computed ahead", lambda _: found.ahead.extend(masks_ahead())
-    yield "sparse traffic", lambda _: found.sparse.extend(sparse(found.costs))
+    yield "sparse vectors", lambda _: found.sparse.extend(sparse(found.costs))
 
 
 def targets() -> list[Row]:
@@ -270,46 +282,44 @@ def masks_ahead() -> list[Ahead]:
     return found
 
 
-def mask_bytes(coordinates: NDArray[np.int64], dim: int) -> int:
-    """Bytes of a set of coordinates on the wire: a byte that tells the form, then the smaller of two.
-
-    Parameters
-    ----------
-    coordinates
-        In order; each is sent as its distance from the one before, seven bits to a byte.
-    dim
-        All coordinates: a bitmap takes one bit for each.
-    """
-    gaps = np.diff(coordinates, prepend=-1) - 1
-    deltas = sum(int((gaps >= 1 << 7 * octets).sum()) for octets in range(1, 10)) + len(gaps)
-    return 1 + min(-(-dim // 8), deltas)
-
-
-def sparse(costs: list[HeCost]) -> list[SparseTraffic]:
-    """Figure 11: traffic of a tenth of the coordinates, drawn at random as a keyed permutation leaves them.
+def sparse(costs: list[HeCost]) -> list[Sparse]:
+    """Figure 11: ten parties keep a tenth each, drawn at random, so that they overlap no more than by chance.
 
     Parameters
     ----------
     costs
         Table 2, of which Paillier's ciphertexts with one number each are taken.
     """
-    singles = [cost for cost in costs if cost.scheme == CANDIDATES["phe"].title]
-    singles += [cost for cost in costs if cost.scheme == CANDIDATES["pypaillier"].title]
+    single = next((cost for cost in costs if cost.scheme in SINGLE_PAILLIER), None)
     found = []
     for model, parameters in MODELS.items():
         kept = round(KEPT * parameters)
-        coordinates = np.sort(np.random.default_rng(parameters).permutation(parameters)[:kept])
-        mask, words = mask_bytes(coordinates, parameters), -(-kept * SUM_BITS // 8)
-        one = singles[0].ciphertext_bytes // singles[0].numbers if singles else None
-        traffic = SparseTraffic(
+        rng = np.random.default_rng(parameters)
+        sets = [np.sort(rng.permutation(parameters)[:kept]).tolist() for _ in range(TERMS)]
+        (mask, ciphertext, total), masks, times = _native.flashe_sparse(
+            parameters, SUM_BITS, sets, SECONDS / 4
+        )
+        paillier = None if single is None else mask + kept * single.ciphertext_bytes // single.numbers
+        line = Sparse(
             model=model,
             parameters=parameters,
             kept=kept,
-            dense=-(-parameters * SUM_BITS // 8),
-            mask=mask,
-            plain=mask + words,
-            flashe=mask + words + CHECK_BYTES,
-            paillier=None if one is None else mask + kept * one,
+            dense_bytes=_packed(parameters),
+            mask_bytes=mask,
+            plain_bytes=mask + _packed(kept),
+            flashe_bytes=mask + ciphertext,
+            paillier_bytes=paillier,
+            sum_bytes=total,
+            double_masks=masks[0],
+            single_masks=masks[1],
+            permute_ms=times[0],
+            encrypt_ms=times[1],
+            add_ms=times[2],
+            decrypt_ms=times[3],
         )
-        found.append(traffic)
+        found.append(line)
     return found
+
+
+def _packed(words: int) -> int:
+    return -(-words * SUM_BITS // 8)

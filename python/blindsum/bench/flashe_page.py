@@ -46,9 +46,10 @@ def tables(found: Measured) -> list[Table]:
     found
         Parts that were not measured are left out.
     """
-    made = [Table("Targets", HEADER[:-1], [row.cells[:-1] for row in found.rows])]
+    notes = "\n".join(f"* {row.work}: {row.note}." for row in found.rows if row.note)
+    made = [Table("Targets", HEADER[:-1], [row.cells[:-1] for row in found.rows], notes)]
     made += [_costs(numbers, found) for numbers in NUMBERS]
-    made += [_printed(), _masks(found), _dropout(found), _ahead(found), _sparse(found)]
+    made += [_printed(), _masks(found), _dropout(found), _ahead(found), _sparse(found), _sparse_work(found)]
     return [table for table in made if table.rows]
 
 
@@ -175,12 +176,13 @@ def _ahead(found: Measured) -> Table:
 def _sparse(found: Measured) -> Table:
     rows = [
         [
-            f"{traffic.model}, {traffic.parameters:,}",
-            *map(_bytes, (traffic.dense, traffic.mask, traffic.plain, traffic.flashe)),
-            "not measured" if traffic.paillier is None else _bytes(traffic.paillier),
-            f"{traffic.flashe / traffic.plain:.5f}",
+            f"{line.model}, {line.parameters:,}",
+            *map(_bytes, (line.dense_bytes, line.mask_bytes, line.plain_bytes, line.flashe_bytes)),
+            "not measured" if line.paillier_bytes is None else _bytes(line.paillier_bytes),
+            f"{line.flashe_bytes - line.plain_bytes} B",
+            _bytes(line.sum_bytes),
         ]
-        for traffic in found.sparse
+        for line in found.sparse
     ]
     header = [
         f"{KEPT:.0%} of",
@@ -189,10 +191,38 @@ def _sparse(found: Measured) -> Table:
         "sparse, plain",
         "sparse, FLASHE",
         "sparse, Paillier",
-        "FLASHE ÷ plain",
+        "FLASHE − plain",
+        "sum, FLASHE",
     ]
     note = (
         f"What a party sends of the paper's {len(MODELS)} models: the mask, and words of 20 bits, or "
-        "ciphertexts with one number each, since those of different coordinates cannot be batched."
+        "ciphertexts with one number each, since those of different coordinates cannot be batched. Ten "
+        "parties keep coordinates at random; the sum that they are sent has what anybody kept."
     )
     return Table("Sparse traffic (Figure 11)", header, rows, note)
+
+
+def _sparse_work(found: Measured) -> Table:
+    rows = [
+        [
+            f"{line.model}, {line.kept:,}",
+            f"{line.double_masks:,.0f}",
+            f"{line.single_masks:,.0f}",
+            *map(number, (line.permute_ms, line.encrypt_ms, line.add_ms, line.decrypt_ms)),
+        ]
+        for line in found.sparse
+    ]
+    header = [
+        "",
+        "masks, double",
+        "masks, single",
+        "permute, ms",
+        "encrypt, ms",
+        "add 10, ms",
+        "decrypt, ms",
+    ]
+    note = (
+        "The same vectors, one core. Masks of single words that a party computes, counted exactly; times are "
+        "those of the scheme with fewer."
+    )
+    return Table("Sparse vectors: masks and work", header, rows, note)
