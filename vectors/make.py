@@ -32,6 +32,7 @@ TOPICS = [
     "round",
     "secagg",
     "shamir",
+    "sparse",
     "words",
 ]
 WIDTH = 110

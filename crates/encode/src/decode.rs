@@ -49,9 +49,7 @@ impl Encoding {
                 Kind::Integers { .. } => None,
                 Kind::Fixed64 => {
                     let unit = FIXED64_UNIT * total_weight as f64;
-                    // Every party's word is rounded, by 1/2 at most.
-                    let limit = (clip * unit * (1.0 + f64::EPSILON)) as u64;
-                    let limit = limit.saturating_add(survivors as u64);
+                    let limit = fixed64_limit(clip, unit, survivors as u64);
                     simd::run(DecodeFixed {
                         lanes,
                         limit,
@@ -68,16 +66,21 @@ impl Encoding {
         Ok(total_weight)
     }
 
+    pub(crate) fn check_sum_shape(&self, sum: &Words) -> Result<(), EncodeError> {
+        if sum.len() == self.lanes() && sum.width() == self.width() {
+            return Ok(());
+        }
+        Err(EncodeError::SumShape {
+            got_lanes: sum.len(),
+            got_bits: sum.width().bits(),
+            lanes: self.lanes(),
+            bits: self.width().bits(),
+        })
+    }
+
     /// The total weight of a sum, checked to be one that `survivors` parties can have.
     pub(crate) fn total_weight(&self, sum: &Words, survivors: usize) -> Result<u64, EncodeError> {
-        if sum.len() != self.lanes() || sum.width() != self.width() {
-            return Err(EncodeError::SumShape {
-                got_lanes: sum.len(),
-                got_bits: sum.width().bits(),
-                lanes: self.lanes(),
-                bits: self.width().bits(),
-            });
-        }
+        self.check_sum_shape(sum)?;
         let parties = self.parties();
         if !(1..=parties).contains(&survivors) {
             return Err(EncodeError::Survivors { survivors, parties });
@@ -99,9 +102,15 @@ impl Encoding {
     }
 }
 
+/// The largest magnitude of a sum of `parties` fixed-point words, of which every one was rounded, by 1/2 at
+/// most; `unit` is that of the whole sum.
+pub(crate) fn fixed64_limit(clip: f64, unit: f64, parties: u64) -> u64 {
+    ((clip * unit * (1.0 + f64::EPSILON)) as u64).saturating_add(parties)
+}
+
 /// The map from levels summed over weights back to coordinates: 0 to -c, `top` to c.
 #[derive(Clone, Copy)]
-struct Levels {
+pub(crate) struct Levels {
     mask: u64,
     /// total weight * (2^q - 1), below 2^64.
     top: u64,
@@ -134,7 +143,7 @@ impl<R: Real> Kernel for DecodeLevels<'_, R> {
 }
 
 impl Levels {
-    fn new(mask: u64, top: u64, clip: f64) -> Self {
+    pub(crate) fn new(mask: u64, top: u64, clip: f64) -> Self {
         let nearest = clip / top as f64;
         // Rounded up where it must be for the top to reach c. What lies above is clamped.
         let slope = if nearest * (top as f64) < clip {
@@ -173,6 +182,16 @@ impl Levels {
             return None;
         }
         lanes.iter().position(|&lane| lane.into() & mask > top)
+    }
+
+    /// The coordinate at a level that is not above the top.
+    pub(crate) fn coordinate_of(self, level: u64) -> f64 {
+        if self.top < 1 << 62 {
+            let twice_above_half = (2 * level).cast_signed() - self.top.cast_signed();
+            return self.coordinate(twice_above_half as f64);
+        }
+        let twice_above_half = 2 * i128::from(level) - i128::from(self.top);
+        self.coordinate(twice_above_half as f64)
     }
 
     /// The coordinate at a level, given as 2 * level - top.

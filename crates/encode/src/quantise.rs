@@ -69,6 +69,13 @@ impl Scale {
     }
 }
 
+/// A finite value, or the end of `[-clip, clip]` that is next to it; in a form that vectorises.
+#[inline(always)]
+pub(crate) fn clamp(value: f64, clip: f64) -> f64 {
+    let value = if value > -clip { value } else { -clip };
+    if value < clip { value } else { clip }
+}
+
 /// Random bits of a coordinate.
 const RANDOM_BITS: u32 = u32::BITS;
 
@@ -130,13 +137,7 @@ impl<R: Real> Kernel for Fixed<'_, R> {
     fn run(self) {
         const TWO_32: f64 = (1_u64 << 32) as f64;
         for (lane, value) in self.lanes.iter_mut().zip(self.values) {
-            let value = value.to_f64();
-            let value = if value > -self.clip {
-                value
-            } else {
-                -self.clip
-            };
-            let value = if value < self.clip { value } else { self.clip };
+            let value = clamp(value.to_f64(), self.clip);
             let scaled = value * self.unit;
             // |scaled| < 2^63: the upper half first, rounded to nearest, then what remains of it, exactly.
             let high = scaled * (1.0 / TWO_32) + SIGNED_ROUND;

@@ -399,6 +399,22 @@ impl Encoding {
         Ok(encoding)
     }
 
+    /// The encoding of a vector of just these coordinates, ascending, each with the bound of its tensor.
+    pub(crate) fn compact(&self, indices: &[u32]) -> Self {
+        let mut encoding = self.clone();
+        encoding.dim = indices.len();
+        encoding.runs.clear();
+        for run in &self.runs {
+            let end = indices.partition_point(|&index| (index as usize) < run.end);
+            let before = encoding.runs.last().map_or(0, |run| run.end);
+            if end > before {
+                let clip = run.clip;
+                encoding.runs.push(Run { end, clip });
+            }
+        }
+        encoding
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

@@ -4,7 +4,8 @@ use blindsum_math::words::Words;
 use proptest::prelude::*;
 use serde::Deserialize;
 
-use super::{quantised, spec};
+use super::vectors::double;
+use super::{hex, quantised, spec};
 use crate::{
     ClipSpec, EncodeError, Encoder, Encoding, EncodingKind, Rounding, TensorSpec, UpdateHistory,
     gaussian_factor,
@@ -32,15 +33,6 @@ struct Step {
     counts: Vec<u32>,
     state: String,
     clips: Vec<String>,
-}
-
-fn double(text: &str) -> f64 {
-    assert_eq!(text.len(), 16);
-    f64::from_bits(u64::from_str_radix(text, 16).unwrap())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn encoding(bits: u32, tensors: &[(usize, f64)]) -> Encoding {

@@ -4,6 +4,7 @@ mod aciq;
 mod integers;
 mod laws;
 mod limits;
+mod sparse;
 mod vectors;
 
 use blindsum_crypto::mask::MaskSeed;
@@ -24,6 +25,10 @@ fn quantised(bits: u32, clip: ClipSpec, rounding: Rounding) -> EncodingKind {
         clip,
         rounding,
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An unchecked encoding without tensors.

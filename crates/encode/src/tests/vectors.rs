@@ -56,7 +56,7 @@ struct Case {
 }
 
 #[derive(Deserialize)]
-struct Spec {
+pub(super) struct Spec {
     dim: usize,
     kind: String,
     bits: u32,
@@ -84,12 +84,12 @@ struct Party {
     scaled_norm: Option<String>,
 }
 
-fn double(text: &str) -> f64 {
+pub(super) fn double(text: &str) -> f64 {
     assert_eq!(text.len(), 16);
     f64::from_bits(u64::from_str_radix(text, 16).unwrap())
 }
 
-fn seed(text: &str) -> MaskSeed {
+pub(super) fn seed(text: &str) -> MaskSeed {
     assert_eq!(text.len(), 64);
     let mut bytes = [0; 32];
     for (i, byte) in bytes.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ fn seed(text: &str) -> MaskSeed {
 }
 
 impl Spec {
-    fn validate(&self) -> Encoding {
+    pub(super) fn validate(&self) -> Encoding {
         let clip = double(&self.clip);
         let kind = match self.kind.as_str() {
             "fixed64" => EncodingKind::Fixed64 { clip },

@@ -1,0 +1,214 @@
+//! Sparse updates: a party sends the largest coordinates of every tensor and keeps the others for later
+//! (FLASHE Alg. 1, client side).
+//!
+//! What a [`Sparsifier`] chooses becomes words by an [`Encoder`](crate::Encoder) of its own, smaller
+//! [`Encoding`]; [`Encoding::decode_sparse_mean`] gives the mean of each coordinate over those who sent it.
+
+mod density;
+mod largest;
+mod mean;
+
+use blindsum_crypto::Zeroizing;
+
+pub use density::DensitySchedule;
+pub use mean::SparseMean;
+
+use crate::quantise::clamp;
+use crate::values::{Values, judge};
+use crate::{EncodeError, EncodeReport, Encoding};
+
+/// Chooses what a party sends, and keeps what it did not send: the residual, which is added to the next update
+/// (error feedback).
+///
+/// Of a round with update u and residual r:
+///
+/// ```text
+/// t  =  clip(u) + r                     one rounding to f32; clip as in a dense round
+/// sent  =  clip(t_d) for the k_l largest |t_d| of every tensor l, the first ones where some are equal
+/// r'  =  t - sent
+/// ```
+///
+/// So a party never adds more to the model than dense rounds would have let it, and all that it adds arrives
+/// in the end: what the bound of one round cuts off from several rounds' worth of updates is kept too. The
+/// error of quantisation is not. With stochastic rounding it has mean 0 and there is nothing to make up for;
+/// and it is known only once the words exist, whose random bits nobody should have to keep.
+pub struct Sparsifier {
+    schedule: DensitySchedule,
+    residual: Zeroizing<Vec<f32>>,
+}
+
+/// What a party sends in a round. Dropped where the round fails or the party is not among the survivors, it
+/// leaves no trace; [`Sparsifier::commit`] takes it otherwise.
+pub struct Selection {
+    indices: Vec<u32>,
+    values: Zeroizing<Vec<f32>>,
+    encoding: Encoding,
+    report: EncodeReport,
+    /// The residual if all of it arrives.
+    left: Zeroizing<Vec<f32>>,
+}
+
+/// First byte of a saved residual.
+const VERSION: u8 = 1;
+
+/// Bytes before the residual: the version and the number of coordinates.
+const HEAD: usize = 9;
+
+impl Sparsifier {
+    /// One with nothing left over, for vectors of this encoding.
+    ///
+    /// # Errors
+    /// [`EncodeError::Spec`] for encodings that sparse rounds cannot use: integers; weights, because nobody
+    /// learns the weights behind a single coordinate; more than 2^32 coordinates.
+    pub fn new(encoding: &Encoding, schedule: DensitySchedule) -> Result<Self, EncodeError> {
+        encoding.check_sparse()?;
+        Ok(Self {
+            schedule,
+            residual: Zeroizing::new(vec![0.0; encoding.dim()]),
+        })
+    }
+
+    /// Chooses what to send of `update`, `[dim]`, and of what is left from earlier rounds. `encoding` is that
+    /// of the round; `rounds_done` counts the finished rounds of the job and decides on the density.
+    ///
+    /// # Errors
+    /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities and where a sum with the
+    /// residual is no finite `f32`, [`EncodeError::Norm`].
+    pub fn select(
+        &self,
+        encoding: &Encoding,
+        rounds_done: u64,
+        update: &[f32],
+    ) -> Result<Selection, EncodeError> {
+        let (got, dim) = (encoding.dim(), self.residual.len());
+        if got != dim {
+            return Err(EncodeError::Dim { got, dim });
+        }
+        let (report, factor) = judge(encoding, Values::F32(update))?;
+        let mut total = Zeroizing::new(Vec::with_capacity(dim));
+        for (run, clip) in encoding.tensors() {
+            let pairs = update[run.clone()].iter().zip(&self.residual[run]);
+            let sum = |(&u, &r): (&f32, &f32)| clamp(f64::from(u) * factor, clip) + f64::from(r);
+            total.extend(pairs.map(sum).map(|sum| sum as f32));
+        }
+        if let Some(index) = total.iter().position(|sum: &f32| !sum.is_finite()) {
+            return Err(EncodeError::NotFinite { index });
+        }
+        let mut indices = Vec::new();
+        for (run, _) in encoding.tensors() {
+            let kept = self.schedule.kept(rounds_done, run.len());
+            largest::largest(&total[run.clone()], kept, run.start, &mut indices);
+        }
+        Self::selection(encoding, indices, total, report)
+    }
+
+    /// Finds what arrives of the chosen coordinates, and what is left.
+    fn selection(
+        encoding: &Encoding,
+        indices: Vec<u32>,
+        total: Zeroizing<Vec<f32>>,
+        report: EncodeReport,
+    ) -> Result<Selection, EncodeError> {
+        let values: Zeroizing<Vec<f32>> =
+            Zeroizing::new(indices.iter().map(|&d| total[d as usize]).collect());
+        let compact = encoding.compact(&indices);
+        let (_, factor) = judge(&compact, Values::F32(&values))?;
+        let mut left = total;
+        for (run, clip) in compact.tensors() {
+            for (&d, &value) in indices[run.clone()].iter().zip(&values[run]) {
+                let value = f64::from(value);
+                left[d as usize] = (value - clamp(value * factor, clip)) as f32;
+            }
+        }
+        Ok(Selection {
+            indices,
+            values,
+            encoding: compact,
+            report,
+            left,
+        })
+    }
+
+    /// The round is over and this party is among its survivors: what was sent leaves the residual, except for
+    /// coordinates whose sum was not opened (`opened(d)` is false), because too few parties sent them.
+    pub fn commit(&mut self, selection: Selection, opened: impl Fn(u32) -> bool) {
+        self.residual = selection.left;
+        for (&d, &value) in selection.indices.iter().zip(selection.values.iter()) {
+            if !opened(d) {
+                self.residual[d as usize] = value;
+            }
+        }
+    }
+
+    /// What is left over, `[dim]`. As private as the updates.
+    pub fn residual(&self) -> &[f32] {
+        &self.residual
+    }
+
+    /// The residual in its only form: a version byte (1), the number of coordinates (8 bytes, big-endian),
+    /// and each of them (IEEE 754 single precision, little-endian).
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(HEAD + 4 * self.residual.len()));
+        bytes.push(VERSION);
+        bytes.extend((self.residual.len() as u64).to_be_bytes());
+        for value in self.residual.iter() {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Goes on with a residual from [`Sparsifier::to_bytes`].
+    ///
+    /// # Errors
+    /// [`EncodeError::Spec`] as for [`Sparsifier::new`]; [`EncodeError::State`] for bytes that are no residual
+    /// of such vectors.
+    pub fn from_bytes(
+        encoding: &Encoding,
+        schedule: DensitySchedule,
+        bytes: &[u8],
+    ) -> Result<Self, EncodeError> {
+        let mut sparsifier = Self::new(encoding, schedule)?;
+        let refused = |rule: String| EncodeError::State {
+            of: "residual",
+            rule,
+        };
+        let expected = HEAD + 4 * encoding.dim();
+        if bytes.len() != expected {
+            return Err(refused(format!("{} bytes must be {expected}", bytes.len())));
+        }
+        let (head, values) = bytes.split_at(HEAD);
+        if !sparsifier.to_bytes().starts_with(head) {
+            return Err(refused("it is of another version or length".into()));
+        }
+        let (values, _) = values.as_chunks::<4>();
+        for (kept, value) in sparsifier.residual.iter_mut().zip(values) {
+            *kept = f32::from_le_bytes(*value);
+        }
+        if sparsifier.residual.iter().all(|value| value.is_finite()) {
+            return Ok(sparsifier);
+        }
+        Err(refused("every coordinate must be finite".into()))
+    }
+}
+
+impl Selection {
+    /// The coordinates to send, ascending.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Their values, in the order of the indices. Not clipped yet: their encoding does that.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// How they become words: a vector of just these coordinates, each with the bound of its tensor.
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    /// What clipping did to the update itself, before the residual was added.
+    pub fn report(&self) -> EncodeReport {
+        self.report
+    }
+}
