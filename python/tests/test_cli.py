@@ -75,6 +75,13 @@ def test_set_reaches_every_field(command):
     assert json.loads(out)["max_abs_error"] <= 0.5 / 255
 
 
+def test_simulate_with_bounds_from_earlier_rounds(command):
+    status, out, _ = command(*SIMULATE, "--clipping", "aciq", "--rounds", "2", "--json")
+    report = json.loads(out)
+    assert (status, report["exact"]) == (0, True)
+    refused(command(*SIMULATE, "--clipping", "nonsense"), "clipping", "aciq")
+
+
 @pytest.mark.parametrize(
     ("words", "texts"),
     [

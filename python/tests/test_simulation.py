@@ -34,6 +34,21 @@ def test_the_mean_is_right_within_quantisation(protocol):
     assert [stage.name for stage in result.stages] == [*job.stages, "result"]
 
 
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_bounds_that_follow_earlier_rounds(protocol):
+    rows = 1e-3 * updates(10)
+    job = spec(protocol=protocol, parties=10, clipping="aciq", clip=1.0, bits=8)
+    first = bs.simulate(job, rows)
+    last = bs.simulate(job, rows, rounds=6)
+    assert first.exact
+    assert last.exact
+    # With the job's own bounds the levels are 2 / 255 apart, wider than all updates.
+    assert first.max_abs_error > 4e-4
+    assert last.max_abs_error < 4e-5
+    with pytest.raises(bs.SpecError, match="not be aciq where model_update is none"):
+        spec(clipping="aciq", model_update="none")
+
+
 def test_weights_are_counted():
     rows = updates(3)
     job = spec(parties=3, max_weight=100)

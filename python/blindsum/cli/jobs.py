@@ -12,7 +12,17 @@ from typing import Any
 from blindsum.errors import ConfigError, SpecError
 from blindsum.spec import JobSpec
 
-OPTIONAL_FIELDS = ("adversary", "bits", "corrupt", "dropout", "key_rounds", "masking", "packing", "threshold")
+OPTIONAL_FIELDS = (
+    "adversary",
+    "bits",
+    "clipping",
+    "corrupt",
+    "dropout",
+    "key_rounds",
+    "masking",
+    "packing",
+    "threshold",
+)
 MOST_QUANTISED_BITS = 32
 
 
@@ -31,6 +41,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
         help="bits of a quantised value, 2 to 32 (default 16); more, up to 64: integers with exact sums, "
         "as with --set encoding=integers",
     )
+    parser.add_argument("--clipping", metavar="C", help="tensor (default), l2, or aciq: from earlier rounds")
     parser.add_argument("--corrupt", type=float, metavar="F", help="fraction that may work with the server")
     parser.add_argument("--dropout", type=float, metavar="F", help="fraction that may be lost in a round")
     parser.add_argument("--masking", metavar="M", help="cheaper (default), double or single (flashe)")
