@@ -1,4 +1,5 @@
-//! Encoding and decoding, in ns a coordinate on one core: a tile in the cache, and a vector of 10^6.
+//! Encoding and decoding, in ns a coordinate on one core: a tile in the cache, and a vector of 10^6. Then what
+//! sparse rounds and clipping bounds from earlier rounds need.
 //!
 //! `cargo bench -p blindsum-encode --bench encode` first prints the best of many short runs, which a busy
 //! machine hardly disturbs, then criterion's statistics.
@@ -9,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{ClipSpec, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding};
+use blindsum_encode::{
+    ClipSpec, DensitySchedule, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding, Sparsifier,
+    UpdateHistory,
+};
 use blindsum_math::words::Words;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
@@ -84,20 +88,52 @@ fn each(dim: usize, mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
     }
 }
 
+/// Calls `work` with choosing a tenth of a million coordinates, with the means of as many, of which every
+/// count differs from the last, and with what a history makes of them.
+fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
+    let dim = 1_000_000;
+    let values: Vec<f32> = (0..dim).map(|i| (i as f32 * 0.37).sin() * 1.01).collect();
+    for (name, kind) in [kinds()[1], kinds()[4]] {
+        let encoding = encoding(kind, dim);
+        let schedule = DensitySchedule::new(0.1, 0.1, 0, 1).expect("a valid schedule");
+        let sparsifier = Sparsifier::new(&encoding, schedule).expect("a valid encoding");
+        work("select", name, &mut || {
+            let selection = sparsifier.select(&encoding, 0, black_box(&values));
+            assert!(selection.is_ok());
+        });
+        let words = Words::zeros(encoding.width(), encoding.lanes());
+        let counts: Vec<u32> = (0..dim as u32).map(|i| i % 10).collect();
+        let mut mean = vec![0.0_f32; dim];
+        work("counted", name, &mut || {
+            let decoded = encoding.decode_sparse_mean(black_box(&words), &counts, 2, &mut mean);
+            assert!(decoded.is_ok());
+        });
+        if let Ok(mut history) = UpdateHistory::new(&encoding) {
+            work("observe", name, &mut || {
+                assert!(history.observe(black_box(&values), 10).is_ok());
+            });
+        }
+    }
+}
+
 fn best_of_short_runs() {
+    let print = |size: &str, dim: usize, operation: &str, name: &str, run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        let mut best = Duration::MAX;
+        while start.elapsed() < Duration::from_millis(250) {
+            let before = Instant::now();
+            run();
+            best = best.min(before.elapsed());
+        }
+        let nanos = best.as_secs_f64() * 1e9 / dim as f64;
+        println!("{operation:>7}, {size:>12}, {name:>23}: {nanos:.3} ns a coordinate");
+    };
     for (size, dim) in [("tile of 4096", TILE), ("10^6", 1_000_000)] {
         each(dim, |operation, name, run| {
-            let start = Instant::now();
-            let mut best = Duration::MAX;
-            while start.elapsed() < Duration::from_millis(250) {
-                let before = Instant::now();
-                run();
-                best = best.min(before.elapsed());
-            }
-            let nanos = best.as_secs_f64() * 1e9 / dim as f64;
-            println!("{operation:>6}, {size:>12}, {name:>23}: {nanos:.3} ns a coordinate");
+            print(size, dim, operation, name, run)
         });
     }
+    each_between_rounds(|operation, name, run| print("10^6", 1_000_000, operation, name, run));
 }
 
 fn statistics(criterion: &mut Criterion) {
