@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{Cipher, Lane, MaskStream};
 
-/// Blocks computed at a time, some times what a backend has in flight.
+/// Lanes, hence at most blocks, worked off at a time: some times what a backend has in flight.
 const BLOCKS: usize = 128;
 
 /// Adds to lane k of `tile` (or takes off it) lane `lanes[k]` of the stream, modulo 2^32 or 2^64. Neighbours in
@@ -28,50 +28,36 @@ pub fn apply_masks_at(stream: &MaskStream, lanes: &[u32], tile: TileMut<'_>) {
     }
 }
 
-fn apply<L: Lane>(stream: &MaskStream, mut lanes: &[u32], mut tile: &mut [L]) {
+fn apply<L: Lane>(stream: &MaskStream, lanes: &[u32], tile: &mut [L]) {
     let lanes_per_block = 16 / size_of::<L>() as u32;
+    let number = |lane: u32| lane / lanes_per_block;
+    let last = lanes.iter().max().map_or(0, |&lane| number(lane));
+    assert!(
+        u128::from(last) * 16 < stream.bytes,
+        "the stream ends before block {last}"
+    );
     let mut blocks = Zeroizing::new([[0; 16]; BLOCKS]);
-    while !lanes.is_empty() {
-        let mut count = 0;
-        let mut previous = None;
-        let together = lanes.iter().position(|lane| {
-            let number = lane / lanes_per_block;
-            if previous == Some(number) {
-                return false;
-            }
-            previous = Some(number);
-            if let Some(block) = blocks.get_mut(count) {
-                *block = stream.counter(u64::from(number)).to_be_bytes();
-                count += 1;
-                return false;
-            }
-            true
-        });
-        stream.encrypt(&mut blocks, count);
-        let (these, others) = lanes.split_at(together.unwrap_or(lanes.len()));
-        let (part, rest) = tile.split_at_mut(these.len());
-        let (mut index, mut number) = (0, these[0] / lanes_per_block);
-        for (lane, d) in part.iter_mut().zip(these) {
-            index += usize::from(d / lanes_per_block != number);
-            number = d / lanes_per_block;
-            let start = (d % lanes_per_block) as usize * size_of::<L>();
-            let mask = L::from_le_slice(&blocks[index][start..start + size_of::<L>()]);
-            *lane = lane.masked(mask, stream.sign);
+    let mut block_of = [0; BLOCKS];
+    for (lanes, tile) in lanes.chunks(BLOCKS).zip(tile.chunks_mut(BLOCKS)) {
+        // Without a branch, which would be hard to predict: a block is written again for its next lane.
+        let (mut index, mut previous) = (0, number(lanes[0]));
+        for (&lane, block_of) in lanes.iter().zip(&mut block_of) {
+            let number = number(lane);
+            index += usize::from(number != previous);
+            previous = number;
+            blocks[index] = stream.origin.wrapping_add(number.into()).to_be_bytes();
+            *block_of = index;
         }
-        (lanes, tile) = (others, rest);
+        stream.encrypt(&mut blocks, index + 1);
+        for ((&lane, &block), to) in lanes.iter().zip(&block_of).zip(tile) {
+            let start = (lane % lanes_per_block) as usize * size_of::<L>();
+            let mask = L::from_le_slice(&blocks[block][start..start + size_of::<L>()]);
+            *to = to.masked(mask, stream.sign);
+        }
     }
 }
 
 impl MaskStream {
-    /// The counter block of block `number`.
-    fn counter(&self, number: u64) -> u128 {
-        assert!(
-            u128::from(number) * 16 < self.bytes,
-            "the stream ends before block {number}"
-        );
-        self.origin.wrapping_add(number.into())
-    }
-
     /// Encrypts the first `count` blocks, and may do so with others.
     fn encrypt(&self, blocks: &mut [[u8; 16]; BLOCKS], count: usize) {
         match &self.cipher {

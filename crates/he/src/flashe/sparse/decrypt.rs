@@ -1,9 +1,11 @@
 //! Decryption of a sum at the coordinates that anybody has.
 
+use std::ops::Range;
+
 use blindsum_crypto::mask::{MaskStream, Sign, apply_masks_at};
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, TileMut, Words},
+    words::{Lane, TileMut, Width, Words},
 };
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
@@ -11,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::{
     Participation, SparseMask,
     encrypt::{SparseFingerprint, TILE_PIECES},
-    mask::{PIECE, ones},
+    mask::{PIECE, ones, push_ones},
 };
 use crate::{
     HeError,
@@ -155,87 +157,92 @@ impl Decryption<'_> {
             (words, contributors) = (rest, rest_of_counts);
         }
         let checks = tiles.into_par_iter().map(|(tile, words, counts)| {
-            let places = Places::new(tile * TILE_PIECES, self.union);
-            self.decrypt_tile(&places, words);
+            let pieces = tile * TILE_PIECES..(tile + 1) * TILE_PIECES;
+            let pieces = pieces.start..pieces.end.min(self.union.pieces().len());
+            let coordinates: Vec<u32> =
+                ones(pieces.start, &self.union.pieces()[pieces.clone()]).collect();
+            let mut dense = Dense::new(tile, &coordinates, words);
+            self.edges
+                .iter()
+                .for_each(|edge| dense.apply(edge, pieces.clone()));
             for (_, mask) in self.participation.by_rank() {
-                let pieces = &mask.pieces()[places.pieces()];
-                ones(places.first, pieces).for_each(|d| counts[places.of(d)] += 1);
+                dense.count(mask, pieces.clone());
             }
-            let coordinates: Vec<u32> = ones(places.first, places.union).collect();
+            dense.gather(&coordinates, self.shape.width(), words, counts);
             self.fingerprint.of_tile(tile, &coordinates, words, counts)
         });
         checks.reduce(|| TwinResidue::ZERO, |a, b| a + b)
     }
-
-    /// Takes all masks off the words of a tile, and reduces them.
-    fn decrypt_tile<L: Lane>(&self, places: &Places<'_>, words: &mut [L]) {
-        let mut masks = Zeroizing::new(vec![L::default(); TILE]);
-        let mut coordinates = Vec::with_capacity(TILE);
-        for edge in &self.edges {
-            let mut taken_off = 0;
-            coordinates.clear();
-            for k in [0, 1] {
-                for at in places.pieces() {
-                    coordinates.extend(ones(at, &[edge.piece(at)[k]]));
-                }
-                if k == 0 {
-                    taken_off = coordinates.len();
-                }
-            }
-            let masks = &mut masks[..coordinates.len()];
-            masks.fill(L::default());
-            apply_masks_at(&edge.stream, &coordinates, L::tile_mut(masks));
-            for (k, (&d, &mask)) in coordinates.iter().zip(&*masks).enumerate() {
-                let word = &mut words[places.of(d)];
-                *word = if k < taken_off {
-                    word.minus(mask)
-                } else {
-                    word.plus(mask)
-                };
-            }
-        }
-        words
-            .iter_mut()
-            .for_each(|word| *word = word.low_bits(self.shape.width()));
-    }
 }
 
-/// Where the coordinates of a tile are among those of the union.
-struct Places<'a> {
-    /// The number of the first piece of the tile.
-    first: usize,
-    union: &'a [u64],
-    /// Coordinates of the tile before each piece.
-    before: [u16; TILE_PIECES],
+/// Words and contributors of a tile by coordinate: the lanes of others hold anything.
+struct Dense<L: Lane> {
+    /// The first coordinate of the tile.
+    first: u32,
+    words: Zeroizing<Vec<L>>,
+    contributors: Vec<u32>,
+    /// Room for the masks of a stream, and where they belong.
+    masks: Zeroizing<Vec<L>>,
+    coordinates: Vec<u32>,
 }
 
-impl<'a> Places<'a> {
-    fn new(first: usize, union: &'a SparseMask) -> Self {
-        let pieces = &union.pieces()[first..];
-        let union = &pieces[..TILE_PIECES.min(pieces.len())];
-        let mut before = [0; TILE_PIECES];
-        let mut sum = 0;
-        for (before, piece) in before.iter_mut().zip(union) {
-            *before = sum;
-            sum += piece.count_ones() as u16;
+impl<L: Lane> Dense<L> {
+    fn new(tile: usize, coordinates: &[u32], words: &[L]) -> Self {
+        let mut dense = Self {
+            first: (tile * TILE) as u32,
+            words: Zeroizing::new(vec![L::default(); TILE]),
+            contributors: vec![0; TILE],
+            masks: Zeroizing::new(vec![L::default(); TILE]),
+            coordinates: Vec::with_capacity(TILE),
+        };
+        for (d, &word) in coordinates.iter().zip(words) {
+            dense.words[(d - dense.first) as usize] = word;
         }
-        Self {
-            first,
-            union,
-            before,
+        dense
+    }
+
+    /// Takes a stream off where it is to be taken off, and adds it where it is to be added.
+    fn apply(&mut self, edge: &Edge<'_>, pieces: Range<usize>) {
+        self.coordinates.clear();
+        for at in pieces.clone() {
+            push_ones(at, edge.piece(at)[0], &mut self.coordinates);
+        }
+        let taken_off = self.coordinates.len();
+        for at in pieces {
+            push_ones(at, edge.piece(at)[1], &mut self.coordinates);
+        }
+        let masks = &mut self.masks[..self.coordinates.len()];
+        masks.fill(L::default());
+        apply_masks_at(&edge.stream, &self.coordinates, L::tile_mut(masks));
+        let (off, on) = self.coordinates.split_at(taken_off);
+        for (d, &mask) in off.iter().zip(&*masks) {
+            let word = &mut self.words[(d - self.first) as usize];
+            *word = word.minus(mask);
+        }
+        for (d, &mask) in on.iter().zip(&masks[taken_off..]) {
+            let word = &mut self.words[(d - self.first) as usize];
+            *word = word.plus(mask);
         }
     }
 
-    /// The numbers of the pieces.
-    fn pieces(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.union.len()
+    /// Counts a party at its coordinates.
+    fn count(&mut self, mask: &SparseMask, pieces: Range<usize>) {
+        self.coordinates.clear();
+        for at in pieces {
+            push_ones(at, mask.pieces()[at], &mut self.coordinates);
+        }
+        for d in &self.coordinates {
+            self.contributors[(d - self.first) as usize] += 1;
+        }
     }
 
-    /// The place of a coordinate of the union.
-    fn of(&self, coordinate: u32) -> usize {
-        let at = coordinate as usize / PIECE - self.first;
-        let below = self.union[at] & !(u64::MAX << (coordinate as usize % PIECE));
-        usize::from(self.before[at]) + below.count_ones() as usize
+    /// Takes words and contributors from the coordinates; words are reduced.
+    fn gather(&self, coordinates: &[u32], width: Width, words: &mut [L], counts: &mut [u32]) {
+        let places = coordinates.iter().map(|d| (d - self.first) as usize);
+        for (place, (word, count)) in places.zip(words.iter_mut().zip(counts)) {
+            *word = self.words[place].low_bits(width);
+            *count = self.contributors[place];
+        }
     }
 }
 
@@ -246,46 +253,44 @@ fn with_enough(
     mut words: Words,
     mut contributors: Vec<u32>,
 ) -> SparseSum {
-    let enough = |count: &u32| *count >= minimum;
-    if !contributors.iter().all(enough) {
-        let chosen = mask
-            .coordinates()
-            .zip(&contributors)
-            .filter(|(_, count)| enough(count));
-        let mut pieces = vec![0; mask.pieces().len()];
-        chosen.for_each(|(d, _)| pieces[d as usize / PIECE] |= 1 << (d as usize % PIECE));
-        let chosen = SparseMask::from_pieces(mask.lanes(), pieces);
-        let mut kept = Words::zeros(words.width(), chosen.count());
-        match (
-            words.tile_mut(0..mask.count()),
-            kept.tile_mut(0..chosen.count()),
-        ) {
-            (TileMut::W32(all), TileMut::W32(kept)) => keep(all, &contributors, minimum, kept),
-            (TileMut::W64(all), TileMut::W64(kept)) => keep(all, &contributors, minimum, kept),
-            _ => unreachable!("equal widths have the same lanes"),
-        }
-        contributors.retain(enough);
+    // Without a branch, which would be hard to predict: a place is overwritten unless it is kept.
+    let (mut places, mut kept) = (vec![0; contributors.len()], 0);
+    for (place, &count) in contributors.iter().enumerate() {
+        places[kept] = place;
+        kept += usize::from(count >= minimum);
+    }
+    if kept == contributors.len() {
         return SparseSum {
-            mask: chosen,
-            words: kept,
+            mask,
+            words,
             contributors,
         };
     }
+    places.truncate(kept);
+    let coordinates: Vec<u32> = mask.coordinates().collect();
+    let mut pieces = vec![0; mask.pieces().len()];
+    let mut chosen = Words::zeros(words.width(), kept);
+    for (to, &place) in places.iter().enumerate() {
+        let coordinate = coordinates[place] as usize;
+        pieces[coordinate / PIECE] |= 1 << (coordinate % PIECE);
+        contributors[to] = contributors[place];
+    }
+    contributors.truncate(kept);
+    match (words.tile_mut(0..mask.count()), chosen.tile_mut(0..kept)) {
+        (TileMut::W32(all), TileMut::W32(chosen)) => keep(all, &places, chosen),
+        (TileMut::W64(all), TileMut::W64(chosen)) => keep(all, &places, chosen),
+        _ => unreachable!("equal widths have the same lanes"),
+    }
     SparseSum {
-        mask,
-        words,
+        mask: SparseMask::from_pieces(mask.lanes(), pieces),
+        words: chosen,
         contributors,
     }
 }
 
-/// Copies the words with enough contributors, and wipes all.
-fn keep<L: Lane>(all: &mut [L], contributors: &[u32], minimum: u32, kept: &mut [L]) {
-    let enough = all
-        .iter()
-        .zip(contributors)
-        .filter(|&(_, &count)| count >= minimum);
-    kept.iter_mut()
-        .zip(enough)
-        .for_each(|(to, (&word, _))| *to = word);
+/// Copies the words at these places, and wipes all.
+fn keep<L: Lane>(all: &mut [L], places: &[usize], chosen: &mut [L]) {
+    let pairs = chosen.iter_mut().zip(places);
+    pairs.for_each(|(to, &place)| *to = all[place]);
     all.iter_mut().for_each(Zeroize::zeroize);
 }

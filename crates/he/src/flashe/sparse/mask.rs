@@ -120,3 +120,13 @@ pub(super) fn ones(first: usize, pieces: &[u64]) -> impl Iterator<Item = u32> + 
         })
     })
 }
+
+/// The same, appended to `numbers`: the inner loop of decryption.
+pub(super) fn push_ones(at: usize, piece: u64, numbers: &mut Vec<u32>) {
+    let start = (at * PIECE) as u32;
+    let mut left = piece;
+    while left != 0 {
+        numbers.push(start + left.trailing_zeros());
+        left &= left - 1;
+    }
+}

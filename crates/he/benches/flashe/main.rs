@@ -3,10 +3,14 @@
 //! Addition is bound by the last-level cache: "read 10" is the time to load ten ciphertexts and do nothing,
 //! "add 10, in cache" adds one of them, which stays in the second-level cache, ten times.
 //!
+//! Sparse vectors have a tenth of the coordinates each.
+//!
 //! `cargo bench -p blindsum-he --bench flashe` first prints the best of many short runs (a busy machine
 //! hardly disturbs it), then criterion's statistics; a filter such as `decrypt` behind `--` limits the
 //! latter.
 #![allow(missing_docs)]
+
+mod sparse;
 
 use std::{
     hint::black_box,
@@ -26,10 +30,16 @@ use blindsum_math::{
 };
 use criterion::{BatchSize, Criterion, criterion_group};
 use rayon::ThreadPoolBuilder;
+use sparse::Sparse;
 
 const LANES: usize = 262_144;
 const PARTIES: u32 = 10;
 const ROUND: u64 = 3;
+
+/// Takes the name of an operation, what is done before and not measured, and the operation.
+trait Measure: FnMut(&str, &mut dyn FnMut(), &mut dyn FnMut()) {}
+
+impl<F: FnMut(&str, &mut dyn FnMut(), &mut dyn FnMut())> Measure for F {}
 
 /// What the operations need.
 struct Setup {
@@ -93,8 +103,8 @@ impl Setup {
         }
     }
 
-    /// The operations by name, each with what is done before and not measured.
-    fn each(&self, mut measure: impl FnMut(&str, &mut dyn FnMut(), &mut dyn FnMut())) {
+    /// The operations by name.
+    fn each(&self, mut measure: impl Measure) {
         let sum = self.sum();
         let mut folded = EncryptedSum::new(self.shape);
         let mut nothing = || ();
@@ -157,30 +167,52 @@ fn best(prepare: &mut dyn FnMut(), run: &mut dyn FnMut()) -> Duration {
     fastest
 }
 
-fn summary(setups: &[Setup]) {
-    println!("best of many runs, one core, D = {LANES}, b = 20 bits, {PARTIES} parties");
-    for setup in setups {
-        setup.each(|name, prepare, run| {
-            let name = format!("{name} ({})", setup.shape.scheme().name());
-            println!("{name:38}{:8.3} ms", best(prepare, run).as_secs_f64() * 1e3);
-        });
+/// The operations on dense and on sparse vectors.
+struct All(Setup, Sparse);
+
+impl All {
+    fn new(scheme: Scheme) -> Self {
+        All(Setup::new(scheme), Sparse::new(scheme))
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.shape.scheme().name()
+    }
+
+    fn each(&self, mut measure: impl Measure) {
+        self.0.each(&mut measure);
+        self.1.each(&mut measure);
     }
 }
 
-fn statistics(criterion: &mut Criterion, setups: &[Setup]) {
+fn summary(setups: &[All]) {
+    println!("best of many runs, one core, D = {LANES}, b = 20 bits, {PARTIES} parties");
     for setup in setups {
-        let mut group =
-            criterion.benchmark_group(format!("flashe/{}", setup.shape.scheme().name()));
-        setup.each(|name, prepare, run| {
-            group.bench_function(name, |bencher| {
-                bencher.iter_batched(&mut *prepare, |()| run(), BatchSize::PerIteration);
-            });
-        });
+        setup.each(
+            |name: &str, prepare: &mut dyn FnMut(), run: &mut dyn FnMut()| {
+                let name = format!("{name} ({})", setup.name());
+                println!("{name:38}{:8.3} ms", best(prepare, run).as_secs_f64() * 1e3);
+            },
+        );
+        setup.1.print_counts();
+    }
+}
+
+fn statistics(criterion: &mut Criterion, setups: &[All]) {
+    for setup in setups {
+        let mut group = criterion.benchmark_group(format!("flashe/{}", setup.name()));
+        setup.each(
+            |name: &str, prepare: &mut dyn FnMut(), run: &mut dyn FnMut()| {
+                group.bench_function(name, |bencher| {
+                    bencher.iter_batched(&mut *prepare, |()| run(), BatchSize::PerIteration);
+                });
+            },
+        );
     }
 }
 
 fn all(criterion: &mut Criterion) {
-    let setups = [Scheme::Double, Scheme::Single].map(Setup::new);
+    let setups = [Scheme::Double, Scheme::Single].map(All::new);
     summary(&setups);
     statistics(criterion, &setups);
 }
