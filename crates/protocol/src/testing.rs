@@ -132,16 +132,20 @@ fn enrol(
     )
 }
 
-/// Words that parties may send at most, so that sums do not wrap.
+/// Words that parties may send, so that sums do not wrap. Those of fixed point are negative too: only its sums,
+/// taken as unsigned, are beyond the width.
 fn random_words(job: &Job, rng: &mut ChaCha20Rng) -> Words {
     let mut words = job.zeros();
-    let largest = job.encoding().largest_sum().min(job.width().mask().into());
-    let bound = (largest / u128::from(job.spec().parties)) as u64;
+    let (largest, mask) = (job.encoding().largest_sum(), u128::from(job.width().mask()));
+    let bound = (largest.min(mask) / u128::from(job.spec().parties)) as u64;
+    let least = if largest > mask { bound / 2 } else { 0 };
     match words.tile_mut(0..words.len()) {
         TileMut::W32(lanes) => lanes
             .iter_mut()
             .for_each(|l| *l = (rng.next_u64() % bound) as u32),
-        TileMut::W64(lanes) => lanes.iter_mut().for_each(|l| *l = rng.next_u64() % bound),
+        TileMut::W64(lanes) => lanes
+            .iter_mut()
+            .for_each(|l| *l = (rng.next_u64() % bound).wrapping_sub(least)),
     }
     words
 }
