@@ -1,6 +1,7 @@
 //! The protocol driven by hand: key set-ups and rounds with dropouts, and the abuse cases
 //! (docs/security/cases.md).
 
+mod laws;
 mod parameters;
 mod rounds;
 mod setup;
