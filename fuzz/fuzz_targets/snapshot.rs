@@ -34,7 +34,8 @@ fuzz_target!(|case: Case| {
         .expect("its own snapshot");
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let sealed = key.seal(&header, &edited(&honest, &case.snapshot), &mut rng);
-    let Ok(mut client) = Client::unseal(transcript.cohort.setup(me), &key, &sealed) else {
+    let setup = transcript.setup(&transcript.vault(stage));
+    let Ok(mut client) = Client::unseal(setup, &key, &sealed) else {
         return;
     };
     let message = &transcript.down[stage][&me];

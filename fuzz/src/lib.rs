@@ -1,14 +1,15 @@
 //! What the fuzz targets share: rounds that went well, from which they start.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, Message, Outcome, PartyId, ProtocolName, Round, Server, SuiteName,
+    JobSpec, Kept, MemoryVault, Message, Outcome, PartyId, ProtocolName, Round, Server, SuiteName,
+    Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]
@@ -30,6 +31,8 @@ pub struct Transcript {
     pub down: Vec<BTreeMap<PartyId, Message>>,
     /// Party 0 after its answer of each stage, sealed under [`storage_key`].
     pub snapshots: Vec<Vec<u8>>,
+    /// What party 0 kept in its vault by then.
+    kept: Vec<Kept>,
     /// The end of the round.
     pub outcome: Outcome,
 }
@@ -42,11 +45,12 @@ pub fn storage_key() -> StorageKey {
 /// The transcript with this number, modulo how many there are.
 pub fn transcript(number: u8) -> &'static Transcript {
     static ALL: LazyLock<Vec<Transcript>> =
-        LazyLock::new(|| specs().into_iter().map(Transcript::record).collect());
+        LazyLock::new(|| rigs().into_iter().map(Transcript::record).collect());
     &ALL[usize::from(number) % ALL.len()]
 }
 
-fn specs() -> Vec<JobSpec> {
+/// Cohorts whose first messages are on their way.
+fn rigs() -> Vec<Rig> {
     let base = JobSpec {
         parties: 5,
         dim: 9,
@@ -57,7 +61,7 @@ fn specs() -> Vec<JobSpec> {
         adversary,
         ..base.clone()
     };
-    vec![
+    let specs = [
         with(ProtocolName::Plain, Adversary::Active),
         with(ProtocolName::SecAgg, Adversary::SemiHonest),
         with(ProtocolName::SecAgg, Adversary::Active),
@@ -68,16 +72,35 @@ fn specs() -> Vec<JobSpec> {
         },
         with(ProtocolName::Fssa, Adversary::Active),
         with(ProtocolName::Pss, Adversary::SemiHonest),
-    ]
+        with(ProtocolName::Flashe, Adversary::Active),
+        JobSpec {
+            encoding: EncodingName::Fixed64,
+            ..with(ProtocolName::Flashe, Adversary::SemiHonest)
+        },
+    ];
+    let flashe = with(ProtocolName::Flashe, Adversary::Active);
+    let mut rigs: Vec<Rig> = specs.into_iter().map(|spec| Rig::new(spec, 7)).collect();
+    rigs.push(Rig::first_key_setup(flashe.clone(), 7));
+    rigs.push(late_joiner(flashe));
+    rigs
+}
+
+/// A key set-up for party 0, which has lost the key that the others hold.
+fn late_joiner(spec: JobSpec) -> Rig {
+    let mut held = Rig::new(spec, 7);
+    held.finish().expect("nobody is lost");
+    held.cohort.vaults[0] = Arc::default();
+    held.key_setup(8)
 }
 
 impl Transcript {
-    fn record(spec: JobSpec) -> Self {
-        let mut rig = Rig::new(spec, 7);
+    fn record(mut rig: Rig) -> Self {
         let (mut up, mut down, mut snapshots) = (Vec::new(), Vec::new(), Vec::new());
+        let mut kept = Vec::new();
         let seal = |rig: &mut Rig| rig.clients[&PartyId(0)].seal(&storage_key(), &mut rig.rng);
         while rig.outcome.is_none() {
             snapshots.push(seal(&mut rig).expect("the round goes on"));
+            kept.push(rig.cohort.vaults[0].read().expect("it is in memory"));
             up.push(rig.up.clone());
             rig.serve().expect("nobody is lost");
             down.push(rig.down.clone());
@@ -89,6 +112,7 @@ impl Transcript {
             up,
             down,
             snapshots,
+            kept,
             outcome,
         }
     }
@@ -96,6 +120,23 @@ impl Transcript {
     /// Number of stages.
     pub fn stages(&self) -> usize {
         self.up.len()
+    }
+
+    /// The vault of party 0 after its answer of a stage.
+    pub fn vault(&self, stage: usize) -> Arc<MemoryVault> {
+        let (vault, kept) = (MemoryVault::default(), &self.kept[stage]);
+        if let Some(contents) = &kept.contents {
+            vault.write(contents, kept.mark).expect("it is in memory");
+        }
+        Arc::new(vault)
+    }
+
+    /// Party 0 with such a vault.
+    pub fn setup(&self, vault: &Arc<MemoryVault>) -> ClientSetup {
+        ClientSetup {
+            vault: vault.clone(),
+            ..self.cohort.setup(PartyId(0))
+        }
     }
 }
 
