@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindsum_crypto::seal::StorageKey;
 use rand_core::CryptoRng;
 
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
@@ -49,6 +50,8 @@ pub(crate) struct KeySetup {
     pub serve: StartServer,
     /// The name of the key in a vault that can be used in a round, if there is one.
     pub held: HeldKeyName,
+    /// What seals data of the job for whoever holds the key in a vault.
+    pub storage_key: fn(&dyn Vault) -> Result<Option<StorageKey>, FaultKind>,
 }
 
 /// Which way a message goes.

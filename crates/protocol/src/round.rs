@@ -119,7 +119,8 @@ impl Round {
 
     /// The same round with other clipping bounds, one per tensor: those that earlier rounds led to. Where they
     /// differ from the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the
-    /// 8 bytes of a double: who computed other bounds derives other keys.
+    /// 8 bytes of a double: who computed other bounds derives other keys. A coordinator that learns no sums does
+    /// not know the bounds, and the context stays: the model's hash in it is bound to the sums they follow from.
     ///
     /// # Errors
     /// More or fewer bounds than the job has tensors, or one that no encoding may have.
@@ -131,10 +132,12 @@ impl Round {
         if encoding == *self.encoding {
             return Ok(self);
         }
-        let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
-        let mut parts: Vec<&[u8]> = vec![&self.context.0];
-        parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
-        self.context = Context(kdf::hash("blindsum clips", &parts));
+        if !self.job.hides_sum() {
+            let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
+            let mut parts: Vec<&[u8]> = vec![&self.context.0];
+            parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
+            self.context = Context(kdf::hash("blindsum clips", &parts));
+        }
         self.encoding = Arc::new(encoding);
         self.derived = OnceLock::new();
         Ok(self)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindsum_crypto::seal::StorageKey;
 use blindsum_encode::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, UpdateHistory,
 };
@@ -464,6 +465,17 @@ impl Job {
     pub fn held_key(&self, vault: &dyn Vault, number: u64) -> Result<Option<KeyName>, FaultKind> {
         match &self.info().key_setup {
             Some(setup) => (setup.held)(self, vault, number),
+            None => Ok(None),
+        }
+    }
+
+    /// What seals data of the job for the other parties, where they share a key and this one holds it.
+    ///
+    /// # Errors
+    /// A vault that cannot be read.
+    pub fn storage_key(&self, vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
+        match &self.info().key_setup {
+            Some(setup) => (setup.storage_key)(vault),
             None => Ok(None),
         }
     }

@@ -4,6 +4,7 @@ use blindsum_crypto::{
     CryptoRng,
     kdf::{Context, derive32},
     mask::{MaskKey, MaskSeed, MaskStream, Sign},
+    seal::StorageKey,
     secret::Secret,
 };
 use subtle::ConstantTimeEq;
@@ -83,6 +84,11 @@ impl JobKey {
             to_encrypt: Slot::default(),
             to_decrypt: Slot::default(),
         }
+    }
+
+    /// What seals data of the job for whoever holds the key: `derive32(K, 0, "flashe job data", [])`.
+    pub fn storage_key(&self) -> StorageKey {
+        derive32(&self.0, &NO_ROUND, "flashe job data", &[]).into()
     }
 
     /// What authenticates saved state: `derive32(K, 0, "flashe state", [])`.

@@ -3,6 +3,7 @@
 //! In the vault: version 1 (1 byte), K (32), the set-up in which K was made (8, big-endian), the saved
 //! [`KeyState`] ([`KeyState::SAVED`]).
 
+use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_he::flashe::{EncryptionTicket, HighWaterMark, JobKey, KeyState};
 use zeroize::Zeroizing;
@@ -123,4 +124,10 @@ pub(super) fn key_id(
     let held = HeldKey::load(vault)?;
     let usable = held.filter(|held| held.serves(job, number));
     Ok(usable.map(|held| held.key.id().0))
+}
+
+/// What seals data of the job for whoever holds the key in the vault.
+pub(super) fn storage_key(vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
+    let held = HeldKey::load(vault)?;
+    Ok(held.map(|held| held.key.storage_key()))
 }

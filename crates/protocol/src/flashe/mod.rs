@@ -39,6 +39,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
         restore: setup::client::restore,
         serve: setup::server::serve,
         held: held::key_id,
+        storage_key: held::storage_key,
     }),
 };
 
