@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
+use blindsum_crypto::seal::STORAGE_OVERHEAD;
 use blindsum_encode::{EncodeError, UpdateHistory};
 use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
@@ -15,10 +16,15 @@ use crate::pb;
 ///
 /// In a job whose clipping bounds follow from earlier rounds, what these told is a part of the model: of its
 /// bytes, behind the values, and of its hash. So it reaches whoever needs the model.
+///
+/// Where only the parties learn sums, the coordinator knows the model it began with and the names of those
+/// after it: the hash of one is `H("blindsum hidden model"; hash before, message)`, over the message that told
+/// the survivors their encrypted sum. It says nothing about the values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     version: u64,
     hash: [u8; 32],
+    dim: u64,
     values: Arc<[f32]>,
     history: Option<UpdateHistory>,
 }
@@ -38,6 +44,7 @@ impl Model {
         Self {
             version,
             hash: kdf::hash("blindsum model", &parts),
+            dim: values.len() as u64,
             values,
             history,
         }
@@ -69,6 +76,21 @@ impl Model {
         expected: &[u8],
     ) -> Result<Self, NetError> {
         let refused = |rule| Err(NetError::Coordinator(rule));
+        let (values, history) = match Self::parse(job, bytes) {
+            Ok(parsed) => parsed,
+            Err(rule) => return refused(format!("model version {version}: {rule}")),
+        };
+        let model = Self::with_history(version, values, history);
+        match model.hash == expected {
+            true => Ok(model),
+            false => refused(format!(
+                "model version {version}: its hash is not the one announced"
+            )),
+        }
+    }
+
+    /// Values and history out of the bytes of a model.
+    fn parse(job: &Job, bytes: &[u8]) -> Result<(Arc<[f32]>, Option<UpdateHistory>), String> {
         let behind = history_len(job);
         let Some((values, state)) = bytes
             .len()
@@ -80,23 +102,73 @@ impl Model {
                 0 => "no vector of f32".into(),
                 _ => format!("no vector of f32 and {behind} bytes of history"),
             };
-            return refused(format!("a model of {} bytes is {rule}", bytes.len()));
+            return Err(format!("a model of {} bytes is {rule}", bytes.len()));
         };
         let history = match job.new_history() {
             None => None,
-            Some(_) => match UpdateHistory::from_bytes(job.encoding(), state) {
-                Ok(history) => Some(history),
-                Err(error) => return refused(format!("model version {version}: {error}")),
-            },
+            Some(_) => {
+                let history = UpdateHistory::from_bytes(job.encoding(), state);
+                Some(history.map_err(|error| error.to_string())?)
+            }
         };
         let (values, _) = values.as_chunks::<4>();
         let values = values.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        let model = Self::with_history(version, values, history);
-        match model.hash == expected {
-            true => Ok(model),
-            false => refused(format!(
-                "model version {version}: its hash is not the one announced"
-            )),
+        Ok((values, history))
+    }
+
+    /// A model that another party sent, which knows no more than its name of it either: the values are what
+    /// a holder of the key of the job says.
+    ///
+    /// # Errors
+    /// Bytes that are no model of the job.
+    pub(crate) fn from_holder(
+        job: &Job,
+        name: &pb::ModelName,
+        bytes: &[u8],
+    ) -> Result<Self, String> {
+        let (values, history) = Self::parse(job, bytes)?;
+        let hash = name.hash.as_slice().try_into();
+        Ok(Self {
+            version: name.version,
+            hash: hash.map_err(|_| "the hash of the model must have 32 bytes")?,
+            dim: values.len() as u64,
+            values,
+            history,
+        })
+    }
+
+    /// A model of which the name is known only.
+    pub(crate) fn hidden(version: u64, hash: [u8; 32], dim: u64) -> Self {
+        Self {
+            version,
+            hash,
+            dim,
+            values: Arc::default(),
+            history: None,
+        }
+    }
+
+    /// Whether its values are not known here.
+    pub fn is_hidden(&self) -> bool {
+        self.dim != self.values.len() as u64
+    }
+
+    /// The name of the model after a round whose sum is hidden, from the message that told it.
+    pub(crate) fn named_after(&self, message: &[u8], update: ModelUpdate) -> Self {
+        let version = match update {
+            ModelUpdate::Nothing => return self.clone(),
+            ModelUpdate::Add | ModelUpdate::Replace => self.version + 1,
+        };
+        let hash = kdf::hash("blindsum hidden model", &[&self.hash, message]);
+        Self::hidden(version, hash, self.dim)
+    }
+
+    /// The values and history of one model under the name of another.
+    pub(crate) fn under_name_of(self, name: &Self) -> Self {
+        Self {
+            version: name.version,
+            hash: name.hash,
+            ..self
         }
     }
 
@@ -160,7 +232,7 @@ impl Model {
         pb::ModelName {
             version: self.version,
             hash: self.hash.to_vec(),
-            dim: self.values.len() as u64,
+            dim: self.dim,
         }
     }
 
@@ -168,6 +240,11 @@ impl Model {
     pub(crate) fn is(&self, name: &pb::ModelName) -> bool {
         self.version == name.version && self.hash[..] == name.hash[..]
     }
+}
+
+/// Bytes of a sealed model that has so many bytes.
+pub(crate) fn sealed_len(bytes: u64) -> u64 {
+    bytes + STORAGE_OVERHEAD as u64
 }
 
 /// Bytes of a model of this job that are not its values.

@@ -13,10 +13,7 @@ use crate::relay::{Chunk, Relayed};
 /// A frame type that chunks of messages travel in.
 pub(crate) trait Frame: Send + 'static {
     fn chunk(chunk: pb::Chunk) -> Self;
-    /// A piece of a model, on the side that sends models.
-    fn model_chunk(chunk: pb::ModelChunk) -> Option<Self>
-    where
-        Self: Sized;
+    fn model_chunk(chunk: pb::ModelChunk) -> Self;
 }
 
 /// One thing to send.
@@ -174,9 +171,7 @@ impl<F: Frame> Sender<'_, F> {
                 total,
                 data,
             };
-            if let Some(frame) = F::model_chunk(chunk) {
-                self.send(frame).await?;
-            }
+            self.send(F::model_chunk(chunk)).await?;
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ frames!(PartyFrame, party_frame:
     Chunk(Chunk),
     RoundRefused(RoundRefused),
     RoundConfirmed(RoundConfirmed),
+    ModelChunk(ModelChunk),
 );
 
 frames!(CoordinatorFrame, coordinator_frame:
@@ -41,6 +42,7 @@ frames!(CoordinatorFrame, coordinator_frame:
     RoundAborted(RoundAborted),
     RoundDone(RoundDone),
     JobDone(JobDone),
+    ModelWanted(ModelWanted),
 );
 
 impl Frame for PartyFrame {
@@ -48,8 +50,8 @@ impl Frame for PartyFrame {
         chunk.into()
     }
 
-    fn model_chunk(_: ModelChunk) -> Option<Self> {
-        None
+    fn model_chunk(chunk: ModelChunk) -> Self {
+        chunk.into()
     }
 }
 
@@ -58,7 +60,7 @@ impl Frame for CoordinatorFrame {
         chunk.into()
     }
 
-    fn model_chunk(chunk: ModelChunk) -> Option<Self> {
-        Some(chunk.into())
+    fn model_chunk(chunk: ModelChunk) -> Self {
+        chunk.into()
     }
 }

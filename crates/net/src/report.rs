@@ -63,6 +63,9 @@ pub struct RoundReport {
     pub state: RoundState,
     /// Why it was aborted; empty where it was not.
     pub reason: String,
+    /// Whether it only gave parties the key of the job; who holds it then are its survivors.
+    #[serde(default)]
+    pub key_setup: bool,
     /// The version of the model it started from.
     pub model_version: u64,
     /// When it was offered, in milliseconds since 1970-01-01 UTC.
@@ -73,7 +76,7 @@ pub struct RoundReport {
     pub parties: Vec<String>,
     /// Whose updates are in the sum.
     pub survivors: Vec<String>,
-    /// Sum of the survivors' weights.
+    /// Sum of the survivors' weights; 0 where only the parties learn it.
     pub total_weight: u64,
     /// The stages so far.
     pub stages: Vec<StageReport>,
@@ -142,6 +145,7 @@ impl RoundReport {
             number,
             state: RoundState::Joining,
             reason: String::new(),
+            key_setup: false,
             model_version,
             started_ms,
             seconds: 0.0,

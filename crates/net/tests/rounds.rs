@@ -45,6 +45,24 @@ each_protocol! {
     reconnecting_parties_go_on_in_the_same_round
 }
 
+/// A key set-up comes before the first round of a job.
+macro_rules! after_a_key_setup {
+    ($($test:ident)+) => {
+        mod flashe {
+            $(#[test] fn $test() { super::$test(super::flashe) })+
+        }
+    };
+}
+
+after_a_key_setup! {
+    everybody_learns_the_exact_mean_and_the_same_model
+    case_05_a_party_that_leaves_before_any_stage_does_not_stop_the_others
+    case_05_a_silent_party_is_dropped_at_the_deadline
+    vectors_of_many_chunks_arrive_whole
+    a_late_joiner_gets_the_model
+    reconnecting_parties_go_on_in_the_same_round
+}
+
 type Spec = fn(u32) -> JobSpec;
 
 fn plain(parties: u32) -> JobSpec {
@@ -87,6 +105,10 @@ fn pss(parties: u32) -> JobSpec {
         protocol: ProtocolName::Pss,
         ..semi_honest(parties)
     }
+}
+
+fn flashe(parties: u32) -> JobSpec {
+    spec(ProtocolName::Flashe, parties)
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -345,7 +367,10 @@ fn reconnecting_parties_go_on_in_the_same_round(spec: Spec) {
         assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
     }
     let report = coordinator.wait_done("test").round.unwrap();
-    assert_eq!((report.number, report.survivors.len()), (1, 5));
+    assert_eq!(
+        (report.state, report.survivors.len()),
+        (RoundState::Done, 5)
+    );
     assert_eq!(report.stages.len(), stages);
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
+use super::hidden::SealedModel;
 use super::members::Member;
 use super::round::{Joining, Running, blocking};
 use super::session::{Event, Gate, refused};
@@ -56,6 +57,10 @@ pub(crate) struct JobTask {
     pub(super) rounds_done: u64,
     /// Rounds done since the coordinator started.
     pub(super) done_here: u64,
+    /// Whether the round before was a key set-up.
+    pub(super) after_key_setup: bool,
+    /// The current model as a party sealed it, where the coordinator does not know it.
+    pub(super) sealed_model: SealedModel,
     /// When somebody last came or went.
     pub(super) changed: Instant,
     /// When the job gives up, unless a round begins.
@@ -112,6 +117,8 @@ impl JobTask {
             next_round: stored.next_round,
             rounds_done: stored.rounds_done,
             done_here: 0,
+            after_key_setup: false,
+            sealed_model: SealedModel::default(),
             changed: Instant::now(),
             patience: Instant::now(),
             unreadable: mpsc::unbounded_channel(),
@@ -315,6 +322,14 @@ impl JobTask {
             }
             Event::Frame {
                 name,
+                frame: Frame::ModelChunk(chunk),
+                ..
+            } => {
+                self.model_sealed(&name, chunk);
+                None
+            }
+            Event::Frame {
+                name,
                 frame: Frame::RoundConfirmed(confirmed),
                 ..
             } => {
@@ -334,6 +349,7 @@ impl JobTask {
     /// The model after a round, and its bytes.
     pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
         (self.model, self.model_bytes) = (model, bytes);
+        self.sealed_model = SealedModel::default();
     }
 
     /// Runs a call of the store, which waits for a disk, on a thread that may.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
-use blindsum_protocol::Round;
+use blindsum_protocol::{KeyName, Round, RoundKind};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -20,19 +20,33 @@ use crate::system::{unix_millis, unix_seconds};
 /// A round that is offered.
 pub(crate) struct Joining {
     pub number: u64,
-    /// Who is ready, first come first, with the nonces.
-    ready: Vec<(Arc<str>, [u8; 32])>,
+    /// Who is ready, first come first.
+    ready: Vec<ReadyParty>,
     /// Who does not want to take part, and why.
     refused: BTreeMap<Arc<str>, String>,
 }
 
+/// A party that is ready for a round.
+pub(crate) struct ReadyParty {
+    pub name: Arc<str>,
+    nonce: [u8; 32],
+    /// The name of the key that it holds for the round; empty if it holds none.
+    pub key_id: Vec<u8>,
+}
+
 impl Joining {
     pub fn has(&self, name: &str) -> bool {
-        self.ready.iter().any(|(ready, _)| **ready == *name)
+        self.ready.iter().any(|party| *party.name == *name)
+    }
+
+    /// Those that are ready and hold a key.
+    pub fn holders(&self) -> impl Iterator<Item = &Arc<str>> {
+        let holders = self.ready.iter().filter(|party| !party.key_id.is_empty());
+        holders.map(|party| &party.name)
     }
 
     pub fn forget(&mut self, name: &str) {
-        self.ready.retain(|(ready, _)| **ready != *name);
+        self.ready.retain(|party| *party.name != *name);
         self.refused.remove(name);
     }
 
@@ -69,15 +83,15 @@ impl JobTask {
         let joining = self.joining.take();
         collected?;
         let ready = joining.map(|joining| joining.ready).unwrap_or_default();
+        let (kind, ready) = self.choose_kind(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
-        let round = Round::new(
-            self.parts.job.clone(),
-            number,
-            Arc::new(roster),
-            self.model.hash(),
-        )
-        .and_then(|round| self.model.bind(round));
+        let (job, roster) = (self.parts.job.clone(), Arc::new(roster));
+        let round = match kind {
+            RoundKind::KeySetup => Round::key_setup(job, number, roster),
+            RoundKind::Sum => Round::new(job, number, roster, self.model.hash())
+                .and_then(|round| self.model.bind(round)),
+        };
         let round = round.map_err(|fault| Halt::Aborted(fault.kind.to_string()))?;
         Ok(Arc::new(round))
     }
@@ -137,16 +151,7 @@ impl JobTask {
                 name,
                 frame: Frame::Ready(ready),
                 ..
-            }) if ready.round == number => match <[u8; 32]>::try_from(ready.nonce) {
-                Ok(nonce) => {
-                    if let Some(joining) = &mut self.joining {
-                        joining.forget(&name);
-                        joining.ready.push((name, nonce));
-                    }
-                    self.publish(None);
-                }
-                Err(_) => self.refuse(&name, "Ready: the nonce must have 32 bytes"),
-            },
+            }) if ready.round == number => self.ready(name, ready),
             Some(Event::Frame {
                 name,
                 frame: Frame::RoundRefused(refusal),
@@ -168,6 +173,26 @@ impl JobTask {
         }
     }
 
+    fn ready(&mut self, name: Arc<str>, ready: pb::Ready) {
+        let Ok(nonce) = <[u8; 32]>::try_from(ready.nonce) else {
+            return self.refuse(&name, "Ready: the nonce must have 32 bytes");
+        };
+        let key_id = ready.key_id;
+        if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {
+            return self.refuse(&name, "Ready: the key_id must have 0 or 16 bytes");
+        }
+        if let Some(joining) = &mut self.joining {
+            joining.forget(&name);
+            joining.ready.push(ReadyParty {
+                name,
+                nonce,
+                key_id,
+            });
+        }
+        self.ask_for_model();
+        self.publish(None);
+    }
+
     /// Ends the connection of a party that sent what it must not send.
     pub(super) fn refuse(&mut self, name: &str, reason: &str) {
         if let Some(member) = self.members.get(name) {
@@ -177,15 +202,11 @@ impl JobTask {
     }
 
     /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.
-    fn certify(
-        &mut self,
-        round: u64,
-        ready: Vec<(Arc<str>, [u8; 32])>,
-    ) -> Result<CertifiedRoster, Halt> {
+    fn certify(&mut self, round: u64, ready: Vec<ReadyParty>) -> Result<CertifiedRoster, Halt> {
         let most = self.parts.job.spec().parties as usize;
         let mut members: Vec<Member> = ready
             .into_iter()
-            .filter_map(|(name, nonce)| {
+            .filter_map(|ReadyParty { name, nonce, .. }| {
                 let certificate = &self.members.get(&name)?.session.peer.certificate;
                 Some(Member {
                     name: name.to_string(),

@@ -109,6 +109,7 @@ impl JobTask {
         info!(job = %self.name, party = %name, %reason, "party left");
         self.settle(name);
         self.members.remove(name);
+        self.forget_sealer(name);
         self.changed = Instant::now();
         if let Some(running) = &mut self.running {
             running.lost(name);
@@ -133,6 +134,9 @@ impl JobTask {
             return;
         }
         member.model_sent = Some(version);
+        if self.model.is_hidden() {
+            return self.want_sealed_model(name);
+        }
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
         member.session.outbox.put(Queued::Model {
             version,

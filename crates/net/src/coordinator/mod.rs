@@ -5,6 +5,7 @@
 
 mod collecting;
 mod file;
+mod hidden;
 mod job;
 mod joining;
 mod listener;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use blindsum_encode::EncodeError;
-use blindsum_math::words::Words;
 use blindsum_protocol::{
-    Closed, Direction, Fault, Message, Outcome, Outgoing, PartyId, Receipt, Round, Server,
+    Closed, Direction, Fault, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
+    Server,
 };
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -55,6 +55,8 @@ impl JobTask {
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {
+                report.key_setup = round.kind() == RoundKind::KeySetup;
+                self.after_key_setup = report.key_setup;
                 self.start_round(round.clone(), report.clone());
                 let result = self.run_stages(round).await;
                 if let Some(running) = &self.running {
@@ -151,7 +153,7 @@ impl JobTask {
         let (clock, waiting) = (Clock::now(), server.waiting());
         let mut stage = Collecting::new(server, &self.parts.spools);
         let spec = round.job().spec();
-        let time = match waiting.stage == round.job().input_stage() {
+        let time = match Some(waiting.stage) == round.input_stage() {
             true => spec.input_deadline,
             false => spec.stage_deadline,
         };
@@ -281,12 +283,9 @@ impl JobTask {
         spool: Spool,
     ) -> Result<(), Halt> {
         let (of, model) = (round.clone(), self.model.clone());
-        let mut outcome = outcome;
-        let Some(sum) = outcome.sum.take() else {
-            let reason = "only parties learn the sum, which networks do not carry yet";
-            return Err(Halt::Ended(reason.into()));
-        };
-        let finished = blocking(move || finish(&of, &model, &sum, outcome)).await;
+        let told = messages.first().map(|(_, message)| message.head.clone());
+        let told = told.unwrap_or_default();
+        let finished = blocking(move || finish(&of, &model, outcome, &told)).await;
         let finished = finished
             .map_err(Halt::Broken)?
             .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
@@ -318,7 +317,7 @@ impl JobTask {
         self.stored(move |store, job| store.end_round(job, &stored, model.as_ref()))
             .await?;
         self.set_model(finished.model, finished.bytes);
-        self.rounds_done += 1;
+        self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
         let done = pb::RoundDone {
             round: round.number(),
@@ -430,18 +429,26 @@ impl JobTask {
     }
 }
 
-/// The mean out of the sum, and the model after it.
+/// The model after the round: from the mean, or by its name only, out of what the survivors are told, where
+/// the sum is hidden.
 fn finish(
     round: &Round,
     model: &Model,
-    sum: &Words,
     outcome: Outcome,
+    told: &[u8],
 ) -> Result<Finished, EncodeError> {
     let spec = round.job().spec();
-    let mut mean = vec![0.0f32; spec.dim as usize];
     let survivors = outcome.survivors.len();
-    let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;
-    let model = model.after(&mean, survivors, spec.model_update)?;
+    let (model, total_weight) = match (round.kind(), &outcome.sum) {
+        (RoundKind::KeySetup, _) => (model.clone(), 0),
+        (RoundKind::Sum, None) => (model.named_after(told, spec.model_update), 0),
+        (RoundKind::Sum, Some(sum)) => {
+            let mut mean = vec![0.0f32; spec.dim as usize];
+            let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;
+            let model = model.after(&mean, survivors, spec.model_update)?;
+            (model, total_weight)
+        }
+    };
     Ok(Finished {
         bytes: model.to_bytes(),
         model,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Outgoing, PartyId, Round};
+use blindsum_protocol::{Outgoing, PartyId, Round, RoundKind};
 use tokio::time::Instant;
 
 use super::job::JobTask;
@@ -224,6 +224,11 @@ impl Running {
                 .places
                 .get(party.rank())
                 .map_or(0, |place| place.answers),
+            kind: match self.round.kind() {
+                RoundKind::Sum => pb::RoundKind::Sum,
+                RoundKind::KeySetup => pb::RoundKind::KeySetup,
+            }
+            .into(),
         }
     }
 }

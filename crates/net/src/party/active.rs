@@ -23,13 +23,16 @@ pub(super) struct Active {
     pub number: u64,
     pub round: Arc<Round>,
     pub me: PartyId,
-    pub model: Model,
+    /// The model that it starts from; none in a key set-up of a party that cannot read it yet.
+    pub model: Option<Model>,
     /// The machine; none before it has started, and while a step runs.
     pub client: Option<Client>,
     /// The caller's update, once it is there.
     pub update: Option<(Update, u32)>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
+    /// Whether a key set-up has given this party the key of the job.
+    pub holds_key: bool,
     pub results: Sender<Result<RoundResult, NetError>>,
     /// When the round cannot give a result any more.
     pub deadline: Instant,
@@ -43,10 +46,15 @@ impl Active {
             .map_or(0, |client| client.stage().into())
     }
 
+    /// Whether this is a key set-up with this number that has given the party the key.
+    pub fn is_over(&self, number: u64) -> bool {
+        self.number == number && self.holds_key
+    }
+
     /// Whether the next step of the machine needs the caller's update.
     pub fn needs_update(&self) -> bool {
         match &self.client {
-            None => self.round.job().input_stage() == 0,
+            None => self.round.input_stage() == Some(0),
             Some(client) => client.needs_input(),
         }
     }
@@ -55,7 +63,10 @@ impl Active {
 /// When a round that begins now has passed all its deadlines.
 pub(super) fn deadline(job: &Job) -> Instant {
     let spec = job.spec();
-    let stages = job.stages().len() as f64;
+    let stages = job
+        .stages()
+        .len()
+        .max(job.key_setup_stages().map_or(0, <[_]>::len)) as f64;
     Instant::now() + seconds(spec.input_deadline + stages * spec.stage_deadline + SLACK)
 }
 
@@ -103,12 +114,17 @@ pub(super) fn certified_round(
     let roster = Roster(members)
         .certify(&identity.anchor, unix_seconds())
         .map_err(|e| e.to_string())?;
-    Round::new(job.clone(), start.round, Arc::new(roster), &hash)
-        .and_then(|round| match model {
-            None => Ok(round),
-            Some(model) => model.bind(round),
-        })
-        .map_err(|fault| fault.to_string())
+    let (job, roster) = (job.clone(), Arc::new(roster));
+    let round = match start.kind() {
+        pb::RoundKind::KeySetup => Round::key_setup(job, start.round, roster),
+        pb::RoundKind::Sum => {
+            Round::new(job, start.round, roster, &hash).and_then(|round| match model {
+                None => Ok(round),
+                Some(model) => model.bind(round),
+            })
+        }
+    };
+    round.map_err(|fault| fault.to_string())
 }
 
 /// The names of a round's parties.

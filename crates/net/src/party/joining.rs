@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use blindsum_protocol::{Client, ClientSetup, PartyId, Round};
+use blindsum_protocol::{Client, ClientSetup, PartyId, Round, RoundKind};
 use rand_core::Rng;
 use tracing::{debug, info};
 
@@ -14,7 +14,7 @@ use super::state::Live;
 use super::task::{Notice, Task};
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
-use crate::model::history_len;
+use crate::model::{history_len, sealed_len};
 use crate::pb::{self, RoundRefusalCode};
 use crate::system::random;
 use crate::{Model, NetError};
@@ -41,11 +41,14 @@ impl Task {
         };
         let name = offer.model.clone();
         let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
-        if !self.have_model(&name)? {
+        let round = offer.round;
+        let key = self.held_key(round).await?;
+        // Without the key the model cannot be read; the key comes first.
+        let lacks_key = self.hides_sum() && key.is_none();
+        if !lacks_key && !self.have_model(&name)? {
             return Ok(());
         }
         self.offer = None;
-        let round = offer.round;
         let live = self.memory.live.as_ref().filter(|live| live.round == round);
         let nonce = match live {
             Some(live) if !live.begun => live.nonce,
@@ -72,8 +75,11 @@ impl Task {
                 nonce
             }
         };
-        let nonce = nonce.to_vec();
-        self.send(pb::Ready { round, nonce });
+        self.send(pb::Ready {
+            round,
+            nonce: nonce.to_vec(),
+            key_id: key.map_or(Vec::new(), |key| key.to_vec()),
+        });
         Ok(())
     }
 
@@ -117,8 +123,11 @@ impl Task {
             Some(assembly) => assembly,
             None => {
                 let behind = self.job.as_deref().map_or(0, history_len) as u64;
-                Assembly::begin(chunk.total, 4 * name.dim + behind)
-                    .map_err(|e| wrong(e.to_string()))?
+                let limit = match self.hides_sum() {
+                    true => sealed_len(4 * name.dim + behind),
+                    false => 4 * name.dim + behind,
+                };
+                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
             }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
@@ -129,8 +138,14 @@ impl Task {
             }
             Pushed::Whole(bytes) => {
                 let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-                let read = move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
-                self.model = Some(blocking(read).await??);
+                self.model = Some(match job.hides_sum() {
+                    true => self.open_model(name, bytes).await?,
+                    false => {
+                        let read =
+                            move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
+                        blocking(read).await??
+                    }
+                });
                 match self.pending_start.take() {
                     Some(start) => Box::pin(self.started(start)).await,
                     None => self.try_ready().await,
@@ -172,7 +187,8 @@ impl Task {
             }
             None => {
                 let name = start.model.clone().unwrap_or_default();
-                if !self.have_model(&name)? {
+                let needs_model = round.kind() == RoundKind::Sum;
+                if needs_model && !self.have_model(&name)? {
                     // After a restart the model comes first.
                     self.pending_start = Some(start);
                     return Ok(());
@@ -201,7 +217,8 @@ impl Task {
             .active
             .as_ref()
             .filter(|active| active.number == start.round);
-        let model = active.map(|active| &active.model).or(self.model.as_ref());
+        let of_round = active.and_then(|active| active.model.as_ref());
+        let model = of_round.or(self.model.as_ref());
         let name = start.model.as_ref()?;
         model.filter(|model| model.is(name))
     }
@@ -254,7 +271,7 @@ impl Task {
         Ok(())
     }
 
-    /// The caller gets the round.
+    /// The caller gets the round, if it is one for it.
     fn begin(
         &mut self,
         round: Arc<Round>,
@@ -262,24 +279,24 @@ impl Task {
         client: Option<Client>,
         names: Vec<String>,
     ) {
-        let Some(model) = self.model.clone() else {
-            return;
-        };
         let (results, received) = channel();
         let job = round.job().clone();
-        let answered_input = client
-            .as_ref()
-            .is_some_and(|client| client.stage() >= job.input_stage());
-        let handle = RoundHandle {
-            number: round.number(),
-            model: model.clone(),
-            parties: names,
-            needs_update: !answered_input,
-            commands: self.commands.clone(),
-            results: received,
-            early: None,
-            job: job.clone(),
-        };
+        let mut handle = None;
+        if let (Some(stage), Some(model)) = (round.input_stage(), self.model.clone()) {
+            let answered_input = client
+                .as_ref()
+                .is_some_and(|client| client.stage() >= stage);
+            handle = Some(RoundHandle {
+                number: round.number(),
+                model,
+                parties: names,
+                needs_update: !answered_input,
+                commands: self.commands.clone(),
+                results: received,
+                early: None,
+                job: job.clone(),
+            });
+        }
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         self.active = Some(Active {
@@ -287,14 +304,18 @@ impl Task {
             deadline: deadline(&job),
             round,
             me,
-            model,
+            model: self.model.clone(),
             client,
             update: None,
             computed: None,
+            holds_key: false,
             results,
         });
-        self.wanted = false;
-        let _ = self.notices.send(Notice::Round(Box::new(handle)));
+        // In a key set-up the caller still waits for its round.
+        if let Some(handle) = handle {
+            self.wanted = false;
+            let _ = self.notices.send(Notice::Round(Box::new(handle)));
+        }
     }
 
     pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId) -> ClientSetup {

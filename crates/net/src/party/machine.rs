@@ -51,10 +51,10 @@ impl Step {
         let answer = self.advance(&mut client);
         let mut snapshot = Vec::new();
         let answer = match (answer, &client, &self.state) {
-            (Ok(Answer::Send(message)), Some(client), Some(state)) => {
+            (Ok(answer @ (Answer::Send(_) | Answer::Wait)), Some(client), Some(state)) => {
                 client.seal(state.key(), &mut self.rng).map(|sealed| {
                     snapshot = sealed;
-                    Answer::Send(message)
+                    answer
                 })
             }
             (answer, _, _) => answer,
@@ -80,6 +80,7 @@ impl Step {
         let input = encoder.as_mut().map(|encoder| encoder as &mut dyn Input);
         match (client.as_mut(), &self.message) {
             (Some(client), Some(message)) => client.answer(message, input, &mut self.rng),
+            (Some(client), None) if client.latest().is_empty() => Ok(Answer::Old),
             (Some(client), None) => Ok(Answer::Send(client.latest().clone())),
             (None, _) => {
                 let setup = ClientSetup {
@@ -96,11 +97,12 @@ impl Step {
     }
 }
 
-/// The mean out of the sum, and the model after it.
+/// The mean out of the sum, and the model after it; `told` is the message that brought the sum.
 pub(super) fn result(
     round: &Round,
     sum: &RoundSum,
     model: &Model,
+    told: &[u8],
 ) -> Result<RoundResult, NetError> {
     let job = round.job();
     let mut mean = vec![0.0f32; job.spec().dim as usize];
@@ -121,14 +123,16 @@ pub(super) fn result(
             Some(IntegerResult { sums, mean })
         }
     };
-    let model = model
-        .after(&mean, survivors, job.spec().model_update)
-        .map_err(dishonest)?;
+    let update = job.spec().model_update;
+    let mut after = model.after(&mean, survivors, update).map_err(dishonest)?;
+    if job.hides_sum() {
+        after = after.under_name_of(&model.named_after(told, update));
+    }
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
-        model,
+        model: after,
         mean,
         integers,
         total_weight,

@@ -22,12 +22,15 @@
 //! ```
 
 mod active;
+mod durable;
+mod hidden;
 mod joining;
 mod machine;
 mod policy;
 mod rounds;
 mod state;
 mod task;
+mod vault;
 
 use std::path::PathBuf;
 use std::sync::Arc;

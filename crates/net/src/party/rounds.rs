@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Direction, Message};
+use blindsum_protocol::{Answer, Direction, Message, RoundKind};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -124,17 +124,26 @@ impl Task {
             state: self.state.clone(),
             rng: random()?,
         };
+        let told = step.message.clone().unwrap_or_default();
         let stepped = blocking(move || step.run()).await?;
         let Some(active) = &mut self.active else {
             return Ok(());
         };
         active.client = stepped.client;
         let failed = match stepped.answer {
-            Ok(Answer::Send(message)) => return self.say(number, message, stepped.snapshot).await,
-            Ok(Answer::Old | Answer::Wait | Answer::KeyHeld(_)) => return Ok(()),
+            Ok(Answer::Send(message)) => {
+                return self.say(number, Some(message), stepped.snapshot).await;
+            }
+            Ok(Answer::Wait) => return self.say(number, None, stepped.snapshot).await,
+            Ok(Answer::Old) => return Ok(()),
+            Ok(Answer::KeyHeld(_)) => {
+                active.holds_key = true;
+                return Ok(());
+            }
             Ok(Answer::Done(sum)) => {
                 let model = active.model.clone();
-                match blocking(move || result(&round, &sum, &model)).await? {
+                let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
+                match blocking(move || result(&round, &sum, &model, &told)).await? {
                     Ok(computed) => {
                         if let Some(active) = &mut self.active {
                             active.computed = Some(computed);
@@ -153,11 +162,11 @@ impl Task {
         self.refuse(number, code, failed).await
     }
 
-    /// Writes an answer down, and then sends it.
+    /// Writes an answer down, and then sends it; or only that there was nothing to say.
     async fn say(
         &mut self,
         round: u64,
-        message: Message,
+        message: Option<Message>,
         snapshot: Vec<u8>,
     ) -> Result<(), NetError> {
         let answered = self.active.as_ref().map_or(0, Active::answered);
@@ -169,6 +178,9 @@ impl Task {
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;
         }
+        let Some(message) = message else {
+            return Ok(());
+        };
         let stage = u8::try_from(answered).unwrap_or(u8::MAX);
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
@@ -196,7 +208,8 @@ impl Task {
             code: code.into(),
             reason,
         });
-        let error = match self.active.is_none() && self.wanted {
+        let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
+        let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
             true => {
                 // The caller waits for a round. Whether it wants the next one is for it to say.
                 self.wanted = false;
@@ -237,6 +250,13 @@ impl Task {
     /// The coordinator's word on the model after a round, against this party's own.
     pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), NetError> {
         let round = done.round;
+        if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
+            info!(party = %self.identity.name, round, "holds the key of the job");
+            drop(active);
+            (self.receiving, self.held) = (None, None);
+            self.memory.live = None;
+            return self.save(Vec::new()).await;
+        }
         let computed = match self.active.as_mut().filter(|active| active.number == round) {
             Some(active) => active.computed.take(),
             None => None,
@@ -255,6 +275,7 @@ impl Task {
             info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
                 model = computed.model.version(), "round done");
             self.model = Some(computed.model.clone());
+            self.keep_model().await?;
             self.end_round(Ok(computed));
             return Ok(());
         }

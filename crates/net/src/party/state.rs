@@ -3,7 +3,7 @@
 //! says nothing twice; without it, it never comes back to a round it was in.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use blindsum_crypto::kdf::{self, Context};
@@ -12,6 +12,7 @@ use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
+use super::durable::replace;
 use super::policy::Cohort;
 use crate::NetError;
 
@@ -114,6 +115,11 @@ impl StateFile {
         Ok((state, memory, snapshot))
     }
 
+    /// The folder that it lies in, for other files of the job.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The key that snapshots are sealed with.
     pub fn key(&self) -> &StorageKey {
         &self.key
@@ -123,14 +129,8 @@ impl StateFile {
     pub fn write(&self, memory: &Memory, snapshot: &[u8]) -> Result<(), NetError> {
         let write = || -> std::io::Result<()> {
             let header = serde_json::to_vec(memory)?;
-            let new = self.folder.join("state.new");
-            let mut file = File::create(&new)?;
-            file.write_all(&(header.len() as u64).to_le_bytes())?;
-            file.write_all(&header)?;
-            file.write_all(snapshot)?;
-            file.sync_all()?;
-            fs::rename(&new, &self.file)?;
-            File::open(&self.folder)?.sync_all()
+            let length = (header.len() as u64).to_le_bytes();
+            replace(&self.file, &[&length, &header, snapshot])
         };
         write().map_err(|error| NetError::State {
             path: self.file.clone(),

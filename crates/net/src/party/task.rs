@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::state::{Memory, StateFile};
+use super::vault::FileVault;
 use super::{PartyConfig, RoundHandle, Update};
 use crate::chunks::Assembly;
 use crate::connect::{ConnectError, Connected, Target};
@@ -172,7 +173,9 @@ impl Task {
         if let Some(folder) = &self.config.state_dir {
             let (state, memory, snapshot) =
                 StateFile::open(folder, &self.config.job, &self.identity.key)?;
-            self.state = Some(Arc::new(state));
+            let state = Arc::new(state);
+            self.vault = Arc::new(FileVault::new(state.clone()));
+            self.state = Some(state);
             (self.memory, self.snapshot) = (memory, snapshot);
         }
         let give_up = seconds(self.config.give_up_after);
@@ -396,12 +399,14 @@ impl Task {
         self.config.policy.check_job(job.spec())?;
         let hash = hex(job.hash());
         if self.memory.job_hash != hash {
+            self.forget_job()?;
             self.memory = Memory {
                 job_hash: hash,
                 ..Memory::default()
             };
         }
         self.job = Some(job.clone());
+        self.model = self.kept_model()?;
         Ok(job)
     }
 
@@ -418,6 +423,7 @@ impl Task {
             Frame::Chunk(chunk) => self.chunk(chunk).await?,
             Frame::RoundAborted(aborted) => self.aborted(aborted).await?,
             Frame::RoundDone(done) => self.round_done(done).await?,
+            Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
             Frame::JobDone(done) => self.job_done(done)?,
         }
         Ok(())

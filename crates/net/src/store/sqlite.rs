@@ -314,6 +314,11 @@ impl Store for SqliteStore {
         let wrong = |reason: String| self.corrupt(format!("job {job}: {reason}"));
         let spec: JobSpec = serde_json::from_str(&spec).map_err(|e| wrong(e.to_string()))?;
         let of = spec.validate().map_err(|e| wrong(e.to_string()))?;
+        if of.hides_sum() && version > 0 {
+            let hash = hash.try_into();
+            let hash = hash.map_err(|_| wrong("a hash that has not 32 bytes".into()))?;
+            return Ok(Some(Model::hidden(version, hash, of.spec().dim)));
+        }
         let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
         let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
         Ok(Some(model))
@@ -348,7 +353,9 @@ impl SqliteStore {
             self.end_round(job, &report, None)?;
         }
         let (done, last) = self.transaction(|t| {
-            let query = "SELECT count(*) FILTER (WHERE state = 'done'), ifnull(max(round), 0)
+            let query =
+                "SELECT count(*) FILTER (WHERE state = 'done' AND report ->> 'key_setup' IS NOT 1),
+                                ifnull(max(round), 0)
                          FROM rounds WHERE job = ?";
             t.query_row(query, [job], |row| Ok((row.get(0)?, row.get(1)?)))
         })?;

@@ -227,6 +227,7 @@ impl Cast {
                 .map(|(certificate, _)| certificate.clone())
                 .collect(),
             answers_taken: 0,
+            kind: pb::RoundKind::Sum.into(),
         }
     }
 }

@@ -15,7 +15,7 @@ use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
-use blindsum_protocol::{Answer, Client, ClientSetup, Input, Job, PartyId, Round};
+use blindsum_protocol::{Answer, Client, ClientSetup, Input, Job, MemoryVault, PartyId, Round};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::CertificateDer;
@@ -37,6 +37,7 @@ pub struct Raw {
     rng: ChaCha20Rng,
     pub job: Option<Arc<Job>>,
     client: Option<Client>,
+    vault: Arc<MemoryVault>,
     pub round: u64,
 }
 
@@ -113,6 +114,7 @@ impl Raw {
             rng: ChaCha20Rng::seed_from_u64(seed),
             job: None,
             client: None,
+            vault: Arc::default(),
             round: 0,
         }
     }
@@ -169,10 +171,16 @@ impl Raw {
         (refused.code(), refused.reason)
     }
 
-    /// Answers the next offer and begins the round.
+    /// Answers the next offer and begins the round; a key set-up before it is played to its end.
     pub fn begin(&mut self) -> pb::RoundStart {
-        self.ready();
-        self.started()
+        loop {
+            self.ready();
+            let start = self.started();
+            if start.kind() == pb::RoundKind::Sum {
+                return start;
+            }
+            self.play_while(&start, 0.0, |_| true);
+        }
     }
 
     /// Answers the next offer.
@@ -184,7 +192,13 @@ impl Raw {
         let mut nonce = vec![0; 32];
         self.rng.fill_bytes(&mut nonce);
         let round = offer.round;
-        self.send(pb::Ready { round, nonce });
+        let held = self.job.as_ref().unwrap().held_key(&*self.vault, round);
+        let key_id = held.unwrap().map_or(Vec::new(), |key| key.to_vec());
+        self.send(pb::Ready {
+            round,
+            nonce,
+            key_id,
+        });
     }
 
     /// Reads the beginning of a round and makes the machine.
@@ -221,17 +235,22 @@ impl Raw {
             .unwrap();
         let hash: [u8; 32] = start.model.clone().unwrap().hash.try_into().unwrap();
         let job = self.job.clone().unwrap();
-        let round = Round::new(job.clone(), start.round, Arc::new(roster), &hash).unwrap();
+        let (of, roster) = (job.clone(), Arc::new(roster));
+        let round = match start.kind() {
+            pb::RoundKind::Sum => Round::new(of, start.round, roster, &hash).unwrap(),
+            pb::RoundKind::KeySetup => Round::key_setup(of, start.round, roster).unwrap(),
+        };
+        let needs_input = round.input_stage() == Some(0);
         let setup = ClientSetup {
             round: Arc::new(round),
             me: PartyId(me as u32),
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
-            vault: Arc::new(blindsum_protocol::MemoryVault::default()),
+            vault: self.vault.clone(),
         };
         let values = vec![value; job.spec().dim as usize];
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
         let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
-        let input = (job.input_stage() == 0).then_some(&mut encoder as &mut dyn Input);
+        let input = needs_input.then_some(&mut encoder as &mut dyn Input);
         let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
         self.client = Some(client);
         message.to_vec()
@@ -262,14 +281,16 @@ impl Raw {
             if !goes_on(stage) {
                 return Some(answer);
             }
-            self.send_message(stage, &answer);
+            if !answer.is_empty() {
+                self.send_message(stage, &answer);
+            }
             let message = self.message()?;
             answer = self.answer(&message, value)?;
         }
         None
     }
 
-    /// The machine's answer to a message; none where that is the result.
+    /// The machine's answer to a message, empty where there is nothing to say; none where that is the result.
     pub fn answer(&mut self, message: &[u8], value: f32) -> Option<Vec<u8>> {
         let job = self.job.clone().unwrap();
         let values = vec![value; job.spec().dim as usize];
@@ -279,7 +300,8 @@ impl Raw {
         let client = self.client.as_mut().unwrap();
         match client.answer(message, input, &mut self.rng).unwrap() {
             Answer::Send(answer) => Some(answer.to_vec()),
-            Answer::Done(_) => None,
+            Answer::Wait => Some(Vec::new()),
+            Answer::Done(_) | Answer::KeyHeld(_) => None,
             other => panic!("{other:?}"),
         }
     }
@@ -296,6 +318,7 @@ impl Raw {
         Self {
             job: self.job,
             client: self.client,
+            vault: self.vault,
             round: self.round,
             ..new
         }

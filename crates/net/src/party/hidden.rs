@@ -1,0 +1,150 @@
+//! Jobs of which the coordinator does not learn the model: a party asks others for it, and keeps it itself.
+
+use blindsum_protocol::KeyName;
+use bytes::Bytes;
+use tracing::{debug, info};
+
+use super::durable;
+use super::rounds::wrong;
+use super::task::Task;
+use crate::coordinator::blocking;
+use crate::outbox::Queued;
+use crate::pb;
+use crate::system::random;
+use crate::{Model, NetError};
+
+/// What is authenticated with a sealed model.
+fn header(name: &pb::ModelName) -> Vec<u8> {
+    [
+        b"blindsum model",
+        &name.version.to_be_bytes()[..],
+        &name.hash,
+    ]
+    .concat()
+}
+
+impl Task {
+    /// Whether only the parties learn the sums of the job.
+    pub(super) fn hides_sum(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| job.hides_sum())
+    }
+
+    /// The name of the key that this party holds for a round.
+    pub(super) async fn held_key(&mut self, round: u64) -> Result<Option<KeyName>, NetError> {
+        let Some(job) = self.job.clone().filter(|job| job.hides_sum()) else {
+            return Ok(None);
+        };
+        let vault = self.vault.clone();
+        let held = blocking(move || job.held_key(&*vault, round)).await?;
+        held.map_err(|fault| self.unusable(fault.to_string()))
+    }
+
+    /// A model that another party sealed.
+    pub(super) async fn open_model(
+        &mut self,
+        name: pb::ModelName,
+        sealed: Bytes,
+    ) -> Result<Model, NetError> {
+        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        let vault = self.vault.clone();
+        let version = name.version;
+        let open = move || {
+            let key = job.storage_key(&*vault).map_err(|e| e.to_string())?;
+            let key = key.ok_or("this party does not hold the key of the job")?;
+            let bytes = key.open(&header(&name), &sealed);
+            let bytes = bytes.map_err(|_| "it was not sealed by a holder of the key of the job")?;
+            Model::from_holder(&job, &name, &bytes)
+        };
+        let opened: Result<Model, String> = blocking(open).await?;
+        opened.map_err(|reason| wrong(format!("model version {version}: {reason}")))
+    }
+
+    /// Another party needs the model: it goes out, sealed, if it is here.
+    pub(super) async fn model_wanted(&mut self, wanted: pb::ModelWanted) -> Result<(), NetError> {
+        let model = self.model.clone();
+        let model = model.filter(|model| model.version() == wanted.version);
+        let (Some(model), Some(job)) = (model, self.job.clone()) else {
+            return Ok(());
+        };
+        let (vault, mut rng) = (self.vault.clone(), random()?);
+        let seal = move || {
+            let key = job.storage_key(&*vault)?;
+            Ok(key.map(|key| key.seal(&header(&model.name()), &model.to_bytes(), &mut rng)))
+        };
+        let sealed = blocking(seal).await?;
+        let sealed =
+            sealed.map_err(|e: blindsum_protocol::FaultKind| self.unusable(e.to_string()))?;
+        if let (Some(sealed), Some(outbox)) = (sealed, &self.outbox) {
+            let version = wanted.version;
+            debug!(party = %self.identity.name, version, bytes = sealed.len(), "model sealed");
+            outbox.put(Queued::Model {
+                version,
+                values: sealed.into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes the model down, where nobody else than the parties has it.
+    pub(super) async fn keep_model(&mut self) -> Result<(), NetError> {
+        let (Some(state), Some(model), true) = (&self.state, &self.model, self.hides_sum()) else {
+            return Ok(());
+        };
+        let (state, model, mut rng) = (state.clone(), model.clone(), random()?);
+        let write = move || {
+            let name = model.name();
+            let sealed = state
+                .key()
+                .seal(&header(&name), &model.to_bytes(), &mut rng);
+            let path = state.folder().join("model");
+            let (version, hash) = (name.version.to_be_bytes(), &name.hash);
+            durable::replace(&path, &[&version, hash, &sealed])
+        };
+        let written = blocking(write).await?;
+        written.map_err(|error| self.unusable(format!("model: {error}")))
+    }
+
+    /// The model that was written down last, where it is of this job.
+    pub(super) fn kept_model(&self) -> Result<Option<Model>, NetError> {
+        let (Some(state), Some(job), true) = (&self.state, &self.job, self.hides_sum()) else {
+            return Ok(None);
+        };
+        let path = state.folder().join("model");
+        let bytes = durable::read(&path).map_err(|e| self.unusable(format!("model: {e}")))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let damaged = || self.unusable("model: damaged; without it another party sends it".into());
+        let (version, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+        let (hash, sealed) = rest.split_first_chunk::<32>().ok_or_else(damaged)?;
+        let name = pb::ModelName {
+            version: u64::from_be_bytes(*version),
+            hash: hash.to_vec(),
+            dim: 0,
+        };
+        let opened = state.key().open(&header(&name), sealed);
+        let opened = opened.map_err(|_| damaged())?;
+        let model = Model::from_holder(job, &name, &opened).map_err(|_| damaged())?;
+        info!(party = %self.identity.name, version = name.version, "the model was kept");
+        Ok(Some(model))
+    }
+
+    /// Forgets what was kept of another job of the same name.
+    pub(super) fn forget_job(&self) -> Result<(), NetError> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        for file in ["vault", "mark", "model"] {
+            let removed = durable::remove(&state.folder().join(file));
+            removed.map_err(|error| self.unusable(format!("{file}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// What is kept between rounds cannot be used.
+    fn unusable(&self, reason: String) -> NetError {
+        let folder = self.state.as_ref().map(|state| state.folder().to_owned());
+        NetError::State {
+            path: folder.unwrap_or_default(),
+            reason,
+        }
+    }
+}

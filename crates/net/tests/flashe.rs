@@ -1,0 +1,244 @@
+//! Jobs of which only the parties learn sums and models: keys and models reach whoever lacks them, and
+//! nothing is lost where processes die.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use blindsum_net::party::{Party, PartyConfig, RoundResult};
+use blindsum_net::report::{JobStatus, RoundState};
+use blindsum_net::store::{SqliteStore, Store};
+use blindsum_net::{Credentials, NetError};
+use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
+use common::*;
+
+/// Three parties of which one may be lost.
+fn flashe(rounds: u32) -> JobSpec {
+    JobSpec {
+        rounds,
+        model_update: ModelUpdate::Add,
+        input_deadline: 20.0,
+        ..spec(ProtocolName::Flashe, 3)
+    }
+}
+
+fn config_in(folder: &Path, url: &str, credentials: &Credentials) -> PartyConfig {
+    PartyConfig {
+        state_dir: Some(folder.to_owned()),
+        ..party_config(url, credentials.clone())
+    }
+}
+
+/// A party's next round, in which it gives ones.
+fn one(party: &mut Party) -> Result<RoundResult, NetError> {
+    let mut round = party.next_round()?.expect("the job goes on");
+    round.submit(vec![1.0f32; 5], 1)?;
+    round.result()
+}
+
+/// All parties do one round; gives the number of survivors and the model.
+fn together(parties: &mut [Party]) -> (usize, Vec<f32>) {
+    let results: Vec<RoundResult> = std::thread::scope(|scope| {
+        let rounds: Vec<_> = parties
+            .iter_mut()
+            .map(|party| scope.spawn(|| one(party).unwrap()))
+            .collect();
+        rounds
+            .into_iter()
+            .map(|round| round.join().unwrap())
+            .collect()
+    });
+    for result in &results[1..] {
+        assert_eq!(result.model, results[0].model);
+        assert_eq!(result.survivors, results[0].survivors);
+    }
+    let first = &results[0];
+    (first.survivors.len(), first.model.values().to_vec())
+}
+
+fn join(pki: &Pki, url: &str, names: &[&str]) -> Vec<Party> {
+    let join = |name: &&str| Party::join(party_config(url, pki.party(name))).unwrap();
+    names.iter().map(join).collect()
+}
+
+/// Whether rounds were key set-ups, and how they ended, oldest first. The round that was offered when the
+/// coordinator was stopped is left out.
+fn history(store: &Path) -> Vec<(bool, RoundState)> {
+    let store = SqliteStore::open(store, 3).unwrap();
+    let mut rounds = store.rounds("test", 99).unwrap();
+    rounds.reverse();
+    rounds.retain(|round| round.reason != "the coordinator was stopped");
+    rounds.iter().map(|r| (r.key_setup, r.state)).collect()
+}
+
+const SET_UP: (bool, RoundState) = (true, RoundState::Done);
+const DONE: (bool, RoundState) = (false, RoundState::Done);
+
+#[test]
+fn parties_learn_the_sum_and_the_coordinator_does_not() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let coordinator = Running::start(&pki, vec![flashe(2)], Some(&store));
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b", "c"]);
+    assert_eq!(together(&mut parties), (3, vec![1.0; 5]));
+    assert_eq!(together(&mut parties), (3, vec![2.0; 5]));
+    let JobStatus {
+        round,
+        rounds_done,
+        model_version,
+        ..
+    } = coordinator.wait_done("test");
+    let report = round.unwrap();
+    assert_eq!(
+        (rounds_done, model_version, report.survivors.len()),
+        (2, 2, 3)
+    );
+    assert_eq!((report.total_weight, report.key_setup), (0, false));
+    coordinator.stop().unwrap();
+    assert_eq!(history(&store), [SET_UP, DONE, DONE]);
+    let model = SqliteStore::open(&store, 3)
+        .unwrap()
+        .model("test", 2)
+        .unwrap()
+        .unwrap();
+    assert!(model.is_hidden() && model.values().is_empty());
+}
+
+#[test]
+fn a_late_joiner_gets_key_and_model_from_a_party() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let coordinator = Running::start(&pki, vec![flashe(4)], Some(&store));
+    let mut parties = join(&pki, &coordinator.url(), &["b", "c"]);
+    assert_eq!(together(&mut parties), (2, vec![1.0; 5]));
+    assert_eq!(together(&mut parties), (2, vec![2.0; 5]));
+    // It would be the leader of a new job.
+    parties.extend(join(&pki, &coordinator.url(), &["a"]));
+    assert_eq!(together(&mut parties), (3, vec![3.0; 5]));
+    // Another one takes its place, with its name and without what it knew.
+    drop(parties.remove(0));
+    parties.extend(join(&pki, &coordinator.url(), &["b"]));
+    assert_eq!(together(&mut parties), (3, vec![4.0; 5]));
+    coordinator.wait_done("test");
+    coordinator.stop().unwrap();
+    assert_eq!(
+        history(&store),
+        [SET_UP, DONE, DONE, SET_UP, DONE, SET_UP, DONE]
+    );
+}
+
+#[test]
+fn keys_are_replaced_and_the_model_goes_on() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let spec = JobSpec {
+        key_rounds: 1,
+        ..flashe(3)
+    };
+    let coordinator = Running::start(&pki, vec![spec], Some(&store));
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b", "c"]);
+    for round in 1..=3_u8 {
+        assert_eq!(together(&mut parties), (3, vec![round.into(); 5]));
+    }
+    coordinator.wait_done("test");
+    coordinator.stop().unwrap();
+    assert_eq!(history(&store), [SET_UP, DONE, SET_UP, DONE, SET_UP, DONE]);
+}
+
+#[test]
+fn everybody_restarts_and_goes_on_with_key_and_model() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let names = ["a", "b", "c"];
+    let known: Vec<_> = names
+        .iter()
+        .map(|name| (folder.path().join(name), pki.party(name)))
+        .collect();
+    let mut models = Vec::new();
+    for _ in 0..2 {
+        let coordinator = Running::start(&pki, vec![flashe(2)], Some(&store));
+        let url = coordinator.url();
+        let join =
+            |known: &(PathBuf, Credentials)| join_again(|| config_in(&known.0, &url, &known.1));
+        let mut parties: Vec<Party> = known.iter().map(join).collect();
+        models.push(together(&mut parties));
+        coordinator.wait("test", |status| status.rounds_done == models.len() as u64);
+        coordinator.stop().unwrap();
+    }
+    assert_eq!(models, [(3, vec![1.0; 5]), (3, vec![2.0; 5])]);
+    assert_eq!(history(&store), [SET_UP, DONE, DONE]);
+}
+
+#[test]
+fn a_party_that_is_killed_in_a_round_goes_on_in_it() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Running::start(&pki, vec![flashe(1)], None);
+    let url = coordinator.url();
+    let mut others = join(&pki, &url, &["b", "c"]);
+    let credentials = pki.party("a");
+    let config = || config_in(folder.path(), &url, &credentials);
+    let mut first = Party::join(config()).unwrap();
+    let mut rounds: Vec<_> = std::thread::scope(|scope| {
+        let begin = |party: &mut Party| party.next_round().unwrap().unwrap();
+        let rounds: Vec<_> = others
+            .iter_mut()
+            .chain([&mut first])
+            .map(|party| scope.spawn(move || begin(party)))
+            .collect();
+        rounds
+            .into_iter()
+            .map(|round| round.join().unwrap())
+            .collect()
+    });
+    // It dies with its update sent and the result not heard.
+    rounds[2].submit(vec![4.0f32; 5], 1).unwrap();
+    coordinator.wait("test", |status| {
+        !status.waiting_for.contains(&"a".to_owned())
+    });
+    rounds.truncate(2);
+    drop(first);
+    let mut again = join_again(config);
+    for round in &mut rounds {
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+    }
+    let mut resumed = again.next_round().unwrap().unwrap();
+    assert!(!resumed.needs_update());
+    assert_eq!(resumed.result().unwrap().mean, [2.0; 5]);
+    for round in &mut rounds {
+        assert_eq!(round.result().unwrap().survivors, ["a", "b", "c"]);
+    }
+}
+
+/// Abuse case 33: a vault from a backup is refused by name, and the party takes part again without it.
+#[test]
+fn case_33_a_vault_from_a_backup() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Running::start(&pki, vec![flashe(3)], None);
+    let url = coordinator.url();
+    let credentials = pki.party("a");
+    let config = || config_in(folder.path(), &url, &credentials);
+    let mut parties = join(&pki, &url, &["b", "c"]);
+    parties.push(Party::join(config()).unwrap());
+    together(&mut parties);
+    let vault = folder.path().join("test/vault");
+    let backup = std::fs::read(&vault).unwrap();
+    together(&mut parties);
+    drop(parties.pop());
+    std::fs::write(&vault, backup).unwrap();
+    let refused = join_again(config).next_round().map(drop).unwrap_err();
+    assert!(matches!(refused, NetError::State { .. }), "{refused}");
+    let text = refused.to_string();
+    assert!(
+        text.contains("may have been encrypted in already"),
+        "{text}"
+    );
+    std::fs::remove_file(&vault).unwrap();
+    parties.push(join_again(config));
+    assert_eq!(together(&mut parties), (3, vec![3.0; 5]));
+}
