@@ -70,6 +70,10 @@ class Owner:
     held: Held | None = None
     mark: int = 0
 
+    def got(self, key: bytes, made: int, number: int) -> None:
+        """A key of the set-up with this number; no round that may have been used can be used again."""
+        self.keep(Held(key, made, max(number + 1, self.mark)))
+
     def keep(self, held: Held) -> None:
         """Write a key down."""
         self.held, self.mark = held, max(self.mark, held.used)
@@ -133,8 +137,9 @@ class SetupParty:
             return None
         held, number = self.usable(), self.round.number
         if held is None:
-            held = Held(self.tape.read(32), number, number + 1)
-            self.owner.keep(held)
+            self.owner.got(self.tape.read(32), number, number)
+            held = self.owner.held
+        assert held
         name, plaintext = flashe.key_id(held.key), held.delivered()
         lacking = [p for p, advert in adverts.items() if p != self.me and advert.key_id != name]
         return {party: self.seal(self.me, party, plaintext) for party in lacking}
@@ -156,7 +161,7 @@ class SetupParty:
             plaintext = derive.open_sealed(*self.sealing(leader_of(self.adverts), self.me), sealed)
             assert plaintext is not None
             key, made = plaintext[:32], int.from_bytes(plaintext[32:], "big")
-            self.owner.keep(Held(key, made, self.round.number + 1))
+            self.owner.got(key, made, self.round.number)
         assert self.owner.held
         return flashe.confirmation(self.owner.held.key, self.round.context)
 

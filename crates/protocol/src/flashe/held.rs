@@ -9,7 +9,7 @@ use blindsum_he::flashe::{EncryptionTicket, HighWaterMark, JobKey, KeyState};
 use zeroize::Zeroizing;
 
 use crate::snapshot::{Reader, Writer};
-use crate::vault::{KeyName, Vault};
+use crate::vault::{Kept, KeyName, Vault};
 use crate::{FaultKind, Job};
 
 const VERSION: [u8; 1] = [1];
@@ -24,9 +24,11 @@ pub(super) struct HeldKey {
 
 impl HeldKey {
     /// A key that the party has just made or got, in the key set-up numbered `now`: no round up to it can be
-    /// encrypted in.
-    pub fn new(key: JobKey, made: u64, now: u64) -> Result<Self, FaultKind> {
-        let state = KeyState::starting_at(&key, HighWaterMark::after(now)?);
+    /// encrypted in, nor one below the vault's mark. Else a server that goes back to a lower number would leave
+    /// the party with a vault that counts as rolled back from then on.
+    pub fn new(key: JobKey, made: u64, now: u64, vault: &dyn Vault) -> Result<Self, FaultKind> {
+        let mark = mark_of(&vault.read()?)?.max(HighWaterMark::after(now)?);
+        let state = KeyState::starting_at(&key, mark);
         Ok(Self { key, made, state })
     }
 
@@ -36,12 +38,9 @@ impl HeldKey {
     /// [`FaultKind::Vault`] if it is damaged, [`FaultKind::RoundUsed`] if it is older than the vault's mark.
     pub fn load(vault: &dyn Vault) -> Result<Option<Self>, FaultKind> {
         let kept = vault.read()?;
+        let mark = mark_of(&kept)?;
         let Some(contents) = kept.contents else {
             return Ok(None);
-        };
-        let mark = match kept.mark.checked_sub(1) {
-            None => HighWaterMark::ZERO,
-            Some(last) => HighWaterMark::after(last)?,
         };
         match Self::parse(&contents, mark) {
             Err(FaultKind::Snapshot(rule)) => Err(FaultKind::Vault(rule)),
@@ -97,6 +96,14 @@ impl HeldKey {
     }
 }
 
+/// The first round that may be unused, as far as the vault's mark tells.
+fn mark_of(kept: &Kept) -> Result<HighWaterMark, FaultKind> {
+    Ok(match kept.mark.checked_sub(1) {
+        None => HighWaterMark::ZERO,
+        Some(last) => HighWaterMark::after(last)?,
+    })
+}
+
 /// What goes into the vault.
 fn contents(key: &JobKey, made: u64, saved: &[u8; KeyState::SAVED]) -> Zeroizing<Vec<u8>> {
     let writer = Writer::default().bytes(&VERSION).bytes(key.expose());
@@ -107,12 +114,12 @@ fn contents(key: &JobKey, made: u64, saved: &[u8; KeyState::SAVED]) -> Zeroizing
 pub(super) const DELIVERED: usize = 40;
 
 /// Reads what [`HeldKey::to_deliver`] wrote.
-pub(super) fn delivered(bytes: &[u8], now: u64) -> Result<HeldKey, FaultKind> {
+pub(super) fn delivered(bytes: &[u8], now: u64, vault: &dyn Vault) -> Result<HeldKey, FaultKind> {
     let mut reader = Reader::new(bytes);
     let key = JobKey::from(Secret::from(reader.array()?));
     let made = u64::from_be_bytes(reader.array()?);
     reader.end()?;
-    HeldKey::new(key, made, now)
+    HeldKey::new(key, made, now, vault)
 }
 
 /// The name of the key that the party can use in round `number`, if it holds one.

@@ -132,7 +132,7 @@ impl AwaitKeys {
         let held = match held {
             Some(held) => held,
             None => {
-                let held = HeldKey::new(JobKey::generate(rng), number, number)?;
+                let held = HeldKey::new(JobKey::generate(rng), number, number, &**vault)?;
                 held.store(&**vault)?;
                 held
             }
@@ -232,7 +232,10 @@ impl AwaitDelivery {
         let opened = key.open(&header, sealed);
         let opened = opened.map_err(|_| Fault::server_or(from, FaultKind::Sealed { from }))?;
         let number = round.number();
-        let held = delivered(&opened, number).map_err(|kind| Fault::party(from, kind))?;
+        let held = delivered(&opened, number, &**vault).map_err(|kind| match kind {
+            FaultKind::Vault(_) => Fault::caller(kind),
+            _ => Fault::party(from, kind),
+        })?;
         if !held.serves(round.job(), number.saturating_add(1)) {
             return Err(Fault::party(from, FaultKind::NoKey));
         }

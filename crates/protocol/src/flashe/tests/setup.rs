@@ -153,6 +153,35 @@ fn a_late_joiner_gets_the_key_from_a_party() {
     );
 }
 
+/// A server that begins a set-up with a number of long ago, and has a key delivered to a party that holds it, does
+/// not spoil what the party keeps: neither may it encrypt twice, nor is it locked out for good.
+#[test]
+fn a_set_up_from_long_ago_spoils_nothing() {
+    let mut first = Rig::first_key_setup(spec(4), 7);
+    hold(&mut first);
+    let id = key_id(&first, 2, 9);
+    sum(&mut first.again(8)).unwrap();
+    let mut rig = first.key_setup(3);
+    rig.serve().unwrap();
+    let message = rig.down[&PartyId(0)].clone();
+    let hidden = adverts_of(body(&message), |list| list[2].1.clear());
+    rig.down.insert(PartyId(0), with_body(&message, &hidden));
+    rig.answer_all().unwrap();
+    hold(&mut rig);
+    assert_eq!(key_id(&rig, 2, 9), id);
+    let (mut rng, input) = (rig.rng.clone(), &rig.cohort.inputs[2]);
+    let again = rig.cohort.begin(numbered(&rig, 8)).setup(PartyId(2));
+    let again = crate::Client::start(again, Some(&mut crate::testing::Given(input)), &mut rng);
+    let kind = FaultKind::RoundUsed { round: 8, next: 9 };
+    assert_eq!(again.map(drop), Err(Fault::caller(kind)));
+    sum(&mut rig.again(9)).unwrap();
+}
+
+fn numbered(rig: &Rig, number: u64) -> Round {
+    let (job, roster) = (rig.cohort.round.job(), rig.cohort.round.roster());
+    Round::new(job.clone(), number, roster.clone(), &[9; 32]).unwrap()
+}
+
 #[test]
 fn keys_are_replaced_after_their_rounds() {
     let mut setup = Rig::first_key_setup(
