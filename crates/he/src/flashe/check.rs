@@ -22,8 +22,8 @@
 //! and pairs of words are below 2^64 < p1 p2, so some e_{t,i} is nonzero modulo one of the primes, p. No two
 //! coefficients agree modulo p, so that each residue has probability at most 2^-60. Hence Σ_i ρ_i e_{t,i} is
 //! zero modulo p with probability at most 2^-60, and if it is not, Σ_t σ_t (Σ_i ρ_i e_{t,i}) hits Δ with
-//! probability at most 2^-60. A try succeeds with probability at most 2^-59; there is one for each party and
-//! round, as every round has its own coefficients. One prime alone would not do for wide words: e = p passes.
+//! probability at most 2^-60. A try succeeds with probability at most 2^-59. A party takes one result a
+//! round and every round has its own coefficients, so there are as many tries as parties and rounds. One prime alone would not do for wide words: e = p passes.
 //!
 //! A party knows the key and can help the server to forge. A party that encrypts words so large that the sum
 //! wraps makes its check fail: it can spoil a round, as it can by any wrong words.

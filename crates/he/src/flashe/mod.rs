@@ -16,7 +16,7 @@
 //!
 //! **Checks** (ours, FLASHE has none). A ciphertext ends with 16 bytes that add up like the words. Decryption
 //! fails unless the sum is that of exactly the named survivors' ciphertexts: one that is missing, doubled or
-//! changed, and words that the server added, are noticed but with probability 2^-59. The module `check` has the
+//! changed, and words that the server added, escape notice with probability 2^-59 at most. The module `check` has the
 //! definition and the argument.
 //!
 //! **Who is trusted.** All parties hold one key, so one party together with the server reads everybody's
