@@ -24,6 +24,7 @@ mod machine;
 mod names;
 mod party;
 mod plain;
+mod prepared;
 mod ramp;
 mod registry;
 mod result;
@@ -47,6 +48,7 @@ pub use names::{
     Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
 pub use party::{PartyId, PartySet};
+pub use prepared::Prepared;
 pub use registry::{Direction, ProtocolInfo, protocols};
 pub use round::{Round, RoundKind};
 pub use secagg::{AggregationGraph, GraphParameters, ParameterError};

@@ -33,6 +33,8 @@ pub struct ProtocolInfo {
     pub(crate) restore: RestoreClient,
     /// A server.
     pub(crate) serve: StartServer,
+    /// Computes ahead what the start of a round will need, in so many bytes at most; gives the bytes filled.
+    pub(crate) prepare: Prepare,
     /// How parties come by the key that they share, where the protocol needs one.
     pub(crate) key_setup: Option<KeySetup>,
 }
@@ -63,6 +65,7 @@ pub enum Direction {
     Down,
 }
 
+pub(crate) type Prepare = fn(&ClientSetup, usize) -> Result<usize, FaultKind>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_, '_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;

@@ -7,7 +7,7 @@ use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
-use crate::registry::{self, RestoreClient, StartClient, StartServer};
+use crate::registry::{self, Prepare, RestoreClient, StartClient, StartServer};
 use crate::{Fault, FaultKind, Job, PartyId};
 
 /// What a round is for.
@@ -34,6 +34,7 @@ pub(crate) struct Machines {
     pub start: StartClient,
     pub restore: RestoreClient,
     pub serve: StartServer,
+    pub prepare: Option<Prepare>,
 }
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and
@@ -180,12 +181,14 @@ impl Round {
                 start: setup.start,
                 restore: setup.restore,
                 serve: setup.serve,
+                prepare: None,
             },
             _ => Machines {
                 stages: self.job.stages(),
                 start: info.start,
                 restore: info.restore,
                 serve: info.serve,
+                prepare: Some(info.prepare),
             },
         }
     }

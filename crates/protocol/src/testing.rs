@@ -85,6 +85,7 @@ impl Cohort {
             me,
             identity: self.identities[me.rank()].clone(),
             vault: self.vaults[me.rank()].clone(),
+            prepared: Arc::default(),
         }
     }
 

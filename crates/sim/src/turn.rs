@@ -242,6 +242,7 @@ impl Seat {
             me: self.party,
             identity: identity.clone(),
             vault: vault.clone(),
+            prepared: Arc::default(),
         })
     }
 }

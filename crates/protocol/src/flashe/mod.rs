@@ -33,6 +33,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     start: rounds::client::start,
     restore: rounds::client::restore,
     serve: rounds::server::serve,
+    prepare: rounds::client::prepare,
     key_setup: Some(KeySetup {
         stages: &["advertise-keys", "deliver-key", "confirm-key"],
         start: setup::client::start,

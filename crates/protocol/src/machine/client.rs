@@ -11,7 +11,7 @@ use rand_core::CryptoRng;
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
 use crate::snapshot::{Reader, Writer};
 use crate::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, Vault};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, Vault};
 
 /// Who a client is, in which round.
 pub struct ClientSetup {
@@ -23,6 +23,8 @@ pub struct ClientSetup {
     pub identity: Arc<IdentityKey>,
     /// What the party keeps of the job between rounds.
     pub vault: Arc<dyn Vault>,
+    /// What was computed ahead of the round; the same for all set-ups of one party in it.
+    pub prepared: Arc<Prepared>,
 }
 
 /// One party's side of one round.
@@ -104,6 +106,27 @@ impl Client {
                     message,
                 ))
             }
+        }
+    }
+
+    /// Computes ahead what the start of the round will need, before the party's vector is there. It takes
+    /// `memory_bytes` at most; gives the bytes filled, none where the protocol has nothing to compute ahead or
+    /// that would take a key which the party lacks.
+    ///
+    /// # Errors
+    /// A vault that cannot be read.
+    pub fn prepare(setup: &ClientSetup, memory_bytes: usize) -> Result<usize, Fault> {
+        match setup.round.machines().prepare {
+            Some(prepare) => prepare(setup, memory_bytes).map_err(Fault::caller),
+            None => Ok(0),
+        }
+    }
+
+    /// Computes ahead what the next message of the server will need, as [`prepare`](Self::prepare).
+    pub fn prepare_answer(&mut self, memory_bytes: usize) -> usize {
+        match &mut self.state {
+            State::Waiting(stage) => stage.prepare(memory_bytes),
+            State::Done | State::Ended => 0,
         }
     }
 

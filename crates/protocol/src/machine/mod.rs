@@ -42,6 +42,11 @@ pub(crate) trait ClientStage: Send {
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault>;
 
+    /// Computes ahead what the server's message will need; gives the bytes filled.
+    fn prepare(&mut self, _memory_bytes: usize) -> usize {
+        0
+    }
+
     /// All that is needed to go on in another process.
     fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind>;
 }

@@ -27,6 +27,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     start,
     restore,
     serve,
+    prepare: |_, _| Ok(0),
     key_setup: None,
 };
 

@@ -43,6 +43,7 @@ pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     start: client::start,
     restore: client::restore,
     serve: server::serve,
+    prepare: |_, _| Ok(0),
     key_setup: None,
 };
 

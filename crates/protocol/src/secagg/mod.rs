@@ -36,6 +36,7 @@ pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     start: client::start,
     restore: client::restore,
     serve: server::serve,
+    prepare: |_, _| Ok(0),
     key_setup: None,
 };
 

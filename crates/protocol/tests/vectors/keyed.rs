@@ -226,6 +226,7 @@ impl<'a> Play<'a> {
                     IdentityKey::from_pem(&self.job.parties[place].private_key).unwrap(),
                 ),
                 vault: self.vaults[place].clone(),
+                prepared: Arc::default(),
             };
             let random = self.record.random.get(rank);
             let mut tape = Tape::new(random.map_or(&[], |bytes| &bytes.0));

@@ -156,6 +156,7 @@ impl Transcript {
                 me: PartyId(rank),
                 identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
                 vault: Arc::new(MemoryVault::default()),
+                prepared: Arc::default(),
             };
             let mut tape = Tape::new(&party.random.0);
             let (client, message) = Client::start(setup, None, &mut tape).unwrap();

@@ -37,7 +37,8 @@ pub(crate) fn start(
     let ticket = held
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
-    let key = held.key.round(round.number(), round.context());
+    let key = setup.prepared.take();
+    let key = key.unwrap_or_else(|| held.key.round(round.number(), round.context()));
     let bias = bias(round);
     let read = |first, mut tile: TileMut<'_>| {
         input.read(first, tile.reborrow())?;
@@ -55,6 +56,19 @@ pub(crate) fn start(
         body: ciphertext.into_bytes(),
         next: Box::new(next),
     })
+}
+
+/// Computes the masks of the party's vector, with the key of the round, which [`start`] takes over.
+pub(crate) fn prepare(setup: &ClientSetup, memory_bytes: usize) -> Result<usize, FaultKind> {
+    let ClientSetup { round, vault, .. } = setup;
+    let held = HeldKey::load(&**vault)?;
+    let Some(held) = held.filter(|held| held.serves(round.job(), round.number())) else {
+        return Ok(0);
+    };
+    let key = held.key.round(round.number(), round.context());
+    let bytes = key.prepare_encryption(setup.me.0, shape_of(round)?, memory_bytes)?;
+    setup.prepared.put(key);
+    Ok(bytes)
 }
 
 pub(crate) fn restore(
@@ -131,6 +145,16 @@ impl ClientStage for AwaitSum {
     ) -> Result<ClientStep, Fault> {
         let sum = self.open(body).map_err(Fault::server)?;
         Ok(ClientStep::Done(sum))
+    }
+
+    /// The masks of the sum of everybody's vectors; where others survive, most of them serve all the same.
+    fn prepare(&mut self, memory_bytes: usize) -> usize {
+        let parties = self.setup.round.parties() as u32;
+        let everybody = Survivors::new(parties, &Vec::from_iter(0..parties));
+        everybody.map_or(0, |everybody| {
+            self.key
+                .prepare_decryption(&everybody, self.shape, memory_bytes)
+        })
     }
 
     fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {

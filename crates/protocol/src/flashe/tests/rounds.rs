@@ -298,3 +298,31 @@ fn case_35_server_and_one_party_read_everything() {
         .unwrap();
     assert_eq!(read, rig.cohort.inputs[3]);
 }
+
+#[test]
+fn what_is_computed_ahead_changes_nothing() {
+    // One tile of masks of 4 bytes, which is more than the words need.
+    let tile = 4 * 4096;
+    for masking in MASKINGS {
+        let held = rig(masked(masking, 5));
+        let unused = backup(&held, 1);
+        let mut rig = held.again(3);
+        // The same round of party 1 once more, with a vault that does not know of it.
+        let mut setup = rig.cohort.setup(PartyId(1));
+        let vault = std::sync::Arc::new(crate::MemoryVault::default());
+        vault.write(&unused, 0).unwrap();
+        setup.vault = vault;
+        assert_eq!(Client::prepare(&setup, 2 * tile), Ok(tile));
+        let mut input = Given(&rig.cohort.inputs[1]);
+        let (_, ahead) = Client::start(setup, Some(&mut input), &mut rig.rng.clone()).unwrap();
+        assert_eq!(ahead, rig.up[&PartyId(1)]);
+        for client in rig.clients.values_mut() {
+            assert_eq!(client.prepare_answer(2 * tile), tile);
+        }
+        rig.drop_out([PartyId(2)]);
+        sum(&mut rig).unwrap();
+    }
+    let held = rig(spec(5));
+    let setup = held.cohort.begin(next_round(&held)).setup(PartyId(1));
+    assert_eq!(Client::prepare(&setup, tile - 1), Ok(0));
+}
