@@ -242,3 +242,32 @@ fn case_33_a_vault_from_a_backup() {
     parties.push(join_again(config));
     assert_eq!(together(&mut parties), (3, vec![3.0; 5]));
 }
+
+#[test]
+fn masks_are_computed_while_a_party_waits() {
+    let pki = Pki::new(1);
+    let coordinator = Running::start(&pki, vec![flashe(1)], None);
+    let without = PartyConfig {
+        mask_memory: 0,
+        ..party_config(&coordinator.url(), pki.party("c"))
+    };
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b"]);
+    parties.push(Party::join(without).unwrap());
+    let timings = std::thread::scope(|scope| {
+        let rounds: Vec<_> = parties
+            .iter_mut()
+            .map(|party| scope.spawn(|| one(party).unwrap().timings))
+            .collect();
+        rounds
+            .into_iter()
+            .map(|round| round.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert!(timings[0].ahead > 0.0 && timings[1].ahead > 0.0);
+    assert_eq!(timings[2].ahead.to_bits(), 0);
+    assert!(
+        timings
+            .iter()
+            .all(|times| times.protect > 0.0 && times.open > 0.0)
+    );
+}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use blindsum_crypto::roster::{Member, Roster};
-use blindsum_protocol::{Client, Job, PartyId, Round};
+use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
 use super::policy::Cohort;
-use super::{RoundResult, Update};
+use super::{RoundResult, Timings, Update};
 use crate::limits::seconds;
 use crate::pb;
 use crate::system::unix_seconds;
@@ -33,6 +33,9 @@ pub(super) struct Active {
     pub computed: Option<RoundResult>,
     /// Whether a key set-up has given this party the key of the job.
     pub holds_key: bool,
+    /// What was computed ahead of the machine's start.
+    pub prepared: Arc<Prepared>,
+    pub timings: Timings,
     pub results: Sender<Result<RoundResult, NetError>>,
     /// When the round cannot give a result any more.
     pub deadline: Instant,

@@ -7,11 +7,11 @@ use blindsum_protocol::{Client, ClientSetup, PartyId, Round, RoundKind};
 use rand_core::Rng;
 use tracing::{debug, info};
 
-use super::RoundHandle;
 use super::active::{Active, certified_round, cohort, deadline};
 use super::rounds::wrong;
 use super::state::Live;
 use super::task::{Notice, Task};
+use super::{RoundHandle, Timings};
 use crate::chunks::{Assembly, Pushed};
 use crate::coordinator::blocking;
 use crate::model::{history_len, sealed_len};
@@ -196,6 +196,7 @@ impl Task {
                 if let Err((code, error)) = self.take_up(round).await {
                     return self.refuse(number, code, error).await;
                 }
+                self.prepare_update().await?;
             }
         }
         let says_something =
@@ -309,6 +310,8 @@ impl Task {
             update: None,
             computed: None,
             holds_key: false,
+            prepared: Arc::default(),
+            timings: Timings::default(),
             results,
         });
         // In a key set-up the caller still waits for its round.
@@ -324,6 +327,10 @@ impl Task {
             me,
             identity: self.identity.key.clone(),
             vault: self.vault.clone(),
+            prepared: match &self.active {
+                Some(active) if active.number == round.number() => active.prepared.clone(),
+                _ => Arc::default(),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! block, and hand everything back.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
@@ -13,7 +14,7 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::state::StateFile;
-use super::{IntegerResult, RoundResult, Update};
+use super::{IntegerResult, RoundResult, Timings, Update};
 use crate::{Model, NetError};
 
 /// Finds everything that can be wrong with an update before anything is sent.
@@ -42,13 +43,17 @@ pub(super) struct Stepped {
     pub answer: Result<Answer, Fault>,
     /// The machine's snapshot, where there is a state file and something to send.
     pub snapshot: Vec<u8>,
+    /// How long the machine took.
+    pub seconds: f64,
 }
 
 impl Step {
     /// Runs the machine.
     pub fn run(mut self) -> Stepped {
         let mut client = self.client.take();
+        let clock = Instant::now();
         let answer = self.advance(&mut client);
+        let seconds = clock.elapsed().as_secs_f64();
         let mut snapshot = Vec::new();
         let answer = match (answer, &client, &self.state) {
             (Ok(answer @ (Answer::Send(_) | Answer::Wait)), Some(client), Some(state)) => {
@@ -63,6 +68,7 @@ impl Step {
             client,
             answer,
             snapshot,
+            seconds,
         }
     }
 
@@ -88,6 +94,7 @@ impl Step {
                     me: self.setup.me,
                     identity: self.setup.identity.clone(),
                     vault: self.setup.vault.clone(),
+                    prepared: self.setup.prepared.clone(),
                 };
                 let (started, message) = Client::start(setup, input, &mut self.rng)?;
                 *client = Some(started);
@@ -136,5 +143,6 @@ pub(super) fn result(
         mean,
         integers,
         total_weight,
+        timings: Timings::default(),
     })
 }

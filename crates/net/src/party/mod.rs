@@ -22,6 +22,7 @@
 //! ```
 
 mod active;
+mod ahead;
 mod durable;
 mod hidden;
 mod joining;
@@ -71,7 +72,13 @@ pub struct PartyConfig {
     pub keepalive: f64,
     /// Seconds for one chunk of a message to be taken by the coordinator.
     pub chunk_timeout: f64,
+    /// Bytes of masks that may be computed ahead, while the party trains or waits for others; 0 computes them
+    /// when they are needed. Only `flashe` has any to compute ahead.
+    pub mask_memory: usize,
 }
+
+/// The default of [`PartyConfig::mask_memory`]: enough for 2^26 words of up to 32 bits.
+pub const MASK_MEMORY: usize = 256 << 20;
 
 impl PartyConfig {
     /// The defaults for everything else.
@@ -86,6 +93,7 @@ impl PartyConfig {
             give_up_after: 120.0,
             keepalive: 15.0,
             chunk_timeout: 60.0,
+            mask_memory: MASK_MEMORY,
         }
     }
 }
@@ -173,6 +181,19 @@ pub struct RoundResult {
     pub survivors: Vec<String>,
     /// The job's model after the round.
     pub model: Model,
+    /// What the round took of this party's time.
+    pub timings: Timings,
+}
+
+/// Seconds that a party worked in a round, beside its training, its network and its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// While it waited anyway: masks computed ahead, see [`PartyConfig::mask_memory`].
+    pub ahead: f64,
+    /// From the update to the answer that carries it: encoding and protection.
+    pub protect: f64,
+    /// From the message that tells the result to the sum.
+    pub open: f64,
 }
 
 /// What a round of integers gave.

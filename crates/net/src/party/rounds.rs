@@ -130,9 +130,12 @@ impl Task {
             return Ok(());
         };
         active.client = stepped.client;
+        active.timings.protect += if needed { stepped.seconds } else { 0.0 };
+        active.timings.open = stepped.seconds;
         let failed = match stepped.answer {
             Ok(Answer::Send(message)) => {
-                return self.say(number, Some(message), stepped.snapshot).await;
+                self.say(number, Some(message), stepped.snapshot).await?;
+                return self.prepare_answer().await;
             }
             Ok(Answer::Wait) => return self.say(number, None, stepped.snapshot).await,
             Ok(Answer::Old) => return Ok(()),
@@ -146,7 +149,11 @@ impl Task {
                 match blocking(move || result(&round, &sum, &model, &told)).await? {
                     Ok(computed) => {
                         if let Some(active) = &mut self.active {
-                            active.computed = Some(computed);
+                            let timings = active.timings;
+                            active.computed = Some(RoundResult {
+                                timings,
+                                ..computed
+                            });
                         }
                         return Ok(());
                     }

@@ -246,6 +246,7 @@ impl Raw {
             me: PartyId(me as u32),
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
             vault: self.vault.clone(),
+            prepared: Arc::default(),
         };
         let values = vec![value; job.spec().dim as usize];
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
