@@ -144,7 +144,7 @@ def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     assert "| work | ≤ 1 ms | 2 ms | 0.5 (missed) |" in page
     assert "* work: why." in page
     assert "| Paillier | ~ 8 MiB | ~ 200 s | ~ 100 s | ~ 500 ms | 205 | 20,000,000 |" in page
-    assert "Times marked ~ are those of 32 ciphertexts, multiplied." in page
+    assert "Times marked ~ are those of 16 ciphertexts, multiplied." in page
     assert "Absent here: tenseal." in page
     assert "| 20 | 0.5 | 0.9 | 0.8 | single | single |" in page
     assert "Sparse" not in page

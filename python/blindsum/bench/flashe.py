@@ -250,7 +250,9 @@ def sweep_point(parties: int, rate: float, dim: int, sets: int = SETS, timed: in
     bits = VALUE_BITS + (parties - 1).bit_length()
 
     def milliseconds(double: bool) -> float:
-        runs = [_native.flashe_times(dim, bits, double, parties, ranks, 0.02) for ranks in drawn[:timed]]
+        runs = [
+            _native.flashe_times(dim, bits, double, parties, ranks, SECONDS / 40) for ranks in drawn[:timed]
+        ]
         return median(encrypt + decrypt for _, encrypt, _, decrypt in runs)
 
     return SweepPoint(

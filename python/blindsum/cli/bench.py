@@ -231,8 +231,8 @@ def _absent(found: flashe.Measured) -> str:
     if not found.absent:
         return "Nothing that can be measured is absent."
     return (
-        f"Absent here: {', '.join(found.absent)}. `pip install 'blindsum[bench-he]'` brings all but openfhe, "
-        "whose wheels suit few versions of Python."
+        f"Absent here: {', '.join(found.absent)}. `pip install 'blindsum[bench-he]'` brings all but\n"
+        "  openfhe, whose wheels suit few versions of Python."
     )
 
 
@@ -243,7 +243,8 @@ def _flashe_markdown(found: flashe.Measured, facts: dict[str, Any]) -> str:
         "# `blindsum bench flashe`",
         "Written by `blindsum bench flashe`. A ratio below 1 is a target that is missed.",
         f"* Machine: {facts['machine']}, of which one is used; build: `make bench`.\n"
-        "* Least of several runs; the machine may have done other work at the same time.\n"
+        "* Least of several runs; those of other libraries are CPU time of a process of their own on one\n"
+        "  core. The machine may have done other work at the same time.\n"
         f"* {_absent(found)}",
     ]
     return "\n\n".join([*head, *[table.markdown for table in tables(found)]]) + "\n"
