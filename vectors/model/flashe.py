@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from . import aes, words
-from .derive import derive32
+from .derive import derive32, framed_hash
 
 NO_ROUND = bytes(32)
 PRIMES = 2**61 - 1, 2**61 - 31
@@ -180,6 +180,25 @@ def played(
     }
 
 
+def long(scheme: str, bits: int, lanes: int, j: int, i: int) -> dict[str, object]:
+    """One ciphertext of several tiles: the word of lane d is d * d mod 2^bits; its hash stands for it."""
+    label = f"flashe/long/{scheme}/{bits}"
+    key, context = (sha256(f"{label}/{part}".encode()).digest() for part in ("key", "context"))
+    vector = [lane * lane % 2**bits for lane in range(lanes)]
+    ciphertext, check = RoundKey(scheme, key, context, i, bits).upload(j, vector)
+    return {
+        "scheme": scheme,
+        "bits": bits,
+        "lanes": lanes,
+        "rank": j,
+        "round": i,
+        "key": key.hex(),
+        "context": context.hex(),
+        "packed_hash": framed_hash("packed words", words.pack(bits, ciphertext)).hex(),
+        "check": encoded(check).hex(),
+    }
+
+
 def vectors() -> dict[str, object]:
     """Everything that goes into ``flashe.json``."""
     return {
@@ -192,5 +211,9 @@ def vectors() -> dict[str, object]:
             played("single", 20, 21, 3, [0, 1, 2], 0),
             played("single", 31, 6, 5, [1, 4], 3),
             played("single", 47, 6, 5, [0, 2, 3], 2**40),
+        ],
+        "long": [
+            long("double", 22, 2 * TILE + 3, 4, 11),
+            long("single", 40, TILE + 1, 0, 2**33),
         ],
     }

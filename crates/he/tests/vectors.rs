@@ -4,7 +4,10 @@
 #[allow(dead_code)]
 mod support;
 
-use blindsum_crypto::{kdf::Context, secret::Secret};
+use blindsum_crypto::{
+    kdf::{Context, hash},
+    secret::Secret,
+};
 use blindsum_he::{
     HeError,
     flashe::{
@@ -146,6 +149,43 @@ fn rounds() {
         let survivors = Survivors::new(round.parties, &ranks).unwrap();
         let words = key.decrypt(round.shape(), &survivors, &added).unwrap();
         assert_eq!(words.iter().collect::<Vec<_>>(), round.decrypted);
+    }
+}
+
+/// Vectors of several tiles, of whose ciphertexts the model gives a digest.
+#[test]
+fn long_vectors() {
+    #[derive(Deserialize)]
+    struct Long {
+        scheme: String,
+        bits: u32,
+        lanes: usize,
+        rank: u32,
+        round: u64,
+        key: Hex,
+        context: Hex,
+        packed_hash: Hex,
+        check: Hex,
+    }
+    for long in load::<Long>(FLASHE, "long") {
+        let shape = shape_of(&long.scheme, long.bits, long.lanes);
+        let job_key = JobKey::from(Secret::from(long.key.array()));
+        let key = job_key.round(long.round, &Context(long.context.array()));
+        let ticket =
+            KeyState::new(&job_key).reserve(long.round, long.rank, |_| Ok::<_, HeError>(()));
+        let read = |first: usize, tile: TileMut<'_>| {
+            match tile {
+                TileMut::W32(to) => (first as u32..)
+                    .zip(to)
+                    .for_each(|(d, to)| *to = d.wrapping_mul(d)),
+                TileMut::W64(to) => (first as u64..).zip(to).for_each(|(d, to)| *to = d * d),
+            }
+            Ok::<_, HeError>(())
+        };
+        let ciphertext = key.encrypt(ticket.unwrap(), shape, read).unwrap();
+        let (packed, check) = ciphertext.as_bytes().split_at(shape.packed_len());
+        assert_eq!(check, long.check.0);
+        assert_eq!(hash("packed words", &[packed]), long.packed_hash.array());
     }
 }
 
