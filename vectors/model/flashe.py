@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from . import aes, words
-from .derive import derive32, framed_hash
+from .derive import derive32, framed_hash, seal_for_storage
 
 NO_ROUND = bytes(32)
 PRIMES = 2**61 - 1, 2**61 - 31
@@ -29,6 +29,11 @@ def saved_state(key: bytes, used_rounds: int) -> bytes:
     body = bytes([1]) + key_id(key) + used_rounds.to_bytes(8, "big")
     state_key = derive32(key, NO_ROUND, "flashe state")
     return body + derive32(state_key, NO_ROUND, "flashe state tag", body)[:16]
+
+
+def sealed_for_holders(key: bytes, salt: bytes, header: bytes, plaintext: bytes) -> bytes:
+    """Data of the job that whoever holds the key can open."""
+    return seal_for_storage(derive32(key, NO_ROUND, "flashe job data"), salt, header, plaintext)
 
 
 def mask(round_key: bytes, i: int, j: int, bits: int, lane: int) -> int:
@@ -174,6 +179,7 @@ def played(
         "key_id": key_id(key).hex(),
         "confirmation": confirmation(key, context).hex(),
         "state": saved_state(key, i + 1).hex(),
+        "job_data": sealed_for_holders(key, context, b"header", label.encode()).hex(),
         "uploads": uploads,
         "sum": (words.pack(bits, added) + encoded(added_check)).hex(),
         "decrypted": total,

@@ -35,6 +35,7 @@ struct Round {
     key_id: Hex,
     confirmation: Hex,
     state: Hex,
+    job_data: Hex,
     uploads: Vec<Upload>,
     sum: Hex,
     decrypted: Vec<u64>,
@@ -136,6 +137,9 @@ fn rounds() {
         assert_eq!(job_key.confirmation(&context)[..], round.confirmation.0);
         let restored = KeyState::restore(&job_key, &round.state.0, HighWaterMark::ZERO).unwrap();
         assert_eq!(restored.mark(), HighWaterMark::after(round.round).unwrap());
+        let data = job_key.storage_key().open(b"header", &round.job_data.0);
+        let label = format!("flashe/{}/{}", round.scheme, round.bits);
+        assert_eq!(data.unwrap()[..], *label.as_bytes());
 
         let key = job_key.round(round.round, &context);
         round
