@@ -135,6 +135,13 @@ def test_sparse_traffic_is_that_of_plain_and_a_check(monkeypatch):
         _native.flashe_sparse(10, 20, [[0, 10]], 0.0)
 
 
+def test_rounds_of_processes_are_compared_with_those_of_plain():
+    wall, up = flashe.beside_plain(lambda _text: None, parties=3, dim=1000, count=1, times=1)
+    assert wall.measured > 0
+    # Vectors of 2,250 bytes, TLS and HTTP/2 around them, and a check of 16 bytes.
+    assert 1.0 < up.measured < 1.1
+
+
 def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     ours = HeCost(flashe.OURS, 16_384, 16_384, 40_976, 1e-5, 1e-5, 1e-5)
     slow = HeCost("Paillier", 16_384, 64, 2**23, 200.0, 100.0, 0.5)
@@ -153,6 +160,7 @@ def test_the_page_says_what_is_extrapolated_and_what_is_absent():
 
 def test_steps_cover_the_tables(monkeypatch):
     monkeypatch.setattr(flashe, "measure", lambda _name, _numbers: None)
+    monkeypatch.setattr(flashe, "beside_plain", lambda _on_text: [Row("rounds", "", 1.0, 1.05)])
     monkeypatch.setattr(flashe, "NUMBERS", (64,))
     monkeypatch.setattr(flashe, "SWEEP_PARTIES", (10,))
     monkeypatch.setattr(flashe, "SWEEP_DIM", 64)
@@ -160,7 +168,7 @@ def test_steps_cover_the_tables(monkeypatch):
     found = flashe.Measured()
     for _name, work in flashe.steps(found):
         work(lambda _text: None)
-    assert [row.unit for row in found.rows] == ["ms"] * 3
+    assert [row.unit for row in found.rows] == ["ms"] * 3 + [""]
     assert set(found.absent) == {candidate.needs for candidate in CANDIDATES.values()}
     assert [point.survivors for point in found.sweep] == list(range(10, 0, -1))
     assert [ahead.lost for ahead in found.ahead] == [0, 2] * len(flashe.MODELS)

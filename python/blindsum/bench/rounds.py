@@ -79,7 +79,8 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
         if report["state"] != "done" or len(report["survivors"]) < spec.parties:
             lost = "; ".join(text for stage in report["stages"] for text in stage["dropped"].values())
             raise BlindsumError(f"round {report['number']} lost parties: {report['reason'] or lost}")
-    return _cost(spec, reports[1:])
+    sums = [report for report in reports if not report["key_setup"]]
+    return _cost(spec, sums[1:])
 
 
 def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
