@@ -29,6 +29,11 @@ impl Task {
         self.job.as_ref().is_some_and(|job| job.hides_sum())
     }
 
+    /// Whether the model comes from another party: the coordinator has the one that the job began with.
+    pub(super) fn comes_sealed(&self, name: &pb::ModelName) -> bool {
+        self.hides_sum() && name.version > 0
+    }
+
     /// The name of the key that this party holds for a round.
     pub(super) async fn held_key(&mut self, round: u64) -> Result<Option<KeyName>, NetError> {
         let Some(job) = self.job.clone().filter(|job| job.hides_sum()) else {

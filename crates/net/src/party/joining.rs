@@ -123,7 +123,7 @@ impl Task {
             Some(assembly) => assembly,
             None => {
                 let behind = self.job.as_deref().map_or(0, history_len) as u64;
-                let limit = match self.hides_sum() {
+                let limit = match self.comes_sealed(&name) {
                     true => sealed_len(4 * name.dim + behind),
                     false => 4 * name.dim + behind,
                 };
@@ -138,7 +138,7 @@ impl Task {
             }
             Pushed::Whole(bytes) => {
                 let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-                self.model = Some(match job.hides_sum() {
+                self.model = Some(match self.comes_sealed(&name) {
                     true => self.open_model(name, bytes).await?,
                     false => {
                         let read =
