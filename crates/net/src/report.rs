@@ -76,8 +76,9 @@ pub struct RoundReport {
     pub parties: Vec<String>,
     /// Whose updates are in the sum.
     pub survivors: Vec<String>,
-    /// Sum of the survivors' weights; 0 where only the parties learn it.
-    pub total_weight: u64,
+    /// Sum of the survivors' weights, once there is one and unless only the parties learn it.
+    #[serde(default)]
+    pub total_weight: Option<u64>,
     /// The stages so far.
     pub stages: Vec<StageReport>,
     /// Bytes of the parties' connections from the start of the round to its result, TLS and HTTP/2
@@ -151,7 +152,7 @@ impl RoundReport {
             seconds: 0.0,
             parties: Vec::new(),
             survivors: Vec::new(),
-            total_weight: 0,
+            total_weight: None,
             stages: Vec::new(),
             wire: BTreeMap::new(),
             faults: Vec::new(),

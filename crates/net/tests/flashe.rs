@@ -94,7 +94,7 @@ fn parties_learn_the_sum_and_the_coordinator_does_not() {
         (rounds_done, model_version, report.survivors.len()),
         (2, 2, 3)
     );
-    assert_eq!((report.total_weight, report.key_setup), (0, false));
+    assert_eq!((report.total_weight, report.key_setup), (None, false));
     coordinator.stop().unwrap();
     assert_eq!(history(&store), [SET_UP, DONE, DONE]);
     let model = SqliteStore::open(&store, 3)
@@ -127,6 +127,20 @@ fn a_late_joiner_gets_key_and_model_from_a_party() {
         history(&store),
         [SET_UP, DONE, DONE, SET_UP, DONE, SET_UP, DONE]
     );
+}
+
+#[test]
+fn the_first_model_comes_from_the_coordinator() {
+    let pki = Pki::new(1);
+    let mut served = config(&pki, vec![flashe(2)], None);
+    served.jobs[0].initial_model = Some(vec![0.5; 5]);
+    let coordinator = Running::with(served).unwrap();
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b"]);
+    assert_eq!(together(&mut parties), (2, vec![1.5; 5]));
+    parties.extend(join(&pki, &coordinator.url(), &["c"]));
+    assert_eq!(together(&mut parties), (3, vec![2.5; 5]));
+    coordinator.wait_done("test");
+    coordinator.stop().unwrap();
 }
 
 #[test]

@@ -44,7 +44,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 struct Finished {
     model: Model,
     bytes: Bytes,
-    total_weight: u64,
+    total_weight: Option<u64>,
     outcome: Outcome,
 }
 
@@ -440,13 +440,13 @@ fn finish(
     let spec = round.job().spec();
     let survivors = outcome.survivors.len();
     let (model, total_weight) = match (round.kind(), &outcome.sum) {
-        (RoundKind::KeySetup, _) => (model.clone(), 0),
-        (RoundKind::Sum, None) => (model.named_after(told, spec.model_update), 0),
+        (RoundKind::KeySetup, _) => (model.clone(), None),
+        (RoundKind::Sum, None) => (model.named_after(told, spec.model_update), None),
         (RoundKind::Sum, Some(sum)) => {
             let mut mean = vec![0.0f32; spec.dim as usize];
             let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;
             let model = model.after(&mean, survivors, spec.model_update)?;
-            (model, total_weight)
+            (model, Some(total_weight))
         }
     };
     Ok(Finished {
