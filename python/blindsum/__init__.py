@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BlindsumError,
         ConfigError,
         Fault,
+        HiddenModelError,
         IdentityError,
         InputError,
         NetworkError,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from blindsum.session import Policy, Round, RoundResult, Session, join
-    from blindsum.simulation import SimulationResult, StageReport, simulate
+    from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, Tensor, protocols
 
     __version__: str
@@ -52,6 +53,7 @@ _HOME = {
     "BlindsumError": "errors",
     "ConfigError": "errors",
     "Fault": "errors",
+    "HiddenModelError": "errors",
     "IdentityError": "errors",
     "InputError": "errors",
     "NetworkError": "errors",
@@ -61,6 +63,7 @@ _HOME = {
     "SpecError": "errors",
     "StoreError": "errors",
     "WaitTimeoutError": "errors",
+    "KeySetupReport": "simulation",
     "SimulationResult": "simulation",
     "StageReport": "simulation",
     "simulate": "simulation",
@@ -75,9 +78,11 @@ __all__ = [
     "ConfigError",
     "Coordinator",
     "Fault",
+    "HiddenModelError",
     "IdentityError",
     "InputError",
     "JobSpec",
+    "KeySetupReport",
     "NetworkError",
     "Policy",
     "PolicyError",

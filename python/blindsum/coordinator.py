@@ -39,9 +39,10 @@ class Coordinator:
     revoked
         The CA's revocation list.
     store
-        The SQLite file that remembers rounds and models; ``None`` forgets them at the end.
+        The SQLite file that remembers rounds and models; ``None`` forgets them at the end. Where
+        :attr:`JobSpec.hides_sum`, it has no models but the first: only the parties have them.
     model
-        The model that round 1 starts from, ``dim`` elements; ``None`` starts from zeros.
+        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros.
     limits
         Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a
         round may come back. Missing ones take defaults; the error for a wrong name lists them all.
@@ -89,6 +90,10 @@ class Coordinator:
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
 
+        A status is plain data. Its ``round`` says by ``key_setup`` whether it only gives parties the key of
+        the job, its ``survivors`` then; ``total_weight`` is ``None`` before there is a sum, and where
+        :attr:`JobSpec.hides_sum`.
+
         Parameters
         ----------
         quiet_after
@@ -127,6 +132,8 @@ class Coordinator:
 def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, Any]]:
     """Reports of the latest rounds of a job, oldest first, from a store that no coordinator uses.
 
+    Key set-ups are among them, with ``key_setup`` true; see :meth:`Coordinator.statuses`.
+
     Raises
     ------
     blindsum.StoreError
@@ -141,6 +148,8 @@ def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] 
 
     Raises
     ------
+    blindsum.HiddenModelError
+        The coordinator never had it: where :attr:`JobSpec.hides_sum`, only the parties do.
     blindsum.StoreError
         No such file, damaged, or in use.
     """

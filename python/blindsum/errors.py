@@ -118,3 +118,7 @@ class SessionClosedError(BlindsumError):
 
 class StoreError(BlindsumError):
     """The coordinator's store or a party's state folder cannot be used."""
+
+
+class HiddenModelError(BlindsumError):
+    """The coordinator was asked for a model that only the parties have; see :attr:`JobSpec.hides_sum`."""

@@ -95,7 +95,8 @@ class Round:
     Attributes
     ----------
     number : int
-        The round's number; no number comes twice in a job.
+        The round's number; no number comes twice in a job. Key set-ups have numbers too, but take no
+        updates and are never given here.
     parties : tuple of str
         Names of the certified parties.
     """
@@ -286,7 +287,8 @@ def join(
         The name in the coordinator's certificate, where it is not the host of ``url``.
     state_dir
         A folder in which the party remembers the round under way, so that it can go on after a
-        crash, and the cohorts it took part in.
+        crash, the cohorts it took part in and, where :attr:`JobSpec.hides_sum`, the key of the job and
+        the model. Without it a party that comes back gets both from the others.
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.
 

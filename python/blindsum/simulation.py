@@ -54,6 +54,38 @@ class StageReport:
 
 
 @dataclass(frozen=True)
+class KeySetupReport:
+    """What it cost to give the parties the key of the job, which the server never has.
+
+    Attributes
+    ----------
+    holders : int
+        Parties that hold the key at its end, as it told them; 0 where it failed.
+    fault : str or None
+        Why it failed.
+    stages : tuple of StageReport
+        What each stage cost.
+    client_ms : Spread
+        Work of one party, milliseconds.
+    server_ms : float
+        Work of the server, milliseconds.
+    up_bytes_per_party, down_bytes_per_party : int
+        Bytes that a party sends and is sent.
+    virtual_seconds : float
+        What it took on the simulated network: delays, and deadlines that were waited for.
+    """
+
+    holders: int
+    fault: str | None
+    stages: tuple[StageReport, ...]
+    client_ms: Spread
+    server_ms: float
+    up_bytes_per_party: int
+    down_bytes_per_party: int
+    virtual_seconds: float
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """How a simulation ended. Fields of a round are those of the last one.
 
@@ -81,6 +113,9 @@ class SimulationResult:
         Work of the server, milliseconds.
     up_bytes_per_party, down_bytes_per_party : int
         Bytes that a party sends and is sent.
+    key_setup : KeySetupReport or None
+        The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
+        round, and before others where a party lacks the key; its costs are not those of a round.
     peak_rss_bytes : int
         The most memory that this process has ever held.
     mean : numpy.ndarray or None
@@ -103,13 +138,18 @@ class SimulationResult:
     server_ms: float
     up_bytes_per_party: int
     down_bytes_per_party: int
+    key_setup: KeySetupReport | None
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
     sum: Sums | None
     _report: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain data, without ``mean`` and ``sum``."""
+        """The whole report as plain data, without ``mean`` and ``sum``.
+
+        Where several rounds were asked for, ``rounds`` holds all of them, each with the key set-up that
+        came before it.
+        """
         return dict(self._report)
 
 
@@ -141,7 +181,7 @@ def simulate(
     drop
         Fraction of the parties that vanishes before the input stage.
     drop_at
-        Further parties that vanish, by stage.
+        Further parties that vanish, by stage; also by a stage of the key set-up.
     rounds
         Rounds to run; the first one without a sum is the last.
     seed
@@ -211,16 +251,31 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
     plain = {
         name: report[name]
         for name in SimulationResult.__dataclass_fields__
-        if name not in ("stages", "client_ms", "mean", "sum", "_report")
+        if name not in ("stages", "client_ms", "key_setup", "mean", "sum", "_report")
     }
     return SimulationResult(
         **plain,
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
+        key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
         mean=mean,
         sum=sums,
         _report=report,
     )
+
+
+def _latest_key_setup(latest_first: list[dict[str, Any]]) -> KeySetupReport | None:
+    setups = (found for one in latest_first if (found := one.get("key_setup")) is not None)
+    setup = next(setups, None)
+    if setup is None:
+        return None
+    plain = {
+        name: setup[name]
+        for name in KeySetupReport.__dataclass_fields__
+        if name not in ("stages", "client_ms")
+    }
+    stages = tuple(_stage(stage) for stage in setup["stages"])
+    return KeySetupReport(**plain, stages=stages, client_ms=Spread(**setup["client_ms"]))
 
 
 def _stage(stage: dict[str, Any]) -> StageReport:

@@ -188,6 +188,16 @@ class JobSpec:
         return self.stages[int(self._checked["input_stage"])]
 
     @property
+    def key_setup_stages(self) -> tuple[str, ...]:
+        """Names of the stages in which parties get the key of the job; empty where they need none."""
+        return tuple(self._checked["key_setup_stages"])
+
+    @property
+    def hides_sum(self) -> bool:
+        """Whether only the parties learn sums, their weights, and the models that follow from them."""
+        return bool(self._checked["hides_sum"])
+
+    @property
     def word_bits(self) -> int:
         """Bits of a word on the wire, so wide that no sum can wrap."""
         return int(self._checked["word_bits"])
@@ -204,7 +214,7 @@ class JobSpec:
         ``neighbours`` and ``threshold`` for ``secagg`` and ``secagg+``; for ``fssa`` and ``pss``
         ``threshold`` (shares that rebuild a sum), ``packing`` (words in a polynomial), ``random``
         (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a
-        share of one block).
+        share of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1).
         """
         return {name: int(value) for name, value in self._checked["parameters"].items()}
 

@@ -1,5 +1,7 @@
 """A CA, a coordinator and parties on the loopback interface."""
 
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -10,6 +12,17 @@ from blindsum import pki
 
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
 TAKE_ANY = bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1)
+
+
+TRAINING = """
+import numpy as np
+
+def step(model, number):
+    return np.full(4, 0.5), 2
+
+def broken(model, number):
+    raise ValueError("no data today")
+"""
 
 
 class Place:
@@ -88,3 +101,26 @@ def place(tmp_path_factory):
 @pytest.fixture
 def partner():
     return Partner
+
+
+@pytest.fixture
+def processes(tmp_path, place):
+    """Starts commands in a folder with a training module; ends what is left of them."""
+    (tmp_path / "training.py").write_text(TRAINING)
+    started = []
+
+    def start(*words):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "blindsum", *map(str, words)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -158,40 +158,6 @@ def test_what_join_and_serve_cannot_start_with_is_named(command, tmp_path, monke
     assert refused(command(*words), *texts) == 2
 
 
-TRAINING = """
-import numpy as np
-
-def step(model, number):
-    return np.full(4, 0.5), 2
-
-def broken(model, number):
-    raise ValueError("no data today")
-"""
-
-
-@pytest.fixture
-def processes(tmp_path, place):
-    """Starts commands in a folder with a training module; ends what is left of them."""
-    (tmp_path / "training.py").write_text(TRAINING)
-    started = []
-
-    def start(*words):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "blindsum", *map(str, words)],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
 def start_serving(processes, place, tmp_path, *words, **fields):
     spec = place.spec(**{"parties": 1, "max_weight": 5} | fields)
     job = tmp_path / "job.toml"

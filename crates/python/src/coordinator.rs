@@ -8,7 +8,7 @@ use std::time::Duration;
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::JobStatus;
 use blindsum_net::store::{SqliteStore, Store};
-use blindsum_net::{Limits, NetError};
+use blindsum_net::{Limits, Model, NetError};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -163,7 +163,7 @@ pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> Py
     text(&rounds)
 }
 
-/// A version of a job's model, where the store still has it.
+/// A version of a job's model, where the store still has it. An error where the coordinator never had it.
 #[pyfunction]
 pub fn stored_model<'py>(
     py: Python<'py>,
@@ -173,6 +173,10 @@ pub fn stored_model<'py>(
 ) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
     let store = SqliteStore::open(&store, u32::MAX).or_raise(py)?;
     let model = store.model(job, version).or_raise(py)?;
+    if model.as_ref().is_some_and(Model::is_hidden) {
+        let text = format!("version {version} of the model of job {job}: only the parties have it");
+        return Err(raise(py, "HiddenModelError", (text,)));
+    }
     Ok(model.map(|model| PyArray1::from_slice(py, model.values())))
 }
 

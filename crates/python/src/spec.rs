@@ -27,6 +27,8 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
         "min_parties": job.min_parties(),
         "stages": job.stages(),
         "input_stage": job.input_stage(),
+        "key_setup_stages": job.key_setup_stages().unwrap_or_default(),
+        "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_error": job.encoding().max_error(),
     });

@@ -15,7 +15,7 @@ from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM
 from blindsum.cli.serve import identity_from
 
 if TYPE_CHECKING:
-    from blindsum.session import Policy, Round
+    from blindsum.session import Policy, Round, RoundResult
 
 EXAMPLES = """\
 example:
@@ -51,6 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="RULE=VALUE",
         help="a rule of Policy, e.g. min_cohort=5 or allowed_protocols=secagg,secagg+",
     )
+    parser.add_argument("--out", metavar="FILE", help="write the model after the last round there, .npy")
     parser.add_argument("--log", metavar="LEVEL", help="log to stderr: error, warn, info, debug")
     parser.add_argument("--json", action="store_true", help="print one JSON object per round")
     parser.set_defaults(run=run)
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         _native.log_to_stderr(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    status = EXIT_SUM
+    status, model = EXIT_SUM, None
     with join(
         options.url,
         job=options.job,
@@ -80,8 +81,9 @@ def run(options: argparse.Namespace) -> int:
     ) as session:
         for current in session.rounds():
             try:
-                report = _take_part(current, train)
-                status = EXIT_SUM
+                outcome = _take_part(current, train)
+                report = _report(current.number, outcome)
+                status, model = EXIT_SUM, outcome.model
             except (Fault, RoundAborted) as error:
                 report = {"round": current.number, "outcome": "abort", "fault": str(error)}
                 status = EXIT_ABORT
@@ -90,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
                 _say(report, options.json)
                 return EXIT_FAILED
             _say(report, options.json)
+    if options.out and model is not None:
+        _write_model(options.out, model)
     return status
 
 
@@ -97,7 +101,7 @@ class _TrainingError(Exception):
     """The user's function raised; its traceback has been printed."""
 
 
-def _take_part(current: Round, train: Callable[..., Any]) -> dict[str, Any]:
+def _take_part(current: Round, train: Callable[..., Any]) -> RoundResult:
     if current.needs_update:
         try:
             step = train(current.model, current.number)
@@ -107,9 +111,18 @@ def _take_part(current: Round, train: Callable[..., Any]) -> dict[str, Any]:
             raise _TrainingError(f"the training function raised {type(error).__name__}: {error}") from error
         update, weight = step if isinstance(step, tuple) else (step, 1)
         current.submit(update, weight)
-    outcome = current.outcome()
+    return current.outcome()
+
+
+def _write_model(path: str, model: Any) -> None:
+    import numpy as np
+
+    np.save(path, model)
+
+
+def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
     return {
-        "round": current.number,
+        "round": number,
         "outcome": "sum",
         "survivors": list(outcome.survivors),
         "total_weight": outcome.total_weight,

@@ -23,6 +23,9 @@ job.toml holds fields of JobSpec:
   rounds = 50
 With bits = 33 to 64 the encoding is "integers" unless it is given.
 
+Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
+as key set-ups, and a party writes the final model (blindsum join --out).
+
 With --json one JSON object per line: {"event": "ready", "address"}, then {"event": "status", ...} after every
 change, at last {"event": "stopped"}. Ctrl-C stops the coordinator; with --store it goes on from there.
 """
@@ -62,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
     spec = spec_from_file(options.job)
+    if options.out and spec.hides_sum:
+        raise ConfigError("--out", f"only the parties of a {spec.protocol} job have its model: join --out")
     coordinator = Coordinator(
         spec,
         identity=identity_from(options),
@@ -174,12 +179,16 @@ class _Lines:
         if state == self._said or current["state"] == "joining":
             return
         self._said = state
-        number, parties = current["number"], len(current["parties"])
-        match current["state"]:
-            case "running":
-                text = f"{parties} parties"
-            case "done":
-                text = f"sum of {len(current['survivors'])} of {parties} parties, {current['seconds']:.2f} s"
-            case _:
-                text = f"no sum: {current['reason']}"
-        print(f"round {number}: {text}", flush=True)
+        print(f"round {current['number']}: {_told(current)}", flush=True)
+
+
+def _told(current: dict[str, Any]) -> str:
+    parties, survivors, key_setup = len(current["parties"]), len(current["survivors"]), current["key_setup"]
+    match current["state"]:
+        case "running":
+            return f"{'key set-up, ' if key_setup else ''}{parties} parties"
+        case "done":
+            what = "key set-up, held by" if key_setup else "sum of"
+            return f"{what} {survivors} of {parties} parties, {current['seconds']:.2f} s"
+        case _:
+            return f"{'key set-up failed' if key_setup else 'no sum'}: {current['reason']}"

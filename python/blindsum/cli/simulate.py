@@ -10,7 +10,7 @@ from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
 from blindsum.cli.jobs import add_spec_arguments, spec_from
 
 if TYPE_CHECKING:
-    from blindsum.simulation import SimulationResult
+    from blindsum.simulation import KeySetupReport, SimulationResult
     from blindsum.spec import JobSpec
 
 EXAMPLES = """\
@@ -19,6 +19,7 @@ examples:
   blindsum simulate --protocol secagg --parties 20 --dim 1000 --drop-at unmask:2 --json
   blindsum simulate --protocol plain --parties 10 --dim 1000 --set clip=0.5 --set max_weight=100
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
+  blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
 
 exit status: 0 there is a sum, 3 a round ended without one (the fault is named), 2 wrong arguments
 """
@@ -45,7 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STAGE:COUNT",
-        help="further parties that vanish at a stage, by its name or number",
+        help="further parties that vanish at a stage, by its name or number; also of a key set-up",
     )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
     parser.add_argument("--threads", type=int, default=1, help="threads to work with (default 1)")
@@ -76,29 +77,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(result: SimulationResult, spec: JobSpec) -> None:
-    rows = [
-        [
-            stage.name,
-            f"{console.ms_text(stage.client_ms.median)} / {console.ms_text(stage.client_ms.max)}",
-            console.ms_text(stage.server_ms),
-            f"{console.bytes_text(stage.up_bytes.median)}",
-            f"{console.bytes_text(stage.down_bytes.median)}",
-        ]
-        for stage in result.stages
-    ]
-    whole = result.client_ms
-    rows.append(
-        [
-            "round",
-            f"{console.ms_text(whole.median)} / {console.ms_text(whole.max)}",
-            console.ms_text(result.server_ms),
-            console.bytes_text(result.up_bytes_per_party),
-            console.bytes_text(result.down_bytes_per_party),
-        ]
-    )
+    setup = result.key_setup
+    if setup is not None:
+        _show_costs("key set-up", setup, "set-up")
+        if setup.fault is None:
+            print(f"{setup.holders} of {result.parties} parties hold the key of the job")
+        else:
+            print(f"the key set-up failed: {setup.fault}")
     title = f"{result.protocol}, {result.parties} parties, {result.dim} coordinates"
-    header = ["stage", "client ms (median / max)", "server ms", "up per party", "down per party"]
-    console.table(title, header, rows)
+    _show_costs(title, result, "round")
     if result.outcome == "sum":
         error = 0.0 if result.max_abs_error is None else result.max_abs_error
         exact = "exact" if result.exact else "WRONG"
@@ -111,3 +98,28 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
     if chosen:
         print(f"parameters: {chosen}")
     print(f"peak memory {console.bytes_text(result.peak_rss_bytes)}")
+
+
+def _show_costs(title: str, costs: SimulationResult | KeySetupReport, whole: str) -> None:
+    """A table of stages, and a row called ``whole``."""
+    rows = [
+        [
+            stage.name,
+            f"{console.ms_text(stage.client_ms.median)} / {console.ms_text(stage.client_ms.max)}",
+            console.ms_text(stage.server_ms),
+            f"{console.bytes_text(stage.up_bytes.median)}",
+            f"{console.bytes_text(stage.down_bytes.median)}",
+        ]
+        for stage in costs.stages
+    ]
+    rows.append(
+        [
+            whole,
+            f"{console.ms_text(costs.client_ms.median)} / {console.ms_text(costs.client_ms.max)}",
+            console.ms_text(costs.server_ms),
+            console.bytes_text(costs.up_bytes_per_party),
+            console.bytes_text(costs.down_bytes_per_party),
+        ]
+    )
+    header = ["stage", "client ms (median / max)", "server ms", "up per party", "down per party"]
+    console.table(title, header, rows)
