@@ -43,11 +43,14 @@ class PartyProcess:
         ``module:function`` of its training step.
     environment : mapping
         Environment variables that it gets beside this process's own.
+    options : sequence of str
+        Further arguments of ``blindsum join``.
     """
 
     name: str
     train: str
     environment: Mapping[str, str]
+    options: Sequence[str] = ()
 
 
 class Cluster:
@@ -166,6 +169,7 @@ class Cluster:
         words = ["join", self._url, "--json", "--job", self.spec.job, "--train", party.train]
         words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
         words += ["--policy", "min_cohort=1", "--policy", f"allowed_protocols={self.spec.protocol}"]
+        words += party.options
         self._start(party.name, words, party.environment, subprocess.DEVNULL)
 
     def _start(

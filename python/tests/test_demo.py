@@ -47,7 +47,7 @@ def test_training_depends_on_its_seed_only():
     assert (updates[0] != updates[2]).any()
 
 
-@pytest.mark.parametrize("protocol", ["plain", "secagg+"])
+@pytest.mark.parametrize("protocol", ["plain", "secagg+", "flashe"])
 def test_a_killed_party_costs_only_its_own_update(protocol):
     settings = Settings(protocol=protocol, parties=4, rounds=3)
     statuses = []

@@ -20,6 +20,7 @@ examples:
   blindsum demo
   blindsum demo --parties 12 --rounds 10 --no-kill
   blindsum demo --protocol plain --json
+  blindsum demo --protocol flashe
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -16,8 +17,9 @@ from blindsum.demo import network
 from blindsum.demo.digits import Examples
 
 SETTINGS = "BLINDSUM_DEMO"
-"""Environment variable with this party's settings: JSON with ``rank``, ``seed``, ``data`` (file)
-and, at the party that will be killed, ``slow_round``."""
+"""Environment variable with this party's settings: JSON with ``rank``, ``seed``, ``data`` (file), at the
+party that will be killed ``slow_round`` (of those it takes part in), and ``models`` (folder) at one that
+writes down the models that the coordinator does not have."""
 
 SLOW = 5.0
 """Seconds that the victim takes longer to train in its last round, so that the kill finds it between
@@ -28,10 +30,20 @@ def train(model: NDArray[np.float32], number: int) -> tuple[NDArray[np.float32],
     """Train on this party's examples; gives the update and their number."""
     settings = _settings()
     examples = _examples()
-    if settings.get("slow_round") == number:
+    if "models" in settings:
+        np.save(models_file(settings["models"], number), model)
+    if settings.get("slow_round") == next(_trained):
         time.sleep(SLOW)
     seed = [settings["seed"], number, settings["rank"]]
     return network.local_update(model, examples.images, examples.labels, seed), len(examples)
+
+
+def models_file(folder: str | Path, number: int) -> Path:
+    """Where the model that a round starts from is written."""
+    return Path(folder) / f"{number}.npy"
+
+
+_trained = itertools.count(1)
 
 
 @cache

@@ -17,7 +17,7 @@ from blindsum.cluster import Cluster, PartyProcess
 from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
 from blindsum.demo.digits import Examples
-from blindsum.demo.party import SETTINGS
+from blindsum.demo.party import SETTINGS, models_file
 from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
 
@@ -26,6 +26,10 @@ Array = NDArray[np.float32]
 TARGET_ACCURACY = 0.93
 FULL_ROUNDS = 20
 """Rounds after which the target is promised."""
+
+WRITER = 0
+"""The rank of the party that writes models down where the coordinator has none; it is not killed."""
+FINAL_MODEL = "final.npy"
 
 OnStatus = Callable[[dict[str, Any]], object]
 
@@ -65,7 +69,7 @@ class Settings:
 
     @property
     def kill_round(self) -> int:
-        """In which round."""
+        """In which round, not counting key set-ups."""
         return min(5, self.rounds)
 
 
@@ -168,14 +172,18 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     spec = _spec(settings, data)
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:
         folder = Path(name)
-        parties = _party_processes(settings, data, folder)
+        parties = _party_processes(settings, spec, data, folder)
         limits = {"reconnect_grace": 1.0, "models_kept": settings.rounds + 1}
         with Cluster(spec, parties, folder, model=model, limits=limits) as cluster:
             _conduct(cluster, settings, on_status)
-        reports = [one for one in stored_rounds(cluster.store, spec.job) if one["state"] == "done"]
+        done = [one for one in stored_rounds(cluster.store, spec.job) if one["state"] == "done"]
+        reports = [one for one in done if not one["key_setup"]]
         if len(reports) < settings.rounds:
             raise BlindsumError(f"only {len(reports)} of {settings.rounds} rounds gave a sum")
-        models = [_stored_model(cluster, report["model_version"] + 1) for report in reports]
+        if spec.hides_sum:
+            models = _written_models(folder, [report["number"] for report in reports])
+        else:
+            models = [_stored_model(cluster, report["model_version"] + 1) for report in reports]
     rounds = _compare(settings, spec, data, test, [model, *models], reports)
     result = DemoResult(
         settings, [len(part) for part in data], rounds, _bound(spec, models[-1]), time.monotonic() - begin
@@ -199,7 +207,9 @@ def _spec(settings: Settings, data: list[Examples]) -> JobSpec:
     )
 
 
-def _party_processes(settings: Settings, data: list[Examples], folder: Path) -> list[PartyProcess]:
+def _party_processes(
+    settings: Settings, spec: JobSpec, data: list[Examples], folder: Path
+) -> list[PartyProcess]:
     processes = []
     for rank, (name, part) in enumerate(zip(settings.names, data, strict=True)):
         # Each party gets the path of its own examples and no other.
@@ -208,8 +218,12 @@ def _party_processes(settings: Settings, data: list[Examples], folder: Path) -> 
         own = {"rank": rank, "seed": settings.seed, "data": str(path)}
         if name == settings.victim:
             own["slow_round"] = settings.kill_round
+        options = []
+        if spec.hides_sum and rank == WRITER:
+            own["models"] = str(folder)
+            options = ["--out", str(folder / FINAL_MODEL)]
         environment = {SETTINGS: json.dumps(own)}
-        processes.append(PartyProcess(name, "blindsum.demo.party:train", environment))
+        processes.append(PartyProcess(name, "blindsum.demo.party:train", environment, options))
     return processes
 
 
@@ -221,12 +235,21 @@ def _conduct(cluster: Cluster, settings: Settings, on_status: OnStatus) -> None:
         if status["state"] == "failed":
             raise BlindsumError(f"the job failed: {status['reason']}")
         current = status["round"]
-        if victim is None or current is None or current["number"] < settings.kill_round:
+        if victim is None or current is None or status["rounds_done"] + 1 < settings.kill_round:
             continue
         stages = [stage["name"] for stage in current["stages"]]
         if current["state"] == "running" and cluster.spec.input_stage in stages:
             cluster.kill(victim)
             victim = None
+
+
+def _written_models(folder: Path, numbers: list[int]) -> list[Array]:
+    """The models after these rounds, as a party wrote them down."""
+    files = [models_file(folder, number) for number in numbers[1:]]
+    try:
+        return [np.load(file) for file in [*files, folder / FINAL_MODEL]]
+    except OSError as error:
+        raise BlindsumError(f"a model was not written down: {error}") from error
 
 
 def _stored_model(cluster: Cluster, version: int) -> Array:
