@@ -8,8 +8,8 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, Kept, MemoryVault, Message, Outcome, PartyId, ProtocolName, Round, Server, SuiteName,
-    Vault,
+    JobSpec, Kept, MemoryVault, Message, Outcome, PartyId, ProtocolName, Round, Server,
+    SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]

@@ -81,6 +81,17 @@ class JobSpec:
         expected to cost less at the job's dropouts.
     key_rounds : int
         Rounds that a key of the job serves in ``flashe`` before another one is made; 0 keeps it.
+    density : float
+        Part of the coordinates of each tensor that a party sends in ``flashe``; 1 sends all. Below 1 rounds
+        are sparse: a party sends its largest coordinates and adds the others to its next update.
+    density_start : float
+        Density of the first round, where it falls to ``density`` step by step.
+    density_steps : int
+        Steps in which the density falls; 0 begins with ``density``.
+    density_rounds : int
+        Rounds of a step.
+    min_contributors : int
+        Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
     corrupt : float
         Fraction of the parties that may work together with the server.
     dropout : float
@@ -127,6 +138,11 @@ class JobSpec:
     packing: int = 0
     masking: str = "cheaper"
     key_rounds: int = 0
+    density: float = 1.0
+    density_start: float = 1.0
+    density_steps: int = 0
+    density_rounds: int = 1
+    min_contributors: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

@@ -41,6 +41,11 @@ class Job:
     packing: int = 0
     masking: str = "cheaper"
     key_rounds: int = 0
+    density: float = 1.0
+    density_start: float = 1.0
+    density_steps: int = 0
+    density_rounds: int = 1
+    min_contributors: int = 0
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0

@@ -39,7 +39,7 @@ mod vector;
 mod wire;
 
 pub use fault::{Culprit, Fault, FaultKind, SurvivorListError};
-pub use input::Input;
+pub use input::{Input, SparseInput};
 pub use machine::{
     Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
     Server, Waiting,

@@ -23,7 +23,7 @@ pub(crate) fn read_result(round: &Round, body: &[u8]) -> Result<RoundSum, FaultK
     let (survivors, packed) = split_survivors(round, body)?;
     let sum = Words::unpack(job.width(), job.lanes(), packed)
         .map_err(|e| FaultKind::malformed("sum", e.to_string()))?;
-    Ok(RoundSum { sum, survivors })
+    Ok(RoundSum::dense(sum, survivors))
 }
 
 /// The set of at least `min_parties` parties that a body begins with, and the rest.

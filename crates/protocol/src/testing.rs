@@ -15,7 +15,7 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
     Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, Round, Server,
+    Message, Outcome, PartyId, Round, Server, SparseInput,
 };
 
 /// Words that are given as they are.
@@ -47,7 +47,10 @@ impl Input for Given<'_> {
 pub struct Cohort {
     pub round: Arc<Round>,
     pub identities: Vec<Arc<IdentityKey>>,
+    /// Words of all coordinates; where rounds are sparse, 0 at those that are not sent.
     pub inputs: Vec<Words>,
+    /// What parties send, where rounds are sparse.
+    pub coordinates: Vec<Vec<u32>>,
     pub vaults: Vec<Arc<MemoryVault>>,
 }
 
@@ -69,6 +72,11 @@ impl Cohort {
             identities.push(Arc::new(identity));
             inputs.push(random_words(&job, &mut rng));
         }
+        let mut coordinates = Vec::new();
+        if job.spec().is_sparse() {
+            let choose = |words: &mut Words| sparsify(&job, words, &mut rng);
+            coordinates = inputs.iter_mut().map(choose).collect();
+        }
         let roster = Arc::new(Roster(members).certify(&anchor, 1_500).unwrap());
         let round = Arc::new(Round::new(job, seed, roster, &[9; 32]).unwrap());
         Self {
@@ -76,7 +84,17 @@ impl Cohort {
             vaults: identities.iter().map(|_| Arc::default()).collect(),
             identities,
             inputs,
+            coordinates,
         }
+    }
+
+    /// What a party adds.
+    pub fn input(&self, party: PartyId) -> Box<dyn Input + '_> {
+        let words = &self.inputs[party.rank()];
+        let Some(coordinates) = self.coordinates.get(party.rank()) else {
+            return Box::new(Given(words));
+        };
+        Box::new(SparseInput::new(coordinates, At { words, coordinates }))
     }
 
     pub fn setup(&self, me: PartyId) -> ClientSetup {
@@ -95,6 +113,7 @@ impl Cohort {
             round: Arc::new(round),
             identities: self.identities.clone(),
             inputs: self.inputs.clone(),
+            coordinates: self.coordinates.clone(),
             vaults: self.vaults.clone(),
         }
     }
@@ -149,6 +168,45 @@ fn random_words(job: &Job, rng: &mut ChaCha20Rng) -> Words {
             .for_each(|l| *l = (rng.next_u64() % bound).wrapping_sub(least)),
     }
     words
+}
+
+/// Leaves the words at some coordinates only, as many as a party may send or fewer; gives them.
+fn sparsify(job: &Job, words: &mut Words, rng: &mut ChaCha20Rng) -> Vec<u32> {
+    let schedule = job.density().unwrap();
+    let tensors = job.encoding().tensors();
+    let most: usize = tensors.map(|(run, _)| schedule.kept(0, run.len())).sum();
+    let mut left = 1 + rng.next_u64() % most as u64;
+    let (mut values, mut coordinates) = (vec![0; words.len()], Vec::new());
+    for (d, value) in values.iter_mut().enumerate() {
+        if rng.next_u64() % ((words.len() - d) as u64) < left {
+            (*value, left) = (words.get(d), left - 1);
+            coordinates.push(d as u32);
+        }
+    }
+    *words = Words::from_values(job.width(), &values).unwrap();
+    coordinates
+}
+
+/// The words at some coordinates.
+struct At<'a> {
+    words: &'a Words,
+    coordinates: &'a [u32],
+}
+
+impl Input for At<'_> {
+    fn lanes(&self) -> usize {
+        self.coordinates.len()
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        let coordinates = &self.coordinates[first_lane..first_lane + tile.len()];
+        let values: Vec<u64> = coordinates
+            .iter()
+            .map(|&d| self.words.get(d as usize))
+            .collect();
+        let words = Words::from_values(self.words.width(), &values).unwrap();
+        Given(&words).read(0, tile)
+    }
 }
 
 /// A cohort with its machines.
@@ -212,8 +270,8 @@ impl Rig {
     pub fn of_parties(cohort: Cohort, mut rng: ChaCha20Rng, present: &[u32]) -> Self {
         let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
         for party in parties(present.iter().copied()) {
-            let mut input = Given(&cohort.inputs[party.rank()]);
-            let started = Client::start(cohort.setup(party), Some(&mut input), &mut rng);
+            let mut input = cohort.input(party);
+            let started = Client::start(cohort.setup(party), Some(&mut *input), &mut rng);
             let (client, message) = started.unwrap();
             clients.insert(party, client);
             up.insert(party, message);
@@ -294,9 +352,9 @@ impl Rig {
 
     /// One client answers any message.
     pub fn answer_to(&mut self, party: PartyId, message: &[u8]) -> Result<Answer, Fault> {
-        let mut input = Given(&self.cohort.inputs[party.rank()]);
+        let mut input = self.cohort.input(party);
         let client = self.clients.get_mut(&party).unwrap();
-        let answer = client.answer(message, Some(&mut input), &mut self.rng)?;
+        let answer = client.answer(message, Some(&mut *input), &mut self.rng)?;
         if let Answer::Send(message) = &answer {
             self.up.insert(party, message.clone());
         }

@@ -5,7 +5,7 @@ use blindsum_math::words::Words;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Clipping, Closed, EncodingName, Fault, FaultKind,
     Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, ProtocolName, Round,
-    RoundingName, Server, TensorLayout,
+    RoundingName, Server, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 

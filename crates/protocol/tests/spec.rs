@@ -114,6 +114,61 @@ fn rules_of_integers() {
     }
 }
 
+/// Sparse rounds are those of one protocol, of quantised coordinates with equal weights.
+#[test]
+fn rules_of_sparse_rounds() {
+    for protocol in ProtocolName::ALL {
+        let base = || good(*protocol);
+        refusals! { base();
+            density = 0.0 => "density", "0 < density = 0 <= 1";
+            density = 1.1 => "density", "0 < density = 1.1 <= 1";
+            density = f64::NAN => "density", "0 < density = NaN <= 1";
+            density_start = 0.5 => "density_start", "density_start = 0.5 must be left at 1 where density is 1";
+            density_steps = 1 => "density_steps", "density_steps = 1 must be left at 0";
+            density_rounds = 2 => "density_rounds", "density_rounds = 2 must be left at 1";
+            min_contributors = 2 => "min_contributors", "min_contributors = 2 must be left at 0";
+        }
+        if *protocol != ProtocolName::Flashe {
+            let rule = format!("density = 0.5 must be 1 for {protocol}");
+            refused(
+                JobSpec {
+                    density: 0.5,
+                    ..base()
+                },
+                "density",
+                &rule,
+            );
+        }
+    }
+    let base = || JobSpec {
+        density: 0.1,
+        ..good(ProtocolName::Flashe)
+    };
+    let job = base().validate().unwrap();
+    assert_eq!(job.stages(), ["mask", "upload"]);
+    assert_eq!(job.parameters(), [("coordinates", 1)]);
+    assert_eq!(job.spec().least_contributors(), 2);
+    refusals! { base();
+        encoding = EncodingName::Fixed64 => "encoding", "encoding = fixed64 must be quantised where density is below 1";
+        max_weight = 2 => "max_weight", "max_weight = 2 must be 1 where density is below 1";
+        min_contributors = 31 => "min_contributors", "1 <= min_contributors = 31 <= parties = 30";
+        density_start = 0.5 => "density_start", "must be left at 1 where density_steps is 0";
+        density_rounds = 0 => "density_rounds", "1 <= density_rounds = 0";
+    }
+    let warm_up = || JobSpec {
+        density_steps: 3,
+        density_start: 0.8,
+        ..base()
+    };
+    let density = warm_up().validate().unwrap().density().unwrap();
+    assert_eq!([0, 3].map(|done| density.density(done)), [0.8, 0.1]);
+    refusals! { warm_up();
+        model_update = ModelUpdate::Nothing => "density_steps", "must be 0 where model_update is none";
+        density_start = 0.05 => "density_start", "density = 0.1 <= density_start = 0.05 <= 1";
+        density_start = 1.5 => "density_start", "density = 0.1 <= density_start = 1.5 <= 1";
+    }
+}
+
 /// Bounds from earlier rounds need quantised coordinates and a model that the history travels with.
 #[test]
 fn rules_of_bounds_from_earlier_rounds() {

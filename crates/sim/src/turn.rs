@@ -249,13 +249,12 @@ impl Seat {
 
 /// Whether a party has the server's sum, or the one that the first party found.
 fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
-    let RoundSum { sum, survivors } = result;
-    if survivors != outcome.survivors {
+    if result.survivors != outcome.survivors {
         return false;
     }
     match &outcome.sum {
-        Some(of_server) => *of_server == sum,
-        None => match setting.found.set(RoundSum { sum, survivors }) {
+        Some(of_server) => *of_server == result.sum,
+        None => match setting.found.set(result) {
             Ok(()) => true,
             Err(result) => setting.found.get() == Some(&result),
         },

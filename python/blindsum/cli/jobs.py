@@ -17,6 +17,7 @@ OPTIONAL_FIELDS = (
     "bits",
     "clipping",
     "corrupt",
+    "density",
     "dropout",
     "key_rounds",
     "masking",
@@ -43,6 +44,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clipping", metavar="C", help="tensor (default), l2, or aciq: from earlier rounds")
     parser.add_argument("--corrupt", type=float, metavar="F", help="fraction that may work with the server")
+    parser.add_argument("--density", type=float, metavar="F", help="part of the coordinates sent (flashe)")
     parser.add_argument("--dropout", type=float, metavar="F", help="fraction that may be lost in a round")
     parser.add_argument("--masking", metavar="M", help="cheaper (default), double or single (flashe)")
     parser.add_argument("--key-rounds", type=int, metavar="R", help="rounds that a key serves (flashe)")

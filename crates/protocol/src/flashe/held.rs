@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::snapshot::{Reader, Writer};
 use crate::vault::{Kept, KeyName, Vault};
-use crate::{FaultKind, Job};
+use crate::{FaultKind, Job, Round};
 
 const VERSION: [u8; 1] = [1];
 
@@ -46,6 +46,15 @@ impl HeldKey {
             Err(FaultKind::Snapshot(rule)) => Err(FaultKind::Vault(rule)),
             held => held.map(Some),
         }
+    }
+
+    /// What the vault holds for a round.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); [`FaultKind::NoKey`] if it is nothing that serves the round.
+    pub fn of_round(round: &Round, vault: &dyn Vault) -> Result<Self, FaultKind> {
+        let held = Self::load(vault)?.filter(|held| held.serves(round.job(), round.number()));
+        held.ok_or(FaultKind::NoKey)
     }
 
     fn parse(contents: &[u8], mark: HighWaterMark) -> Result<Self, FaultKind> {

@@ -2,38 +2,64 @@
 //!
 //! Two kinds of rounds. A *key set-up* ([`setup`]) gives every party that lacks it the key K of the job: one
 //! that holds it, the leader, seals it to the others' certified fresh keys. A round of the job itself
-//! ([`rounds`]) is one message up, the encrypted vector with its check, and one down, the encrypted sum.
+//! ([`rounds`]) is one message up, the encrypted vector with its check, and one down, the encrypted sum. Where
+//! parties send some of their coordinates only ([`sparse_rounds`]), they say first which ones.
 //!
 //! Source: FLASHE §3 (the scheme, in `blindsum-he`); key set-up, storage and checks are ours.
 
 mod held;
 mod rounds;
 mod setup;
+mod sparse_rounds;
 #[cfg(test)]
 mod tests;
 
 use blindsum_he::HeError;
-use blindsum_he::flashe::{Scheme, Shape, expected_masks};
+use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
 
 use crate::names::Masking;
 use crate::registry::{KeySetup, ProtocolInfo, one_vector};
-use crate::{FaultKind, Job, ProtocolName, SpecError};
+use crate::{FaultKind, Job, PartySet, ProtocolName, SpecError};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Flashe,
-    stages: |_| &["upload"],
+    stages: |spec| match spec.is_sparse() {
+        true => &["mask", "upload"],
+        false => &["upload"],
+    },
     input_stage: 0,
     min_parties: |_| 2,
     parameters: |job| {
+        if let Some(schedule) = job.density() {
+            let tensors = job.encoding().tensors();
+            let kept = tensors.map(|(run, _)| schedule.kept(u64::MAX, run.len()));
+            return vec![("coordinates", kept.sum())];
+        }
         let scheme = scheme(job, job.spec().parties as usize);
         vec![("masks", scheme.masks_to_encrypt() as usize)]
     },
-    largest_message: one_vector,
+    largest_message: |job, stage, direction| match job.spec().is_sparse() {
+        true => sparse_rounds::largest_message(job, stage, direction),
+        false => one_vector(job, stage, direction),
+    },
     check,
-    start: rounds::client::start,
-    restore: rounds::client::restore,
-    serve: rounds::server::serve,
-    prepare: rounds::client::prepare,
+    start: |setup, input, rng| match setup.round.job().spec().is_sparse() {
+        true => sparse_rounds::client::start(setup, input),
+        false => rounds::client::start(setup, input, rng),
+    },
+    restore: |setup, stage, state| match setup.round.job().spec().is_sparse() {
+        true => sparse_rounds::client::restore(setup, stage, state),
+        false => rounds::client::restore(setup, stage, state),
+    },
+    serve: |round| match round.job().spec().is_sparse() {
+        true => sparse_rounds::server::serve(round),
+        false => rounds::server::serve(round),
+    },
+    prepare: |setup, memory_bytes| match setup.round.job().spec().is_sparse() {
+        // Masks depend on the coordinates, which are known with the update.
+        true => Ok(0),
+        false => rounds::client::prepare(setup, memory_bytes),
+    },
     key_setup: Some(KeySetup {
         stages: &["advertise-keys", "deliver-key", "confirm-key"],
         start: setup::client::start,
@@ -80,6 +106,12 @@ fn scheme(job: &Job, parties: usize) -> Scheme {
     }
 }
 
+/// A set of parties as ranks.
+fn ranks(set: &PartySet, parties: usize) -> Result<Survivors, HeError> {
+    let ranks: Vec<u32> = set.iter().map(|party| party.0).collect();
+    Survivors::new(parties as u32, &ranks)
+}
+
 impl From<HeError> for FaultKind {
     fn from(error: HeError) -> Self {
         match error {
@@ -89,6 +121,9 @@ impl From<HeError> for FaultKind {
             HeError::Math(_) | HeError::CiphertextLength { .. } => {
                 FaultKind::malformed("sum", error.to_string())
             }
+            HeError::MaskEncoding { .. }
+            | HeError::Coordinate { .. }
+            | HeError::Coordinates { .. } => FaultKind::malformed("mask", error.to_string()),
             other => FaultKind::Parameters(other.to_string()),
         }
     }

@@ -27,6 +27,20 @@ pub struct RoundSum {
     pub sum: Words,
     /// Whose words are in it.
     pub survivors: PartySet,
+    /// How many of them sent each coordinate, where rounds are sparse. The sum is 0 where fewer than
+    /// [`JobSpec::least_contributors`](crate::JobSpec::least_contributors) did.
+    pub contributors: Option<Vec<u32>>,
+}
+
+impl RoundSum {
+    /// A sum to which every survivor has added at all coordinates.
+    pub(crate) fn dense(sum: Words, survivors: PartySet) -> Self {
+        Self {
+            sum,
+            survivors,
+            contributors: None,
+        }
+    }
 }
 
 /// The party's vector, where the caller has it already.

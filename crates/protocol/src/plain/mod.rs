@@ -9,7 +9,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::machine::{
-    Bodies, ClientSetup, ClientStage, ClientStep, InputRef, RoundSum, ServerStage, ServerStep,
+    Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
 use crate::registry::{ProtocolInfo, one_vector};
 use crate::result::{read_result, result_body};
@@ -65,8 +65,8 @@ impl ClientStage for AwaitResult {
         _input: InputRef<'_, '_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let RoundSum { sum, survivors } = read_result(&self.0, body).map_err(Fault::server)?;
-        Ok(ClientStep::Done(RoundSum { sum, survivors }))
+        let sum = read_result(&self.0, body).map_err(Fault::server)?;
+        Ok(ClientStep::Done(sum))
     }
 
     fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {

@@ -9,7 +9,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::flashe::held::HeldKey;
-use crate::flashe::shape;
+use crate::flashe::{ranks, shape};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::result::split_survivors;
 use crate::snapshot::{Reader, Writer};
@@ -30,10 +30,7 @@ pub(crate) fn start(
             shape.lanes(),
         )));
     }
-    let mut held = HeldKey::load(&**vault)
-        .map_err(Fault::caller)?
-        .filter(|held| held.serves(round.job(), round.number()))
-        .ok_or(Fault::caller(FaultKind::NoKey))?;
+    let mut held = HeldKey::of_round(round, &**vault).map_err(Fault::caller)?;
     let ticket = held
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
@@ -127,12 +124,11 @@ impl AwaitSum {
     fn open(&self, body: &[u8]) -> Result<RoundSum, FaultKind> {
         let round = &self.setup.round;
         let (survivors, encrypted) = split_survivors(round, body)?;
-        let ranks: Vec<u32> = survivors.iter().map(|party| party.0).collect();
-        let set = Survivors::new(round.parties() as u32, &ranks)?;
+        let set = ranks(&survivors, round.parties())?;
         let mut sum = self.key.decrypt(self.shape, &set, encrypted)?;
         let of_all = bias(round).wrapping_mul(survivors.len() as u64);
         add(sum.tile_mut(0..self.shape.lanes()), of_all.wrapping_neg());
-        Ok(RoundSum { sum, survivors })
+        Ok(RoundSum::dense(sum, survivors))
     }
 }
 

@@ -5,6 +5,7 @@ mod laws;
 mod parameters;
 mod rounds;
 mod setup;
+mod sparse;
 
 use std::collections::BTreeMap;
 
@@ -51,10 +52,8 @@ fn sum(rig: &mut Rig) -> Result<(Words, PartySet), Fault> {
     assert_eq!(outcome.sum, None);
     let survivors = outcome.survivors;
     assert_eq!(rig.down.len(), survivors.len());
-    let expected = RoundSum {
-        sum: rig.cohort.sum_of(survivors.iter()),
-        survivors: survivors.clone(),
-    };
+    let sum = rig.cohort.sum_of(survivors.iter());
+    let expected = RoundSum::dense(sum, survivors.clone());
     for party in survivors.iter() {
         match rig.answer(party)? {
             Answer::Done(sum) => assert_eq!(sum, expected),

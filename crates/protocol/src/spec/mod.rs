@@ -1,10 +1,13 @@
 //! The job specification: what is agreed before anything is sent.
 
+mod rules;
+
 use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;
 use blindsum_encode::{
-    ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, UpdateHistory,
+    ClipSpec, DensitySchedule, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec,
+    UpdateHistory,
 };
 use blindsum_math::words::{Width, Words};
 use serde::{Deserialize, Serialize};
@@ -73,6 +76,17 @@ pub struct JobSpec {
     pub masking: Masking,
     /// Rounds that a key of the job serves in `flashe` before another one is made; 0 keeps it for the job.
     pub key_rounds: u32,
+    /// Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1, rounds of `flashe` are
+    /// sparse, and what a party does not send it adds to its next update.
+    pub density: f64,
+    /// Density of the first round, where it falls to `density` step by step.
+    pub density_start: f64,
+    /// Steps in which the density falls from `density_start`; 0 begins with `density`.
+    pub density_steps: u32,
+    /// Rounds of a step.
+    pub density_rounds: u32,
+    /// Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
+    pub min_contributors: u32,
     /// Fraction of the parties that may work together with the server.
     pub corrupt: f64,
     /// Fraction of the parties that may drop out of a round.
@@ -110,6 +124,11 @@ impl Default for JobSpec {
             packing: 0,
             masking: Masking::Cheaper,
             key_rounds: 0,
+            density: 1.0,
+            density_start: 1.0,
+            density_steps: 0,
+            density_rounds: 1,
+            min_contributors: 0,
             corrupt: 0.1,
             dropout: 0.1,
             join_deadline: 60.0,
@@ -194,103 +213,6 @@ impl JobSpec {
         floor_of_fraction(self.dropout, n)
     }
 
-    /// The rule of protocols that share no packed words.
-    pub(crate) fn check_unpacked(&self) -> Result<(), SpecError> {
-        if self.packing == 0 {
-            return Ok(());
-        }
-        let rule = format!(
-            "packing = {} must be 0 for {}: it shares no packed words",
-            self.packing, self.protocol
-        );
-        Err(SpecError::new("packing", rule))
-    }
-
-    fn check_name(&self) -> Result<(), SpecError> {
-        let fits = (1..=64).contains(&self.job.len())
-            && self
-                .job
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b));
-        if fits {
-            Ok(())
-        } else {
-            Err(SpecError::new("job", "a name is 1 to 64 of a-z 0-9 . _ -"))
-        }
-    }
-
-    fn check_numbers(&self) -> Result<(), SpecError> {
-        if !(1..=MAX_PARTIES).contains(&self.parties) {
-            let rule = format!("1 <= parties = {} <= {MAX_PARTIES}", self.parties);
-            return Err(SpecError::new("parties", rule));
-        }
-        if !(1..=MAX_DIM).contains(&self.dim) {
-            return Err(SpecError::new(
-                "dim",
-                format!("1 <= dim = {} <= 2^32", self.dim),
-            ));
-        }
-        if self.encoding == EncodingName::Fixed64 && self.clipping != Clipping::Tensor {
-            let rule = "clipping must be tensor where encoding is fixed64";
-            return Err(SpecError::new("clipping", rule));
-        }
-        if self.encoding == EncodingName::Integers {
-            self.check_integers()?;
-        }
-        if self.clipping == Clipping::Aciq && self.model_update == ModelUpdate::Nothing {
-            let rule = "clipping must not be aciq where model_update is none: \
-                        what earlier rounds tell travels with the model";
-            return Err(SpecError::new("clipping", rule));
-        }
-        for (field, value) in [("corrupt", self.corrupt), ("dropout", self.dropout)] {
-            if !(0.0..1.0).contains(&value) || value.is_sign_negative() {
-                return Err(SpecError::new(field, format!("0 <= {field} = {value} < 1")));
-            }
-        }
-        let deadlines = [
-            ("join_deadline", self.join_deadline),
-            ("stage_deadline", self.stage_deadline),
-            ("input_deadline", self.input_deadline),
-        ];
-        for (field, value) in deadlines {
-            if !(value > 0.0 && value <= 1e6) {
-                return Err(SpecError::new(
-                    field,
-                    format!("0 < {field} = {value} <= 1000000 seconds"),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Integers are neither clipped nor rounded, and no model is made of them: what says how is refused rather
-    /// than ignored.
-    fn check_integers(&self) -> Result<(), SpecError> {
-        let default = Self::default();
-        let needs = |field, rule: &str| {
-            let rule = format!("{rule} where encoding is integers");
-            Err(SpecError::new(field, rule))
-        };
-        if self.clip != default.clip {
-            let rule = format!("clip = {:e} must be left at {}", self.clip, default.clip);
-            return needs("clip", &rule);
-        }
-        if self.clipping != default.clipping {
-            return needs("clipping", "clipping must be left at tensor");
-        }
-        if self.rounding != default.rounding {
-            return needs("rounding", "rounding must be left at stochastic");
-        }
-        if !self.tensors.is_empty() {
-            return needs("tensors", "tensors must be empty");
-        }
-        if self.model_update != ModelUpdate::Nothing {
-            let rule = format!("model_update = {} must be none", self.model_update);
-            return needs("model_update", &rule);
-        }
-        Ok(())
-    }
-
     fn encoding_spec(&self) -> EncodingSpec {
         let clip = match self.clipping {
             Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
@@ -355,6 +277,10 @@ impl JobSpec {
         }
         parts.extend([self.neighbours, self.threshold, self.packing].map(|n| number(n.into())));
         parts.extend([text(self.masking.as_str()), number(self.key_rounds.into())]);
+        parts.extend([self.density, self.density_start].map(real));
+        let warm_up = [self.density_steps, self.density_rounds];
+        parts.extend(warm_up.map(|n| number(n.into())));
+        parts.push(number(self.min_contributors.into()));
         parts.extend([self.corrupt, self.dropout].map(real));
         parts.extend([self.join_deadline, self.stage_deadline, self.input_deadline].map(real));
         parts.push(text(self.model_update.as_str()));
@@ -394,6 +320,20 @@ impl Job {
             Clipping::Aciq => UpdateHistory::new(&self.encoding).ok(),
             Clipping::Tensor | Clipping::L2 => None,
         }
+    }
+
+    /// The part of the coordinates that a party sends, by round, where rounds are sparse (`density` below 1).
+    pub fn density(&self) -> Option<DensitySchedule> {
+        self.spec.schedule()
+    }
+
+    /// The most coordinates that a party sends in a round.
+    pub(crate) fn most_coordinates(&self) -> usize {
+        let Some(schedule) = self.density() else {
+            return self.encoding.dim();
+        };
+        let tensors = self.encoding.tensors();
+        tensors.map(|(run, _)| schedule.kept(0, run.len())).sum()
     }
 
     /// Hash of every field; part of every key and signature.
