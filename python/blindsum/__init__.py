@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         StoreError,
         WaitTimeoutError,
     )
-    from blindsum.session import Policy, Round, RoundResult, Session, join
+    from blindsum.session import Policy, Round, RoundResult, Session, Timings, join
     from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, Tensor, protocols
 
@@ -46,6 +46,7 @@ _HOME = {
     "Round": "session",
     "RoundResult": "session",
     "Session": "session",
+    "Timings": "session",
     "join": "session",
     "Coordinator": "coordinator",
     "flatten": "arrays",
@@ -96,6 +97,7 @@ __all__ = [
     "StageReport",
     "StoreError",
     "Tensor",
+    "Timings",
     "WaitTimeoutError",
     "__version__",
     "flatten",

@@ -64,6 +64,7 @@ class Round:
         int,
         NDArray[np.float32],
         Sums | None,
+        tuple[float, float, float],
     ]: ...
     def abandon(self) -> None: ...
 
@@ -75,6 +76,7 @@ def join(
     policy: str,
     state_dir: str | None,
     give_up_after: float,
+    mask_memory: int,
 ) -> Party: ...
 
 class Coordinator:

@@ -21,11 +21,14 @@ from numpy.typing import NDArray
 
 from blindsum import _native
 from blindsum.arrays import Sums, as_integers, as_vector
-from blindsum.errors import IdentityError, InputError
+from blindsum.errors import ConfigError, IdentityError, InputError
 from blindsum.pki import AnyPath, Identity
 from blindsum.spec import JobSpec
 
 Array = NDArray[np.float32]
+
+MASK_MEMORY = 256 << 20
+"""Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +64,25 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Timings:
+    """Seconds that a party worked in a round, beside training, network and disk.
+
+    Attributes
+    ----------
+    ahead : float
+        While it waited anyway: masks computed ahead, where the protocol has any.
+    protect : float
+        From the update to the answer that carries it: encoding and protection.
+    open : float
+        From the message that tells the result to the sum.
+    """
+
+    ahead: float
+    protect: float
+    open: float
+
+
+@dataclass(frozen=True)
 class RoundResult:
     """What a round gave.
 
@@ -79,6 +101,8 @@ class RoundResult:
     sum : numpy.ndarray or None
         For integers the exact weighted sum, shape ``(dim,)``: uint64 where no sum of such a job has
         more than 64 bits, else an object array of Python integers.
+    timings : Timings
+        What the round took of this party's time.
     """
 
     mean: Array | NDArray[np.float64]
@@ -86,7 +110,8 @@ class RoundResult:
     survivors: tuple[str, ...]
     model: Array
     model_version: int
-    sum: Sums | None = None
+    sum: Sums | None
+    timings: Timings
 
 
 class Round:
@@ -180,8 +205,9 @@ class Round:
     def outcome(self, timeout: float | None = None) -> RoundResult:
         """Wait like :meth:`result` and give everything that is known of the round."""
         if self._outcome is None:
-            mean, weight, survivors, version, model, sums = self._native.result(timeout)
-            self._outcome = RoundResult(mean, weight, tuple(survivors), model, version, sums)
+            mean, weight, survivors, version, model, sums, timings = self._native.result(timeout)
+            names = tuple(survivors)
+            self._outcome = RoundResult(mean, weight, names, model, version, sums, Timings(*timings))
         return self._outcome
 
     def abandon(self) -> None:
@@ -265,6 +291,7 @@ def join(
     server_name: str | None = None,
     state_dir: AnyPath | None = None,
     give_up_after: float = 120.0,
+    mask_memory: int = MASK_MEMORY,
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -291,6 +318,9 @@ def join(
         the model. Without it a party that comes back gets both from the others.
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.
+    mask_memory
+        Bytes of masks that may be computed ahead, while the party trains or waits for others; 0 computes
+        them when they are needed. Only ``flashe`` has any.
 
     Raises
     ------
@@ -311,6 +341,9 @@ def join(
                 rnd.submit(update, weight=len(data))
                 mean = rnd.result()
     """
+    memory = operator.index(mask_memory)
+    if not 0 <= memory < 2**63:
+        raise ConfigError("mask_memory", f"0 <= mask_memory = {memory} < 2**63 must hold, in bytes")
     native = _native.join(
         url,
         job,
@@ -319,6 +352,7 @@ def join(
         (policy or Policy()).to_json(),
         None if state_dir is None else str(state_dir),
         float(give_up_after),
+        memory,
     )
     return Session(native)
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blindsum_encode::{Integers, Values};
-use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Update};
+use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Timings, Update};
 use blindsum_net::{Model, NetError};
 use blindsum_protocol::{Adversary, ProtocolName};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -79,12 +79,14 @@ pub fn join(
     policy: &str,
     state_dir: Option<PathBuf>,
     give_up_after: f64,
+    mask_memory: usize,
 ) -> PyResult<Party> {
     let mut config = PartyConfig::new(url, job, credentials(pem));
     config.server_name = server_name;
     config.policy = read_policy(py, policy)?;
     config.state_dir = state_dir;
     config.give_up_after = give_up_after;
+    config.mask_memory = mask_memory;
     let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
     let spec = serde_json::to_string(party.job().spec())
         .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;
@@ -155,8 +157,8 @@ impl Round {
     }
 }
 
-/// Mean, total weight, names of the survivors, version and values of the model after the round, and the exact
-/// sums of integers, whose mean is of double precision.
+/// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
+/// sums of integers, whose mean is of double precision, and the seconds worked ahead, to protect, and to open.
 type RoundResult<'py> = (
     Bound<'py, PyAny>,
     u64,
@@ -164,6 +166,7 @@ type RoundResult<'py> = (
     u64,
     Bound<'py, PyArray1<f32>>,
     Option<Bound<'py, PyAny>>,
+    (f64, f64, f64),
 );
 
 #[pymethods]
@@ -230,7 +233,13 @@ impl Round {
                     }
                 };
                 let (weight, survivors) = (result.total_weight, result.survivors);
-                Ok((mean, weight, survivors, version, model, sums))
+                let Timings {
+                    ahead,
+                    protect,
+                    open,
+                } = result.timings;
+                let timings = (ahead, protect, open);
+                Ok((mean, weight, survivors, version, model, sums, timings))
             }
         }
     }

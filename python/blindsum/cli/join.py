@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import os
@@ -16,6 +17,8 @@ from blindsum.cli.serve import identity_from
 
 if TYPE_CHECKING:
     from blindsum.session import Policy, Round, RoundResult
+
+MASK_MIB = 256
 
 EXAMPLES = """\
 example:
@@ -44,6 +47,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")
     parser.add_argument("--state-dir", metavar="DIR", help="remember the round under way there")
     parser.add_argument("--give-up-after", type=float, default=120.0, metavar="S", help="seconds")
+    parser.add_argument(
+        "--mask-memory",
+        type=int,
+        default=MASK_MIB,
+        metavar="MIB",
+        help=f"MiB of masks computed ahead while waiting (flashe; default {MASK_MIB}, 0: none)",
+    )
     parser.add_argument(
         "--policy",
         action="append",
@@ -78,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
         server_name=options.server_name,
         state_dir=options.state_dir,
         give_up_after=options.give_up_after,
+        mask_memory=options.mask_memory << 20,
     ) as session:
         for current in session.rounds():
             try:
@@ -127,6 +138,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "survivors": list(outcome.survivors),
         "total_weight": outcome.total_weight,
         "model_version": outcome.model_version,
+        "seconds": dataclasses.asdict(outcome.timings),
     }
 
 
