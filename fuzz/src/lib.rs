@@ -135,6 +135,7 @@ impl Transcript {
     pub fn setup(&self, vault: &Arc<MemoryVault>) -> ClientSetup {
         ClientSetup {
             vault: vault.clone(),
+            prepared: Arc::default(),
             ..self.cohort.setup(PartyId(0))
         }
     }
