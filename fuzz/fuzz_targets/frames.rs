@@ -36,9 +36,9 @@ enum Case {
 #[derive(Arbitrary, Debug)]
 enum Small {
     Hello(String, String, u32, u64),
-    Ready(u64, Vec<u8>),
+    Ready(u64, Vec<u8>, Vec<u8>),
     Chunk(u64, u32, u64, u64, Vec<u8>),
-    Start(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>),
+    Start(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>, i32),
     Refused(i32, String),
 }
 
@@ -153,7 +153,12 @@ fn written(frame: Small) -> Vec<u8> {
             answered,
         })
         .encode_to_vec(),
-        Small::Ready(round, nonce) => PartyFrame::from(pb::Ready { round, nonce }).encode_to_vec(),
+        Small::Ready(round, nonce, key_id) => PartyFrame::from(pb::Ready {
+            round,
+            nonce,
+            key_id,
+        })
+        .encode_to_vec(),
         Small::Chunk(round, stage, offset, total, data) => PartyFrame::from(pb::Chunk {
             round,
             stage,
@@ -162,7 +167,7 @@ fn written(frame: Small) -> Vec<u8> {
             data: data.into(),
         })
         .encode_to_vec(),
-        Small::Start(round, roster, certificates) => {
+        Small::Start(round, roster, certificates, kind) => {
             let participant = |(fingerprint, nonce)| pb::Participant { fingerprint, nonce };
             CoordinatorFrame::from(pb::RoundStart {
                 round,
@@ -170,6 +175,7 @@ fn written(frame: Small) -> Vec<u8> {
                 roster: roster.into_iter().map(participant).collect(),
                 certificates,
                 answers_taken: 0,
+                kind,
             })
             .encode_to_vec()
         }
