@@ -6,10 +6,12 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
+use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ModelUpdate, ProtocolName};
+use common::raw::Raw;
 use common::*;
 
 /// Three parties of which one may be lost.
@@ -284,4 +286,26 @@ fn masks_are_computed_while_a_party_waits() {
             .iter()
             .all(|times| times.protect > 0.0 && times.open > 0.0)
     );
+}
+
+/// Abuse case 27: a model that nobody asked for costs its sender its connection, and the others nothing.
+#[test]
+fn case_27_a_model_that_was_not_asked_for() {
+    let pki = Pki::new(1);
+    let coordinator = Running::start(&pki, vec![flashe(1)], None);
+    let mut raw = Raw::join(&coordinator.url(), pki.party("c"), "c");
+    let chunk = |version| pb::ModelChunk {
+        version,
+        offset: 0,
+        total: 4,
+        data: vec![0; 4].into(),
+    };
+    // One of a version that was may be on its way; that is no fault.
+    raw.send(chunk(9));
+    raw.send(chunk(0));
+    let (code, reason) = raw.refusal();
+    assert_eq!(code, pb::RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("was not asked for"), "{reason}");
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b"]);
+    assert_eq!(together(&mut parties), (2, vec![1.0; 5]));
 }

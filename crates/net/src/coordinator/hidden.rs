@@ -98,14 +98,14 @@ impl JobTask {
 
     /// A piece of the sealed model.
     pub(super) fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) {
-        let asked = self.sealed_model.asked.take_if(|(of, _)| **of == *name);
-        let Some((of, assembly)) = asked else {
-            return self.refuse(name, "ModelChunk: the model was not asked for");
-        };
         if chunk.version != self.model.version() {
             // A round was finished meanwhile.
             return;
         }
+        let asked = self.sealed_model.asked.take_if(|(of, _)| **of == *name);
+        let Some((of, assembly)) = asked else {
+            return self.refuse(name, "ModelChunk: the model was not asked for");
+        };
         let job = &self.parts.job;
         let limit = sealed_len(4 * job.spec().dim + history_len(job) as u64);
         let pushed = match assembly {
