@@ -38,6 +38,7 @@ mod report;
 mod scenario;
 mod seeds;
 mod simulation;
+mod sparse;
 mod turn;
 mod workers;
 

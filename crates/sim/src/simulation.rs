@@ -14,6 +14,7 @@ use crate::costs::costs;
 use crate::drive::{Drive, Finished, ProgressFn};
 use crate::reference::Reference;
 use crate::report::{Report, RoundOutcome, RoundReport};
+use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{Seat, Setting};
 use crate::workers::Workers;
 use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
@@ -40,6 +41,8 @@ pub struct RoundResult {
     pub outcome: Result<Outcome, Fault>,
     /// The sum: the server's, or the parties' where only they learn it.
     pub sum: Option<Words>,
+    /// How many survivors sent each coordinate, where the round was sparse.
+    pub contributors: Option<Vec<u32>>,
     /// The weighted mean of the survivors' updates, where there is a sum.
     pub mean: Option<Vec<f64>>,
     /// The exact weighted sums of the survivors' integers, where there is a sum of integers.
@@ -145,6 +148,7 @@ impl Simulation {
         let workers = Workers::<Scratch>::new(self.scenario.threads)?;
         let (mut reports, mut last, mut model) = (Vec::new(), None, [0; 32]);
         let mut history = self.scenario.job.new_history();
+        let mut sparsifiers = Sparsifiers::new(&self.scenario.job, self.cohort.len())?;
         let vaults: Vec<_> = (0..self.cohort.len()).map(|_| Arc::default()).collect();
         for index in 0..self.scenario.rounds {
             let round = self.bind(index, &model, history.as_ref())?;
@@ -154,12 +158,16 @@ impl Simulation {
                 progress: &mut *progress,
                 workers: &workers,
                 vaults: &vaults,
+                sparsifiers: &sparsifiers,
             };
             let key_setup = self.set_up_keys(index, &mut around)?;
-            let (mut report, result) = self.round(index, round, &mut around)?;
+            let (mut report, result) = self.round(index, round.clone(), &mut around)?;
             report.key_setup = key_setup;
-            if let (Some(history), Some(mean)) = (&mut history, &result.mean) {
-                remember(history, mean, report.survivors)?;
+            if let (Some(history), Some(_)) = (&mut history, &result.mean) {
+                remember(history, &round, &result, report.survivors)?;
+            }
+            if let (Ok(outcome), Some(contributors)) = (&result.outcome, &result.contributors) {
+                sparsifiers.commit(&round, inputs, &outcome.survivors, contributors)?;
             }
             reports.push(report);
             let sum = result.sum.as_ref().map(Words::pack);
@@ -208,10 +216,14 @@ impl Simulation {
         around: &mut Environment<'_, '_>,
     ) -> Result<(RoundReport, RoundResult), SimError> {
         let finished = self.drive(index, round.clone(), around)?;
-        let checked = match (&finished.outcome, &finished.sum) {
-            (Ok(outcome), Some(sum)) => {
+        let checked = match (&finished.outcome, &finished.sum, &finished.contributors) {
+            (Ok(outcome), Some(sum), None) => {
                 let (set, seats) = (&outcome.survivors, &finished.seats);
                 self.check(&round, around.inputs, sum, set, seats)?
+            }
+            (Ok(outcome), Some(sum), Some(contributors)) => {
+                let (set, seats) = (&outcome.survivors, &finished.seats);
+                self.check_sparse(&round, around, (sum, contributors), set, seats)?
             }
             _ => Checked::default(),
         };
@@ -234,6 +246,7 @@ impl Simulation {
             seed: scenario.seed,
             round: round.clone(),
             vaults: around.vaults,
+            sparsifiers: around.sparsifiers,
             found: &found,
         };
         let Environment {
@@ -251,8 +264,9 @@ impl Simulation {
             };
             Drive::new(setting, script, network, workers, hooks, *progress).run()
         })?;
-        let found = found.into_inner().map(|result| result.sum);
-        finished.sum = finished.sum.or(found);
+        if let Some(found) = found.into_inner() {
+            (finished.sum, finished.contributors) = (Some(found.sum), found.contributors);
+        }
         if round.kind() == RoundKind::Sum && finished.sum.is_none() && finished.outcome.is_ok() {
             // Nobody was left to take the sum, which the server does not know.
             let (have, need) = (0, 1);
@@ -271,9 +285,6 @@ impl Simulation {
         seats: &[Seat],
     ) -> Result<Checked, SimError> {
         let reference = Reference::of(round, inputs, self.scenario.seed, survivors)?;
-        let agree = seats
-            .iter()
-            .all(|seat| seat.end != PartyEnd::Result { agrees: false });
         let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
         let (encoding, survivors) = (round.encoding(), survivors.len());
@@ -284,7 +295,7 @@ impl Simulation {
             decoded.map(|_| sums).unwrap_or_default()
         });
         let exact = decoded
-            && agree
+            && all_agree(seats)
             && reference.equals(sum)
             && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
         Ok(Checked {
@@ -296,6 +307,44 @@ impl Simulation {
     }
 }
 
+impl Simulation {
+    /// Compares the outcome of a sparse round, words and contributors, with the sum in the clear.
+    fn check_sparse(
+        &self,
+        round: &Round,
+        around: &Environment<'_, '_>,
+        (sum, contributors): (&Words, &[u32]),
+        survivors: &PartySet,
+        seats: &[Seat],
+    ) -> Result<Checked, SimError> {
+        let Environment {
+            inputs,
+            sparsifiers,
+            ..
+        } = around;
+        let seed = self.scenario.seed;
+        let reference = SparseReference::of(round, *inputs, sparsifiers, seed, survivors)?;
+        let least = round.job().spec().least_contributors();
+        let mut mean = vec![0.0; round.job().spec().dim as usize];
+        let decoded = round
+            .encoding()
+            .decode_sparse_mean(sum, contributors, least, &mut mean)
+            .is_ok();
+        Ok(Checked {
+            exact: decoded && all_agree(seats) && reference.equals(sum, contributors),
+            max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
+            mean: decoded.then_some(mean),
+            sums: None,
+        })
+    }
+}
+
+/// Whether all parties that took a result took the same.
+fn all_agree(seats: &[Seat]) -> bool {
+    let differs = |seat: &Seat| seat.end == PartyEnd::Result { agrees: false };
+    !seats.iter().any(differs)
+}
+
 /// What a round needs beside itself.
 pub(crate) struct Environment<'a, 'p> {
     pub(crate) inputs: &'a dyn Inputs,
@@ -304,6 +353,8 @@ pub(crate) struct Environment<'a, 'p> {
     pub(crate) workers: &'a Workers<Scratch>,
     /// What parties keep of the job, by rank.
     pub(crate) vaults: &'a [Arc<MemoryVault>],
+    /// What they keep of updates that they did not send.
+    pub(crate) sparsifiers: &'a Sparsifiers,
 }
 
 fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {
@@ -331,6 +382,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
     let result = RoundResult {
         outcome: finished.outcome,
         sum: finished.sum,
+        contributors: finished.contributors,
         mean: checked.mean,
         sums: checked.sums,
         ends,
@@ -340,11 +392,20 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
 }
 
 /// Adds a mean to what is known about updates, in the precision that parties over a network have it in.
-fn remember(history: &mut UpdateHistory, mean: &[f64], survivors: usize) -> Result<(), SimError> {
-    let mean: Vec<f32> = mean.iter().map(|&value| value as f32).collect();
-    history
-        .observe(&mean, survivors)
-        .map_err(|error| SimError::scenario("clip", error.to_string()))
+fn remember(
+    history: &mut UpdateHistory,
+    round: &Round,
+    result: &RoundResult,
+    survivors: usize,
+) -> Result<(), SimError> {
+    let mean = result.mean.iter().flatten();
+    let mean: Vec<f32> = mean.map(|&value| value as f32).collect();
+    let least = round.job().spec().least_contributors();
+    match &result.contributors {
+        Some(contributors) => history.observe_sparse(&mean, contributors, least),
+        None => history.observe(&mean, survivors),
+    }
+    .map_err(|error| SimError::scenario("clip", error.to_string()))
 }
 
 /// What the comparison with the sum in the clear gave.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::Encoder;
+use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message, Outcome, PartyId,
@@ -19,6 +19,7 @@ use crate::drive::Parcel;
 use crate::inputs::rounding_seed;
 use crate::report::Cost;
 use crate::seeds::{seed_bytes, stream};
+use crate::sparse::Sparsifiers;
 use crate::{Cohort, Inputs, PartyEnd, Scratch, SimError};
 
 /// What every turn of a round needs.
@@ -29,6 +30,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) round: Arc<Round>,
     /// What parties keep of the job, by rank.
     pub(crate) vaults: &'a [Arc<MemoryVault>],
+    /// What they keep of updates that they did not send.
+    pub(crate) sparsifiers: &'a Sparsifiers,
     /// The sum of a round whose server does not learn it, as the first party found it.
     pub(crate) found: &'a OnceLock<RoundSum>,
 }
@@ -161,14 +164,17 @@ impl Seat {
             }
         };
         let (answer, work) = Clock::Thread.measure(|| {
-            let mut input = match values {
+            let selection = match values {
+                Some(values) => setting.sparsifiers.select(&believed, party, values)?,
                 None => None,
-                Some(values) => Some(Encoded(Encoder::new(
-                    believed.encoding(),
-                    values,
-                    weight,
-                    seed,
-                )?)),
+            };
+            let mut input = match (values, &selection) {
+                (None, _) => None,
+                (Some(_), Some(selection)) => Some(Encoded::sparse(selection, seed)?),
+                (Some(values), None) => Some(Encoded {
+                    words: Encoder::new(believed.encoding(), values, weight, seed)?,
+                    coordinates: None,
+                }),
             };
             let input = input.as_mut().map(|input| input as &mut dyn Input);
             Ok(match &mut self.client {
@@ -180,7 +186,7 @@ impl Seat {
             })
         });
         self.charge(turn.leads_to, work);
-        answer.map_err(|error: blindsum_encode::EncodeError| SimError::Inputs {
+        answer.map_err(|error: EncodeError| SimError::Inputs {
             party,
             field: "values",
             rule: error.to_string(),
@@ -261,16 +267,33 @@ fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
     }
 }
 
-/// A vector on its way into words, as the machines want to see it.
-struct Encoded<'a>(Encoder<'a>);
+/// A vector, or some of its coordinates, on its way into words, as the machines want to see it.
+struct Encoded<'a> {
+    words: Encoder<'a>,
+    coordinates: Option<&'a [u32]>,
+}
+
+impl<'a> Encoded<'a> {
+    fn sparse(selection: &'a Selection, seed: MaskSeed) -> Result<Self, EncodeError> {
+        let values = Values::F32(selection.values());
+        Ok(Self {
+            words: Encoder::new(selection.encoding(), values, 1, seed)?,
+            coordinates: Some(selection.indices()),
+        })
+    }
+}
 
 impl Input for Encoded<'_> {
     fn lanes(&self) -> usize {
-        self.0.lanes()
+        self.words.lanes()
+    }
+
+    fn coordinates(&self) -> Option<&[u32]> {
+        self.coordinates
     }
 
     fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
-        self.0
+        self.words
             .encode_tile(first_lane, tile)
             .map_err(|error| FaultKind::Input(error.to_string()))
     }

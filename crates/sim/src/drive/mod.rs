@@ -81,6 +81,8 @@ pub(crate) struct Finished {
     pub(crate) outcome: Result<Outcome, Fault>,
     /// The sum, where there is one.
     pub(crate) sum: Option<Words>,
+    /// How many survivors sent each coordinate, where the round was sparse.
+    pub(crate) contributors: Option<Vec<u32>>,
     pub(crate) seats: Vec<Seat>,
     /// Per stage.
     pub(crate) server_work: Vec<Duration>,
@@ -179,6 +181,7 @@ impl<'a> Drive<'a> {
         let nothing = || Fault::nobody(blindsum_protocol::FaultKind::Ended);
         Finished {
             sum: self.outcome.as_mut().and_then(|outcome| outcome.sum.take()),
+            contributors: None,
             outcome: match aborted {
                 Some(fault) => Err(fault),
                 None => self.outcome.ok_or_else(nothing),

@@ -9,4 +9,5 @@ mod network;
 mod operations;
 mod ramp;
 mod restarts;
+mod sparse;
 mod support;

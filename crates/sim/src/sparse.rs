@@ -1,0 +1,176 @@
+//! Sparse rounds: what each party keeps between them, and the sum that must come out of one.
+
+use std::borrow::Cow;
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::{Encoder, Selection, Sparsifier, Values};
+use blindsum_math::words::Words;
+use blindsum_protocol::{Clipping, Job, PartyId, PartySet, Round};
+
+use crate::inputs::rounding_seed;
+use crate::{Inputs, Scratch, SimError};
+
+/// What every party keeps of the updates that it did not send, by rank; nothing where rounds are dense.
+#[derive(Default)]
+pub(crate) struct Sparsifiers(Vec<Sparsifier>);
+
+impl Sparsifiers {
+    /// Those of parties that have sent nothing yet.
+    pub(crate) fn new(job: &Job, parties: usize) -> Result<Self, SimError> {
+        let Some(schedule) = job.density() else {
+            return Ok(Self::default());
+        };
+        let new = |_| Sparsifier::new(job.encoding(), schedule);
+        let all: Result<Vec<_>, _> = (0..parties).map(new).collect();
+        let refused =
+            |error: blindsum_encode::EncodeError| SimError::scenario("density", error.to_string());
+        Ok(Self(all.map_err(refused)?))
+    }
+
+    /// What a party sends of its vector in a round; `None` where rounds are dense, and all of it is sent.
+    pub(crate) fn select(
+        &self,
+        round: &Round,
+        party: PartyId,
+        values: Values<'_>,
+    ) -> Result<Option<Selection>, blindsum_encode::EncodeError> {
+        let Some(sparsifier) = self.0.get(party.rank()) else {
+            return Ok(None);
+        };
+        let done = round.number().saturating_sub(1);
+        let selection = sparsifier.select(round.encoding(), done, &single(values))?;
+        Ok(Some(selection))
+    }
+
+    /// The round is over: the survivors forget what was opened of what they sent.
+    pub(crate) fn commit(
+        &mut self,
+        round: &Round,
+        inputs: &dyn Inputs,
+        survivors: &PartySet,
+        contributors: &[u32],
+    ) -> Result<(), SimError> {
+        let least = round.job().spec().least_contributors();
+        let mut scratch = Scratch::default();
+        for party in survivors.iter() {
+            let values = inputs.values(round.number(), party, &mut scratch);
+            let selection = self.select(round, party, values);
+            let selection = selection.map_err(|error| refused(party, &error))?;
+            if let (Some(sparsifier), Some(selection)) = (self.0.get_mut(party.rank()), selection) {
+                let count = |d: u32| contributors.get(d as usize).copied().unwrap_or(0);
+                sparsifier.commit(selection, |d| count(d) >= least);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values as parties over a network have them.
+fn single(values: Values<'_>) -> Cow<'_, [f32]> {
+    match values {
+        Values::F32(values) => Cow::Borrowed(values),
+        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
+        // The job's encoding is of real numbers: the encoder says so.
+        Values::Integers(_) => Cow::Owned(Vec::new()),
+    }
+}
+
+fn refused(party: PartyId, error: &blindsum_encode::EncodeError) -> SimError {
+    SimError::Inputs {
+        party,
+        field: "values",
+        rule: error.to_string(),
+    }
+}
+
+/// The sum of a sparse round, computed in the clear and without the machines.
+pub(crate) struct SparseReference {
+    least: u32,
+    /// Bound on the norm of what a party sends.
+    norm_bound: Option<f64>,
+    /// Of the words, by coordinate.
+    sum: Vec<u64>,
+    /// Of the clipped values.
+    values: Vec<f64>,
+    contributors: Vec<u32>,
+}
+
+impl SparseReference {
+    /// Adds up what the survivors of a round sent.
+    pub(crate) fn of(
+        round: &Round,
+        inputs: &dyn Inputs,
+        sparsifiers: &Sparsifiers,
+        seed: u64,
+        survivors: &PartySet,
+    ) -> Result<Self, SimError> {
+        let spec = round.job().spec();
+        let dim = spec.dim as usize;
+        let mut reference = Self {
+            least: spec.least_contributors(),
+            norm_bound: (spec.clipping == Clipping::L2).then_some(spec.clip),
+            sum: vec![0; dim],
+            values: vec![0.0; dim],
+            contributors: vec![0; dim],
+        };
+        let mut scratch = Scratch::default();
+        for party in survivors.iter() {
+            let values = inputs.values(round.number(), party, &mut scratch);
+            let selection = sparsifiers.select(round, party, values);
+            let selection = selection.map_err(|error| refused(party, &error))?;
+            let seed = MaskSeed::from(Secret::from(rounding_seed(seed, round.number(), party)));
+            if let Some(selection) = selection {
+                let added = reference.add(&selection, seed);
+                added.map_err(|error| refused(party, &error))?;
+            }
+        }
+        Ok(reference)
+    }
+
+    fn add(
+        &mut self,
+        selection: &Selection,
+        seed: MaskSeed,
+    ) -> Result<(), blindsum_encode::EncodeError> {
+        let (encoding, values) = (selection.encoding(), selection.values());
+        let mut encoder = Encoder::new(encoding, Values::F32(values), 1, seed)?;
+        let mut words = Words::zeros(encoding.width(), values.len());
+        encoder.encode_tile(0, words.tile_mut(0..values.len()))?;
+        for (&d, word) in selection.indices().iter().zip(words.iter()) {
+            self.sum[d as usize] += word;
+            self.contributors[d as usize] += 1;
+        }
+        let norm = values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        for (run, clip) in encoding.tensors() {
+            for (&d, &value) in selection.indices()[run.clone()].iter().zip(&values[run]) {
+                self.values[d as usize] += match self.norm_bound {
+                    Some(bound) => f64::from(value) * (bound / norm.sqrt()).min(1.0),
+                    None => f64::from(value).clamp(-clip, clip),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these are the sum and the numbers of contributors, with the words 0 that stay closed.
+    pub(crate) fn equals(&self, sum: &Words, contributors: &[u32]) -> bool {
+        let expected = self.sum.iter().zip(&self.contributors);
+        let mut expected = expected.map(|(&word, &count)| match count < self.least {
+            true => 0,
+            false => word,
+        });
+        contributors == self.contributors
+            && sum.len() == self.sum.len()
+            && sum.iter().all(|word| expected.next() == Some(word))
+    }
+
+    /// Largest difference between `mean` and the mean of those who sent a coordinate, at all that were opened.
+    pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
+        let sums = self.values.iter().zip(&self.contributors).zip(mean);
+        let opened = sums.filter(|((_, count), _)| **count >= self.least);
+        opened
+            .map(|((sum, &count), mean)| (sum / f64::from(count) - mean).abs())
+            .fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,108 @@
+//! Sparse rounds: sums and numbers of contributors are right, and what is not sent is not lost.
+
+use std::sync::Arc;
+
+use blindsum_protocol::{Clipping, Job, JobSpec, Masking, ProtocolName};
+use blindsum_sim::{DropAt, Event, Given, Happening, Run, Scenario, Stage};
+
+use crate::support::{simulate, simulate_inputs, small};
+
+fn sparse(spec: JobSpec) -> Arc<Job> {
+    let spec = JobSpec {
+        protocol: ProtocolName::Flashe,
+        ..spec
+    };
+    Arc::new(spec.validate().unwrap())
+}
+
+fn at(stage: &str, count: u32) -> DropAt {
+    let stage = Stage::Name(stage.into());
+    DropAt { stage, count }
+}
+
+/// Bytes that a party sent in the last round.
+fn up(run: &Run) -> f64 {
+    run.report.last.up_bytes_per_party as f64
+}
+
+#[test]
+fn rounds_are_exact_with_losses_and_restarts() {
+    for masking in [Masking::Cheaper, Masking::Double, Masking::Single] {
+        for clipping in [Clipping::Tensor, Clipping::L2, Clipping::Aciq] {
+            let job = sparse(JobSpec {
+                dim: 5000,
+                density: 0.1,
+                density_start: 0.5,
+                density_steps: 2,
+                masking,
+                clipping,
+                ..small()
+            });
+            let restart = |stage: &str, party| Event {
+                round: 1,
+                party,
+                stage: Stage::Name(stage.into()),
+                what: Happening::Restart,
+            };
+            let run = simulate(Scenario {
+                rounds: 4,
+                drop_at: vec![at("mask", 1), at("upload", 1)],
+                events: vec![
+                    restart("mask", 3),
+                    restart("upload", 3),
+                    restart("upload", 5),
+                ],
+                ..Scenario::new(job)
+            });
+            assert_eq!(run.report.last.survivors, 6);
+        }
+    }
+}
+
+#[test]
+fn less_is_sent() {
+    let bytes = |density| {
+        let job = sparse(JobSpec {
+            dim: 50_000,
+            density,
+            ..small()
+        });
+        up(&simulate(Scenario::new(job)))
+    };
+    let (sparse, dense) = (bytes(0.1), bytes(1.0));
+    // A tenth of the words, and 6 bits or so for where each is.
+    assert!(sparse < 0.15 * dense, "{sparse} of {dense}");
+}
+
+/// How many survivors send each coordinate in the last of so many rounds, where all parties have the same update.
+fn sent(rounds: u32, min_contributors: u32, lost: u32) -> Vec<u32> {
+    let job = sparse(JobSpec {
+        parties: 3,
+        dim: 5,
+        density: 0.2,
+        min_contributors,
+        ..small()
+    });
+    let update = [1.0f32, 0.9, 0.0, 0.0, 0.0];
+    let scenario = Scenario {
+        rounds,
+        drop_at: vec![at("upload", lost)],
+        ..Scenario::new(job)
+    };
+    let run = simulate_inputs(scenario, &Given::new([&update[..]; 3], vec![]), &mut ()).unwrap();
+    assert!(run.report.last.exact);
+    run.last.contributors.unwrap()
+}
+
+#[test]
+fn what_is_not_sent_is_sent_later() {
+    assert_eq!(sent(1, 2, 0), [3, 0, 0, 0, 0]);
+    // 0.9 was left and is added to the next 0.9.
+    assert_eq!(sent(2, 2, 0), [0, 3, 0, 0, 0]);
+}
+
+#[test]
+fn what_is_not_opened_is_sent_again() {
+    assert_eq!(sent(1, 3, 1), [2, 0, 0, 0, 0]);
+    assert_eq!(sent(2, 3, 1), [2, 0, 0, 0, 0]);
+}
