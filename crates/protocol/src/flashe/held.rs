@@ -122,13 +122,25 @@ fn contents(key: &JobKey, made: u64, saved: &[u8; KeyState::SAVED]) -> Zeroizing
 /// Bytes of a delivered key.
 pub(super) const DELIVERED: usize = 40;
 
-/// Reads what [`HeldKey::to_deliver`] wrote.
-pub(super) fn delivered(bytes: &[u8], now: u64, vault: &dyn Vault) -> Result<HeldKey, FaultKind> {
+/// Reads what [`HeldKey::to_deliver`] wrote, in the key set-up numbered `now`.
+///
+/// # Errors
+/// [`FaultKind::NoKey`] for a key that does not serve the round after it.
+pub(super) fn delivered(
+    job: &Job,
+    bytes: &[u8],
+    now: u64,
+    vault: &dyn Vault,
+) -> Result<HeldKey, FaultKind> {
     let mut reader = Reader::new(bytes);
     let key = JobKey::from(Secret::from(reader.array()?));
     let made = u64::from_be_bytes(reader.array()?);
     reader.end()?;
-    HeldKey::new(key, made, now, vault)
+    let held = HeldKey::new(key, made, now, vault)?;
+    match held.serves(job, now.saturating_add(1)) {
+        true => Ok(held),
+        false => Err(FaultKind::NoKey),
+    }
 }
 
 /// The name of the key that the party can use in round `number`, if it holds one.
@@ -146,4 +158,28 @@ pub(super) fn key_id(
 pub(super) fn storage_key(vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
     let held = HeldKey::load(vault)?;
     Ok(held.map(|held| held.key.storage_key()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{JobSpec, MemoryVault, ProtocolName};
+
+    #[test]
+    fn a_key_that_is_too_old_or_of_the_future_is_not_taken() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Flashe,
+            parties: 3,
+            key_rounds: 4,
+            ..JobSpec::default()
+        };
+        let (job, vault) = (spec.validate().unwrap(), MemoryVault::default());
+        for (made, taken) in [(5, false), (6, true), (9, true), (10, false)] {
+            let key = JobKey::from(Secret::from([3; 32]));
+            let sent = HeldKey::new(key, made, 9, &vault).unwrap().to_deliver();
+            let got = delivered(&job, &sent, 9, &vault);
+            assert_eq!(got.is_ok(), taken, "made in {made}");
+            assert!(got.err().is_none_or(|kind| kind == FaultKind::NoKey));
+        }
+    }
 }

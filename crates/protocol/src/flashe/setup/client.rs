@@ -232,13 +232,11 @@ impl AwaitDelivery {
         let opened = key.open(&header, sealed);
         let opened = opened.map_err(|_| Fault::server_or(from, FaultKind::Sealed { from }))?;
         let number = round.number();
-        let held = delivered(&opened, number, &**vault).map_err(|kind| match kind {
-            FaultKind::Vault(_) => Fault::caller(kind),
-            _ => Fault::party(from, kind),
-        })?;
-        if !held.serves(round.job(), number.saturating_add(1)) {
-            return Err(Fault::party(from, FaultKind::NoKey));
-        }
+        let held =
+            delivered(round.job(), &opened, number, &**vault).map_err(|kind| match kind {
+                FaultKind::Vault(_) => Fault::caller(kind),
+                _ => Fault::party(from, kind),
+            })?;
         held.store(&**vault).map_err(Fault::caller)
     }
 }

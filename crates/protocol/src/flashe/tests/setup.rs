@@ -365,3 +365,52 @@ fn a_server_that_hides_the_holders() {
     hold(&mut rig);
     assert!((0..5).all(|party| key_id(&rig, party, 4) == before));
 }
+
+/// A server that says another tag than the party's makes it out to hold another key than the others.
+#[test]
+fn another_tag_than_the_own_is_another_key() {
+    let mut rig = at(spec(5), CONFIRM);
+    rig.serve().unwrap();
+    let message = rig.down[&PartyId(1)].clone();
+    let mut changed = body(&message).to_vec();
+    changed[1] ^= 1;
+    let fault = rig
+        .answer_to(PartyId(1), &with_body(&message, &changed))
+        .unwrap_err();
+    assert_eq!(fault, Fault::server(FaultKind::OtherKey));
+    assert_ended(&mut rig, PartyId(1));
+}
+
+/// Only who lacks the key is sent it.
+#[test]
+fn holders_are_not_sent_the_key_again() {
+    let mut first = Rig::first_key_setup(spec(5), 7);
+    hold(&mut first);
+    let (job, roster) = (first.cohort.round.job(), first.cohort.round.roster());
+    let round = Round::key_setup(job.clone(), 3, roster.clone()).unwrap();
+    let mut cohort = first.cohort.begin(round);
+    cohort.vaults[3] = Arc::new(MemoryVault::default());
+    let mut rig = Rig::of_parties(cohort, first.rng.clone(), &[0, 1, 2, 3, 4]);
+    rig.serve().unwrap();
+    rig.answer_all().unwrap();
+    rig.serve().unwrap();
+    let lengths = rig.down.values().map(|message| body(message).len());
+    // A length, and the sealed key of 40 bytes with its tag.
+    assert_eq!(lengths.collect::<Vec<_>>(), [1, 1, 1, 57, 1]);
+}
+
+/// Who has nothing to say to the list of keys has nothing to say to it again.
+#[test]
+fn a_message_without_an_answer_is_old_when_it_comes_again() {
+    let mut rig = at(spec(5), ADVERTISE);
+    rig.serve().unwrap();
+    let party = PartyId(2);
+    assert!(matches!(rig.answer(party), Ok(Answer::Wait)));
+    assert!(matches!(rig.answer(party), Ok(Answer::Old)));
+    assert!(rig.clients[&party].latest().is_empty());
+    // The leader says the same again.
+    assert!(matches!(rig.answer(PartyId(0)), Ok(Answer::Send(_))));
+    assert!(matches!(rig.answer(PartyId(0)), Ok(Answer::Send(_))));
+    rig.answer_all().unwrap();
+    hold(&mut rig);
+}
