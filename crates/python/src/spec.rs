@@ -42,6 +42,20 @@ pub fn protocols() -> Vec<&'static str> {
     infos.map(|info| info.name.as_str()).collect()
 }
 
+/// What is wrong with a value, without the names of Rust's types.
+fn in_plain_words(error: &str) -> String {
+    let bits = error
+        .rsplit_once("expected u")
+        .map(|(before, bits)| (before, bits.parse()));
+    match bits {
+        Some((before, Ok(bits @ 1..=64_u32))) => {
+            let most = u64::MAX >> (64 - bits);
+            format!("{before}expected a whole number from 0 to {most}")
+        }
+        _ => error.into(),
+    }
+}
+
 /// A checked job from JSON.
 pub fn read_job(spec: &str) -> Result<Job, SpecError> {
     let refused = |field: &str, rule: String| SpecError {
@@ -54,7 +68,7 @@ pub fn read_job(spec: &str) -> Result<Job, SpecError> {
     for (field, value) in &fields {
         let alone = Map::from_iter([(field.clone(), value.clone())]);
         if let Err(error) = serde_json::from_value::<JobSpec>(alone.into()) {
-            return Err(refused(field, error.to_string()));
+            return Err(refused(field, in_plain_words(&error.to_string())));
         }
     }
     let spec: JobSpec =
