@@ -32,7 +32,7 @@ def test_what_follows_from_the_protocol():
     ("field", "value", "rule"),
     [
         ("masking", "triple", "expected one of `cheaper`, `double`, `single`"),
-        ("key_rounds", -1, "integer `-1`"),
+        ("key_rounds", -1, "integer `-1`, expected a whole number from 0 to 4294967295"),
         ("parties", 1, "2 <= parties = 1 for flashe"),
         ("min_parties", 1, "2 <= min_parties = 1 for flashe: the sum of one update is the update"),
         ("packing", 4, "packing"),
@@ -103,6 +103,20 @@ def test_those_who_missed_the_key_get_it_before_the_next_round():
     rounds = result.to_dict()["rounds"]
     assert [one["survivors"] for one in rounds] == [5, 6]
     assert all(one["key_setup"]["fault"] is None for one in rounds)
+
+
+def test_progress_counts_rounds_and_not_key_setups():
+    seen = []
+    bs.simulate(
+        job(key_rounds=1), rounds=3, progress=lambda done, total, text: seen.append((done, total, text))
+    )
+    dones = [done for done, _, _ in seen]
+    assert dones == sorted(dones)
+
+    def at(stage):
+        return {done for done, _, text in seen if text.startswith(stage)}
+
+    assert (at("upload"), at("deliver-key")) == ({0, 1, 2}, {0, 1})
 
 
 def test_a_failed_key_setup_is_told():

@@ -51,8 +51,9 @@ pub fn simulate<'py>(
     scenario.threads = threads;
     let watcher = Watcher {
         callback: progress,
+        first_round: scenario.first_round,
         rounds,
-        state: Mutex::default(),
+        error: Mutex::default(),
         stop: AtomicBool::new(false),
     };
     let Some(updates) = updates else {
@@ -117,7 +118,7 @@ fn execute(
         })
     };
     let result = interruptible(py, || watcher.stop.store(true, Ordering::Relaxed), work)?;
-    match locked(&watcher.state).error.take() {
+    match locked(&watcher.error).take() {
         Some(error) => Err(error),
         None => result.or_raise(py),
     }
@@ -126,16 +127,10 @@ fn execute(
 /// Passes progress on to Python, and stops the run where that raises.
 struct Watcher {
     callback: Option<Py<PyAny>>,
+    first_round: u64,
     rounds: u32,
-    state: Mutex<Seen>,
+    error: Mutex<Option<PyErr>>,
     stop: AtomicBool,
-}
-
-#[derive(Default)]
-struct Seen {
-    /// The first round that was seen.
-    first: Option<u64>,
-    error: Option<PyErr>,
 }
 
 impl Watcher {
@@ -146,8 +141,8 @@ impl Watcher {
         let Some(callback) = &self.callback else {
             return ControlFlow::Continue(());
         };
-        let mut state = locked(&self.state);
-        let done = progress.round - *state.first.get_or_insert(progress.round);
+        // A key set-up has the number of the round before it.
+        let done = progress.round.saturating_sub(self.first_round);
         let text = format!(
             "{}: {} of {}",
             progress.name, progress.answered, progress.expected
@@ -156,7 +151,7 @@ impl Watcher {
             Some(Ok(_)) => ControlFlow::Continue(()),
             None => ControlFlow::Break(()),
             Some(Err(error)) => {
-                state.error = Some(error);
+                *locked(&self.error) = Some(error);
                 ControlFlow::Break(())
             }
         }
