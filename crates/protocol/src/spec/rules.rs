@@ -3,7 +3,7 @@
 use blindsum_encode::DensitySchedule;
 
 use super::{JobSpec, MAX_DIM, MAX_PARTIES, SpecError};
-use crate::names::{Clipping, EncodingName, ModelUpdate, ProtocolName};
+use crate::names::{Clipping, EncodingName, Masking, ModelUpdate, ProtocolName};
 
 impl JobSpec {
     /// The rule of protocols that share no packed words.
@@ -49,6 +49,7 @@ impl JobSpec {
         if self.encoding == EncodingName::Integers {
             self.check_integers()?;
         }
+        self.check_shared_key()?;
         self.check_density()?;
         if self.clipping == Clipping::Aciq && self.model_update == ModelUpdate::Nothing {
             let rule = "clipping must not be aciq where model_update is none: \
@@ -100,6 +101,28 @@ impl JobSpec {
         if self.model_update != ModelUpdate::Nothing {
             let rule = format!("model_update = {} must be none", self.model_update);
             return needs("model_update", &rule);
+        }
+        Ok(())
+    }
+
+    /// Parties share a key in `flashe` only.
+    fn check_shared_key(&self) -> Result<(), SpecError> {
+        if self.protocol == ProtocolName::Flashe {
+            return Ok(());
+        }
+        let needs = |field, rule: String| {
+            Err(SpecError::new(
+                field,
+                format!("{rule} for {}", self.protocol),
+            ))
+        };
+        if self.masking != Masking::Cheaper {
+            let rule = format!("masking = {} must be cheaper", self.masking);
+            return needs("masking", rule);
+        }
+        if self.key_rounds != 0 {
+            let rule = format!("key_rounds = {} must be 0", self.key_rounds);
+            return needs("key_rounds", rule);
         }
         Ok(())
     }

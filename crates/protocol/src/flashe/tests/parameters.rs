@@ -26,6 +26,25 @@ fn rules_name_the_field() {
 }
 
 #[test]
+fn other_protocols_take_no_fields_of_a_shared_key() {
+    let plain = |s: &mut JobSpec| s.protocol = ProtocolName::Plain;
+    let masking = |s: &mut JobSpec| {
+        plain(s);
+        s.masking = Masking::Single;
+    };
+    refused(
+        masking,
+        "masking",
+        "masking = single must be cheaper for plain",
+    );
+    let rounds = |s: &mut JobSpec| {
+        plain(s);
+        s.key_rounds = 3;
+    };
+    refused(rounds, "key_rounds", "key_rounds = 3 must be 0 for plain");
+}
+
+#[test]
 fn the_cheaper_masking_is_chosen_by_the_dropouts() {
     let masks = |masking, dropout, parties| {
         let spec = JobSpec {
