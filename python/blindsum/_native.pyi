@@ -65,6 +65,7 @@ class Round:
         NDArray[np.float32],
         Sums | None,
         tuple[float, float, float],
+        NDArray[np.uint32] | None,
     ]: ...
     def abandon(self) -> None: ...
 

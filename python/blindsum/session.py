@@ -103,6 +103,9 @@ class RoundResult:
         more than 64 bits, else an object array of Python integers.
     timings : Timings
         What the round took of this party's time.
+    contributors : numpy.ndarray or None
+        How many survivors sent each coordinate, uint32, shape ``(dim,)``, where rounds are sparse; the
+        mean of a coordinate that too few sent is 0.
     """
 
     mean: Array | NDArray[np.float64]
@@ -112,6 +115,7 @@ class RoundResult:
     model_version: int
     sum: Sums | None
     timings: Timings
+    contributors: NDArray[np.uint32] | None
 
 
 class Round:
@@ -205,9 +209,9 @@ class Round:
     def outcome(self, timeout: float | None = None) -> RoundResult:
         """Wait like :meth:`result` and give everything that is known of the round."""
         if self._outcome is None:
-            mean, weight, survivors, version, model, sums, timings = self._native.result(timeout)
-            names = tuple(survivors)
-            self._outcome = RoundResult(mean, weight, names, model, version, sums, Timings(*timings))
+            mean, weight, survivors, version, model, sums, timings, counts = self._native.result(timeout)
+            names, times = tuple(survivors), Timings(*timings)
+            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts)
         return self._outcome
 
     def abandon(self) -> None:

@@ -182,6 +182,32 @@ impl Model {
         survivors: usize,
         update: ModelUpdate,
     ) -> Result<Self, EncodeError> {
+        self.updated(mean, update, |history| history.observe(mean, survivors))
+    }
+
+    /// The model after a sparse round with this mean, of `counts[d]` parties at coordinate d, and 0 where these
+    /// are fewer than `minimum`.
+    ///
+    /// # Errors
+    /// A mean that the history cannot take.
+    pub fn after_sparse(
+        &self,
+        mean: &[f32],
+        counts: &[u32],
+        minimum: u32,
+        update: ModelUpdate,
+    ) -> Result<Self, EncodeError> {
+        self.updated(mean, update, |history| {
+            history.observe_sparse(mean, counts, minimum)
+        })
+    }
+
+    fn updated(
+        &self,
+        mean: &[f32],
+        update: ModelUpdate,
+        observe: impl FnOnce(&mut UpdateHistory) -> Result<(), EncodeError>,
+    ) -> Result<Self, EncodeError> {
         let values: Arc<[f32]> = match update {
             ModelUpdate::Nothing => return Ok(self.clone()),
             ModelUpdate::Replace => mean.into(),
@@ -189,7 +215,7 @@ impl Model {
         };
         let mut history = self.history.clone();
         if let Some(history) = &mut history {
-            history.observe(mean, survivors)?;
+            observe(history)?;
         }
         Ok(Self::with_history(self.version + 1, values, history))
     }

@@ -158,7 +158,8 @@ impl Round {
 }
 
 /// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
-/// sums of integers, whose mean is of double precision, and the seconds worked ahead, to protect, and to open.
+/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, and
+/// how many parties sent each coordinate of a sparse round.
 type RoundResult<'py> = (
     Bound<'py, PyAny>,
     u64,
@@ -167,6 +168,7 @@ type RoundResult<'py> = (
     Bound<'py, PyArray1<f32>>,
     Option<Bound<'py, PyAny>>,
     (f64, f64, f64),
+    Option<Bound<'py, PyArray1<u32>>>,
 );
 
 #[pymethods]
@@ -239,7 +241,17 @@ impl Round {
                     open,
                 } = result.timings;
                 let timings = (ahead, protect, open);
-                Ok((mean, weight, survivors, version, model, sums, timings))
+                let contributors = result.contributors.map(|counts| counts.into_pyarray(py));
+                Ok((
+                    mean,
+                    weight,
+                    survivors,
+                    version,
+                    model,
+                    sums,
+                    timings,
+                    contributors,
+                ))
             }
         }
     }

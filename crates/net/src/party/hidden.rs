@@ -137,7 +137,7 @@ impl Task {
         let Some(state) = &self.state else {
             return Ok(());
         };
-        for file in ["vault", "mark", "model"] {
+        for file in ["vault", "mark", "model", "residual"] {
             let removed = durable::remove(&state.folder().join(file));
             removed.map_err(|error| self.unusable(format!("{file}: {error}")))?;
         }
@@ -145,7 +145,7 @@ impl Task {
     }
 
     /// What is kept between rounds cannot be used.
-    fn unusable(&self, reason: String) -> NetError {
+    pub(super) fn unusable(&self, reason: String) -> NetError {
         let folder = self.state.as_ref().map(|state| state.folder().to_owned());
         NetError::State {
             path: folder.unwrap_or_default(),

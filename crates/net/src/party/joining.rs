@@ -308,6 +308,7 @@ impl Task {
             model: self.model.clone(),
             client,
             update: None,
+            selection: None,
             computed: None,
             holds_key: false,
             prepared: Arc::default(),

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder};
+use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, EncodingName, Fault, FaultKind, Input, Job, Message, Round,
-    RoundSum,
+    RoundSum, SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 
+use super::sparse::Leftover;
 use super::state::StateFile;
 use super::{IntegerResult, RoundResult, Timings, Update};
 use crate::{Model, NetError};
@@ -33,6 +34,8 @@ pub(super) struct Step {
     /// The coordinator's message; none starts the machine.
     pub message: Option<Message>,
     pub update: Option<(Update, u32)>,
+    /// What is left of earlier updates, where the round is sparse.
+    pub leftover: Option<Leftover>,
     pub state: Option<Arc<StateFile>>,
     pub rng: ChaCha20Rng,
 }
@@ -43,6 +46,8 @@ pub(super) struct Stepped {
     pub answer: Result<Answer, Fault>,
     /// The machine's snapshot, where there is a state file and something to send.
     pub snapshot: Vec<u8>,
+    /// What was sent of the update, where the round is sparse.
+    pub selection: Option<Selection>,
     /// How long the machine took.
     pub seconds: f64,
 }
@@ -52,7 +57,11 @@ impl Step {
     pub fn run(mut self) -> Stepped {
         let mut client = self.client.take();
         let clock = Instant::now();
-        let answer = self.advance(&mut client);
+        let selected = self.select();
+        let answer = match &selected {
+            Ok(selection) => self.advance(&mut client, selection.as_ref()),
+            Err(error) => Err(Fault::caller(FaultKind::Input(error.to_string()))),
+        };
         let seconds = clock.elapsed().as_secs_f64();
         let mut snapshot = Vec::new();
         let answer = match (answer, &client, &self.state) {
@@ -68,22 +77,44 @@ impl Step {
             client,
             answer,
             snapshot,
+            selection: selected.ok().flatten(),
             seconds,
         }
     }
 
-    fn advance(&mut self, client: &mut Option<Client>) -> Result<Answer, Fault> {
+    /// What is sent of the update, where the round is sparse and this step sends it.
+    fn select(&self) -> Result<Option<Selection>, EncodeError> {
+        match (&self.update, &self.leftover) {
+            (Some((update, _)), Some(leftover)) => {
+                leftover.select(&self.setup.round, update).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn advance(
+        &mut self,
+        client: &mut Option<Client>,
+        selection: Option<&Selection>,
+    ) -> Result<Answer, Fault> {
         let encoding = self.setup.round.encoding().clone();
-        let mut encoder = match &self.update {
-            None => None,
-            Some((update, weight)) => {
-                let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-                let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
-                let encoder = Encoder::new(&encoding, update.values(), *weight, seed);
-                Some(encoder.map_err(refused)?)
+        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+        let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
+        let (mut sparse, mut dense);
+        let input: Option<&mut dyn Input> = match (&self.update, selection) {
+            (None, _) => None,
+            (Some(_), Some(selection)) => {
+                let values = Values::F32(selection.values());
+                let words = Encoder::new(selection.encoding(), values, 1, seed);
+                sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
+                Some(&mut sparse)
+            }
+            (Some((update, weight)), None) => {
+                let words = Encoder::new(&encoding, update.values(), *weight, seed);
+                dense = words.map_err(refused)?;
+                Some(&mut dense)
             }
         };
-        let input = encoder.as_mut().map(|encoder| encoder as &mut dyn Input);
         match (client.as_mut(), &self.message) {
             (Some(client), Some(message)) => client.answer(message, input, &mut self.rng),
             (Some(client), None) if client.latest().is_empty() => Ok(Answer::Old),
@@ -116,9 +147,15 @@ pub(super) fn result(
     let (encoding, survivors) = (round.encoding(), sum.survivors.len());
     let dishonest =
         |e: EncodeError| NetError::Coordinator(format!("the sum is none of honest parties: {e}"));
-    let total_weight = encoding
-        .decode_mean(&sum.sum, survivors, &mut mean)
-        .map_err(dishonest)?;
+    let least = job.spec().least_contributors();
+    let total_weight = match &sum.contributors {
+        None => encoding.decode_mean(&sum.sum, survivors, &mut mean),
+        // Sparse updates have the weight 1.
+        Some(counts) => encoding
+            .decode_sparse_mean(&sum.sum, counts, least, &mut mean)
+            .map(|_| survivors as u64),
+    };
+    let total_weight = total_weight.map_err(dishonest)?;
     let integers = match job.spec().encoding {
         EncodingName::Quantised | EncodingName::Fixed64 => None,
         EncodingName::Integers => {
@@ -131,7 +168,11 @@ pub(super) fn result(
         }
     };
     let update = job.spec().model_update;
-    let mut after = model.after(&mean, survivors, update).map_err(dishonest)?;
+    let after = match &sum.contributors {
+        None => model.after(&mean, survivors, update),
+        Some(counts) => model.after_sparse(&mean, counts, least, update),
+    };
+    let mut after = after.map_err(dishonest)?;
     if job.hides_sum() {
         after = after.under_name_of(&model.named_after(told, update));
     }
@@ -139,6 +180,7 @@ pub(super) fn result(
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
+        contributors: sum.contributors.clone(),
         model: after,
         mean,
         integers,

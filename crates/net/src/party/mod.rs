@@ -29,6 +29,7 @@ mod joining;
 mod machine;
 mod policy;
 mod rounds;
+mod sparse;
 mod state;
 mod task;
 mod vault;
@@ -179,6 +180,9 @@ pub struct RoundResult {
     pub total_weight: u64,
     /// Whose updates are in it.
     pub survivors: Vec<String>,
+    /// How many survivors sent each coordinate, `[dim]`, where the round was sparse. Coordinates that too few
+    /// sent have a mean of 0.
+    pub contributors: Option<Vec<u32>>,
     /// The job's model after the round.
     pub model: Model,
     /// What the round took of this party's time.

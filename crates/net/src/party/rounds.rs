@@ -121,6 +121,7 @@ impl Task {
             client,
             message,
             update,
+            leftover: self.leftover.clone(),
             state: self.state.clone(),
             rng: random()?,
         };
@@ -130,6 +131,7 @@ impl Task {
             return Ok(());
         };
         active.client = stepped.client;
+        active.selection = stepped.selection.or(active.selection.take());
         active.timings.protect += if needed { stepped.seconds } else { 0.0 };
         active.timings.open = stepped.seconds;
         let failed = match stepped.answer {
@@ -283,6 +285,11 @@ impl Task {
                 model = computed.model.version(), "round done");
             self.model = Some(computed.model.clone());
             self.keep_model().await?;
+            let selection = self
+                .active
+                .as_mut()
+                .and_then(|active| active.selection.take());
+            self.commit_selection(selection, &computed).await?;
             self.end_round(Ok(computed));
             return Ok(());
         }

@@ -15,6 +15,7 @@ use tonic::Streaming;
 use tracing::{info, warn};
 
 use super::active::Active;
+use super::sparse::Leftover;
 use super::state::{Memory, StateFile};
 use super::vault::FileVault;
 use super::{PartyConfig, RoundHandle, Update};
@@ -116,6 +117,8 @@ pub(super) struct Task {
     pub snapshot: Vec<u8>,
     /// What the party keeps of the job between rounds.
     pub vault: Arc<dyn Vault>,
+    /// What it has not sent yet, where rounds are sparse.
+    pub leftover: Option<Leftover>,
 }
 
 impl Task {
@@ -150,6 +153,7 @@ impl Task {
             state: None,
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
+            leftover: None,
         }
     }
 
@@ -407,6 +411,7 @@ impl Task {
         }
         self.job = Some(job.clone());
         self.model = self.kept_model()?;
+        self.leftover = self.kept_leftover(&job)?;
         Ok(job)
     }
 

@@ -153,6 +153,12 @@ impl JobSpec {
             let rule = format!("max_weight = {} must be 1", self.max_weight);
             return needs("max_weight", rule);
         }
+        if self.model_update == ModelUpdate::Replace {
+            return needs(
+                "model_update",
+                "model_update = replace must be add or none".into(),
+            );
+        }
         self.check_warm_up()?;
         if self.least_contributors() > self.parties {
             let (least, parties) = (self.least_contributors(), self.parties);

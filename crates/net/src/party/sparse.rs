@@ -1,0 +1,106 @@
+//! Sparse rounds: what a party sends of its update, and what it keeps of it for later.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blindsum_encode::{EncodeError, Selection, Sparsifier, Values};
+use blindsum_protocol::{Job, Round};
+
+use super::durable;
+use super::task::Task;
+use super::{RoundResult, Update};
+use crate::NetError;
+use crate::coordinator::blocking;
+use crate::system::random;
+
+/// What is authenticated with the residual.
+const HEADER: &[u8] = b"blindsum residual";
+
+/// What a party has not sent of its updates yet, for all rounds of a job.
+#[derive(Clone)]
+pub(super) struct Leftover(Arc<Mutex<Sparsifier>>);
+
+impl Leftover {
+    fn with<T>(&self, work: impl FnOnce(&mut Sparsifier) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is sent of an update, and of what was left before it.
+    pub fn select(&self, round: &Round, update: &Update) -> Result<Selection, EncodeError> {
+        let before = round.number().saturating_sub(1);
+        let values = single(update.values());
+        self.with(|sparsifier| sparsifier.select(round.encoding(), before, &values))
+    }
+}
+
+/// Values in the precision that the residual has.
+fn single(values: Values<'_>) -> Cow<'_, [f32]> {
+    match values {
+        Values::F32(values) => Cow::Borrowed(values),
+        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
+        // Sparse jobs are of real numbers, which was checked when the update came: nothing fits then.
+        Values::Integers(_) => Cow::Owned(Vec::new()),
+    }
+}
+
+impl Task {
+    /// What was left when the process ended, or nothing yet; `None` where rounds are dense.
+    pub(super) fn kept_leftover(&self, job: &Job) -> Result<Option<Leftover>, NetError> {
+        let Some(schedule) = job.density() else {
+            return Ok(None);
+        };
+        let unusable = |reason: String| self.unusable(format!("residual: {reason}"));
+        let mut kept = None;
+        if let Some(state) = &self.state {
+            let sealed = durable::read(&state.folder().join("residual"));
+            if let Some(sealed) = sealed.map_err(|e| unusable(e.to_string()))? {
+                let advice = "damaged; without it the party goes on with nothing left over";
+                let opened = state.key().open(HEADER, &sealed);
+                kept = Some(opened.map_err(|_| unusable(advice.into()))?);
+            }
+        }
+        let encoding = job.encoding();
+        let sparsifier = match kept {
+            None => Sparsifier::new(encoding, schedule),
+            Some(bytes) => Sparsifier::from_bytes(encoding, schedule, &bytes),
+        };
+        let sparsifier = sparsifier.map_err(|e| unusable(e.to_string()))?;
+        Ok(Some(Leftover(Arc::new(Mutex::new(sparsifier)))))
+    }
+
+    /// The round has a result: what was opened of what the party sent is not left over any more. A party that
+    /// is not among the survivors keeps all of it.
+    pub(super) async fn commit_selection(
+        &mut self,
+        selection: Option<Selection>,
+        result: &RoundResult,
+    ) -> Result<(), NetError> {
+        let (Some(selection), Some(leftover)) = (selection, self.leftover.clone()) else {
+            return Ok(());
+        };
+        let (Some(job), Some(counts)) = (self.job.clone(), result.contributors.clone()) else {
+            return Ok(());
+        };
+        if !result.survivors.contains(&self.identity.name) {
+            return Ok(());
+        }
+        let (state, mut rng) = (self.state.clone(), random()?);
+        let commit = move || {
+            let least = job.spec().least_contributors();
+            let opened = |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
+            let bytes = leftover.with(|sparsifier| {
+                sparsifier.commit(selection, opened);
+                sparsifier.to_bytes()
+            });
+            match state {
+                None => Ok(()),
+                Some(state) => {
+                    let sealed = state.key().seal(HEADER, &bytes, &mut rng);
+                    durable::replace(&state.folder().join("residual"), &[&sealed])
+                }
+            }
+        };
+        let written = blocking(commit).await?;
+        written.map_err(|error| self.unusable(format!("residual: {error}")))
+    }
+}
