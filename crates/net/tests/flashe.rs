@@ -164,6 +164,8 @@ fn keys_are_replaced_and_the_model_goes_on() {
     assert_eq!(history(&store), [SET_UP, DONE, SET_UP, DONE, SET_UP, DONE]);
 }
 
+/// Everybody restarts, and in between meets other coordinators that use the name of the job: one whose job is
+/// another one, and one that knows of no round yet. Neither takes key or model away.
 #[test]
 fn everybody_restarts_and_goes_on_with_key_and_model() {
     let pki = Pki::new(1);
@@ -174,16 +176,25 @@ fn everybody_restarts_and_goes_on_with_key_and_model() {
         .iter()
         .map(|name| (folder.path().join(name), pki.party(name)))
         .collect();
-    let mut models = Vec::new();
-    for _ in 0..2 {
-        let coordinator = Running::start(&pki, vec![flashe(2)], Some(&store));
+    let come = |coordinator: &Running| -> Vec<Party> {
         let url = coordinator.url();
-        let join =
-            |known: &(PathBuf, Credentials)| join_again(|| config_in(&known.0, &url, &known.1));
-        let mut parties: Vec<Party> = known.iter().map(join).collect();
-        models.push(together(&mut parties));
-        coordinator.wait("test", |status| status.rounds_done == models.len() as u64);
+        let come = |(folder, credentials): &(PathBuf, Credentials)| {
+            join_again(|| config_in(folder, &url, credentials))
+        };
+        known.iter().map(come).collect()
+    };
+    let mut models = Vec::new();
+    for version in 1..=2 {
+        let coordinator = Running::start(&pki, vec![flashe(2)], Some(&store));
+        models.push(together(&mut come(&coordinator)));
+        coordinator.wait("test", |status| status.rounds_done == version);
         coordinator.stop().unwrap();
+        let other = Running::start(&pki, vec![flashe(9 + version as u32)], None);
+        assert_eq!(together(&mut come(&other)), (3, vec![1.0; 5]));
+        let younger = Running::start(&pki, vec![flashe(2)], None);
+        let refused = come(&younger)[0].next_round().map(drop).unwrap_err();
+        let reason = format!("a return to model version 0, where this party has version {version}");
+        assert!(refused.to_string().contains(&reason), "{refused}");
     }
     assert_eq!(models, [(3, vec![1.0; 5]), (3, vec![2.0; 5])]);
     assert_eq!(history(&store), [SET_UP, DONE, DONE]);
@@ -242,7 +253,9 @@ fn case_33_a_vault_from_a_backup() {
     let mut parties = join(&pki, &url, &["b", "c"]);
     parties.push(Party::join(config()).unwrap());
     together(&mut parties);
-    let vault = folder.path().join("test/vault");
+    let hash = flashe(3).validate().unwrap();
+    let hash: String = hash.hash().iter().map(|b| format!("{b:02x}")).collect();
+    let vault = folder.path().join("test").join(hash).join("vault");
     let backup = std::fs::read(&vault).unwrap();
     together(&mut parties);
     drop(parties.pop());

@@ -25,15 +25,6 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Ok(()) => sync_folder(path),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 fn sync_folder(path: &Path) -> Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),

@@ -34,6 +34,19 @@ impl Task {
         self.hides_sum() && name.version > 0
     }
 
+    /// Refuses to go back to an earlier model: what the parties have learnt would be lost, and the first model
+    /// is the coordinator's choice.
+    pub(super) fn check_not_older(&self, name: &pb::ModelName) -> Result<(), NetError> {
+        let own = self.model.as_ref().map_or(0, Model::version);
+        let offered = name.version;
+        match self.hides_sum() && own > offered {
+            true => Err(wrong(format!(
+                "a return to model version {offered}, where this party has version {own}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// The name of the key that this party holds for a round.
     pub(super) async fn held_key(&mut self, round: u64) -> Result<Option<KeyName>, NetError> {
         let Some(job) = self.job.clone().filter(|job| job.hides_sum()) else {
@@ -130,18 +143,6 @@ impl Task {
         let model = Model::from_holder(job, &name, &opened).map_err(|_| damaged())?;
         info!(party = %self.identity.name, version = name.version, "the model was kept");
         Ok(Some(model))
-    }
-
-    /// Forgets what was kept of another job of the same name.
-    pub(super) fn forget_job(&self) -> Result<(), NetError> {
-        let Some(state) = &self.state else {
-            return Ok(());
-        };
-        for file in ["vault", "mark", "model", "residual"] {
-            let removed = durable::remove(&state.folder().join(file));
-            removed.map_err(|error| self.unusable(format!("{file}: {error}")))?;
-        }
-        Ok(())
     }
 
     /// What is kept between rounds cannot be used.

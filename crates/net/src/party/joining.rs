@@ -41,6 +41,7 @@ impl Task {
         };
         let name = offer.model.clone();
         let name = name.ok_or_else(|| wrong("RoundOffer names no model"))?;
+        self.check_not_older(&name)?;
         let round = offer.round;
         let key = self.held_key(round).await?;
         // Without the key the model cannot be read; the key comes first.
@@ -85,6 +86,7 @@ impl Task {
 
     /// Whether this model is here; it is asked for where it is not.
     pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+        self.check_not_older(name)?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }

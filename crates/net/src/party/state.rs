@@ -3,8 +3,8 @@
 //! says nothing twice; without it, it never comes back to a round it was in.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::seal::StorageKey;
@@ -12,9 +12,10 @@ use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
-use super::durable::replace;
+use super::durable;
 use super::policy::Cohort;
 use crate::NetError;
+use crate::error::hex;
 
 /// Cohorts that are remembered, the latest ones.
 const COHORTS: usize = 256;
@@ -23,9 +24,6 @@ const COHORTS: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Memory {
-    /// Hash of the job specification, in hexadecimal digits; a job of the same name with another one
-    /// is another job.
-    pub job_hash: String,
     /// The last round that was answered with a Ready: it and all before it are never joined again.
     pub last_round: u64,
     /// The round under way.
@@ -59,28 +57,36 @@ impl Memory {
     }
 }
 
-/// The file of one job in a party's state folder. While it is open no other process can use it.
-pub(crate) struct StateFile {
-    folder: PathBuf,
-    file: PathBuf,
+/// What a party's state folder has under one job name: a folder for every job specification that came under
+/// it, so that nothing of one job is lost where another one takes its name. While it is open no other process
+/// can use it.
+pub(crate) struct JobFolder {
+    path: PathBuf,
     key: StorageKey,
     _lock: File,
 }
 
-impl StateFile {
-    /// Opens or makes `folder/job`, and reads what it remembers: the memory and the snapshot.
-    pub fn open(
-        folder: &Path,
-        job: &str,
-        identity: &IdentityKey,
-    ) -> Result<(Self, Memory, Vec<u8>), NetError> {
-        let folder = folder.join(job);
-        let failed = |path: &Path, reason: String| NetError::State {
-            path: path.to_owned(),
-            reason,
-        };
-        fs::create_dir_all(&folder).map_err(|e| failed(&folder, e.to_string()))?;
-        let lock_path = folder.join("lock");
+/// The file of one job, with its contents.
+pub(crate) struct Opened {
+    pub state: StateFile,
+    pub memory: Memory,
+    /// The machine of the round under way, sealed.
+    pub snapshot: Vec<u8>,
+}
+
+/// The file of one job.
+pub(crate) struct StateFile {
+    folder: PathBuf,
+    file: PathBuf,
+    of: Arc<JobFolder>,
+}
+
+impl JobFolder {
+    /// Opens or makes `folder/job`.
+    pub fn open(folder: &Path, job: &str, identity: &IdentityKey) -> Result<Arc<Self>, NetError> {
+        let path = folder.join(job);
+        fs::create_dir_all(&path).map_err(|e| failed(&path, e.to_string()))?;
+        let lock_path = path.join("lock");
         let lock = File::create(&lock_path).map_err(|e| failed(&lock_path, e.to_string()))?;
         lock.try_lock().map_err(|error| {
             let reason = match error {
@@ -89,32 +95,63 @@ impl StateFile {
                 }
                 TryLockError::Error(error) => error.to_string(),
             };
-            failed(&folder, reason)
+            failed(&path, reason)
         })?;
-        let file = folder.join("state");
-        let state = Self {
+        Ok(Arc::new(Self {
+            path,
             key: storage_key(identity)?,
-            folder,
-            file,
             _lock: lock,
-        };
-        let (memory, snapshot) = match File::open(&state.file) {
-            Ok(mut open) => {
-                let mut bytes = Vec::new();
-                open.read_to_end(&mut bytes)
-                    .map_err(|e| failed(&state.file, e.to_string()))?;
-                read_state(&bytes).ok_or_else(|| {
-                    let reason = "damaged; to go on without it, and never again in a round it was \
-                                  in, leave the job and join under a new one";
-                    failed(&state.file, reason.into())
-                })?
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Default::default(),
-            Err(error) => return Err(failed(&state.file, error.to_string())),
-        };
-        Ok((state, memory, snapshot))
+        }))
     }
 
+    /// What is remembered of the job that was taken part in last; nothing if there was none.
+    pub fn last(self: &Arc<Self>) -> Result<Memory, NetError> {
+        let path = self.path.join("last");
+        let name = durable::read(&path).map_err(|e| failed(&path, e.to_string()))?;
+        let Some(name) = name else {
+            return Ok(Memory::default());
+        };
+        let name = String::from_utf8(name).ok().filter(|name| is_hash(name));
+        let name = name.ok_or_else(|| failed(&path, "damaged; remove it".into()))?;
+        Ok(self.read(&name)?.memory)
+    }
+
+    /// Opens or makes the folder of a job, by the hash of its specification.
+    pub fn enter(self: &Arc<Self>, job_hash: &[u8; 32]) -> Result<Opened, NetError> {
+        let name = hex(job_hash);
+        let folder = self.path.join(&name);
+        fs::create_dir_all(&folder).map_err(|e| failed(&folder, e.to_string()))?;
+        let last = self.path.join("last");
+        durable::replace(&last, &[name.as_bytes()]).map_err(|e| failed(&last, e.to_string()))?;
+        self.read(&name)
+    }
+
+    fn read(self: &Arc<Self>, name: &str) -> Result<Opened, NetError> {
+        let folder = self.path.join(name);
+        let file = folder.join("state");
+        let bytes = durable::read(&file).map_err(|e| failed(&file, e.to_string()))?;
+        let (memory, snapshot) = match bytes {
+            None => Default::default(),
+            Some(bytes) => read_state(&bytes).ok_or_else(|| {
+                let reason = "damaged; to go on without it, and never again in a round it was in, \
+                              leave the job and join under a new one";
+                failed(&file, reason.into())
+            })?,
+        };
+        let state = StateFile {
+            folder,
+            file,
+            of: self.clone(),
+        };
+        Ok(Opened {
+            state,
+            memory,
+            snapshot,
+        })
+    }
+}
+
+impl StateFile {
     /// The folder that it lies in, for other files of the job.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -122,7 +159,7 @@ impl StateFile {
 
     /// The key that snapshots are sealed with.
     pub fn key(&self) -> &StorageKey {
-        &self.key
+        &self.of.key
     }
 
     /// Writes the state so that it survives a crash from the moment this returns.
@@ -130,12 +167,21 @@ impl StateFile {
         let write = || -> std::io::Result<()> {
             let header = serde_json::to_vec(memory)?;
             let length = (header.len() as u64).to_le_bytes();
-            replace(&self.file, &[&length, &header, snapshot])
+            durable::replace(&self.file, &[&length, &header, snapshot])
         };
-        write().map_err(|error| NetError::State {
-            path: self.file.clone(),
-            reason: error.to_string(),
-        })
+        write().map_err(|error| failed(&self.file, error.to_string()))
+    }
+}
+
+/// Whether this is a hash in hexadecimal digits: nothing else is made a part of a path.
+fn is_hash(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+fn failed(path: &Path, reason: String) -> NetError {
+    NetError::State {
+        path: path.to_owned(),
+        reason,
     }
 }
 
@@ -164,45 +210,77 @@ mod tests {
         IdentityKey::generate(Algorithm::Ed25519, &mut crate::system::random().unwrap()).unwrap()
     }
 
+    fn open(folder: &Path, identity: &IdentityKey) -> Result<Arc<JobFolder>, NetError> {
+        JobFolder::open(folder, "j", identity)
+    }
+
     #[test]
     fn what_is_written_is_there_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let identity = identity();
-        let (state, memory, snapshot) = StateFile::open(folder.path(), "j", &identity).unwrap();
-        assert_eq!((memory, snapshot.len()), (Memory::default(), 0));
+        let job = open(folder.path(), &identity).unwrap();
+        assert_eq!(job.last().unwrap(), Memory::default());
+        let opened = job.enter(&[1; 32]).unwrap();
+        assert_eq!(
+            (opened.memory, opened.snapshot.len()),
+            (Memory::default(), 0)
+        );
         let mut memory = Memory {
             last_round: 7,
             ..Memory::default()
         };
         memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
         memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
-        state.write(&memory, b"sealed").unwrap();
-        drop(state);
-        let (_state, again, snapshot) = StateFile::open(folder.path(), "j", &identity).unwrap();
-        assert_eq!(again, memory);
-        assert_eq!(again.cohorts.len(), 1);
-        assert_eq!(snapshot, b"sealed");
+        opened.state.write(&memory, b"sealed").unwrap();
+        drop((opened.state, job));
+        let job = open(folder.path(), &identity).unwrap();
+        assert_eq!(job.last().unwrap(), memory);
+        let again = job.enter(&[1; 32]).unwrap();
+        assert_eq!(again.memory, memory);
+        assert_eq!(again.memory.cohorts.len(), 1);
+        assert_eq!(again.snapshot, b"sealed");
+    }
+
+    #[test]
+    fn another_job_of_the_same_name_takes_nothing_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = open(folder.path(), &identity()).unwrap();
+        let memory = |last_round| Memory {
+            last_round,
+            ..Memory::default()
+        };
+        for number in 1..=2 {
+            let opened = job.enter(&[number; 32]).unwrap();
+            assert_eq!(opened.memory, Memory::default());
+            opened.state.write(&memory(number.into()), b"").unwrap();
+            assert_eq!(job.last().unwrap(), memory(number.into()));
+        }
+        assert_eq!(job.enter(&[1; 32]).unwrap().memory, memory(1));
+        assert_eq!(job.last().unwrap(), memory(1));
     }
 
     #[test]
     fn two_processes_cannot_use_one_folder() {
         let folder = tempfile::tempdir().unwrap();
         let identity = identity();
-        let _open = StateFile::open(folder.path(), "j", &identity).unwrap();
-        let Err(error) = StateFile::open(folder.path(), "j", &identity) else {
-            panic!("opened twice");
-        };
-        assert!(error.to_string().contains("another process"), "{error}");
+        let opened = open(folder.path(), &identity).unwrap().enter(&[1; 32]);
+        let refused = || open(folder.path(), &identity).err().map(|e| e.to_string());
+        let error = refused().unwrap();
+        assert!(error.contains("another process"), "{error}");
+        drop(opened);
+        assert_eq!(refused(), None);
     }
 
     #[test]
     fn a_damaged_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("j")).unwrap();
-        fs::write(folder.path().join("j/state"), b"nonsense").unwrap();
-        let Err(error) = StateFile::open(folder.path(), "j", &identity()) else {
-            panic!("a damaged file was read");
-        };
-        assert!(error.to_string().contains("damaged"), "{error}");
+        let job = open(folder.path(), &identity()).unwrap();
+        let opened = job.enter(&[1; 32]).unwrap();
+        fs::write(opened.state.folder().join("state"), b"nonsense").unwrap();
+        let error = job.enter(&[1; 32]).err().unwrap().to_string();
+        assert!(error.contains("damaged"), "{error}");
+        fs::write(folder.path().join("j/last"), b"../../elsewhere").unwrap();
+        let error = job.last().unwrap_err().to_string();
+        assert!(error.contains("last: damaged"), "{error}");
     }
 }

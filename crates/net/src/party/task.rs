@@ -16,12 +16,12 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::sparse::Leftover;
-use super::state::{Memory, StateFile};
+use super::state::{JobFolder, Memory, StateFile};
 use super::vault::FileVault;
 use super::{PartyConfig, RoundHandle, Update};
 use crate::chunks::Assembly;
 use crate::connect::{ConnectError, Connected, Target};
-use crate::error::{hex, with_causes};
+use crate::error::with_causes;
 use crate::limits::seconds;
 use crate::outbox::{Outbox, SendEnd, send_all};
 use crate::pb::coordinator_frame::Frame;
@@ -112,6 +112,8 @@ pub(super) struct Task {
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
+    folder: Option<Arc<JobFolder>>,
+    /// The file in it of this job, once the job is known.
     pub state: Option<Arc<StateFile>>,
     /// The snapshot that the state file had when the process began.
     pub snapshot: Vec<u8>,
@@ -150,6 +152,7 @@ impl Task {
             requested: None,
             done: None,
             memory: Memory::default(),
+            folder: None,
             state: None,
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
@@ -175,12 +178,9 @@ impl Task {
 
     async fn run_to_end(&mut self) -> Result<Over, NetError> {
         if let Some(folder) = &self.config.state_dir {
-            let (state, memory, snapshot) =
-                StateFile::open(folder, &self.config.job, &self.identity.key)?;
-            let state = Arc::new(state);
-            self.vault = Arc::new(FileVault::new(state.clone()));
-            self.state = Some(state);
-            (self.memory, self.snapshot) = (memory, snapshot);
+            let folder = JobFolder::open(folder, &self.config.job, &self.identity.key)?;
+            self.memory = folder.last()?;
+            self.folder = Some(folder);
         }
         let give_up = seconds(self.config.give_up_after);
         let time = CONNECT_TIME.min(give_up);
@@ -401,13 +401,12 @@ impl Task {
             return Err(NetError::Coordinator(reason));
         }
         self.config.policy.check_job(job.spec())?;
-        let hash = hex(job.hash());
-        if self.memory.job_hash != hash {
-            self.forget_job()?;
-            self.memory = Memory {
-                job_hash: hash,
-                ..Memory::default()
-            };
+        if let Some(folder) = &self.folder {
+            let opened = folder.enter(job.hash())?;
+            let state = Arc::new(opened.state);
+            self.vault = Arc::new(FileVault::new(state.clone()));
+            self.state = Some(state);
+            (self.memory, self.snapshot) = (opened.memory, opened.snapshot);
         }
         self.job = Some(job.clone());
         self.model = self.kept_model()?;

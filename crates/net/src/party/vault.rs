@@ -98,12 +98,16 @@ mod tests {
     use blindsum_crypto::sign::{Algorithm, IdentityKey};
 
     use super::*;
+    use crate::party::state::JobFolder;
 
     #[test]
     fn what_is_written_is_read_again_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let identity = IdentityKey::generate(Algorithm::Ed25519, &mut random().unwrap()).unwrap();
-        let open = |identity| StateFile::open(folder.path(), "j", identity).unwrap().0;
+        let open = |identity| {
+            let job = JobFolder::open(folder.path(), "j", identity).unwrap();
+            job.enter(&[1; 32]).unwrap().state
+        };
         let vault = FileVault::new(Arc::new(open(&identity)));
         let kept = vault.read().unwrap();
         assert_eq!((kept.contents.is_none(), kept.mark), (true, 0));
