@@ -5,7 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use blindsum_net::party::{Party, PartyConfig, RoundResult};
+use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
@@ -129,6 +129,40 @@ fn a_late_joiner_gets_key_and_model_from_a_party() {
         history(&store),
         [SET_UP, DONE, DONE, SET_UP, DONE, SET_UP, DONE]
     );
+}
+
+/// The rule on the difference of two cohorts is about sums; a key may go to any of them.
+#[test]
+fn a_key_set_up_is_no_cohort_to_subtract() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let coordinator = Running::start(&pki, vec![flashe(2)], Some(&store));
+    let url = coordinator.url();
+    let careful = |name| {
+        let mut config = party_config(&url, pki.party(name));
+        config.policy.min_cohort_change = 2;
+        Party::join(config).unwrap()
+    };
+    let mut parties: Vec<Party> = ["a", "b"].map(careful).into();
+    assert_eq!(together(&mut parties), (2, vec![1.0; 5]));
+    let mut late = join(&pki, &url, &["c"]).remove(0);
+    let differencing = PolicyError::Differencing {
+        changed: 1,
+        need: 2,
+    };
+    // It waits as long as the coordinator is there.
+    std::thread::spawn(move || late.next_round().map(drop));
+    std::thread::scope(|scope| {
+        for party in &mut parties {
+            scope.spawn(|| match party.next_round() {
+                Err(NetError::Policy(rule)) => assert_eq!(rule, differencing),
+                other => panic!("{:?}", other.map(drop)),
+            });
+        }
+    });
+    coordinator.stop().unwrap();
+    assert_eq!(history(&store)[..3], [SET_UP, DONE, SET_UP]);
 }
 
 #[test]

@@ -252,10 +252,13 @@ impl Task {
         let cohort = cohort(&round);
         if !live.begun {
             let policy = &self.config.policy;
+            // Only sums can be subtracted from each other: a key set-up is compared with none.
+            let sums = round.kind() == RoundKind::Sum;
+            let earlier = if sums { &self.memory.cohorts[..] } else { &[] };
             policy
-                .check_cohort(&cohort, &self.memory.cohorts)
+                .check_cohort(&cohort, earlier)
                 .map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
-            if policy.min_cohort_change > 0 {
+            if sums && policy.min_cohort_change > 0 {
                 self.memory.add_cohort(cohort.clone());
             }
         }
