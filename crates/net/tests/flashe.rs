@@ -4,6 +4,8 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb;
@@ -258,9 +260,7 @@ fn a_party_that_is_killed_in_a_round_goes_on_in_it() {
     });
     // It dies with its update sent and the result not heard.
     rounds[2].submit(vec![4.0f32; 5], 1).unwrap();
-    coordinator.wait("test", |status| {
-        !status.waiting_for.contains(&"a".to_owned())
-    });
+    coordinator.wait("test", |status| status.waiting_for == ["b", "c"]);
     rounds.truncate(2);
     drop(first);
     let mut again = join_again(config);
@@ -355,6 +355,55 @@ fn case_27_a_model_that_was_not_asked_for() {
     assert!(reason.contains("was not asked for"), "{reason}");
     let mut parties = join(&pki, &coordinator.url(), &["a", "b"]);
     assert_eq!(together(&mut parties), (2, vec![1.0; 5]));
+}
+
+/// Abuse case 27: a party that is asked for the model and stays silent does not keep others out for long.
+#[test]
+fn case_27_a_party_that_does_not_send_the_model() {
+    let pki = Pki::new(1);
+    let coordinator = Running::start(&pki, vec![flashe(9)], None);
+    let url = coordinator.url();
+    // It is the first to be asked.
+    let mut silent = Raw::join(&url, pki.party("a"), "a");
+    let done = Arc::new(AtomicBool::new(false));
+    let stop = done.clone();
+    let playing = std::thread::spawn(move || {
+        while !stop.load(Ordering::SeqCst) {
+            let start = silent.begin();
+            silent.play(&start, 1.0, u8::MAX);
+        }
+    });
+    let _steady = run_party(party_config(&url, pki.party("b")), constant(1.0));
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let mut late = join(&pki, &url, &["c"]).remove(0);
+    let result = one(&mut late).unwrap();
+    assert_eq!(result.survivors, ["a", "b", "c"]);
+    done.store(true, Ordering::SeqCst);
+    coordinator.stop().unwrap();
+    drop(playing.join());
+}
+
+/// Who was away in the last round of a job hears that it is over, and has the model only if it was kept.
+#[test]
+fn a_party_that_comes_when_the_job_is_done() {
+    let pki = Pki::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Running::start(&pki, vec![flashe(1)], None);
+    let url = coordinator.url();
+    let credentials = ["a", "b", "c"].map(|name| pki.party(name));
+    let mut parties = join(&pki, &url, &["b", "c"]);
+    let kept = || config_in(folder.path(), &url, &credentials[0]);
+    parties.push(Party::join(kept()).unwrap());
+    assert_eq!(together(&mut parties), (3, vec![1.0; 5]));
+    drop(parties);
+    coordinator.wait_done("test");
+    let final_model = |mut party: Party| {
+        assert!(party.next_round().unwrap().is_none());
+        party.final_model().map(|model| model.values().to_vec())
+    };
+    assert_eq!(final_model(join_again(kept)), Some(vec![1.0; 5]));
+    let without = join(&pki, &url, &["b"]).remove(0);
+    assert_eq!(final_model(without), None);
 }
 
 /// What a model must be after rounds in which everybody gives the same update: the largest `kept` coordinates of

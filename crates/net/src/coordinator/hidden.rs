@@ -22,10 +22,29 @@ pub(super) struct SealedModel {
     bytes: Option<Bytes>,
     /// Who was asked for it, and what has come.
     asked: Option<(Arc<str>, Option<Assembly>)>,
-    /// Who has failed to send it.
-    tried: BTreeSet<Arc<str>>,
+    /// How often parties were asked for a model that did not come.
+    failures: BTreeMap<Arc<str>, u32>,
     /// Who waits for it.
     waiting: BTreeSet<Arc<str>>,
+}
+
+impl SealedModel {
+    /// A round is offered: somebody who was asked and has sent nothing since does not keep the others waiting.
+    pub fn round_offered(&mut self) {
+        if let Some((name, None)) = self.asked.take_if(|(_, assembly)| assembly.is_none()) {
+            *self.failures.entry(name).or_default() += 1;
+        }
+    }
+
+    /// There is a new model, which nobody has sealed yet.
+    pub fn outdated(&mut self) {
+        self.round_offered();
+        let failures = std::mem::take(&mut self.failures);
+        *self = Self {
+            failures,
+            ..Self::default()
+        };
+    }
 }
 
 impl JobTask {
@@ -74,19 +93,24 @@ impl JobTask {
     /// Asks a party that has the model for it, where another one waits.
     pub(super) fn ask_for_model(&mut self) {
         let sealed = &self.sealed_model;
-        if sealed.waiting.is_empty() || sealed.asked.is_some() || sealed.bytes.is_some() {
+        if sealed.waiting.is_empty() || sealed.bytes.is_some() {
             return;
         }
         // Whoever is ready and holds the key has the model.
         let holders = self.joining.iter().flat_map(|joining| joining.holders());
-        let able = |name: &&Arc<str>| {
-            self.members.contains_key(*name)
-                && !sealed.tried.contains(*name)
-                && !sealed.waiting.contains(*name)
-        };
-        let Some(name) = holders.filter(able).min().cloned() else {
+        let able =
+            |name: &&Arc<str>| self.members.contains_key(*name) && !sealed.waiting.contains(*name);
+        let failures = |name: &Arc<str>| sealed.failures.get(name).copied().unwrap_or(0);
+        let holders = holders.filter(able).cloned();
+        let Some(name) = holders.min_by_key(|name| (failures(name), name.clone())) else {
             return;
         };
+        match &sealed.asked {
+            None => {}
+            // Somebody better has become ready.
+            Some((asked, None)) if failures(&name) < failures(asked) => {}
+            Some(_) => return,
+        }
         let version = self.model.version();
         debug!(job = %self.name, party = %name, version, "asked for the model");
         if let Some(member) = self.members.get(&name) {
@@ -104,6 +128,10 @@ impl JobTask {
         }
         let asked = self.sealed_model.asked.take_if(|(of, _)| **of == *name);
         let Some((of, assembly)) = asked else {
+            if self.sealed_model.failures.contains_key(name) {
+                // It comes after all, when another one was asked.
+                return;
+            }
             return self.refuse(name, "ModelChunk: the model was not asked for");
         };
         let job = &self.parts.job;
@@ -123,7 +151,7 @@ impl JobTask {
             }
             Err(error) => {
                 self.refuse(name, &format!("ModelChunk: {error}"));
-                self.sealed_model.tried.insert(of);
+                *self.sealed_model.failures.entry(of).or_default() += 1;
                 self.ask_for_model();
             }
         }
@@ -133,7 +161,6 @@ impl JobTask {
     pub(super) fn forget_sealer(&mut self, name: &str) {
         let sealed = &mut self.sealed_model;
         sealed.waiting.remove(name);
-        sealed.tried.remove(name);
         if sealed.asked.take_if(|(of, _)| **of == *name).is_some() {
             self.ask_for_model();
         }

@@ -349,7 +349,7 @@ impl JobTask {
     /// The model after a round, and its bytes.
     pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
         (self.model, self.model_bytes) = (model, bytes);
-        self.sealed_model = SealedModel::default();
+        self.sealed_model.outdated();
     }
 
     /// Runs a call of the store, which waits for a disk, on a thread that may.

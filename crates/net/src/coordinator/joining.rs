@@ -69,6 +69,7 @@ impl JobTask {
             ready: Vec::new(),
             refused: BTreeMap::new(),
         });
+        self.sealed_model.round_offered();
         for member in self.members.values() {
             let model = Some(self.model.name());
             let offer = pb::RoundOffer {

@@ -259,7 +259,8 @@ impl Party {
         &self.job
     }
 
-    /// The job's last model, once [`Party::next_round`] has said that no more rounds will come.
+    /// The job's last model, once [`Party::next_round`] has said that no more rounds will come. None where the
+    /// coordinator does not know it and this party missed the last round.
     pub fn final_model(&self) -> Option<&Model> {
         self.final_model.as_ref()
     }

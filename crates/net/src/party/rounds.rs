@@ -330,7 +330,14 @@ impl Task {
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), NetError> {
         info!(party = %self.identity.name, job = %self.config.job, "job done");
         let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
-        self.have_model(&name)?;
+        match self.comes_sealed(&name) {
+            // Those who could seal it leave now: nothing would ever come.
+            true => {
+                self.check_not_older(&name)?;
+                self.requested = None;
+            }
+            false => drop(self.have_model(&name)?),
+        }
         self.done = Some(name);
         Ok(())
     }
