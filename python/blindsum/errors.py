@@ -121,4 +121,4 @@ class StoreError(BlindsumError):
 
 
 class HiddenModelError(BlindsumError):
-    """The coordinator was asked for a model that only the parties have; see :attr:`JobSpec.hides_sum`."""
+    """A model that only parties have is wanted where it is not; see :attr:`JobSpec.hides_sum`."""

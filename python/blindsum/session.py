@@ -255,6 +255,15 @@ class Session:
         native = self._native.next_round(timeout)
         return None if native is None else Round(native, self.spec)
 
+    @property
+    def final_model(self) -> Array | None:
+        """The last model of the job, read-only, shape ``(dim,)``, once no more rounds will come.
+
+        ``None`` before that, after :meth:`close`, and where neither this party nor the coordinator knows it:
+        a party of a ``flashe`` job that missed the last round.
+        """
+        return self._native.final_model()
+
     def rounds(self) -> Iterator[Round]:
         """Give round after round until the job is over.
 

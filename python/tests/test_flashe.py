@@ -237,6 +237,32 @@ def test_a_state_folder_keeps_key_and_model(place, tmp_path):
     assert setups_in(store)[0] == [True, False, False]
 
 
+def test_a_party_that_comes_too_late_has_no_model(place, tmp_path, monkeypatch, capsys):
+    train = tmp_path / "late.py"
+    train.write_text("def step(model, round):\n    raise AssertionError('there is no round')\n")
+    monkeypatch.chdir(tmp_path)
+    with place.coordinator(hidden(place, rounds=1), stop_when_done=False) as coordinator:
+        sessions = {name: place.join(coordinator, name) for name in "abc"}
+        outcomes = together(list(sessions.values()), np.full(4, 0.5))
+        for name, session in sessions.items():
+            assert session.final_model is None
+            assert session.next_round() is None
+            assert np.array_equal(session.final_model, outcomes[name][1].model)
+            session.close()
+        late = place.join(coordinator, "c")
+        assert list(late.rounds()) == []
+        assert late.final_model is None
+        late.close()
+        url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
+        words = ["join", url, "--job", "job", "--identity", place.identity("c")]
+        rules = ["--ca", place.folder / "ca.pem", "--policy", "allowed_protocols=flashe"]
+        options = ["--train", "late:step", "--out", tmp_path / "c.npy"]
+        monkeypatch.chdir(tmp_path)
+        assert main([*map(str, words), *map(str, rules), *map(str, options)]) == 1
+    assert "--out: the last model is not here: this party missed the last round" in capsys.readouterr().err
+    assert not (tmp_path / "c.npy").exists()
+
+
 def test_the_coordinator_cannot_write_the_model(place, tmp_path, capsys):
     path = tmp_path / "job.json"
     path.write_text(hidden(place).to_json())

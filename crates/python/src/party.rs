@@ -123,6 +123,15 @@ impl Party {
         }
     }
 
+    /// The last model of a job that is over, read-only; `None` before, and where it did not come here.
+    fn final_model<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
+        let model = released(py, || {
+            let mut party = locked(&self.party);
+            party.get().and_then(|party| party.final_model().cloned())
+        });
+        model.map(|model| read_only(py, model.values()))
+    }
+
     /// Leaves the job. Nothing happens the second time.
     fn close(&self, py: Python<'_>) {
         released(py, || drop(locked(&self.party).take()));

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         _native.log_to_stderr(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    status, model = EXIT_SUM, None
+    status = EXIT_SUM
     with join(
         options.url,
         job=options.job,
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             try:
                 outcome = _take_part(current, train)
                 report = _report(current.number, outcome)
-                status, model = EXIT_SUM, outcome.model
+                status = EXIT_SUM
             except (Fault, RoundAborted) as error:
                 report = {"round": current.number, "outcome": "abort", "fault": str(error)}
                 status = EXIT_ABORT
@@ -103,8 +103,8 @@ def run(options: argparse.Namespace) -> int:
                 _say(report, options.json)
                 return EXIT_FAILED
             _say(report, options.json)
-    if options.out and model is not None:
-        _write_model(options.out, model)
+        if options.out:
+            _write_model(options.out, session.final_model)
     return status
 
 
@@ -128,6 +128,13 @@ def _take_part(current: Round, train: Callable[..., Any]) -> RoundResult:
 def _write_model(path: str, model: Any) -> None:
     import numpy as np
 
+    from blindsum.errors import HiddenModelError
+
+    if model is None:
+        raise HiddenModelError(
+            "--out: the last model is not here: this party missed the last round, and the coordinator does "
+            "not know it; a party of that round has it in its file"
+        )
     np.save(path, model)
 
 
