@@ -38,7 +38,7 @@ pub use aciq::{UpdateHistory, gaussian_factor};
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::{IntegerWords, Integers};
-pub use sparse::{DensitySchedule, Selection, SparseMean, Sparsifier};
+pub use sparse::{DensitySchedule, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
 };

@@ -12,26 +12,9 @@ use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::JobSpec;
 use common::raw::Raw;
 use common::*;
-
-/// Three parties of which one may be lost.
-fn flashe(rounds: u32) -> JobSpec {
-    JobSpec {
-        rounds,
-        model_update: ModelUpdate::Add,
-        input_deadline: 20.0,
-        ..spec(ProtocolName::Flashe, 3)
-    }
-}
-
-fn config_in(folder: &Path, url: &str, credentials: &Credentials) -> PartyConfig {
-    PartyConfig {
-        state_dir: Some(folder.to_owned()),
-        ..party_config(url, credentials.clone())
-    }
-}
 
 /// A party's next round, in which it gives ones.
 fn one(party: &mut Party) -> Result<RoundResult, NetError> {
@@ -58,11 +41,6 @@ fn together(parties: &mut [Party]) -> (usize, Vec<f32>) {
     }
     let first = &results[0];
     (first.survivors.len(), first.model.values().to_vec())
-}
-
-fn join(pki: &Pki, url: &str, names: &[&str]) -> Vec<Party> {
-    let join = |name: &&str| Party::join(party_config(url, pki.party(name))).unwrap();
-    names.iter().map(join).collect()
 }
 
 /// Whether rounds were key set-ups, and how they ended, oldest first. The round that was offered when the
@@ -404,80 +382,4 @@ fn a_party_that_comes_when_the_job_is_done() {
     assert_eq!(final_model(join_again(kept)), Some(vec![1.0; 5]));
     let without = join(&pki, &url, &["b"]).remove(0);
     assert_eq!(final_model(without), None);
-}
-
-/// What a model must be after rounds in which everybody gives the same update: the largest `kept` coordinates of
-/// it and of what was left.
-fn fed_back(update: &[f32; 5], kept: usize, rounds: usize) -> [f32; 5] {
-    let (mut model, mut left) = ([0.0; 5], [0.0; 5]);
-    for _ in 0..rounds {
-        left.iter_mut()
-            .zip(update)
-            .for_each(|(left, value)| *left += value);
-        let mut order = [0, 1, 2, 3, 4];
-        order.sort_by(|a, b| f32::total_cmp(&left[*b], &left[*a]));
-        for d in &order[..kept] {
-            model[*d] += std::mem::take(&mut left[*d]);
-        }
-    }
-    model
-}
-
-/// Sparse rounds over a network: what is not sent is not lost, also where a party is started again.
-#[test]
-fn sparse_rounds_feed_back_what_was_left() {
-    const UPDATE: [f32; 5] = [0.51, 0.37, 0.29, 0.23, 0.11];
-    let pki = Pki::new(1);
-    let folder = tempfile::tempdir().unwrap();
-    let spec = JobSpec {
-        encoding: EncodingName::Quantised,
-        clip: 4.0,
-        max_weight: 1,
-        density: 0.4,
-        min_contributors: 3,
-        ..flashe(5)
-    };
-    let coordinator = Running::start(&pki, vec![spec], None);
-    let url = coordinator.url();
-    let credentials = pki.party("a");
-    let again = || join_again(|| config_in(folder.path(), &url, &credentials));
-    let mut parties = join(&pki, &url, &["b", "c"]);
-    parties.push(again());
-    for done in 1..=5 {
-        let results: Vec<RoundResult> = std::thread::scope(|scope| {
-            let give = |party: &mut Party| {
-                let mut round = party.next_round().unwrap().unwrap();
-                round.submit(UPDATE.to_vec(), 1).unwrap();
-                round.result().unwrap()
-            };
-            let rounds = parties
-                .iter_mut()
-                .map(|party| scope.spawn(move || give(party)));
-            let rounds: Vec<_> = rounds.collect();
-            rounds
-                .into_iter()
-                .map(|round| round.join().unwrap())
-                .collect()
-        });
-        let counts = results[0].contributors.clone().unwrap();
-        assert_eq!(counts.iter().filter(|count| **count == 3).count(), 2);
-        assert_eq!(counts.iter().sum::<u32>(), 6);
-        for result in &results {
-            assert_eq!(result.model, results[0].model);
-            let expected = fed_back(&UPDATE, 2, done);
-            let pairs = result.model.values().iter().zip(expected);
-            let error = pairs.fold(0.0_f32, |most, (got, expected)| {
-                most.max((got - expected).abs())
-            });
-            assert!(
-                error < 0.002,
-                "{:?} instead of {expected:?}",
-                result.model.values()
-            );
-        }
-        drop(parties.pop());
-        if done < 5 {
-            parties.push(again());
-        }
-    }
 }

@@ -59,7 +59,7 @@ impl Sparsifiers {
             let selection = selection.map_err(|error| refused(party, &error))?;
             if let (Some(sparsifier), Some(selection)) = (self.0.get_mut(party.rank()), selection) {
                 let count = |d: u32| contributors.get(d as usize).copied().unwrap_or(0);
-                sparsifier.commit(selection, |d| count(d) >= least);
+                sparsifier.commit(selection.into_sent(), |d| count(d) >= least);
             }
         }
         Ok(())

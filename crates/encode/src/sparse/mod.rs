@@ -7,11 +7,16 @@
 mod density;
 mod largest;
 mod mean;
+mod saved;
+mod sent;
 
 use blindsum_crypto::Zeroizing;
 
 pub use density::DensitySchedule;
 pub use mean::SparseMean;
+pub use sent::Sent;
+
+use saved::{Reader, Saved};
 
 use crate::quantise::clamp;
 use crate::values::{Values, judge};
@@ -37,22 +42,12 @@ pub struct Sparsifier {
     residual: Zeroizing<Vec<f32>>,
 }
 
-/// What a party sends in a round. Dropped where the round fails or the party is not among the survivors, it
-/// leaves no trace; [`Sparsifier::commit`] takes it otherwise.
+/// What a party sends in a round.
 pub struct Selection {
-    indices: Vec<u32>,
-    values: Zeroizing<Vec<f32>>,
+    sent: Sent,
     encoding: Encoding,
     report: EncodeReport,
-    /// The residual if all of it arrives.
-    left: Zeroizing<Vec<f32>>,
 }
-
-/// First byte of a saved residual.
-const VERSION: u8 = 1;
-
-/// Bytes before the residual: the version and the number of coordinates.
-const HEAD: usize = 9;
 
 impl Sparsifier {
     /// One with nothing left over, for vectors of this encoding.
@@ -120,20 +115,23 @@ impl Sparsifier {
                 left[d as usize] = (value - clamp(value * factor, clip)) as f32;
             }
         }
-        Ok(Selection {
+        let sent = Sent {
             indices,
             values,
+            left,
+        };
+        Ok(Selection {
+            sent,
             encoding: compact,
             report,
-            left,
         })
     }
 
     /// The round is over and this party is among its survivors: what was sent leaves the residual, except for
     /// coordinates whose sum was not opened (`opened(d)` is false), because too few parties sent them.
-    pub fn commit(&mut self, selection: Selection, opened: impl Fn(u32) -> bool) {
-        self.residual = selection.left;
-        for (&d, &value) in selection.indices.iter().zip(selection.values.iter()) {
+    pub fn commit(&mut self, sent: Sent, opened: impl Fn(u32) -> bool) {
+        self.residual = sent.left;
+        for (&d, &value) in sent.indices.iter().zip(sent.values.iter()) {
             if !opened(d) {
                 self.residual[d as usize] = value;
             }
@@ -148,13 +146,9 @@ impl Sparsifier {
     /// The residual in its only form: a version byte (1), the number of coordinates (8 bytes, big-endian),
     /// and each of them (IEEE 754 single precision, little-endian).
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(HEAD + 4 * self.residual.len()));
-        bytes.push(VERSION);
-        bytes.extend((self.residual.len() as u64).to_be_bytes());
-        for value in self.residual.iter() {
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes
+        let mut saved = Saved::begin(4 * self.residual.len());
+        saved.values(&self.residual);
+        saved.bytes()
     }
 
     /// Goes on with a residual from [`Sparsifier::to_bytes`].
@@ -167,39 +161,23 @@ impl Sparsifier {
         schedule: DensitySchedule,
         bytes: &[u8],
     ) -> Result<Self, EncodeError> {
-        let mut sparsifier = Self::new(encoding, schedule)?;
-        let refused = |rule: String| EncodeError::State {
-            of: "residual",
-            rule,
-        };
-        let expected = HEAD + 4 * encoding.dim();
-        if bytes.len() != expected {
-            return Err(refused(format!("{} bytes must be {expected}", bytes.len())));
-        }
-        let (head, values) = bytes.split_at(HEAD);
-        if !sparsifier.to_bytes().starts_with(head) {
-            return Err(refused("it is of another version or length".into()));
-        }
-        let (values, _) = values.as_chunks::<4>();
-        for (kept, value) in sparsifier.residual.iter_mut().zip(values) {
-            *kept = f32::from_le_bytes(*value);
-        }
-        if sparsifier.residual.iter().all(|value| value.is_finite()) {
-            return Ok(sparsifier);
-        }
-        Err(refused("every coordinate must be finite".into()))
+        encoding.check_sparse()?;
+        let mut reader = Reader::begin("residual", bytes)?;
+        let residual = reader.values(encoding.dim())?;
+        reader.end()?;
+        Ok(Self { schedule, residual })
     }
 }
 
 impl Selection {
     /// The coordinates to send, ascending.
     pub fn indices(&self) -> &[u32] {
-        &self.indices
+        &self.sent.indices
     }
 
     /// Their values, in the order of the indices. Not clipped yet: their encoding does that.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        &self.sent.values
     }
 
     /// How they become words: a vector of just these coordinates, each with the bound of its tensor.
@@ -210,5 +188,10 @@ impl Selection {
     /// What clipping did to the update itself, before the residual was added.
     pub fn report(&self) -> EncodeReport {
         self.report
+    }
+
+    /// What is needed once the round is over.
+    pub fn into_sent(self) -> Sent {
+        self.sent
     }
 }

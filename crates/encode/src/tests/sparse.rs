@@ -8,7 +8,7 @@ use super::vectors::{Spec, double, seed};
 use super::{encode, hex, quantised, spec};
 use crate::{
     ClipSpec, DensitySchedule, EncodeError, Encoder, Encoding, EncodingKind, Rounding, Selection,
-    SparseMean, Sparsifier, TensorSpec,
+    Sent, SparseMean, Sparsifier, TensorSpec,
 };
 
 #[derive(Deserialize)]
@@ -90,7 +90,9 @@ fn rounds_are_those_of_the_model() {
             let opened = |d: u32| round.counts[d as usize] >= case.minimum;
             for (rank, selection) in chosen.into_iter().enumerate() {
                 if rank < round.survivors {
-                    parties[rank].commit(selection, opened);
+                    let sent = selection.into_sent().to_bytes();
+                    let sent = Sent::from_bytes(&encoding, &sent).unwrap();
+                    parties[rank].commit(sent, opened);
                 }
                 let state = parties[rank].to_bytes();
                 assert_eq!(hex(&state), round.parties[rank].state);
@@ -226,7 +228,7 @@ fn a_round_that_fails_leaves_no_trace() {
     let mut party = Sparsifier::new(&encoding, constant(0.25)).unwrap();
     let update: Vec<f32> = (0..64).map(|i| (i as f32).sin()).collect();
     let first = party.select(&encoding, 0, &update).unwrap();
-    party.commit(first, |_| true);
+    party.commit(first.into_sent(), |_| true);
     let before = party.to_bytes();
     let lost = party.select(&encoding, 1, &update).unwrap();
     let indices = lost.indices().to_vec();
@@ -242,7 +244,7 @@ fn coordinates_that_were_not_opened_are_sent_again() {
     let mut party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
     let sent = party.select(&encoding, 0, &[0.5, 0.1, -0.7, 0.2]).unwrap();
     assert_eq!(sent.indices(), [0, 2]);
-    party.commit(sent, |d| d == 2);
+    party.commit(sent.into_sent(), |d| d == 2);
     assert_eq!(party.residual(), [0.5, 0.1, 0.0, 0.2]);
     let sent = party.select(&encoding, 0, &[0.0; 4]).unwrap();
     assert_eq!(
@@ -257,12 +259,12 @@ fn an_outlier_counts_for_no_more_than_in_a_dense_round() {
     let mut party = Sparsifier::new(&encoding, constant(0.25)).unwrap();
     let sent = party.select(&encoding, 0, &[1e30, 0.75, 0.0, 0.0]).unwrap();
     assert_eq!(sent.report().clipped, 1);
-    party.commit(sent, |_| true);
+    party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.75, 0.0, 0.0]);
     // What several rounds have added up to is not cut off by the bound of one.
     let sent = party.select(&encoding, 1, &[0.0, 0.75, 0.0, 0.0]).unwrap();
     assert_eq!((sent.values(), sent.report().clipped), (&[1.5][..], 0));
-    party.commit(sent, |_| true);
+    party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.5, 0.0, 0.0]);
 }
 
@@ -284,7 +286,7 @@ fn numbers_that_are_none_are_refused() {
         .select(&encoding, 0, &[f32::MAX, f32::MAX, 0.0, 0.0, 0.0])
         .unwrap();
     assert_eq!(sent.indices(), [0, 2]);
-    party.commit(sent, |_| true);
+    party.commit(sent.into_sent(), |_| true);
     let refused = party.select(&encoding, 0, &[0.0, f32::MAX, 0.0, 0.0, 0.0]);
     assert_eq!(refused.err(), Some(EncodeError::NotFinite { index: 1 }));
 }
@@ -320,6 +322,49 @@ fn damaged_residuals_are_refused() {
         assert!(matches!(read(&bytes), Some(EncodeError::State { .. })));
     }
     assert!(matches!(read(&bytes[1..]), Some(EncodeError::State { .. })));
+}
+
+#[test]
+fn what_was_sent_is_read_again_and_nothing_else() {
+    let encoding = layers(8, 4, &[(3, 1.0)]);
+    let party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
+    let sent = party.select(&encoding, 0, &[0.5, -0.25, 0.75]).unwrap();
+    let bytes = sent.into_sent().to_bytes();
+    // The version, the dimension, what is left, how many were sent, which, and their values.
+    assert_eq!(bytes.len(), 1 + 8 + 3 * 4 + 8 + 2 * 4 + 2 * 4);
+    let read = |bytes: &[u8]| Sent::from_bytes(&encoding, bytes).err();
+    assert_eq!(read(&bytes), None);
+    let changed = |changes: &[(usize, u8)]| {
+        let mut bytes = bytes.to_vec();
+        changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
+        bytes
+    };
+    let refused = [
+        (changed(&[(0, 2)]), "another version"),
+        (changed(&[(8, 4)]), "4 coordinates must be 3"),
+        (changed(&[(11, 0x80), (12, 0x7f)]), "must be finite"),
+        (changed(&[(28, 4)]), "4 of 3 coordinates"),
+        (changed(&[(21, 0xff)]), "of 3 coordinates"),
+        (changed(&[(29, 2)]), "must ascend"),
+        (changed(&[(33, 3)]), "below 3"),
+        (changed(&[(39, 0x80), (40, 0x7f)]), "must be finite"),
+        (bytes[..bytes.len() - 1].to_vec(), "ends too soon"),
+        ([&bytes[..], &[0]].concat(), "1 bytes too many"),
+    ];
+    for (bytes, rule) in refused {
+        let error = read(&bytes).unwrap();
+        let state = matches!(
+            &error,
+            EncodeError::State {
+                of: "sent coordinates",
+                ..
+            }
+        );
+        assert!(
+            state && error.to_string().contains(rule),
+            "{error}, not {rule}"
+        );
+    }
 }
 
 #[test]
@@ -397,7 +442,7 @@ proptest! {
                 sent[d as usize] += f64::from(value).clamp(-clips[d as usize], clips[d as usize]);
             }
             if arrives {
-                party.commit(selection, |_| true);
+                party.commit(selection.into_sent(), |_| true);
             }
         }
         for d in 0..60 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use blindsum_crypto::roster::{Member, Roster};
-use blindsum_encode::Selection;
+use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ pub(super) struct Active {
     /// The caller's update, once it is there.
     pub update: Option<(Update, u32)>,
     /// What was sent of the update, where the round is sparse.
-    pub selection: Option<Selection>,
+    pub sent: Option<Sent>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
     /// Whether a key set-up has given this party the key of the job.

@@ -313,7 +313,7 @@ impl Task {
             model: self.model.clone(),
             client,
             update: None,
-            selection: None,
+            sent: None,
             computed: None,
             holds_key: false,
             prepared: Arc::default(),

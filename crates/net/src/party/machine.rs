@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder, Selection, Values};
+use blindsum_encode::{EncodeError, Encoder, Selection, Sent, Values};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, EncodingName, Fault, FaultKind, Input, Job, Message, Round,
     RoundSum, SparseInput,
@@ -47,7 +47,7 @@ pub(super) struct Stepped {
     /// The machine's snapshot, where there is a state file and something to send.
     pub snapshot: Vec<u8>,
     /// What was sent of the update, where the round is sparse.
-    pub selection: Option<Selection>,
+    pub sent: Option<Sent>,
     /// How long the machine took.
     pub seconds: f64,
 }
@@ -77,7 +77,7 @@ impl Step {
             client,
             answer,
             snapshot,
-            selection: selected.ok().flatten(),
+            sent: selected.ok().flatten().map(Selection::into_sent),
             seconds,
         }
     }

@@ -127,11 +127,16 @@ impl Task {
         };
         let told = step.message.clone().unwrap_or_default();
         let stepped = blocking(move || step.run()).await?;
+        if let (Ok(_), Some(sent)) = (&stepped.answer, stepped.sent)
+            && let Err(error) = self.keep_sent(number, sent).await
+        {
+            let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(number, code, error).await;
+        }
         let Some(active) = &mut self.active else {
             return Ok(());
         };
         active.client = stepped.client;
-        active.selection = stepped.selection.or(active.selection.take());
         active.timings.protect += if needed { stepped.seconds } else { 0.0 };
         active.timings.open = stepped.seconds;
         let failed = match stepped.answer {
@@ -278,6 +283,10 @@ impl Task {
         let model = Some(computed.model.name());
         let agreed = model == done.model;
         self.send(pb::RoundConfirmed { round, model });
+        if agreed {
+            // Killed after this, a party goes on in the round and comes to the same.
+            self.commit_sent(&computed).await?;
+        }
         self.memory.live = None;
         self.save(Vec::new()).await?;
         if agreed {
@@ -285,11 +294,6 @@ impl Task {
                 model = computed.model.version(), "round done");
             self.model = Some(computed.model.clone());
             self.keep_model().await?;
-            let selection = self
-                .active
-                .as_mut()
-                .and_then(|active| active.selection.take());
-            self.commit_selection(selection, &computed).await?;
             self.end_round(Ok(computed));
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blindsum_encode::{EncodeError, Selection, Sparsifier, Values};
+use blindsum_encode::{EncodeError, Selection, Sent, Sparsifier, Values};
 use blindsum_protocol::{Job, Round};
 
 use super::durable;
@@ -15,6 +15,11 @@ use crate::system::random;
 
 /// What is authenticated with the residual.
 const HEADER: &[u8] = b"blindsum residual";
+
+/// What is authenticated with what was sent in a round.
+fn header_of(round: u64) -> Vec<u8> {
+    [b"blindsum sent", &round.to_be_bytes()[..]].concat()
+}
 
 /// What a party has not sent of its updates yet, for all rounds of a job.
 #[derive(Clone)]
@@ -68,28 +73,70 @@ impl Task {
         Ok(Some(Leftover(Arc::new(Mutex::new(sparsifier)))))
     }
 
+    /// Keeps what is sent in a round until its result is there, also where the process ends before.
+    pub(super) async fn keep_sent(&mut self, round: u64, sent: Sent) -> Result<(), NetError> {
+        let (state, mut rng) = (self.state.clone(), random()?);
+        let write = move || match state {
+            None => Ok(sent),
+            Some(state) => {
+                let (header, bytes) = (header_of(round), sent.to_bytes());
+                let sealed = state.key().seal(&header, &bytes, &mut rng);
+                let path = state.folder().join("sent");
+                durable::replace(&path, &[&round.to_be_bytes(), &sealed]).map(|()| sent)
+            }
+        };
+        let written = blocking(write).await?;
+        let sent = written.map_err(|error| self.unusable(format!("sent: {error}")))?;
+        if let Some(active) = &mut self.active {
+            active.sent = Some(sent);
+        }
+        Ok(())
+    }
+
+    /// What was sent in the round under way, before or after the process was started.
+    fn sent(&mut self) -> Result<Option<Sent>, NetError> {
+        let Some(active) = &mut self.active else {
+            return Ok(None);
+        };
+        let (round, sent) = (active.number, active.sent.take());
+        let (None, Some(state), Some(job)) = (&sent, &self.state, &self.job) else {
+            return Ok(sent);
+        };
+        let unusable = |reason: String| self.unusable(format!("sent: {reason}"));
+        let bytes = durable::read(&state.folder().join("sent"));
+        let bytes = bytes.map_err(|e| unusable(e.to_string()))?;
+        let (bytes, of_round) = (bytes.unwrap_or_default(), round.to_be_bytes());
+        let Some(sealed) = bytes.strip_prefix(&of_round) else {
+            return Ok(None);
+        };
+        let opened = state.key().open(&header_of(round), sealed);
+        let advice = "damaged; without it what was sent in the round is sent again later";
+        let opened = opened.map_err(|_| unusable(advice.into()))?;
+        let sent = Sent::from_bytes(job.encoding(), &opened);
+        Ok(Some(sent.map_err(|e| unusable(e.to_string()))?))
+    }
+
     /// The round has a result: what was opened of what the party sent is not left over any more. A party that
     /// is not among the survivors keeps all of it.
-    pub(super) async fn commit_selection(
-        &mut self,
-        selection: Option<Selection>,
-        result: &RoundResult,
-    ) -> Result<(), NetError> {
-        let (Some(selection), Some(leftover)) = (selection, self.leftover.clone()) else {
+    pub(super) async fn commit_sent(&mut self, result: &RoundResult) -> Result<(), NetError> {
+        let (Some(leftover), Some(job)) = (self.leftover.clone(), self.job.clone()) else {
             return Ok(());
         };
-        let (Some(job), Some(counts)) = (self.job.clone(), result.contributors.clone()) else {
+        let Some(counts) = result.contributors.clone() else {
             return Ok(());
         };
         if !result.survivors.contains(&self.identity.name) {
             return Ok(());
         }
+        let Some(sent) = self.sent()? else {
+            return Ok(());
+        };
         let (state, mut rng) = (self.state.clone(), random()?);
         let commit = move || {
             let least = job.spec().least_contributors();
             let opened = |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
             let bytes = leftover.with(|sparsifier| {
-                sparsifier.commit(selection, opened);
+                sparsifier.commit(sent, opened);
                 sparsifier.to_bytes()
             });
             match state {

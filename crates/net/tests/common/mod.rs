@@ -16,7 +16,7 @@ use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, Limits, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
+use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -229,6 +229,30 @@ pub fn party_config(url: &str, credentials: Credentials) -> PartyConfig {
         },
         ..PartyConfig::new(url, "test", credentials)
     }
+}
+
+/// A job of which only the parties learn sums: three of them, of which one may be lost.
+pub fn flashe(rounds: u32) -> JobSpec {
+    JobSpec {
+        rounds,
+        model_update: ModelUpdate::Add,
+        input_deadline: 20.0,
+        ..spec(ProtocolName::Flashe, 3)
+    }
+}
+
+/// A party that remembers things in a folder.
+pub fn config_in(folder: &Path, url: &str, credentials: &Credentials) -> PartyConfig {
+    PartyConfig {
+        state_dir: Some(folder.to_owned()),
+        ..party_config(url, credentials.clone())
+    }
+}
+
+/// Parties that remember nothing.
+pub fn join(pki: &Pki, url: &str, names: &[&str]) -> Vec<Party> {
+    let join = |name: &&str| Party::join(party_config(url, pki.party(name))).unwrap();
+    names.iter().map(join).collect()
 }
 
 /// Joins, as soon as the earlier party with the same state folder has ended.

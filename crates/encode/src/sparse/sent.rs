@@ -1,0 +1,61 @@
+//! What a party has sent in a round, until it knows whether it arrived.
+
+use blindsum_crypto::Zeroizing;
+
+use super::saved::{Reader, Saved, refused};
+use crate::{EncodeError, Encoding};
+
+/// What a party has sent in a round, and what is left over where all of it arrives. Dropped where the round fails or
+/// the party is not among the survivors, it leaves no trace; [`Sparsifier::commit`](crate::Sparsifier::commit) takes
+/// it otherwise.
+pub struct Sent {
+    /// Ascending.
+    pub(super) indices: Vec<u32>,
+    pub(super) values: Zeroizing<Vec<f32>>,
+    /// The residual if all of it arrives, `[dim]`.
+    pub(super) left: Zeroizing<Vec<f32>>,
+}
+
+/// What the errors of [`Sent::from_bytes`] are about.
+const WHAT: &str = "sent coordinates";
+
+impl Sent {
+    /// All of it in its only form: a version byte (1), the number of coordinates (8 bytes, big-endian) and what
+    /// is left of each (IEEE 754 single precision, little-endian), the number of those sent (8 bytes, big-endian),
+    /// their indices (4 bytes each, little-endian) and their values.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut saved = Saved::begin(4 * self.left.len() + 8 * self.indices.len());
+        saved.values(&self.left);
+        saved.count(self.indices.len());
+        saved.words(self.indices.iter().map(|index| index.to_le_bytes()));
+        saved.words(self.values.iter().map(|value| value.to_le_bytes()));
+        saved.bytes()
+    }
+
+    /// Goes on with bytes from [`Sent::to_bytes`]; `encoding` is that of the job.
+    ///
+    /// # Errors
+    /// [`EncodeError::State`] for bytes that are nothing of such vectors.
+    pub fn from_bytes(encoding: &Encoding, bytes: &[u8]) -> Result<Self, EncodeError> {
+        let dim = encoding.dim();
+        let mut reader = Reader::begin(WHAT, bytes)?;
+        let left = reader.values(dim)?;
+        let sent = reader.count()?;
+        if sent > dim {
+            return Err(refused(WHAT, format!("{sent} of {dim} coordinates")));
+        }
+        let indices: Vec<u32> = reader.words(sent)?.map(u32::from_le_bytes).collect();
+        let values = reader.finite(sent)?;
+        reader.end()?;
+        let below = |index: &u32| (*index as usize) < dim;
+        if !indices.is_sorted_by(|a, b| a < b) || !indices.last().is_none_or(below) {
+            let rule = format!("indices must ascend and be below {dim}");
+            return Err(refused(WHAT, rule));
+        }
+        Ok(Self {
+            indices,
+            values,
+            left,
+        })
+    }
+}
