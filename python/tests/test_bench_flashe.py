@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blindsum import _native
-from blindsum.bench import flashe, flashe_page
+from blindsum.bench import flashe, flashe_jobs, flashe_page
 from blindsum.bench.he import schemes
 from blindsum.bench.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
 from blindsum.bench.rows import Row
@@ -136,7 +136,7 @@ def test_sparse_traffic_is_that_of_plain_and_a_check(monkeypatch):
 
 
 def test_rounds_of_processes_are_compared_with_those_of_plain():
-    wall, up = flashe.beside_plain(lambda _text: None, parties=3, dim=1000, count=1, times=1)
+    wall, up = flashe_jobs.beside_plain(lambda _text: None, parties=3, dim=1000, count=1, times=1)
     assert wall.measured > 0
     # Vectors of 2,250 bytes, TLS and HTTP/2 around them, and a check of 16 bytes.
     assert 1.0 < up.measured < 1.1

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from blindsum.bench import kernels, rounds, simulated
+from blindsum.bench.rounds import OnText
 from blindsum.bench.rows import Row, number
 from blindsum.spec import JobSpec
 
@@ -17,7 +18,6 @@ INPUTS, BLOCK, SHARES = 80_000, 50, 729
 PARTIES, DIM = 100, 1_000
 COST_DIMS = (10_000, 100_000, 1_000_000)
 
-OnText = Callable[[str], object]
 Work = Callable[[OnText], None]
 
 

@@ -16,6 +16,7 @@ from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
 
 OnStatus = Callable[[dict[str, Any]], object]
+OnText = Callable[[str], object]
 
 
 @dataclass(frozen=True)
