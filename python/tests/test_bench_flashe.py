@@ -9,7 +9,7 @@ from blindsum import _native
 from blindsum.bench import flashe, flashe_jobs, flashe_page
 from blindsum.bench.he import schemes
 from blindsum.bench.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
-from blindsum.bench.rows import Row
+from blindsum.bench.rows import Row, number
 from blindsum.cli import bench
 from blindsum.errors import BlindsumError
 
@@ -142,6 +142,28 @@ def test_rounds_of_processes_are_compared_with_those_of_plain():
     assert 1.0 < up.measured < 1.1
 
 
+def test_sparse_jobs_are_compared_with_dense_ones():
+    jobs = flashe_jobs.sparse_jobs(
+        lambda _text: None, parties=3, dim=20_000, densities=(0.1,), count=1, times=1
+    )
+    plain, dense, sparse = jobs
+    assert [(job.density, job.cost.protocol) for job in jobs] == [
+        (1, "plain"),
+        (1, "flashe"),
+        (0.1, "flashe"),
+    ]
+    assert list(sparse.cost.stages) == ["mask", "upload"]
+    # 2,000 words of 18 bits, their places at one byte each or a little more, and what surrounds them.
+    assert 4500 + 2000 < sparse.cost.up_bytes < 10_000 < dense.cost.up_bytes
+    # The places of all three, and the words of 5,420 coordinates.
+    assert 3 * 2000 + 12_000 < sparse.cost.down_bytes < 25_000
+    table = flashe_page.tables(flashe.Measured(jobs=jobs))[-1]
+    assert [row[0] for row in table.rows] == ["plain, dense", "flashe, dense", "flashe, 0.1"]
+    assert table.rows[2][7] == number(sparse.cost.up_bytes / plain.cost.up_bytes)
+    assert table.rows[0][3] == table.rows[1][4] == "1"
+    assert "3 processes × 20,000 coordinates" in table.note
+
+
 def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     ours = HeCost(flashe.OURS, 16_384, 16_384, 40_976, 1e-5, 1e-5, 1e-5)
     slow = HeCost("Paillier", 16_384, 64, 2**23, 200.0, 100.0, 0.5)
@@ -161,6 +183,7 @@ def test_the_page_says_what_is_extrapolated_and_what_is_absent():
 def test_steps_cover_the_tables(monkeypatch):
     monkeypatch.setattr(flashe, "measure", lambda _name, _numbers: None)
     monkeypatch.setattr(flashe, "beside_plain", lambda _on_text: [Row("rounds", "", 1.0, 1.05)])
+    monkeypatch.setattr(flashe, "sparse_jobs", lambda _on_text: [])
     monkeypatch.setattr(flashe, "NUMBERS", (64,))
     monkeypatch.setattr(flashe, "SWEEP_PARTIES", (10,))
     monkeypatch.setattr(flashe, "SWEEP_DIM", 64)

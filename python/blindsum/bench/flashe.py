@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from blindsum import _native
-from blindsum.bench.flashe_jobs import beside_plain
+from blindsum.bench.flashe_jobs import JobCost, beside_plain, sparse_jobs
 from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
 from blindsum.bench.he.schemes import SUM_BITS, TERMS, VALUE_BITS
 from blindsum.bench.rounds import OnText
@@ -149,6 +149,8 @@ class Measured:
         Figure 13.
     sparse : list of Sparse
         Figure 11.
+    jobs : list of JobCost
+        Sparse rounds over processes and mutual TLS, after dense ones.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -157,6 +159,7 @@ class Measured:
     sweep: list[SweepPoint] = field(default_factory=list)
     ahead: list[Ahead] = field(default_factory=list)
     sparse: list[Sparse] = field(default_factory=list)
+    jobs: list[JobCost] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -167,6 +170,7 @@ class Measured:
             "sweep": [asdict(point) for point in self.sweep],
             "ahead": [asdict(ahead) for ahead in self.ahead],
             "sparse": [asdict(line) for line in self.sparse],
+            "jobs": [asdict(job) for job in self.jobs],
         }
 
 
@@ -186,6 +190,7 @@ def steps(found: Measured) -> Iterator[tuple[str, Work]]:
         yield f"survivors of {parties}", _adds_sweep(found, parties)
     yield "masks computed ahead", lambda _: found.ahead.extend(masks_ahead())
     yield "sparse vectors", lambda _: found.sparse.extend(sparse(found.costs))
+    yield "sparse jobs", lambda on_text: found.jobs.extend(sparse_jobs(on_text))
 
 
 def targets() -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -36,7 +36,7 @@ class RoundCost:
     stages : dict
         Seconds of each stage.
     up_bytes, down_bytes : float
-        Of one party's connection, TLS and HTTP/2 included.
+        Of one party's connection until the result, TLS and HTTP/2 included, and the result itself.
     """
 
     protocol: str
@@ -84,8 +84,30 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
     return _cost(spec, sums[1:])
 
 
+def measure_in_turns(specs: Iterable[JobSpec], times: int, on_text: OnText) -> list[RoundCost]:
+    """Run jobs in turns, so that other work on the machine disturbs them alike.
+
+    Parameters
+    ----------
+    specs
+        The jobs; their names are told.
+    times
+        How often each is run. Its cost is that of the run with its fastest round.
+    on_text
+        Called with news.
+    """
+    jobs: list[tuple[JobSpec, list[RoundCost]]] = [(spec, []) for spec in specs]
+    for turn in range(times):
+        for spec, costs in jobs:
+            on_text(f"{spec.job}, run {turn + 1} of {times}")
+            costs.append(measure(spec, lambda _status: None))
+    return [min(costs, key=lambda cost: cost.fastest) for _, costs in jobs]
+
+
 def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
     wires = [list(report["wire"].values()) for report in reports]
+    # What is sent after the last stage is not in the traffic of the connections.
+    results = [list(report["stages"][-1]["bytes"].values()) for report in reports]
     return RoundCost(
         protocol=spec.protocol,
         parties=spec.parties,
@@ -98,5 +120,8 @@ def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
             for place, name in enumerate(spec.stages)
         },
         up_bytes=median(sum(one["up"] for one in wire) / spec.parties for wire in wires),
-        down_bytes=median(sum(one["down"] for one in wire) / spec.parties for wire in wires),
+        down_bytes=median(
+            sum(one["down"] for one in wire + result) / spec.parties
+            for wire, result in zip(wires, results, strict=True)
+        ),
     )
