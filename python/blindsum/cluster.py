@@ -207,6 +207,11 @@ class Cluster:
         return BlindsumError(f"{name} ended with status {status}: {' | '.join(log[-5:]) or 'no log'}")
 
     def _end(self) -> None:
+        # A second signal comes soon after the first one where a whole group is told to end.
+        with _signals_deferred():
+            self._end_processes()
+
+    def _end_processes(self) -> None:
         for process in self._running.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -222,7 +227,7 @@ class Cluster:
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Keep Ctrl-C and SIGTERM until the end, so that no process is started and then forgotten."""
+    """Keep Ctrl-C and SIGTERM until the end, so that no process is forgotten while it starts or is ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

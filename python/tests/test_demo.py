@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from blindsum.cluster import Cluster
 from blindsum.demo import digits, network
 from blindsum.demo.run import Settings, run
+from blindsum.spec import JobSpec
 
 
 def children(parent):
@@ -62,9 +64,15 @@ def test_a_killed_party_costs_only_its_own_update(protocol):
     json.dumps(result.to_dict())
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_behind(tmp_path, end):
-    words = ["demo", "--parties", "3", "--rounds", "100000", "--out", str(tmp_path), "--no-kill", "--json"]
+DEMO = ["demo", "--rounds", "100000", "--no-kill", "--json", "--parties", "3", "--out"]
+BENCH = ["bench", "round", "--rounds", "100000", "--protocol", "plain", "--parties", "3", "--dim", "10"]
+
+
+@pytest.mark.parametrize(
+    ("words", "end"), [(DEMO, signal.SIGINT), (DEMO, signal.SIGTERM), (BENCH, signal.SIGTERM)]
+)
+def test_nothing_is_left_behind(tmp_path, words, end):
+    words = [*words, str(tmp_path)] if words is DEMO else words
     process = subprocess.Popen(
         [sys.executable, "-m", "blindsum", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -81,3 +89,24 @@ def test_nothing_is_left_behind(tmp_path, end):
     for child in started:
         with pytest.raises(ProcessLookupError):
             os.kill(child, 0)
+
+
+def test_a_second_signal_spares_no_process(tmp_path):
+    told = []
+
+    class Process:
+        def poll(self):
+            return None
+
+        def send_signal(self, _end):
+            told.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+        def wait(self, timeout):
+            return 0
+
+    cluster = Cluster(JobSpec(protocol="plain", parties=3, dim=1), [], tmp_path)
+    cluster._running = {name: Process() for name in "abc"}
+    with pytest.raises(KeyboardInterrupt):
+        cluster.__exit__(None, None, None)
+    assert len(told) == 3

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_SUM, console
 from blindsum.cli.jobs import add_spec_arguments, spec_from
+from blindsum.cli.signals import sigterm_interrupts
 
 if TYPE_CHECKING:
     from blindsum.bench import flashe
@@ -68,7 +69,7 @@ def _rounds(options: argparse.Namespace) -> int:
     spec = spec_from(options, rounds=options.rounds + 1, model_update="none", **patience)
     costs = []
     for job in dict.fromkeys([spec.replace(protocol="plain"), spec]):
-        with console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
+        with sigterm_interrupts(), console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
             costs.append(measure(job, _shown(bar)))
     plain, measured = costs[0], costs[-1]
     ratios = {
@@ -119,7 +120,7 @@ def _secagg(options: argparse.Namespace) -> int:
 
     rows: list[Row] = []
     work = list(steps(options.scale))
-    with console.progress("measuring", len(work), quiet=options.json) as bar:
+    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
         for done, (name, step) in enumerate(work):
             bar.update(done, name)
             rows.extend(step())
@@ -144,7 +145,7 @@ def _pss(options: argparse.Namespace) -> int:
 
     found = Measured()
     work = list(steps(found))
-    with console.progress("measuring", len(work), quiet=options.json) as bar:
+    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
         for done, (name, step) in enumerate(work):
             bar.update(done, name)
             step(partial(_say, bar, done, name))
@@ -209,7 +210,7 @@ def _flashe(options: argparse.Namespace) -> int:
 
     found = Measured()
     work = list(steps(found))
-    with console.progress("measuring", len(work), quiet=options.json) as bar:
+    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
         for done, (name, step) in enumerate(work):
             bar.update(done, name)
             step(partial(_say, bar, done, name))

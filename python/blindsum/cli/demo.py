@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.signals import sigterm_interrupts
 
 if TYPE_CHECKING:
     from blindsum.demo.run import DemoResult
@@ -49,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
     settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
     title = f"{settings.protocol}, {settings.parties} parties"
-    with _sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
+    with sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
         bar.update(0, "starting processes")
         result = demo.run(settings, lambda status: bar.update(*_progress(status, settings.parties)))
     folder = Path(options.out)
@@ -63,20 +61,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show(result, picture)
     return EXIT_FAILED if result.problems else EXIT_SUM
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM end the demo like Ctrl-C does, so that no process is left behind."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _progress(status: dict[str, Any], parties: int) -> tuple[float, str]:
