@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,8 +157,12 @@ class JobSpec:
         if self.model_update is None:
             chosen = "none" if self.encoding == "integers" else "add"
             object.__setattr__(self, "model_update", chosen)
+        fields = self._fields()
+        for name, value in fields.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SpecError(name, f"must be a finite number, not {value}")
         try:
-            text = json.dumps(self._fields(), allow_nan=False, default=_scalar)
+            text = json.dumps(fields, allow_nan=False, default=_scalar)
         except (TypeError, ValueError) as error:
             raise SpecError("JSON", f"values must be plain numbers and text: {error}") from error
         object.__setattr__(self, "_checked", json.loads(_native.validate_job(text)))

@@ -96,6 +96,19 @@ def test_simulate_with_bounds_from_earlier_rounds(command):
         (["--drop-at", "input"], ["STAGE:COUNT"]),
         (["--nonsense"], ["--nonsense", "--help"]),
         (["--dim", "1.5"], ["--dim"]),
+        (["--density", "nan"], ["density", "finite"]),
+        (["--density", "0.5"], ["density", "plain"]),
+        (["--protocol", "flashe", "--masking", "triple"], ["masking", "cheaper"]),
+        (["--protocol", "flashe", "--key-rounds", "-1"], ["key_rounds"]),
+        (["--protocol", "flashe", "--density", "0"], ["0 < density"]),
+        (["--protocol", "flashe", "--set", "density_steps=3"], ["density_steps = 3 must be left at 0"]),
+        (["--protocol", "flashe", "--set", "min_contributors=3"], ["min_contributors = 3"]),
+        (
+            ["--protocol", "flashe", "--density", "0.1", "--set", "density_start=0.05"],
+            ["density = 0.1 <= density_start = 0.05"],
+        ),
+        (["--protocol", "flashe", "--density", "0.1", "--set", "min_contributors=9"], ["<= parties = 5"]),
+        (["--protocol", "flashe", "--density", "0.1", "--set", "max_weight=5"], ["max_weight = 5 must be 1"]),
     ],
 )
 def test_wrong_arguments_are_named_in_one_line(command, words, texts):
@@ -150,10 +163,28 @@ JOIN = ["join", "https://localhost:1", "--job", "job", "--ca", "ca.pem", "--iden
         ([*JOIN, "--train", "json:dumps", "--policy", "nonsense=1"], ["min_cohort"]),
         ([*JOIN, "--train", "json:dumps", "--policy", "min_cohort=x"], ["whole number"]),
         ([*JOIN, "--train", "json:dumps"], ["identity nobody"]),
+        ([*JOIN, "--train", "json:dumps", "--mask-memory", "-1"], ["--mask-memory: 0 <= -1 <", "MiB"]),
+        ([*JOIN, "--train", "json:dumps", "--mask-memory", str(2**43)], ["--mask-memory"]),
+        ([*JOIN, "--train", "json:dumps", "--out", "none/model.npy"], ["--out", "no folder none"]),
+        ([*JOIN, "--train", "json:dumps", "--out", "."], ["--out", "not a folder"]),
+        ([*JOIN, "--train", "json:dumps", "--out", ""], ["--out", "not a folder"]),
+        (
+            ["serve", "--job", "none.toml", "--ca", "ca.pem", "--store", "s", "--out", "none/model.npy"],
+            ["--out", "no folder none"],
+        ),
+        (["demo", "--parties", "2"], ["3 <= parties = 2"]),
+        (["demo", "--rounds", "0"], ["1 <= rounds = 0"]),
+        (["demo", "--out", "/dev/null"], ["--out", "/dev/null"]),
+        (["bench", "flashe", "--markdown", "none/page.md"], ["--markdown", "no folder none"]),
+        (["bench", "secagg", "--markdown", "."], ["--markdown", "not a folder"]),
+        (
+            ["bench", "round", "--protocol", "flashe", "--parties", "3", "--dim", "9", "--rounds", "0"],
+            ["--rounds: 1 <= 0"],
+        ),
         (["serve", "--job", "none.toml", "--ca", "ca.pem"], ["none.toml"]),
     ],
 )
-def test_what_join_and_serve_cannot_start_with_is_named(command, tmp_path, monkeypatch, words, texts):
+def test_what_a_command_cannot_start_with_is_named(command, tmp_path, monkeypatch, words, texts):
     monkeypatch.chdir(tmp_path)
     assert refused(command(*words), *texts) == 2
 

@@ -90,7 +90,7 @@ def test_a_broken_rule_names_its_field(change, field):
 
 
 def test_not_a_number_is_refused():
-    with pytest.raises(bs.SpecError, match="plain numbers"):
+    with pytest.raises(bs.SpecError, match="clip: must be a finite number"):
         bs.JobSpec(**PLAIN, clip=float("nan"))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_SUM, console
+from blindsum.cli.files import check_file
 from blindsum.cli.jobs import add_spec_arguments, spec_from
 from blindsum.cli.signals import sigterm_interrupts
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from blindsum.bench.pss import Measured
     from blindsum.bench.rounds import RoundCost
     from blindsum.bench.rows import Row
+
+Work = Callable[[Callable[[str], object]], object]
 
 EXAMPLES = """\
 examples:
@@ -63,7 +66,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _rounds(options: argparse.Namespace) -> int:
     from blindsum.bench.rounds import measure
+    from blindsum.errors import ConfigError
 
+    if options.rounds < 1:
+        raise ConfigError("--rounds", f"1 <= {options.rounds} must hold")
     # One round to warm up; parties may take long to start where there are many for few cores.
     patience = {"join_deadline": 60.0 + options.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
     spec = spec_from(options, rounds=options.rounds + 1, model_update="none", **patience)
@@ -119,11 +125,7 @@ def _secagg(options: argparse.Namespace) -> int:
     from blindsum.bench.secagg import steps
 
     rows: list[Row] = []
-    work = list(steps(options.scale))
-    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
-        for done, (name, step) in enumerate(work):
-            bar.update(done, name)
-            rows.extend(step())
+    _work(options, ((name, _adds_rows(rows, step)) for name, step in steps(options.scale)))
     facts: dict[str, Any] = {"machine": machine(), "peer": peer.installed()}
     if options.markdown:
         Path(options.markdown).write_text(_markdown(rows, facts))
@@ -144,11 +146,7 @@ def _pss(options: argparse.Namespace) -> int:
     from blindsum.bench.rows import machine
 
     found = Measured()
-    work = list(steps(found))
-    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
-        for done, (name, step) in enumerate(work):
-            bar.update(done, name)
-            step(partial(_say, bar, done, name))
+    _work(options, steps(found))
     facts = {"machine": machine()}
     if options.markdown:
         Path(options.markdown).write_text(_pss_markdown(found, facts))
@@ -162,6 +160,20 @@ def _pss(options: argparse.Namespace) -> int:
             print(f"{row.work}: {row.note}")
     console.table(_COSTS, Cost.HEADER, [cost.cells for cost in found.costs])
     return EXIT_SUM
+
+
+def _work(options: argparse.Namespace, steps: Iterable[tuple[str, Work]]) -> None:
+    """Do all that is to be measured, and show how far it is."""
+    check_file("--markdown", options.markdown)
+    work = list(steps)
+    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
+        for done, (name, step) in enumerate(work):
+            bar.update(done, name)
+            step(partial(_say, bar, done, name))
+
+
+def _adds_rows(rows: list[Row], step: Callable[[], list[Row]]) -> Work:
+    return lambda _on_text: rows.extend(step())
 
 
 def _say(bar: console.Progress, done: int, name: str, text: str) -> None:
@@ -209,11 +221,7 @@ def _flashe(options: argparse.Namespace) -> int:
     from blindsum.bench.rows import machine
 
     found = Measured()
-    work = list(steps(found))
-    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
-        for done, (name, step) in enumerate(work):
-            bar.update(done, name)
-            step(partial(_say, bar, done, name))
+    _work(options, steps(found))
     facts = {"machine": machine()}
     if options.markdown:
         Path(options.markdown).write_text(_flashe_markdown(found, facts))

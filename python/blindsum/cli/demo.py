@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.files import check_folder
 from blindsum.cli.signals import sigterm_interrupts
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
 
     settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
     title = f"{settings.protocol}, {settings.parties} parties"
+    check_folder("--out", options.out)
     with sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
         bar.update(0, "starting processes")
         result = demo.run(settings, lambda status: bar.update(*_progress(status, settings.parties)))
     folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "demo.png"
     plot(result, picture)
     report = {**result.to_dict(), "plot": str(picture)}

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM
+from blindsum.cli.files import check_file
 from blindsum.cli.serve import identity_from
 
 if TYPE_CHECKING:
     from blindsum.session import Policy, Round, RoundResult
 
 MASK_MIB = 256
+MOST_MIB = 2**63 >> 20
 
 EXAMPLES = """\
 example:
@@ -70,8 +72,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Take part until the job is over."""
     from blindsum import _native
-    from blindsum.errors import Fault, RoundAborted
+    from blindsum.errors import ConfigError, Fault, RoundAborted
     from blindsum.session import join
+
+    check_file("--out", options.out)
+    if not 0 <= options.mask_memory < MOST_MIB:
+        raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
 
     if options.log:
         _native.log_to_stderr(options.log)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.files import check_file
 from blindsum.cli.jobs import spec_from_file
 
 EXAMPLES = """\
@@ -64,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         _native.log_to_stderr(options.log)
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
+    check_file("--out", options.out)
     spec = spec_from_file(options.job)
     if options.out and spec.hides_sum:
         raise ConfigError("--out", f"only the parties of a {spec.protocol} job have its model: join --out")

@@ -18,7 +18,7 @@ from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS, models_file
-from blindsum.errors import BlindsumError
+from blindsum.errors import BlindsumError, ConfigError
 from blindsum.spec import JobSpec
 
 Array = NDArray[np.float32]
@@ -160,11 +160,16 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
 
     Raises
     ------
+    blindsum.ConfigError
+        Fewer than 3 parties, or no rounds.
     blindsum.BlindsumError
         A process failed, or the job did.
     """
     if settings.parties < 3:
-        raise BlindsumError("the demo needs at least 3 parties: of two, each learns the other's update")
+        rule = f"3 <= parties = {settings.parties} must hold: of two, each learns the other's update"
+        raise ConfigError("parties", rule)
+    if settings.rounds < 1:
+        raise ConfigError("rounds", f"1 <= rounds = {settings.rounds} must hold")
     begin = time.monotonic()
     train, test = digits.load(settings.seed)
     data = digits.deal(train, settings.parties, settings.seed)

@@ -1,0 +1,57 @@
+"""Files and folders that a command writes when its work is done, checked before it begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from blindsum.errors import ConfigError
+
+
+def check_file(option: str, path: str | None) -> None:
+    """Refuse a file that could not be written at the end.
+
+    Parameters
+    ----------
+    option
+        The option that names it, for the error.
+    path
+        The file; it may exist and is replaced then. ``None`` where none is asked for.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is a folder, lies in none, or may not be written.
+    """
+    if path is None:
+        return
+    file = Path(path)
+    if file.is_dir():
+        raise ConfigError(option, f"{path or repr(path)} must be a file, not a folder")
+    if not file.parent.is_dir():
+        raise ConfigError(option, f"{path}: there is no folder {file.parent}")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise ConfigError(option, f"{path} may not be written")
+
+
+def check_folder(option: str, path: str) -> None:
+    """Make a folder for what comes at the end, where it does not exist yet.
+
+    Parameters
+    ----------
+    option
+        The option that names it, for the error.
+    path
+        The folder.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It cannot be made, or not written to.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(option, f"{path} cannot be a folder: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise ConfigError(option, f"{path} may not be written to")
