@@ -25,6 +25,7 @@ TOPICS = [
     "flashe",
     "flashe_rounds",
     "flashe_sparse",
+    "flashe_sparse_rounds",
     "graph",
     "masks",
     "ramp",

@@ -184,26 +184,43 @@ class Upload:
 
 
 @dataclass
-class SumParty:
-    """One party's side of one round."""
+class RoundParty:
+    """One party's side of one round, whose key it holds."""
 
     round: Round
     me: int
     owner: Owner
 
+    def held(self) -> Held:
+        """The key of the job."""
+        held = self.owner.held
+        assert held
+        assert held.serves(self.round.job, self.round.number)
+        return held
+
+    def round_key(self, scheme: str) -> flashe.RoundKey:
+        """The key of the round, for masks of this scheme."""
+        round_ = self.round
+        return flashe.RoundKey(scheme, self.held().key, round_.context, round_.number, round_.job.width())
+
+    def use_up(self) -> None:
+        """Write down that the round is used, which it may be once."""
+        held = self.held()
+        assert self.round.number >= held.used
+        self.owner.keep(Held(held.key, held.made, self.round.number + 1))
+
+
+class SumParty(RoundParty):
+    """One party's side of a round in which everybody sends all coordinates."""
+
     def key(self) -> flashe.RoundKey:
         """The key of the round."""
-        round_, held = self.round, self.owner.held
-        assert held
-        assert held.serves(round_.job, round_.number)
-        return flashe.RoundKey(round_.scheme(), held.key, round_.context, round_.number, round_.job.width())
+        return self.round_key(self.round.scheme())
 
     def upload(self, vector: list[int]) -> Upload:
         """Stage 0: the encrypted vector; the round is used up."""
-        key, held = self.key(), self.owner.held
-        assert held
-        assert self.round.number >= held.used
-        self.owner.keep(Held(held.key, held.made, self.round.number + 1))
+        key = self.key()
+        self.use_up()
         biased = [(word + self.round.bias()) % 2**key.bits for word in vector]
         return Upload(*key.upload(self.me, biased))
 

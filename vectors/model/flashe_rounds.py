@@ -42,6 +42,9 @@ class Step:
         By rank, bytes of its randomness by offset.
     refused
         Ranks for which messages to refuse are made.
+    chosen
+        By rank, the coordinates that a party sends; of the others, and where rounds are not sparse, nothing
+        is given.
     """
 
     kind: str
@@ -50,6 +53,7 @@ class Step:
     lost: dict[int, int] = field(default_factory=dict)
     planted: dict[int, dict[int, bytes]] = field(default_factory=dict)
     refused: tuple[int, ...] = ()
+    chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 class Stages:
@@ -157,7 +161,10 @@ def vector(job: Job, label: str) -> list[int]:
 class Play:
     """A job under way."""
 
-    def __init__(self, job: Job, algorithms: tuple[str, ...] = ("ed25519",)) -> None:
+    def __init__(
+        self, job: Job, algorithms: tuple[str, ...] = ("ed25519",), stages: type[Stages] = Stages
+    ) -> None:
+        self.stages = stages
         self.job, self.authority = job, authority_of(job)
         self.owners = [Owner(identity) for identity in identities_of(job, algorithms)]
         self.certificates = [
@@ -170,7 +177,7 @@ class Play:
         roster = step.roster or tuple(range(self.job.parties))
         nonce = f"{self.job.job}/{step.number}/nonce"
         members = [Member(f"party-{i}", self.certificates[i], pick(f"{nonce}/{i}")) for i in roster]
-        stages = Stages(self.job, [self.owners[i] for i in roster], members, step)
+        stages = self.stages(self.job, [self.owners[i] for i in roster], members, step)
         stages.sum() if step.kind == "sum" else stages.set_up()
         kept = {"vaults": [owner.kept() for owner in self.owners]}
         self.rounds.append(stages.transcript(roster) | kept)

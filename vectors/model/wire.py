@@ -115,6 +115,15 @@ def holders(roster: int, parties: set[int], tag: bytes) -> bytes:
     return bitmap(roster, parties) + tag
 
 
+# --- Messages of flashe's sparse rounds ---
+
+
+def places(masks_a_word: int, roster: int, sets: dict[int, bytes]) -> bytes:
+    """Stage 0, down: how words are masked, and everybody's encoded set of places."""
+    listed = b"".join(len(encoded).to_bytes(4, "big") + encoded for _, encoded in sorted(sets.items()))
+    return bytes([masks_a_word]) + bitmap(roster, set(sets)) + listed
+
+
 # --- Of all protocols ---
 
 

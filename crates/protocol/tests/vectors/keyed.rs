@@ -9,7 +9,7 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Closed, FaultKind, Input, Job, JobSpec, MemoryVault, PartyId,
-    Receipt, Round, Server, Vault,
+    Receipt, Round, Server, SparseInput, Vault,
 };
 use serde::Deserialize;
 
@@ -56,7 +56,36 @@ struct KeyedRound {
     model_hash: Option<Hex>,
     #[serde(default)]
     words: BTreeMap<u32, Vec<u64>>,
-    sum: Option<Vec<u64>>,
+    #[serde(flatten)]
+    outcome: Option<Sums>,
+    /// Of a round where parties send some coordinates only: which ones.
+    #[serde(default)]
+    coordinates: BTreeMap<u32, Vec<u32>>,
+}
+
+/// What the parties learn.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sums {
+    /// Of all coordinates.
+    Sum(Vec<u64>),
+    /// Of those that anybody sent: the coordinate, the sum if it is opened, how many sent it.
+    Sums(Vec<(usize, Option<u64>, u32)>),
+}
+
+impl Sums {
+    /// The sum of every coordinate, and by coordinate how many sent it.
+    fn of_all(&self, lanes: usize) -> (Vec<u64>, Option<Vec<u32>>) {
+        let rows = match self {
+            Self::Sum(words) => return (words.clone(), None),
+            Self::Sums(rows) => rows,
+        };
+        let (mut sum, mut contributors) = (vec![0; lanes], vec![0; lanes]);
+        for &(d, word, count) in rows {
+            (sum[d], contributors[d]) = (word.unwrap_or(0), count);
+        }
+        (sum, Some(contributors))
+    }
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -230,8 +259,8 @@ impl<'a> Play<'a> {
             };
             let random = self.record.random.get(rank);
             let mut tape = Tape::new(random.map_or(&[], |bytes| &bytes.0));
-            let mut words = self.record.words.get(rank).map(|words| Given(words));
-            let input = words.as_mut().map(|words| words as &mut dyn Input);
+            let mut input = self.record.input(*rank);
+            let input = input.as_mut().map(|input| &mut **input as &mut dyn Input);
             let (client, message) = Client::start(setup, input, &mut tape).unwrap();
             assert_eq!(message, expected.0, "first message of {rank}");
             self.clients.insert(*rank, (client, tape));
@@ -279,7 +308,8 @@ impl<'a> Play<'a> {
                 }
                 (Answer::Done(result), Kind::Sum) => {
                     let sum: Vec<u64> = result.sum.iter().collect();
-                    assert_eq!(Some(sum), self.record.sum);
+                    let expected = self.record.outcome.as_ref().unwrap().of_all(sum.len());
+                    assert_eq!((sum, result.contributors), expected);
                     self.check_survivors(result.survivors.iter());
                 }
                 (other, _) => panic!("{rank} does not take the result: {other:?}"),
@@ -340,6 +370,15 @@ impl<'a> Play<'a> {
 }
 
 impl KeyedRound {
+    /// What a party adds.
+    fn input(&self, rank: u32) -> Option<Box<dyn Input + '_>> {
+        let words = Given(self.words.get(&rank)?);
+        Some(match self.coordinates.get(&rank) {
+            Some(coordinates) => Box::new(SparseInput::new(coordinates, words)),
+            None => Box::new(words),
+        })
+    }
+
     /// The round, and that it is what the model says.
     fn round(&self, job: &KeyedJob, checked: &Arc<Job>) -> Arc<Round> {
         let member = |(&place, nonce): (&usize, &Hex)| Member {
