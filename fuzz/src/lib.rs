@@ -8,8 +8,8 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, Kept, MemoryVault, Message, Outcome, PartyId, ProtocolName, Round, Server,
-    SparseInput, SuiteName, Vault,
+    JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
+    RoundSum, Server, SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]
@@ -75,6 +75,19 @@ fn rigs() -> Vec<Rig> {
         with(ProtocolName::Flashe, Adversary::Active),
         JobSpec {
             encoding: EncodingName::Fixed64,
+            ..with(ProtocolName::Flashe, Adversary::SemiHonest)
+        },
+        // Few coordinates of many, told by distances; most of few, told by bitmaps.
+        JobSpec {
+            dim: 300,
+            density: 0.02,
+            ..with(ProtocolName::Flashe, Adversary::Active)
+        },
+        JobSpec {
+            density: 0.9,
+            bits: 32,
+            masking: Masking::Double,
+            min_contributors: 1,
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
     ];

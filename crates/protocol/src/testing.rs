@@ -15,7 +15,7 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
     Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, Round, Server, SparseInput,
+    Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
 };
 
 /// Words that are given as they are.
@@ -125,6 +125,33 @@ impl Cohort {
             .into_iter()
             .for_each(|party| sum.add(&self.inputs[party.rank()]).unwrap());
         sum
+    }
+
+    /// What these survivors learn: where rounds are sparse, coordinates that fewer than `least` of them sent stay
+    /// closed.
+    pub fn opened(&self, survivors: &PartySet, least: u32) -> RoundSum {
+        let (sum, survivors) = (self.sum_of(survivors.iter()), survivors.clone());
+        if self.coordinates.is_empty() {
+            return RoundSum {
+                sum,
+                survivors,
+                contributors: None,
+            };
+        }
+        let mut counts = vec![0; sum.len()];
+        for party in survivors.iter() {
+            let sent = &self.coordinates[party.rank()];
+            sent.iter().for_each(|&d| counts[d as usize] += 1);
+        }
+        let pairs = sum.iter().zip(&counts);
+        let opened: Vec<u64> = pairs
+            .map(|(word, &count)| if count < least { 0 } else { word })
+            .collect();
+        RoundSum {
+            sum: Words::from_values(sum.width(), &opened).unwrap(),
+            survivors,
+            contributors: Some(counts),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, ProtocolName, Round, Server, SparseInput,
+    Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server, SparseInput,
 };
 
 #[path = "../src/testing.rs"]

@@ -4,8 +4,8 @@
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Clipping, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, ProtocolName, Round,
-    RoundingName, Server, SparseInput, TensorLayout,
+    Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, PartySet,
+    ProtocolName, Round, RoundSum, RoundingName, Server, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 

@@ -12,7 +12,8 @@ use blindsum_crypto::{seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, MemoryVault, Message, Outcome, PartyId, ProtocolName, Round, Server, SparseInput,
+    JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
+    Server, SparseInput,
 };
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 

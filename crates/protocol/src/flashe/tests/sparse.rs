@@ -18,33 +18,13 @@ fn sparse(masking: Masking, parties: u32) -> JobSpec {
     }
 }
 
-/// The sum in the clear of what parties sent, with the coordinates closed that fewer than `least` of them sent.
-fn expected(rig: &Rig, survivors: &PartySet, least: u32) -> RoundSum {
-    let cohort = &rig.cohort;
-    let mut contributors = vec![0; cohort.round.job().lanes()];
-    for party in survivors.iter() {
-        let sent = &cohort.coordinates[party.rank()];
-        sent.iter().for_each(|&d| contributors[d as usize] += 1);
-    }
-    let sum = cohort.sum_of(survivors.iter());
-    let pairs = sum.iter().zip(&contributors);
-    let opened: Vec<u64> = pairs
-        .map(|(word, &count)| if count < least { 0 } else { word })
-        .collect();
-    RoundSum {
-        sum: Words::from_values(sum.width(), &opened).unwrap(),
-        survivors: survivors.clone(),
-        contributors: Some(contributors),
-    }
-}
-
 /// Ends the round whose ciphertexts are on their way: all survivors find the sum in the clear.
 fn finish(rig: &mut Rig, least: u32) -> Result<PartySet, Fault> {
     rig.serve()?;
     let outcome = rig.outcome.clone().unwrap();
     assert_eq!(outcome.sum, None);
     assert_eq!(rig.down.len(), outcome.survivors.len());
-    let expected = expected(rig, &outcome.survivors, least);
+    let expected = rig.cohort.opened(&outcome.survivors, least);
     for party in outcome.survivors.iter() {
         match rig.answer(party)? {
             Answer::Done(sum) => assert_eq!(sum, expected),
@@ -137,8 +117,8 @@ fn coordinates_of_too_few_stay_closed() {
         });
         let mut rig = uploaded(&held, 3);
         finish(&mut rig, least).unwrap();
-        let all = expected(&rig, &PartySet::of(4, parties(0..4)), 1);
-        let opened = expected(&rig, &PartySet::of(4, parties(0..4)), least);
+        let all = rig.cohort.opened(&PartySet::of(4, parties(0..4)), 1);
+        let opened = rig.cohort.opened(&PartySet::of(4, parties(0..4)), least);
         assert_eq!(
             all.sum == opened.sum,
             least == 1,
