@@ -1,72 +1,25 @@
-//! Secrets of a round leave nothing behind on the heap: an allocator that looks into every block it takes back.
-//!
-//! Only memory of the Rust heap is seen, not the stack.
+//! Secrets of a round leave nothing behind on the heap.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    convert::Infallible,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-};
+#[path = "../../crypto/tests/inspector/mod.rs"]
+mod inspector;
 
-use blindsum_crypto::{seal::StorageKey, secret::Secret};
+use std::convert::Infallible;
+
+use blindsum_crypto::{kdf::derive32, seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
     JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
-    Server, SparseInput,
+    Server, SparseInput, Vault,
 };
+use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 #[path = "../src/testing.rs"]
 #[allow(dead_code)]
 mod testing;
 
-use testing::{Given, Rig};
-
-/// Half of a secret is enough to be found.
-const NEEDLE_BYTES: usize = 16;
-static NEEDLE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-static FOUND: AtomicUsize = AtomicUsize::new(0);
-
-struct Inspector;
-
-// SAFETY: every request is passed on to the system's allocator; blocks are only looked at before they
-// are given back.
-unsafe impl GlobalAlloc for Inspector {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Zeroed, so that `dealloc` may read all of it.
-        // SAFETY: the caller's promise about `layout`.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block is still ours, and was initialised by `alloc`.
-        let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
-        let needle = NEEDLE
-            .each_ref()
-            .map(|half| half.load(Relaxed).to_ne_bytes());
-        let is_needle = |window: &[u8]| window == needle.as_flattened();
-        if needle != [[0; 8]; 2] && bytes.windows(NEEDLE_BYTES).any(is_needle) {
-            FOUND.fetch_add(1, Relaxed);
-        }
-        // SAFETY: the caller's promise about `block` and `layout`.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static INSPECTOR: Inspector = Inspector;
-
-/// How many blocks that `work` gave back held the first half of the needle.
-fn left_behind<R>(needle: &[u8; 32], work: impl FnOnce() -> R) -> usize {
-    for (place, half) in NEEDLE.iter().zip(needle.as_chunks().0) {
-        place.store(u64::from_ne_bytes(*half), Relaxed);
-    }
-    FOUND.store(0, Relaxed);
-    drop(std::hint::black_box(work()));
-    NEEDLE.iter().for_each(|place| place.store(0, Relaxed));
-    FOUND.load(Relaxed)
-}
+use testing::{Given, Rig, restart};
 
 /// Gives one secret that the test knows, then what a good generator gives.
 struct Planted(Option<[u8; 32]>, rand_chacha::ChaCha20Rng);
@@ -103,6 +56,10 @@ fn case_41_secrets_are_wiped() {
     refused_input(&canary);
     for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
         ramp_sharing(&canary, protocol);
+    }
+    delivered_key(&canary);
+    for density in [1.0, 0.4] {
+        shared_keys(density);
     }
 }
 
@@ -239,4 +196,80 @@ fn ramp_sharing(canary: &[u8; 32], protocol: ProtocolName) {
         assert!(planted.0.is_none(), "the seed was drawn");
         assert_eq!(found, 0, "shared, sealed and opened");
     }
+}
+
+fn flashe(density: f64) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::Flashe,
+        density,
+        ..spec(300)
+    }
+}
+
+/// The key of a job, from its drawing until all parties hold it and are gone.
+fn delivered_key(canary: &[u8; 32]) {
+    let leader = PartyId(0);
+    let mut rig = Rig::first_key_setup(flashe(1.0), 7);
+    rig.serve().unwrap();
+    let mut planted = Planted(Some(*canary), rand_chacha::ChaCha20Rng::seed_from_u64(1));
+    let found = left_behind(canary, || {
+        let adverts = rig.down.remove(&leader).unwrap();
+        let client = rig.clients.get_mut(&leader).unwrap();
+        let Answer::Send(keys) = client.answer(&adverts, None, &mut planted).unwrap() else {
+            panic!("it delivers the key")
+        };
+        rig.answer_all().unwrap();
+        rig.up.insert(leader, keys);
+        restart(&mut rig, leader);
+        rig.finish().unwrap();
+        assert_eq!(*job_key(&rig).expose(), *canary);
+        drop(rig);
+    });
+    assert!(planted.0.is_none(), "the key was drawn");
+    assert_eq!(found, 0, "drawn, sealed, opened and kept");
+}
+
+/// What party 1 has written down.
+fn job_key(rig: &Rig) -> Secret<32> {
+    let kept = rig.cohort.vaults[1].read().unwrap().contents.unwrap();
+    // Behind the version.
+    Secret::from(*kept[1..].first_chunk().unwrap())
+}
+
+/// The key of a job and what is derived from it, in rounds that parties encrypt, are restarted in, decrypt and leave.
+fn shared_keys(density: f64) {
+    let held = Rig::new(flashe(density), 7);
+    let labels: [&[&str]; 4] = [
+        &[],
+        &["flashe round"],
+        &["flashe round", "flashe check"],
+        &["flashe round", "flashe permutation"],
+    ];
+    for (number, labels) in (8..).step_by(2).zip(labels) {
+        let play = |number| {
+            let mut rig = held.again(number);
+            while rig.outcome.is_none() {
+                restart(&mut rig, PartyId(1));
+                rig.serve().unwrap();
+                rig.answer_all().unwrap();
+            }
+        };
+        let key = derived(&held, number, labels);
+        let found = left_behind(key.expose(), || play(number));
+        assert_eq!(found, 0, "{labels:?} where density is {density}");
+        let key = derived(&held, number + 1, labels);
+        let found = left_behind(key.expose(), || {
+            play(number + 1);
+            Box::new(*key.expose())
+        });
+        assert_eq!(found, 1, "{labels:?}: a copy that is not wiped is found");
+    }
+}
+
+/// A key of the round with this number.
+fn derived(held: &Rig, number: u64, labels: &[&str]) -> Secret<32> {
+    let (job, roster) = (held.cohort.round.job(), held.cohort.round.roster());
+    let round = Round::new(job.clone(), number, roster.clone(), &[9; 32]).unwrap();
+    let next = |key: Secret<32>, label: &&str| derive32(&key, round.context(), label, &[]);
+    labels.iter().fold(job_key(held), next)
 }
