@@ -76,22 +76,6 @@ impl Coefficients {
             TileMut::W64(lanes) => portable::multiply64(width, lanes, &self.0),
         }
     }
-
-    /// The same for single lanes (i, m_i) of a tile, with m_i below 2^32 where lanes of `width` have 32 bits.
-    ///
-    /// # Panics
-    /// If there are fewer coefficients.
-    pub fn multiply_lanes(
-        &self,
-        width: Width,
-        lanes: impl Iterator<Item = (usize, u64)>,
-    ) -> TwinResidue {
-        let words = lanes.map(|(lane, word)| match width.fits_u32() {
-            true => (self.0[lane / 2], word << (32 * (lane % 2))),
-            false => (self.0[lane], word),
-        });
-        portable::multiply(words)
-    }
 }
 
 /// In plain Rust. A multiplication of 64 by 64 bits serves two narrow lanes; AVX2, whose multiplications take 32

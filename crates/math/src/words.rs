@@ -8,6 +8,7 @@
 //! `k % 8` of byte `k / 8`. Bits behind the last lane are zero, and a packing where they are not is refused,
 //! so that every vector has exactly one packing.
 
+mod chosen;
 #[cfg(test)]
 mod laws;
 mod pack;
@@ -18,6 +19,7 @@ mod vector;
 #[cfg(test)]
 mod vectors;
 
+pub use chosen::{add_chosen, add_compacted, compact, subtract_chosen};
 pub use pack::{add_packed_tile, add_packed_tiles, pack_tile, pack_tile_into};
 pub use vector::Words;
 
@@ -133,21 +135,34 @@ impl TileMut<'_> {
     }
 }
 
-/// The type of a lane, `u32` or `u64`, for code that is written once for both.
-pub trait Lane: Copy + Default + Into<u64> + Send + Sync + Zeroize {
+/// The type of a lane, `u32` or `u64`, for code that is written once for both. There is no other: kernels rely on it.
+pub trait Lane: sealed::Sealed + Copy + Default + Into<u64> + Send + Sync + Zeroize {
+    /// The widest words that lanes have room for.
+    const WIDTH: Width;
+
     /// The sum, wrapping at the lane.
     fn plus(self, other: Self) -> Self;
     /// The difference, wrapping at the lane.
     fn minus(self, other: Self) -> Self;
     /// The word, without junk above bit b.
     fn low_bits(self, width: Width) -> Self;
+    /// The low bits of a number, as many as the lane has.
+    fn truncate(number: u64) -> Self;
     /// Lanes to read.
     fn tile(lanes: &[Self]) -> Tile<'_>;
     /// Lanes to change.
     fn tile_mut(lanes: &mut [Self]) -> TileMut<'_>;
 }
 
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
 impl Lane for u32 {
+    const WIDTH: Width = Width(32);
+
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
@@ -160,6 +175,10 @@ impl Lane for u32 {
         self & width.mask() as u32
     }
 
+    fn truncate(number: u64) -> Self {
+        number as u32
+    }
+
     fn tile(lanes: &[Self]) -> Tile<'_> {
         Tile::W32(lanes)
     }
@@ -170,6 +189,8 @@ impl Lane for u32 {
 }
 
 impl Lane for u64 {
+    const WIDTH: Width = Width(64);
+
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
@@ -180,6 +201,10 @@ impl Lane for u64 {
 
     fn low_bits(self, width: Width) -> Self {
         self & width.mask()
+    }
+
+    fn truncate(number: u64) -> Self {
+        number
     }
 
     fn tile(lanes: &[Self]) -> Tile<'_> {

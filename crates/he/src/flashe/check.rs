@@ -112,17 +112,6 @@ impl Fingerprint<'_> {
     pub(super) fn of_tile(&self, width: Width, first: usize, tile: TileMut<'_>) -> TwinResidue {
         self.rho.reduce_and_multiply(width, tile) * self.sigma[first / TILE]
     }
-
-    /// What single words (lane, m) of the tile that begins with lane `first` add to H.
-    pub(super) fn of_lanes(
-        &self,
-        width: Width,
-        first: usize,
-        words: impl Iterator<Item = (usize, u64)>,
-    ) -> TwinResidue {
-        let words = words.map(|(lane, word)| (lane - first, word));
-        self.rho.multiply_lanes(width, words) * self.sigma[first / TILE]
-    }
 }
 
 /// The first `count` little-endian numbers of a stream.

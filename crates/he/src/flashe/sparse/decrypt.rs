@@ -1,44 +1,36 @@
 //! Decryption of a sum at the coordinates that anybody has.
 
-use std::ops::Range;
-
-use blindsum_crypto::mask::{MaskStream, Sign, apply_masks_at};
+use blindsum_crypto::mask::{MaskStream, Sign, apply_masks, apply_masks_at};
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, TileMut, Width, Words},
+    words::{Lane, Tile, TileMut, Words, add_chosen, add_compacted, subtract_chosen},
 };
 use rayon::prelude::*;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::{
     Participation, SparseMask,
-    encrypt::{SparseFingerprint, TILE_PIECES},
-    mask::{PIECE, ones, push_ones},
+    mask::push_ones,
+    tile::{self, DENSE_FROM, SparseFingerprint, TILE_PIECES},
 };
 use crate::{
     HeError,
     flashe::{RoundKey, Scheme, Shape, TILE, sum::parts},
 };
 
-/// What a sum holds at the coordinates that enough parties have.
+/// A sum, at all coordinates.
 pub struct SparseSum {
-    mask: SparseMask,
     words: Words,
     contributors: Vec<u32>,
 }
 
 impl SparseSum {
-    /// The coordinates.
-    pub fn mask(&self) -> &SparseMask {
-        &self.mask
-    }
-
-    /// The sum at each of them, in order; lanes are reduced mod 2^b.
+    /// The sum at each coordinate, reduced mod 2^b; zero where there are too few contributors.
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// How many parties each is the sum of.
+    /// How many parties have each coordinate.
     pub fn contributors(&self) -> &[u32] {
         &self.contributors
     }
@@ -48,8 +40,8 @@ impl RoundKey {
     /// Decrypts the sum of the compacted ciphertexts of the parties in `participation`, on all threads of the
     /// current pool if it is long.
     ///
-    /// The result leaves out coordinates that fewer than `minimum` parties have. Their words are computed, because
-    /// the check covers them, and wiped. The key gives them all the same: the minimum is for honest parties.
+    /// Words that fewer than `minimum` parties have are computed, because the check covers them, and wiped. The key
+    /// gives them all the same: the minimum is for honest parties.
     ///
     /// # Errors
     /// [`HeError::MaskLanes`] unless the masks are of the shape's lanes; [`HeError::CiphertextLength`];
@@ -68,30 +60,35 @@ impl RoundKey {
         }
         let union = participation.union();
         let (packed, check) = parts(shape.width(), union.count(), encrypted_sum)?;
-        let mut words = Words::unpack(shape.width(), union.count(), packed)?;
-        let mut contributors = vec![0; union.count()];
+        let encrypted = Words::unpack(shape.width(), union.count(), packed)?;
+        let mut sum = SparseSum {
+            words: Words::zeros(shape.width(), shape.lanes()),
+            contributors: vec![0; shape.lanes()],
+        };
         let decryption = Decryption {
-            shape,
             participation,
+            minimum,
             edges: self.edges(participation, shape.scheme()),
             fingerprint: SparseFingerprint::new(&self.checks, shape),
             union: &union,
         };
-        let found = match words.tile_mut(0..union.count()) {
-            TileMut::W32(lanes) => decryption.run(lanes, &mut contributors),
-            TileMut::W64(lanes) => decryption.run(lanes, &mut contributors),
+        let (words, counts) = (sum.words.tile_mut(0..expected), &mut sum.contributors);
+        let found = match (encrypted.tile(0..union.count()), words) {
+            (Tile::W32(encrypted), TileMut::W32(lanes)) => decryption.run(encrypted, lanes, counts),
+            (Tile::W64(encrypted), TileMut::W64(lanes)) => decryption.run(encrypted, lanes, counts),
+            _ => unreachable!("equal widths have the same lanes"),
         };
         if found + self.checks.pads(participation.survivors()) != check {
             return Err(HeError::Check);
         }
-        Ok(with_enough(minimum, union, words, contributors))
+        Ok(sum)
     }
 
     /// The masks of the sum: with double masking F of a rank where it or the one before has the coordinate, but not
     /// both, and with single masking where it has the coordinate.
     fn edges<'a>(&self, participation: Participation<'a>, scheme: Scheme) -> Vec<Edge<'a>> {
         let edge = |rank, own, before| Edge {
-            stream: self.stream(rank, Sign::Add),
+            stream: [self.stream(rank, Sign::Add)],
             own,
             before,
         };
@@ -122,175 +119,138 @@ impl RoundKey {
 
 /// A stream that is taken off where `own` has the coordinate, and added where `before` has it.
 struct Edge<'a> {
-    stream: MaskStream,
+    stream: [MaskStream; 1],
     own: Option<&'a SparseMask>,
     before: Option<&'a SparseMask>,
 }
 
 impl Edge<'_> {
-    /// Where it is taken off and where it is added, in piece `at`. Where both, neither.
-    fn piece(&self, at: usize) -> [u64; 2] {
-        let piece = |mask: Option<&SparseMask>| mask.map_or(0, |mask| mask.pieces()[at]);
-        let (own, before) = (piece(self.own), piece(self.before));
-        [own & !before, before & !own]
+    /// The pieces of tile `tile` where the stream is taken off, and those where it is added. Where both, neither.
+    fn pieces(&self, tile: usize) -> [[u64; TILE_PIECES]; 2] {
+        let pieces = |mask: Option<&SparseMask>| mask.map_or([0; TILE_PIECES], |m| m.tile(tile));
+        let (mut own, mut before) = (pieces(self.own), pieces(self.before));
+        for (own, before) in own.iter_mut().zip(&mut before) {
+            (*own, *before) = (*own & !*before, *before & !*own);
+        }
+        [own, before]
     }
 }
 
 struct Decryption<'a> {
-    shape: Shape,
     participation: Participation<'a>,
+    minimum: u32,
     edges: Vec<Edge<'a>>,
     fingerprint: SparseFingerprint<'a>,
     union: &'a SparseMask,
 }
 
 impl Decryption<'_> {
-    /// Takes the masks off the words at the union's coordinates, counts contributors, and gives the check of both.
-    fn run<L: Lane>(&self, words: &mut [L], contributors: &mut [u32]) -> TwinResidue {
-        let mut tiles = Vec::new();
-        let (mut words, mut contributors) = (words, contributors);
-        for (tile, pieces) in self.union.pieces().chunks(TILE_PIECES).enumerate() {
-            let count = pieces.iter().map(|piece| piece.count_ones() as usize).sum();
-            let (of_tile, rest) = words.split_at_mut(count);
-            let (counts, rest_of_counts) = contributors.split_at_mut(count);
-            tiles.push((tile, of_tile, counts));
-            (words, contributors) = (rest, rest_of_counts);
-        }
-        let checks = tiles.into_par_iter().map(|(tile, words, counts)| {
-            let pieces = tile * TILE_PIECES..(tile + 1) * TILE_PIECES;
-            let pieces = pieces.start..pieces.end.min(self.union.pieces().len());
-            let coordinates: Vec<u32> =
-                ones(pieces.start, &self.union.pieces()[pieces.clone()]).collect();
-            let mut dense = Dense::new(tile, &coordinates, words);
-            self.edges
-                .iter()
-                .for_each(|edge| dense.apply(edge, pieces.clone()));
-            for (_, mask) in self.participation.by_rank() {
-                dense.count(mask, pieces.clone());
-            }
-            dense.gather(&coordinates, self.shape.width(), words, counts);
-            self.fingerprint.of_tile(tile, &coordinates, words, counts)
-        });
+    /// Writes the words, of which `encrypted` has those at the union's coordinates, and the numbers of contributors
+    /// over zeros, and gives the check of both.
+    fn run<L: Lane>(&self, encrypted: &[L], words: &mut [L], counts: &mut [u32]) -> TwinResidue {
+        let mut rest = encrypted;
+        let tiles = words.chunks_mut(TILE).zip(counts.chunks_mut(TILE));
+        let tiles: Vec<_> = tiles
+            .enumerate()
+            .map(|(tile, (words, counts))| {
+                let pieces = self.union.tile(tile);
+                let count: u32 = pieces.iter().map(|piece| piece.count_ones()).sum();
+                let (encrypted, others) = rest.split_at(count as usize);
+                rest = others;
+                (tile, encrypted, words, counts)
+            })
+            .collect();
+        let checks = tiles.into_par_iter().map_init(
+            Scratch::new,
+            |scratch: &mut Scratch<L>, (tile, encrypted, words, counts)| {
+                self.run_tile(scratch, tile, encrypted, words, counts)
+            },
+        );
         checks.reduce(|| TwinResidue::ZERO, |a, b| a + b)
+    }
+
+    fn run_tile<L: Lane>(
+        &self,
+        scratch: &mut Scratch<L>,
+        tile: usize,
+        encrypted: &[L],
+        words: &mut [L],
+        counts: &mut [u32],
+    ) -> TwinResidue {
+        if encrypted.is_empty() {
+            return TwinResidue::ZERO;
+        }
+        let first = tile * TILE;
+        scratch.words.fill(L::default());
+        add_compacted(&self.union.tile(tile), &mut scratch.words, encrypted);
+        for edge in &self.edges {
+            scratch.apply(edge, tile);
+        }
+        self.participation.count(tile, &mut scratch.contributors);
+        let check = self
+            .fingerprint
+            .of_tile(first, &mut scratch.words, &mut scratch.contributors);
+        let results = words.iter_mut().zip(counts);
+        for ((word, count), (&of_lane, &contributors)) in
+            results.zip(scratch.words.iter().zip(&scratch.contributors))
+        {
+            *count = Into::<u64>::into(contributors) as u32;
+            *word = if *count < self.minimum {
+                L::default()
+            } else {
+                of_lane
+            };
+        }
+        check
     }
 }
 
-/// Words and contributors of a tile by coordinate: the lanes of others hold anything.
-struct Dense<L: Lane> {
-    /// The first coordinate of the tile.
-    first: u32,
+/// Room for what a tile takes.
+struct Scratch<L: Lane> {
+    /// By coordinate.
     words: Zeroizing<Vec<L>>,
-    contributors: Vec<u32>,
-    /// Room for the masks of a stream, and where they belong.
+    contributors: Vec<L>,
+    /// The masks of a stream.
     masks: Zeroizing<Vec<L>>,
     coordinates: Vec<u32>,
 }
 
-impl<L: Lane> Dense<L> {
-    fn new(tile: usize, coordinates: &[u32], words: &[L]) -> Self {
-        let mut dense = Self {
-            first: (tile * TILE) as u32,
-            words: Zeroizing::new(vec![L::default(); TILE]),
-            contributors: vec![0; TILE],
-            masks: Zeroizing::new(vec![L::default(); TILE]),
+impl<L: Lane> Scratch<L> {
+    fn new() -> Self {
+        Self {
+            words: tile::tile(),
+            contributors: vec![L::default(); TILE],
+            masks: tile::tile(),
             coordinates: Vec::with_capacity(TILE),
-        };
-        for (d, &word) in coordinates.iter().zip(words) {
-            dense.words[(d - dense.first) as usize] = word;
         }
-        dense
     }
 
     /// Takes a stream off where it is to be taken off, and adds it where it is to be added.
-    fn apply(&mut self, edge: &Edge<'_>, pieces: Range<usize>) {
+    fn apply(&mut self, edge: &Edge<'_>, tile: usize) {
+        let (first, [off, on]) = (tile * TILE, edge.pieces(tile));
+        let both = off.iter().chain(&on);
+        let lanes: u32 = both.map(|piece| piece.count_ones()).sum();
+        self.masks.fill(L::default());
+        if lanes as usize >= DENSE_FROM {
+            apply_masks(&edge.stream, first as u64, L::tile_mut(&mut self.masks));
+            add_chosen(&on, &mut self.words, &self.masks);
+            subtract_chosen(&off, &mut self.words, &self.masks);
+            return;
+        }
         self.coordinates.clear();
-        for at in pieces.clone() {
-            push_ones(at, edge.piece(at)[0], &mut self.coordinates);
-        }
+        push_ones(tile * TILE_PIECES, &off, &mut self.coordinates);
         let taken_off = self.coordinates.len();
-        for at in pieces {
-            push_ones(at, edge.piece(at)[1], &mut self.coordinates);
-        }
+        push_ones(tile * TILE_PIECES, &on, &mut self.coordinates);
         let masks = &mut self.masks[..self.coordinates.len()];
-        masks.fill(L::default());
-        apply_masks_at(&edge.stream, &self.coordinates, L::tile_mut(masks));
+        apply_masks_at(&edge.stream[0], &self.coordinates, L::tile_mut(masks));
         let (off, on) = self.coordinates.split_at(taken_off);
-        for (d, &mask) in off.iter().zip(&*masks) {
-            let word = &mut self.words[(d - self.first) as usize];
+        for (&d, &mask) in off.iter().zip(&*masks) {
+            let word = &mut self.words[d as usize - first];
             *word = word.minus(mask);
         }
-        for (d, &mask) in on.iter().zip(&masks[taken_off..]) {
-            let word = &mut self.words[(d - self.first) as usize];
+        for (&d, &mask) in on.iter().zip(&masks[taken_off..]) {
+            let word = &mut self.words[d as usize - first];
             *word = word.plus(mask);
         }
     }
-
-    /// Counts a party at its coordinates.
-    fn count(&mut self, mask: &SparseMask, pieces: Range<usize>) {
-        self.coordinates.clear();
-        for at in pieces {
-            push_ones(at, mask.pieces()[at], &mut self.coordinates);
-        }
-        for d in &self.coordinates {
-            self.contributors[(d - self.first) as usize] += 1;
-        }
-    }
-
-    /// Takes words and contributors from the coordinates; words are reduced.
-    fn gather(&self, coordinates: &[u32], width: Width, words: &mut [L], counts: &mut [u32]) {
-        let places = coordinates.iter().map(|d| (d - self.first) as usize);
-        for (place, (word, count)) in places.zip(words.iter_mut().zip(counts)) {
-            *word = self.words[place].low_bits(width);
-            *count = self.contributors[place];
-        }
-    }
-}
-
-/// The coordinates with at least `minimum` contributors.
-fn with_enough(
-    minimum: u32,
-    mask: SparseMask,
-    mut words: Words,
-    mut contributors: Vec<u32>,
-) -> SparseSum {
-    // Without a branch, which would be hard to predict: a place is overwritten unless it is kept.
-    let (mut places, mut kept) = (vec![0; contributors.len()], 0);
-    for (place, &count) in contributors.iter().enumerate() {
-        places[kept] = place;
-        kept += usize::from(count >= minimum);
-    }
-    if kept == contributors.len() {
-        return SparseSum {
-            mask,
-            words,
-            contributors,
-        };
-    }
-    places.truncate(kept);
-    let coordinates: Vec<u32> = mask.coordinates().collect();
-    let mut pieces = vec![0; mask.pieces().len()];
-    let mut chosen = Words::zeros(words.width(), kept);
-    for (to, &place) in places.iter().enumerate() {
-        let coordinate = coordinates[place] as usize;
-        pieces[coordinate / PIECE] |= 1 << (coordinate % PIECE);
-        contributors[to] = contributors[place];
-    }
-    contributors.truncate(kept);
-    match (words.tile_mut(0..mask.count()), chosen.tile_mut(0..kept)) {
-        (TileMut::W32(all), TileMut::W32(chosen)) => keep(all, &places, chosen),
-        (TileMut::W64(all), TileMut::W64(chosen)) => keep(all, &places, chosen),
-        _ => unreachable!("equal widths have the same lanes"),
-    }
-    SparseSum {
-        mask: SparseMask::from_pieces(mask.lanes(), pieces),
-        words: chosen,
-        contributors,
-    }
-}
-
-/// Copies the words at these places, and wipes all.
-fn keep<L: Lane>(all: &mut [L], places: &[usize], chosen: &mut [L]) {
-    let pairs = chosen.iter_mut().zip(places);
-    pairs.for_each(|(to, &place)| *to = all[place]);
-    all.iter_mut().for_each(Zeroize::zeroize);
 }

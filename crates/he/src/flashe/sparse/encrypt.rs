@@ -1,57 +1,21 @@
 //! Encryption of the words at a party's coordinates.
 
-use blindsum_crypto::mask::apply_masks_at;
+use blindsum_crypto::mask::{MaskStream, apply_masks, apply_masks_at};
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, TileMut, pack_tile},
+    words::{Lane, TileMut, add_chosen, add_compacted, compact, pack_tile},
 };
 use zeroize::Zeroizing;
 
-use super::{SparseMask, mask::ones};
+use super::{
+    SparseMask,
+    mask::push_ones,
+    tile::{self, DENSE_FROM, SparseFingerprint, TILE_PIECES},
+};
 use crate::{
     HeError,
-    flashe::{
-        Ciphertext, EncryptionTicket, HEADER_ROOM, RoundKey, Shape, TILE,
-        check::{CheckKey, Fingerprint},
-        masks::Terms,
-    },
+    flashe::{Ciphertext, EncryptionTicket, HEADER_ROOM, RoundKey, Shape, TILE, masks::Terms},
 };
-
-/// Pieces of a bitmap that a tile has.
-pub(super) const TILE_PIECES: usize = TILE / 64;
-
-/// H(m) + τ H(contributors).
-pub(super) struct SparseFingerprint<'a> {
-    shape: Shape,
-    words: Fingerprint<'a>,
-    tau: u64,
-}
-
-impl<'a> SparseFingerprint<'a> {
-    pub(super) fn new(key: &'a CheckKey, shape: Shape) -> Self {
-        Self {
-            shape,
-            words: key.fingerprint(shape.lanes()),
-            tau: key.of_contributors(),
-        }
-    }
-
-    /// What the coordinates of a tile add, each with its word and its number of contributors.
-    pub(super) fn of_tile<L: Lane>(
-        &self,
-        tile: usize,
-        coordinates: &[u32],
-        words: &[L],
-        contributors: &[u32],
-    ) -> TwinResidue {
-        let (width, first) = (self.shape.width(), tile * TILE);
-        let at = || coordinates.iter().map(|&d| d as usize);
-        let words = words.iter().map(|word| word.low_bits(width).into());
-        let counts = contributors.iter().map(|&count| count.into());
-        let of_counts = self.words.of_lanes(width, first, at().zip(counts));
-        self.words.of_lanes(width, first, at().zip(words)) + of_counts * self.tau
-    }
-}
 
 impl RoundKey {
     /// Encrypts the words at the coordinates of `mask`, of the dense vectors of `shape`: `read` is given some
@@ -89,25 +53,67 @@ impl RoundKey {
         mask: &SparseMask,
         mut read: impl FnMut(&[u32], TileMut<'_>) -> Result<(), E>,
     ) -> Result<Ciphertext, E> {
-        let streams = Terms::of_party(ticket.rank, shape.scheme()).streams(self);
-        let fingerprint = SparseFingerprint::new(&self.checks, shape);
+        let mut encryption = Encryption {
+            streams: Terms::of_party(ticket.rank, shape.scheme()).streams(self),
+            fingerprint: SparseFingerprint::new(&self.checks, shape),
+            dense: tile::tile(),
+            contributors: vec![L::default(); TILE],
+        };
         let mut check = self.checks.pad(ticket.rank);
         let mut words = Zeroizing::new(vec![L::default(); mask.count()]);
         let mut rest = &mut words[..];
-        for (tile, pieces) in mask.pieces().chunks(TILE_PIECES).enumerate() {
-            let coordinates: Vec<u32> = ones(tile * TILE_PIECES, pieces).collect();
+        let mut coordinates = Vec::with_capacity(TILE);
+        for tile in 0..mask.lanes().div_ceil(TILE) {
+            let pieces = mask.tile(tile);
+            coordinates.clear();
+            push_ones(tile * TILE_PIECES, &pieces, &mut coordinates);
             let (words, others) = rest.split_at_mut(coordinates.len());
             read(&coordinates, L::tile_mut(words))?;
-            let ones = &[1; TILE][..coordinates.len()];
-            check += fingerprint.of_tile(tile, &coordinates, words, ones);
-            for stream in &streams {
-                apply_masks_at(stream, &coordinates, L::tile_mut(words));
-            }
+            check += encryption.run(tile * TILE, &pieces, &coordinates, words);
             rest = others;
         }
         let mut bytes = Vec::with_capacity(mask.ciphertext_len(shape.width()) + HEADER_ROOM);
         pack_tile(shape.width(), L::tile(&words), &mut bytes);
         bytes.extend_from_slice(&check.to_bytes());
         Ok(Ciphertext(bytes))
+    }
+}
+
+struct Encryption<'a, L: Lane> {
+    streams: Vec<MaskStream>,
+    fingerprint: SparseFingerprint<'a>,
+    /// Words of a tile by coordinate, zero where the party has none.
+    dense: Zeroizing<Vec<L>>,
+    /// One where the party has a word, otherwise zero.
+    contributors: Vec<L>,
+}
+
+impl<L: Lane> Encryption<'_, L> {
+    /// Masks the words at these coordinates of the tile that begins with lane `first`, and gives their check.
+    fn run(
+        &mut self,
+        first: usize,
+        pieces: &[u64],
+        coordinates: &[u32],
+        words: &mut [L],
+    ) -> TwinResidue {
+        if coordinates.is_empty() {
+            return TwinResidue::ZERO;
+        }
+        let (dense, contributors) = (&mut self.dense[..], &mut self.contributors[..]);
+        dense.fill(L::default());
+        add_compacted(pieces, dense, words);
+        contributors.fill(L::default());
+        add_chosen(pieces, contributors, &[L::truncate(1); TILE]);
+        let check = self.fingerprint.of_tile(first, dense, contributors);
+        if coordinates.len() < DENSE_FROM {
+            for stream in &self.streams {
+                apply_masks_at(stream, coordinates, L::tile_mut(words));
+            }
+        } else {
+            apply_masks(&self.streams, first as u64, L::tile_mut(dense));
+            compact(pieces, dense, words);
+        }
+        check
     }
 }

@@ -2,6 +2,7 @@
 
 use blindsum_math::words::Width;
 
+use super::tile::TILE_PIECES;
 use crate::{HeError, flashe::CHECK_LEN};
 
 /// The most dense coordinates: each has a number of 32 bits.
@@ -102,6 +103,15 @@ impl SparseMask {
         width.packed_len(self.count) + CHECK_LEN
     }
 
+    /// The bitmap of a tile. Behind the last coordinate it is zero.
+    pub(super) fn tile(&self, tile: usize) -> [u64; TILE_PIECES] {
+        let (start, end) = (tile * TILE_PIECES, (tile + 1) * TILE_PIECES);
+        let pieces = &self.pieces[start..end.min(self.pieces.len())];
+        let mut padded = [0; TILE_PIECES];
+        padded[..pieces.len()].copy_from_slice(pieces);
+        padded
+    }
+
     /// The bitmap.
     pub(super) fn pieces(&self) -> &[u64] {
         &self.pieces
@@ -121,12 +131,14 @@ pub(super) fn ones(first: usize, pieces: &[u64]) -> impl Iterator<Item = u32> + 
     })
 }
 
-/// The same, appended to `numbers`: the inner loop of decryption.
-pub(super) fn push_ones(at: usize, piece: u64, numbers: &mut Vec<u32>) {
-    let start = (at * PIECE) as u32;
-    let mut left = piece;
-    while left != 0 {
-        numbers.push(start + left.trailing_zeros());
-        left &= left - 1;
+/// The same, appended to `numbers`: an inner loop of encryption and decryption.
+pub(super) fn push_ones(first: usize, pieces: &[u64], numbers: &mut Vec<u32>) {
+    for (i, &piece) in pieces.iter().enumerate() {
+        let start = ((first + i) * PIECE) as u32;
+        let mut left = piece;
+        while left != 0 {
+            numbers.push(start + left.trailing_zeros());
+            left &= left - 1;
+        }
     }
 }

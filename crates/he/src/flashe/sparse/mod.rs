@@ -26,6 +26,7 @@ mod mask;
 mod participation;
 mod permutation;
 mod sum;
+mod tile;
 mod wire;
 
 pub use decrypt::SparseSum;

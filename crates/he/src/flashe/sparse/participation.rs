@@ -1,9 +1,11 @@
 //! Who has which coordinate, and how many masks that takes.
 
-use super::SparseMask;
+use blindsum_math::words::{Lane, add_chosen};
+
+use super::{SparseMask, tile::TILE_PIECES};
 use crate::{
     HeError,
-    flashe::{Scheme, Survivors},
+    flashe::{Scheme, Survivors, TILE},
 };
 
 /// The survivors' masks.
@@ -75,6 +77,27 @@ impl<'a> Participation<'a> {
             pairs.for_each(|(union, piece)| *union |= piece);
         }
         SparseMask::from_pieces(self.lanes(), pieces)
+    }
+
+    /// Writes how many of the survivors have each coordinate of a tile over `counts`.
+    pub(super) fn count<L: Lane>(&self, tile: usize, counts: &mut [L]) {
+        // In binary, for all coordinates at once: digit k of their numbers is a bitmap.
+        let mut digits: Vec<[u64; TILE_PIECES]> = Vec::new();
+        for mask in self.masks {
+            let mut carry = mask.tile(tile);
+            for digit in &mut digits {
+                for (digit, carry) in digit.iter_mut().zip(&mut carry) {
+                    (*digit, *carry) = (*digit ^ *carry, *digit & *carry);
+                }
+            }
+            if carry.iter().any(|&piece| piece != 0) {
+                digits.push(carry);
+            }
+        }
+        counts.fill(L::default());
+        for (k, digit) in digits.iter().enumerate() {
+            add_chosen(digit, counts, &[L::truncate(1 << k); TILE]);
+        }
     }
 
     /// The masks by rank.

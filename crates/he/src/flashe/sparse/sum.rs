@@ -2,7 +2,7 @@
 
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, Tile, TileMut, Width, Words},
+    words::{Tile, TileMut, Width, Words, add_compacted, compact},
 };
 
 use super::SparseMask;
@@ -49,8 +49,8 @@ impl EncryptedSparseSum {
             self.words.tile_mut(0..expected),
             compacted.tile(0..mask.count()),
         ) {
-            (TileMut::W32(dense), Tile::W32(words)) => scatter(dense, mask, words),
-            (TileMut::W64(dense), Tile::W64(words)) => scatter(dense, mask, words),
+            (TileMut::W32(dense), Tile::W32(words)) => add_compacted(mask.pieces(), dense, words),
+            (TileMut::W64(dense), Tile::W64(words)) => add_compacted(mask.pieces(), dense, words),
             _ => unreachable!("equal widths have the same lanes"),
         }
         let pairs = self.union.iter_mut().zip(mask.pieces());
@@ -67,28 +67,13 @@ impl EncryptedSparseSum {
             compacted.tile_mut(0..union.count()),
             self.words.tile(0..union.lanes()),
         ) {
-            (TileMut::W32(words), Tile::W32(dense)) => gather(words, &union, dense),
-            (TileMut::W64(words), Tile::W64(dense)) => gather(words, &union, dense),
+            (TileMut::W32(words), Tile::W32(dense)) => compact(union.pieces(), dense, words),
+            (TileMut::W64(words), Tile::W64(dense)) => compact(union.pieces(), dense, words),
             _ => unreachable!("equal widths have the same lanes"),
         }
         let mut bytes = compacted.pack();
         bytes.reserve_exact(CHECK_LEN);
         bytes.extend_from_slice(&self.check.to_bytes());
         bytes
-    }
-}
-
-/// Adds the words to the lanes at the coordinates of the mask.
-fn scatter<L: Lane>(dense: &mut [L], mask: &SparseMask, words: &[L]) {
-    for (d, &word) in mask.coordinates().zip(words) {
-        let lane = &mut dense[d as usize];
-        *lane = lane.plus(word);
-    }
-}
-
-/// Takes the words from the lanes at the coordinates of the mask.
-fn gather<L: Lane>(words: &mut [L], mask: &SparseMask, dense: &[L]) {
-    for (d, word) in mask.coordinates().zip(words) {
-        *word = dense[d as usize];
     }
 }

@@ -46,12 +46,16 @@ proptest! {
         let scheme = if double { Scheme::Double } else { Scheme::Single };
         let parties = Parties::new(shape(scheme, bits, lanes), &ranks, every);
         let sum = parties.decrypt(minimum, &parties.sum_of_all()).unwrap();
-        prop_assert_eq!(entries(&sum), parties.expected(minimum.into()));
+        prop_assert_eq!(entries(&sum, minimum), parties.expected(minimum.into()));
         let reduced = match sum.words().tile(0..sum.words().len()) {
             Tile::W32(lanes) => lanes.iter().all(|&lane| u64::from(lane) <= parties.shape.width().mask()),
             Tile::W64(lanes) => lanes.iter().all(|&lane| lane <= parties.shape.width().mask()),
         };
         prop_assert!(reduced);
+        let counts: Vec<u32> = (0..lanes as u32)
+            .map(|d| parties.masks.iter().map(|mask| u32::from(mask.contains(d))).sum())
+            .collect();
+        prop_assert_eq!(sum.contributors(), counts);
     }
 
     /// Mask counts by looking at every coordinate.
@@ -92,7 +96,7 @@ fn threads_change_no_byte() {
                 .num_threads(threads)
                 .build()
                 .unwrap();
-            pool.install(|| entries(&parties.decrypt(2, &sum).unwrap()))
+            pool.install(|| entries(&parties.decrypt(2, &sum).unwrap(), 2))
         });
         assert_eq!(results[0], parties.expected(2));
         assert_eq!(results[1], results[0]);
@@ -134,7 +138,7 @@ fn a_round_with_the_permutation() {
     let sum = round_key
         .decrypt_sparse(shape, participation, 2, &sum.to_bytes())
         .unwrap();
-    let mut got: Vec<(u32, u64)> = entries(&sum)
+    let mut got: Vec<(u32, u64)> = entries(&sum, 2)
         .into_iter()
         .map(|(place, word, _)| (permutation.coordinate(place), word))
         .collect();

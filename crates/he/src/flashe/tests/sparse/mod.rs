@@ -113,11 +113,13 @@ fn decrypt(
         .decrypt_sparse(shape, participation, minimum, sum)
 }
 
-fn entries(sum: &SparseSum) -> Vec<(u32, u64, u32)> {
-    let words = sum.mask().coordinates().zip(sum.words().iter());
-    let all = words
-        .zip(sum.contributors())
-        .map(|((d, word), &count)| (d, word, count));
-    assert_eq!(sum.contributors().len(), sum.mask().count());
-    all.collect()
+/// Coordinate, word and number of contributors where there are so many; elsewhere words are zero.
+fn entries(sum: &SparseSum, minimum: u32) -> Vec<(u32, u64, u32)> {
+    assert_eq!(sum.contributors().len(), sum.words().len());
+    let all = (0..).zip(sum.words().iter().zip(sum.contributors()));
+    let all = all.map(|(d, (word, &count))| (d, word, count));
+    let (opened, others): (Vec<_>, Vec<_>) =
+        all.partition(|&(_, _, count)| count > 0 && count >= minimum);
+    assert!(others.iter().all(|&(_, word, _)| word == 0));
+    opened
 }
