@@ -90,6 +90,14 @@ impl Sparse {
             let places = permuted.permute(&self.masks[0]);
             drop(black_box(places.expect("of this shape")));
         });
+        let bytes = self.masks[0].to_bytes();
+        measure("sparse: write a mask", &mut nothing, &mut || {
+            drop(black_box(self.masks[0].to_bytes()));
+        });
+        measure("sparse: read a mask", &mut nothing, &mut || {
+            let mask = SparseMask::from_bytes(LANES, &bytes);
+            drop(black_box(mask.expect("the bytes of a mask")));
+        });
         measure("sparse: count masks", &mut nothing, &mut || {
             black_box(self.participation().mask_counts());
         });
@@ -101,6 +109,11 @@ impl Sparse {
         });
         measure("sparse: decrypt", &mut nothing, &mut || {
             drop(black_box(self.decrypt(&sum)));
+        });
+        let decrypted = self.decrypt(&sum);
+        measure("sparse: restore the order", &mut nothing, &mut || {
+            let restored = permuted.restore(&decrypted);
+            drop(black_box(restored.expect("of this shape")));
         });
     }
 

@@ -20,8 +20,8 @@ use crate::{
 
 /// A sum, at all coordinates.
 pub struct SparseSum {
-    words: Words,
-    contributors: Vec<u32>,
+    pub(super) words: Words,
+    pub(super) contributors: Vec<u32>,
 }
 
 impl SparseSum {
@@ -33,6 +33,11 @@ impl SparseSum {
     /// How many parties have each coordinate.
     pub fn contributors(&self) -> &[u32] {
         &self.contributors
+    }
+
+    /// The sum, and the numbers of contributors.
+    pub fn into_parts(self) -> (Words, Vec<u32>) {
+        (self.words, self.contributors)
     }
 }
 

@@ -28,10 +28,17 @@ impl SparseMask {
     /// are below `lanes` and increase.
     pub fn new(lanes: usize, coordinates: &[u32]) -> Result<Self, HeError> {
         let mut mask = Self::empty(lanes)?;
-        let mut previous = None;
+        let neighbours = coordinates.iter().zip(coordinates.iter().skip(1));
+        for (&previous, &coordinate) in neighbours {
+            if previous >= coordinate {
+                return Err(HeError::Coordinates {
+                    coordinate,
+                    previous,
+                });
+            }
+        }
         for &coordinate in coordinates {
-            mask.push(previous, coordinate)?;
-            previous = Some(coordinate);
+            mask.push(coordinate)?;
         }
         Ok(mask)
     }
@@ -59,14 +66,8 @@ impl SparseMask {
         }
     }
 
-    /// Adds a coordinate behind all others, the last of which is `previous`.
-    pub(super) fn push(&mut self, previous: Option<u32>, coordinate: u32) -> Result<(), HeError> {
-        if let Some(previous) = previous.filter(|&previous| previous >= coordinate) {
-            return Err(HeError::Coordinates {
-                coordinate,
-                previous,
-            });
-        }
+    /// Adds a coordinate behind all others.
+    pub(super) fn push(&mut self, coordinate: u32) -> Result<(), HeError> {
         let (at, lanes) = (coordinate as usize, self.lanes);
         if at >= lanes {
             return Err(HeError::Coordinate { coordinate, lanes });

@@ -1,10 +1,10 @@
 //! The order in which coordinates are sent.
 
 use blindsum_crypto::mask::{MaskStream, Sign, apply_masks};
-use blindsum_math::words::TileMut;
+use blindsum_math::words::{Tile, TileMut, Words};
 use zeroize::Zeroizing;
 
-use super::SparseMask;
+use super::{SparseMask, SparseSum};
 use crate::{HeError, flashe::RoundKey};
 
 /// Numbers drawn at a time.
@@ -51,38 +51,65 @@ impl Permutation {
         self.coordinates[place as usize]
     }
 
-    /// The places of a set of coordinates, to be sent: the inverse of [`restore`](Self::restore).
+    /// The places of a set of coordinates, to be sent, and for each place in order, which of the coordinates is
+    /// there, by its number in the set.
     ///
     /// # Errors
     /// [`HeError::MaskLanes`] for a set out of another number of coordinates.
-    pub fn permute(&self, coordinates: &SparseMask) -> Result<SparseMask, HeError> {
-        self.check(coordinates)?;
-        let places = self.coordinates.chunks(64).map(|chunk| {
-            let bits = chunk.iter().map(|&d| u64::from(coordinates.contains(d)));
+    pub fn permute(&self, set: &SparseMask) -> Result<(SparseMask, Zeroizing<Vec<u32>>), HeError> {
+        self.check(set.lanes())?;
+        let pieces = self.coordinates.chunks(64).map(|chunk| {
+            let bits = chunk.iter().map(|&d| u64::from(set.contains(d)));
             bits.rev().fold(0, |piece, bit| piece << 1 | bit)
         });
-        Ok(SparseMask::from_pieces(
-            coordinates.lanes(),
-            places.collect(),
-        ))
+        let places = SparseMask::from_pieces(set.lanes(), pieces.collect());
+        let before: Vec<u32> = set
+            .pieces()
+            .iter()
+            .scan(0, |sum, piece| {
+                let before = *sum;
+                *sum += piece.count_ones();
+                Some(before)
+            })
+            .collect();
+        let number = |place| {
+            let d = self.coordinate(place) as usize;
+            let lower = set.pieces()[d / 64] & ((1 << (d % 64)) - 1);
+            before[d / 64] + lower.count_ones()
+        };
+        let numbers = places.coordinates().map(number).collect();
+        Ok((places, Zeroizing::new(numbers)))
     }
 
-    /// The coordinates at a set of places.
+    /// A sum by coordinate, where `sum` is one by place.
     ///
     /// # Errors
-    /// [`HeError::MaskLanes`] for a set out of another number of places.
-    pub fn restore(&self, places: &SparseMask) -> Result<SparseMask, HeError> {
-        self.check(places)?;
-        let mut pieces = vec![0; places.pieces().len()];
-        for place in places.coordinates() {
-            let d = self.coordinate(place) as usize;
-            pieces[d / 64] |= 1 << (d % 64);
+    /// [`HeError::MaskLanes`] for the sum of vectors of another length.
+    pub fn restore(&self, sum: &SparseSum) -> Result<SparseSum, HeError> {
+        let lanes = sum.contributors.len();
+        self.check(lanes)?;
+        let mut restored = SparseSum {
+            words: Words::zeros(sum.words.width(), lanes),
+            contributors: vec![0; lanes],
+        };
+        self.scatter(&sum.contributors, &mut restored.contributors);
+        match (sum.words.tile(0..lanes), restored.words.tile_mut(0..lanes)) {
+            (Tile::W32(from), TileMut::W32(to)) => self.scatter(from, to),
+            (Tile::W64(from), TileMut::W64(to)) => self.scatter(from, to),
+            _ => unreachable!("equal widths have the same lanes"),
         }
-        Ok(SparseMask::from_pieces(places.lanes(), pieces))
+        Ok(restored)
     }
 
-    fn check(&self, mask: &SparseMask) -> Result<(), HeError> {
-        let (got, expected) = (mask.lanes(), self.coordinates.len());
+    /// Writes what stands at each place over its coordinate.
+    fn scatter<T: Copy>(&self, by_place: &[T], by_coordinate: &mut [T]) {
+        for (&d, &value) in self.coordinates.iter().zip(by_place) {
+            by_coordinate[d as usize] = value;
+        }
+    }
+
+    fn check(&self, got: usize) -> Result<(), HeError> {
+        let expected = self.coordinates.len();
         match got == expected {
             true => Ok(()),
             false => Err(HeError::MaskLanes { got, expected }),

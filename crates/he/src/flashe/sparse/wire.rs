@@ -17,8 +17,9 @@ impl SparseMask {
     /// The form to send.
     pub fn to_bytes(&self) -> Vec<u8> {
         let bitmap_len = self.lanes().div_ceil(8);
-        if self.distances_len() < bitmap_len {
-            let mut bytes = Vec::with_capacity(1 + self.distances_len());
+        let distances_len = self.distances_len();
+        if distances_len < bitmap_len {
+            let mut bytes = Vec::with_capacity(1 + distances_len);
             bytes.push(DISTANCES);
             self.distances()
                 .for_each(|distance| push_varint(distance, &mut bytes));
@@ -64,7 +65,15 @@ impl SparseMask {
 
     /// Bytes of all distances.
     fn distances_len(&self) -> usize {
-        self.distances().map(varint_len).sum()
+        // One each, and what longer ones take beyond that: those are of coordinates in different pieces.
+        let (mut len, mut next) = (self.count(), 0);
+        let pieces = self.pieces().iter().zip((0..).step_by(PIECE));
+        for (&piece, start) in pieces.filter(|(piece, _)| **piece != 0) {
+            let first = start + piece.trailing_zeros();
+            len += varint_len(first - next) - 1;
+            next = (start + (PIECE as u32 - 1 - piece.leading_zeros())).wrapping_add(1);
+        }
+        len
     }
 }
 
@@ -90,15 +99,17 @@ fn read_bitmap(lanes: usize, bitmap: &[u8]) -> Result<SparseMask, HeError> {
 }
 
 fn read_distances(lanes: usize, mut bytes: &[u8]) -> Result<SparseMask, HeError> {
-    let mut mask = SparseMask::empty(lanes)?;
-    let mut previous: Option<u32> = None;
-    while !bytes.is_empty() {
-        let (distance, rest) = read_varint(bytes)?;
-        let next = previous.map_or(Some(0), |previous| previous.checked_add(1));
-        let coordinate = next.and_then(|next| next.checked_add(distance));
-        let coordinate = coordinate.ok_or(refused("a coordinate must be below 2^32"))?;
-        mask.push(previous, coordinate)?;
-        (previous, bytes) = (Some(coordinate), rest);
+    let (mut mask, mut next) = (SparseMask::empty(lanes)?, 0_u64);
+    while let Some((&byte, rest)) = bytes.split_first() {
+        // Most distances are short.
+        let (distance, rest) = match byte {
+            0..0x80 => (u32::from(byte), rest),
+            _ => read_varint(bytes)?,
+        };
+        let coordinate = u32::try_from(next + u64::from(distance));
+        let coordinate = coordinate.map_err(|_| refused("a coordinate must be below 2^32"))?;
+        mask.push(coordinate)?;
+        (next, bytes) = (u64::from(coordinate) + 1, rest);
     }
     Ok(mask)
 }

@@ -51,13 +51,11 @@ fn begin(
     let held = HeldKey::of_round(&setup.round, &*setup.vault)?;
     let keys = Keys::new(setup, held.key)?;
     let in_order = read(input, job.width(), mask.count())?;
-    let places = keys.order.permute(&mask)?;
-    let mut words = Zeroizing::new(Vec::with_capacity(mask.count()));
-    let coordinates: Vec<u32> = mask.coordinates().collect();
-    for place in places.coordinates() {
-        let at = coordinates.binary_search(&keys.order.coordinate(place));
-        words.extend(at.ok().and_then(|at| in_order.get(at)));
-    }
+    let (places, numbers) = keys.order.permute(&mask)?;
+    let words = numbers
+        .iter()
+        .filter_map(|&number| in_order.get(number as usize));
+    let words = Zeroizing::new(words.copied().collect());
     let body = places.to_bytes();
     let next = AwaitMasks {
         setup: setup.clone(),
@@ -261,30 +259,12 @@ impl AwaitSum {
         let opened = keys
             .round
             .decrypt_sparse(shape, participation, least, encrypted)?;
-        let mut contributors = vec![0; job.lanes()];
-        for place in places.iter().flat_map(SparseMask::coordinates) {
-            if let Some(count) = contributors.get_mut(keys.order.coordinate(place) as usize) {
-                *count += 1;
-            }
-        }
-        let mut sum = job.zeros();
-        let words = opened.mask().coordinates().zip(opened.words().iter());
-        let words = words.map(|(place, word)| (keys.order.coordinate(place) as usize, word));
-        match sum.tile_mut(0..job.lanes()) {
-            TileMut::W32(lanes) => words.for_each(|(d, word)| put(lanes, d, word as u32)),
-            TileMut::W64(lanes) => words.for_each(|(d, word)| put(lanes, d, word)),
-        }
+        let (sum, contributors) = keys.order.restore(&opened)?.into_parts();
         Ok(RoundSum {
             sum,
             survivors,
             contributors: Some(contributors),
         })
-    }
-}
-
-fn put<L>(lanes: &mut [L], at: usize, word: L) {
-    if let Some(lane) = lanes.get_mut(at) {
-        *lane = word;
     }
 }
 

@@ -111,7 +111,7 @@ fn a_round_with_the_permutation() {
     let natural: Vec<SparseMask> = (0..4).map(|label| some_of(500, label, 5)).collect();
     let places: Vec<SparseMask> = natural
         .iter()
-        .map(|mask| permutation.permute(mask).unwrap())
+        .map(|mask| permutation.permute(mask).unwrap().0)
         .collect();
     let survivors = Survivors::new(20, &[0, 1, 2, 3]).unwrap();
     let participation = Participation::new(&survivors, &places).unwrap();

@@ -148,22 +148,45 @@ fn permutations_are_uniform() {
 }
 
 #[test]
-fn permuting_and_restoring_are_inverse() {
+fn sets_are_permuted() {
     let permutation = job_key(3).round(6, &CONTEXT).permutation(1001).unwrap();
-    let coordinates = some_of(1001, 5, 3);
-    let places = permutation.permute(&coordinates).unwrap();
-    assert!(places != coordinates);
-    assert!(permutation.restore(&places).unwrap() == coordinates);
-    let mut back: Vec<u32> = places
-        .coordinates()
-        .map(|p| permutation.coordinate(p))
-        .collect();
+    let set = some_of(1001, 5, 3);
+    let (places, numbers) = permutation.permute(&set).unwrap();
+    assert!(places != set);
+    let coordinates: Vec<u32> = set.coordinates().collect();
+    let there: Vec<u32> = numbers.iter().map(|&k| coordinates[k as usize]).collect();
+    let of_places = places.coordinates().map(|p| permutation.coordinate(p));
+    assert!(of_places.eq(there.iter().copied()));
+    let mut back = there;
     back.sort_unstable();
-    assert!(back.into_iter().eq(coordinates.coordinates()));
+    assert_eq!(back, coordinates);
     let refused = Some(HeError::MaskLanes {
         got: 1000,
         expected: 1001,
     });
     assert_eq!(permutation.permute(&some_of(1000, 5, 3)).err(), refused);
-    assert_eq!(permutation.restore(&some_of(1000, 5, 3)).err(), refused);
+}
+
+#[test]
+fn sums_are_restored() {
+    let round = job_key(3).round(6, &CONTEXT);
+    for bits in [20, 40] {
+        let parties = Parties::new(shape(Scheme::Double, bits, 1001), &[2, 3], 3);
+        let sum = parties.decrypt(0, &parties.sum_of_all()).unwrap();
+        let permutation = round.permutation(1001).unwrap();
+        let (words, contributors) = permutation.restore(&sum).unwrap().into_parts();
+        for place in 0..1001 {
+            let d = permutation.coordinate(place) as usize;
+            assert_eq!(words.get(d), sum.words().get(place as usize));
+            assert_eq!(contributors[d], sum.contributors()[place as usize]);
+        }
+        let refused = Some(HeError::MaskLanes {
+            got: 1001,
+            expected: 1000,
+        });
+        assert_eq!(
+            round.permutation(1000).unwrap().restore(&sum).err(),
+            refused
+        );
+    }
 }
