@@ -100,3 +100,17 @@ def test_rounds_are_compared_with_plain(capsys, protocol):
     assert report["ratio"]["up_bytes"] == pytest.approx(
         report["measured"]["up_bytes"] / report["plain"]["up_bytes"]
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--protocol", "fssa", "--packing", "2"],
+        ["--protocol", "flashe", "--density", "0.1", "--masking", "single", "--clipping", "aciq"],
+    ],
+)
+def test_options_of_a_protocol_are_left_out_of_plain(capsys, words):
+    size = ["--parties", "5", "--dim", "1000", "--rounds", "1", "--json"]
+    assert main(["bench", "round", *words, *size]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["plain"]["protocol"], report["measured"]["protocol"]) == ("plain", words[1])

@@ -92,7 +92,9 @@ fn each(dim: usize, mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
 /// count differs from the last, and with what a history makes of them.
 fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
     let dim = 1_000_000;
-    let values: Vec<f32> = (0..dim).map(|i| (i as f32 * 0.37).sin() * 1.01).collect();
+    let values: Vec<f32> = (0..dim as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f32 * 1.2e-7 - 1.0)
+        .collect();
     for (name, kind) in [kinds()[1], kinds()[4]] {
         let encoding = encoding(kind, dim);
         let schedule = DensitySchedule::new(0.1, 0.1, 0, 1).expect("a valid schedule");
@@ -102,7 +104,9 @@ fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
             assert!(selection.is_ok());
         });
         let words = Words::zeros(encoding.width(), encoding.lanes());
-        let counts: Vec<u32> = (0..dim as u32).map(|i| i % 10).collect();
+        let counts: Vec<u32> = (0..dim as u64)
+            .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % 10)
+            .collect();
         let mut mean = vec![0.0_f32; dim];
         work("counted", name, &mut || {
             let decoded = encoding.decode_sparse_mean(black_box(&words), &counts, 2, &mut mean);

@@ -50,6 +50,18 @@ class RoundCost:
     down_bytes: float
 
 
+# What says which vectors there are and who waits for whom, and nothing of how they are protected.
+_SHARED = (
+    *("job", "parties", "dim", "min_parties", "rounds", "encoding", "bits", "clip", "clipping", "rounding"),
+    *("max_weight", "tensors", "join_deadline", "stage_deadline", "input_deadline", "model_update"),
+)
+
+
+def unprotected(spec: JobSpec) -> JobSpec:
+    """Give the job of ``plain`` with the same vectors, all coordinates of them."""
+    return JobSpec(protocol="plain", **{name: getattr(spec, name) for name in _SHARED})
+
+
 def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
     """Run a job with one process per party.
 

@@ -65,16 +65,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _rounds(options: argparse.Namespace) -> int:
-    from blindsum.bench.rounds import measure
+    from blindsum.bench.rounds import measure, unprotected
     from blindsum.errors import ConfigError
 
     if options.rounds < 1:
         raise ConfigError("--rounds", f"1 <= {options.rounds} must hold")
     # One round to warm up; parties may take long to start where there are many for few cores.
     patience = {"join_deadline": 60.0 + options.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
-    spec = spec_from(options, rounds=options.rounds + 1, model_update="none", **patience)
+    # Bounds from earlier rounds travel with the model.
+    update = "add" if options.clipping == "aciq" else "none"
+    spec = spec_from(options, rounds=options.rounds + 1, model_update=update, **patience)
     costs = []
-    for job in dict.fromkeys([spec.replace(protocol="plain"), spec]):
+    for job in dict.fromkeys([unprotected(spec), spec]):
         with sigterm_interrupts(), console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
             costs.append(measure(job, _shown(bar)))
     plain, measured = costs[0], costs[-1]
