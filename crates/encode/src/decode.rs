@@ -143,6 +143,7 @@ impl<R: Real> Kernel for DecodeLevels<'_, R> {
 }
 
 impl Levels {
+    #[inline(always)]
     pub(crate) fn new(mask: u64, top: u64, clip: f64) -> Self {
         let nearest = clip / top as f64;
         // Rounded up where it must be for the top to reach c. What lies above is clamped.
@@ -167,8 +168,7 @@ impl Levels {
             for (mean, &lane) in mean.iter_mut().zip(lanes) {
                 let word = lane.into() & mask;
                 too_large |= u64::from(word > top);
-                let twice_above_half = 2.0 * below_2_52_to_f64(word) - top as f64;
-                *mean = R::from_f64(self.coordinate(twice_above_half));
+                *mean = R::from_f64(self.coordinate_of_small(word));
             }
         } else {
             for (mean, &lane) in mean.iter_mut().zip(lanes) {
@@ -182,6 +182,18 @@ impl Levels {
             return None;
         }
         lanes.iter().position(|&lane| lane.into() & mask > top)
+    }
+
+    /// Whether a level is not above the top.
+    #[inline(always)]
+    pub(crate) fn has(self, level: u64) -> bool {
+        level <= self.top
+    }
+
+    /// The coordinate at a level that is not above the top, both below 2^52.
+    #[inline(always)]
+    pub(crate) fn coordinate_of_small(self, level: u64) -> f64 {
+        self.coordinate(2.0 * below_2_52_to_f64(level) - self.top as f64)
     }
 
     /// The coordinate at a level that is not above the top.

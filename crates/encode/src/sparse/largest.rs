@@ -2,26 +2,75 @@
 
 use blindsum_crypto::Zeroizing;
 
+/// Values are counted by the bits of their magnitude from this one on: the exponent and three bits more.
+const SHIFT: u32 = 20;
+
+/// Classes of magnitudes, whose highest bit is zero.
+const CLASSES: usize = 1 << (u32::BITS - 1 - SHIFT);
+
 /// Appends the indices of the `count` largest magnitudes of finite `values`, ascending; of equal ones the first.
 /// Indices count from `first`; `count` is at least 1 and at most the number of values.
 pub(super) fn largest(values: &[f32], count: usize, first: usize, indices: &mut Vec<u32>) {
-    // Of finite numbers without their sign, the bits are in the order of the numbers.
-    let magnitude = |value: &f32| value.abs().to_bits();
-    let mut magnitudes: Zeroizing<Vec<u32>> =
-        Zeroizing::new(values.iter().map(magnitude).collect());
-    let (_, &mut threshold, above) = magnitudes.select_nth_unstable(values.len() - count);
-    // All that are larger stand behind the threshold, perhaps with some that are equal to it.
-    let larger = above.iter().filter(|&&m| m > threshold).count();
-    let mut equal = count - larger;
-    indices.reserve(count);
+    let Threshold {
+        magnitude: threshold,
+        mut equal,
+    } = threshold(values, count);
+    let mut at = indices.len();
+    // Without a branch, which would be hard to predict: an index is overwritten unless it is kept. The last one has
+    // a place too.
+    indices.resize(at + count + 1, 0);
     for (index, value) in (first..).zip(values) {
         let magnitude = magnitude(value);
-        if magnitude > threshold {
-            indices.push(index as u32);
-        } else if magnitude == threshold && equal > 0 {
-            equal -= 1;
-            indices.push(index as u32);
+        let one_of_equal = (magnitude == threshold) & (equal > 0);
+        equal -= usize::from(one_of_equal);
+        indices[at] = index as u32;
+        at += usize::from((magnitude > threshold) | one_of_equal);
+    }
+    indices.truncate(at);
+}
+
+/// Of finite numbers without their sign, the bits are in the order of the numbers.
+fn magnitude(value: &f32) -> u32 {
+    value.abs().to_bits()
+}
+
+/// The smallest of the largest magnitudes, and how many that are equal to it belong to them.
+struct Threshold {
+    magnitude: u32,
+    equal: usize,
+}
+
+fn threshold(values: &[f32], count: usize) -> Threshold {
+    let class = |magnitude: u32| (magnitude >> SHIFT) as usize;
+    // Several counters of a class: neighbours are often of one class, and must not wait for each other.
+    let mut counters = vec![[0_usize; 4]; CLASSES];
+    for values in values.chunks(4) {
+        for (k, value) in values.iter().enumerate() {
+            counters[class(magnitude(value))][k] += 1;
         }
+    }
+    let sizes = counters.iter().map(|counters| counters.iter().sum());
+    let sizes: Vec<usize> = sizes.collect();
+    let (mut of_threshold, mut above) = (CLASSES - 1, 0);
+    while above + sizes[of_threshold] < count {
+        above += sizes[of_threshold];
+        of_threshold -= 1;
+    }
+    // Only what is in the class of the threshold must be sorted out.
+    let mut magnitudes = Zeroizing::new(vec![0; sizes[of_threshold] + 1]);
+    let mut at = 0;
+    for magnitude in values.iter().map(magnitude) {
+        magnitudes[at] = magnitude;
+        at += usize::from(class(magnitude) == of_threshold);
+    }
+    let magnitudes = &mut magnitudes[..at];
+    let wanted = count - above;
+    let (_, &mut magnitude, larger) = magnitudes.select_nth_unstable(at - wanted);
+    // All that are larger stand behind it, perhaps with some that are equal.
+    let larger = larger.iter().filter(|&&m| m > magnitude).count();
+    Threshold {
+        magnitude,
+        equal: wanted - larger,
     }
 }
 

@@ -3,6 +3,7 @@
 use blindsum_math::words::{Tile, Words};
 
 use crate::decode::{Levels, fixed64_limit};
+use crate::simd::{self, Kernel};
 use crate::spec::{FIXED64_UNIT, Kind};
 use crate::values::Real;
 use crate::{EncodeError, Encoding};
@@ -82,41 +83,125 @@ impl Encoding {
         minimum: u32,
         mean: &mut [R],
     ) -> Result<SparseMean, EncodeError> {
-        let mut found = SparseMean::default();
+        let least = minimum.max(1);
         for (run, clip) in self.tensors() {
-            for lane in run {
-                let count = counts[lane];
-                if count == 0 || count < minimum {
-                    found.absent += u64::from(count == 0);
-                    found.withheld += u64::from(count > 0);
-                    mean[lane] = R::from_f64(0.0);
-                    continue;
+            let sums = Sums {
+                lanes: &lanes[run.clone()],
+                counts: &counts[run.clone()],
+                mask: self.width().mask(),
+                least,
+                clip,
+            };
+            let mean = &mut mean[run.clone()];
+            let bad = match self.kind() {
+                Kind::Quantised { bits, .. } => {
+                    let top = (1 << bits) - 1;
+                    simd::run(DecodeLevels { sums, top, mean })
                 }
-                found.opened += 1;
-                let value = self.counted(lanes[lane].into(), count.into(), clip);
-                let total_weight = count.into();
-                mean[lane] = R::from_f64(value.ok_or(EncodeError::Sum { lane, total_weight })?);
+                Kind::Fixed64 => simd::run(DecodeFixed { sums, mean }),
+                Kind::Integers { .. } => None,
+            };
+            if let Some(at) = bad {
+                let (lane, total_weight) = (run.start + at, counts[run.start + at].into());
+                return Err(EncodeError::Sum { lane, total_weight });
             }
         }
-        Ok(found)
+        let having = |fewest| counts.iter().filter(|&&count| count >= fewest).count() as u64;
+        let (present, opened) = (having(1), having(least));
+        Ok(SparseMean {
+            opened,
+            withheld: present - opened,
+            absent: counts.len() as u64 - present,
+        })
     }
+}
 
-    /// The mean of `count` words that add up to this one, if words can.
-    fn counted(&self, word: u64, count: u64, clip: f64) -> Option<f64> {
-        let word = word & self.width().mask();
-        match self.kind() {
-            Kind::Quantised { bits, .. } => {
-                let top = count * ((1 << bits) - 1);
-                let levels = Levels::new(self.width().mask(), top, clip);
-                (word <= top).then(|| levels.coordinate_of(word))
-            }
-            Kind::Fixed64 => {
-                let unit = FIXED64_UNIT * count as f64;
-                let signed = word.cast_signed();
-                (signed.unsigned_abs() <= fixed64_limit(clip, unit, count))
-                    .then(|| signed as f64 / unit)
-            }
-            Kind::Integers { .. } => None,
+/// The sums of a tensor, each of as many parties' words as its count says.
+struct Sums<'a, L> {
+    lanes: &'a [L],
+    counts: &'a [u32],
+    mask: u64,
+    /// Means are those of sums of at least so many words, which is at least one.
+    least: u32,
+    clip: f64,
+}
+
+impl<L: Copy + Into<u64>> Sums<'_, L> {
+    /// Writes the means over `mean`; gives the index of a word that no sum of so many can be, if there is one.
+    /// `decode(word, count)` says the mean, and whether the word can be. Without branches, which would be hard to
+    /// predict, so that compilers make vectors of it.
+    #[inline(always)]
+    fn decode<R: Real>(
+        &self,
+        mean: &mut [R],
+        decode: impl Fn(u64, u64) -> (f64, bool),
+    ) -> Option<usize> {
+        let mut impossible = 0_u64;
+        for ((mean, &lane), &count) in mean.iter_mut().zip(self.lanes).zip(self.counts) {
+            let (value, possible) = decode(lane.into() & self.mask, count.into());
+            let opened = count >= self.least;
+            impossible |= u64::from(opened & !possible);
+            *mean = R::from_f64(if opened { value } else { 0.0 });
         }
+        if impossible == 0 {
+            return None;
+        }
+        self.lanes
+            .iter()
+            .zip(self.counts)
+            .position(|(&lane, &count)| {
+                let (_, possible) = decode(lane.into() & self.mask, count.into());
+                count >= self.least && !possible
+            })
+    }
+}
+
+/// Decodes sums of levels, of which `top` is the largest.
+struct DecodeLevels<'a, R, L> {
+    sums: Sums<'a, L>,
+    top: u64,
+    mean: &'a mut [R],
+}
+
+impl<R: Real, L: Copy + Into<u64>> Kernel for DecodeLevels<'_, R, L> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let Self { sums, top, mean } = self;
+        let (mask, clip) = (sums.mask, sums.clip);
+        // No sum wraps, so that this is the largest one of all parties, or more.
+        if mask < 1 << 52 {
+            return sums.decode(mean, |word, count| {
+                let levels = Levels::new(mask, count * top, clip);
+                (levels.coordinate_of_small(word), levels.has(word))
+            });
+        }
+        sums.decode(mean, |word, count| {
+            let levels = Levels::new(mask, count * top, clip);
+            (levels.coordinate_of(word), levels.has(word))
+        })
+    }
+}
+
+/// Decodes sums in fixed point.
+struct DecodeFixed<'a, R, L> {
+    sums: Sums<'a, L>,
+    mean: &'a mut [R],
+}
+
+impl<R: Real, L: Copy + Into<u64>> Kernel for DecodeFixed<'_, R, L> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let Self { sums, mean } = self;
+        let clip = sums.clip;
+        sums.decode(mean, |word, count| {
+            let unit = FIXED64_UNIT * count as f64;
+            let signed = word.cast_signed();
+            let possible = signed.unsigned_abs() <= fixed64_limit(clip, unit, count);
+            (signed as f64 / unit, possible)
+        })
     }
 }

@@ -22,8 +22,14 @@ impl Saved {
         self.0.extend((count as u64).to_be_bytes());
     }
 
-    pub fn words(&mut self, words: impl Iterator<Item = [u8; 4]>) {
-        words.for_each(|word| self.0.extend(word));
+    pub fn words(&mut self, words: impl ExactSizeIterator<Item = [u8; 4]>) {
+        let start = self.0.len();
+        self.0.resize(start + 4 * words.len(), 0);
+        let (places, _) = self.0[start..].as_chunks_mut();
+        places
+            .iter_mut()
+            .zip(words)
+            .for_each(|(place, word)| *place = word);
     }
 
     /// A number of values, and each of them.

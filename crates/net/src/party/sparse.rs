@@ -135,13 +135,13 @@ impl Task {
         let commit = move || {
             let least = job.spec().least_contributors();
             let opened = |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
-            let bytes = leftover.with(|sparsifier| {
+            let kept = leftover.with(|sparsifier| {
                 sparsifier.commit(sent, opened);
-                sparsifier.to_bytes()
+                state.map(|state| (sparsifier.to_bytes(), state))
             });
-            match state {
+            match kept {
                 None => Ok(()),
-                Some(state) => {
+                Some((bytes, state)) => {
                     let sealed = state.key().seal(HEADER, &bytes, &mut rng);
                     durable::replace(&state.folder().join("residual"), &[&sealed])
                 }
