@@ -16,7 +16,7 @@ pub(super) const TILE_PIECES: usize = TILE / 64;
 
 /// From so many lanes of a tile on, the masks of all its lanes are computed: blocks one after the other, and lanes
 /// chosen without a branch, are faster than as many single ones.
-pub(super) const DENSE_FROM: usize = TILE / 16;
+pub(super) const DENSE_FROM: usize = TILE / 32;
 
 /// The words of a tile or their masks. Wiped when dropped.
 pub(super) fn tile<L: Lane>() -> Zeroizing<Vec<L>> {
