@@ -20,6 +20,8 @@ use crate::{
 
 /// A sum, at all coordinates.
 pub struct SparseSum {
+    /// The coordinates that anybody has. At the others there are zeros.
+    pub(super) union: SparseMask,
     pub(super) words: Words,
     pub(super) contributors: Vec<u32>,
 }
@@ -33,11 +35,6 @@ impl SparseSum {
     /// How many parties have each coordinate.
     pub fn contributors(&self) -> &[u32] {
         &self.contributors
-    }
-
-    /// The sum, and the numbers of contributors.
-    pub fn into_parts(self) -> (Words, Vec<u32>) {
-        (self.words, self.contributors)
     }
 }
 
@@ -67,6 +64,7 @@ impl RoundKey {
         let (packed, check) = parts(shape.width(), union.count(), encrypted_sum)?;
         let encrypted = Words::unpack(shape.width(), union.count(), packed)?;
         let mut sum = SparseSum {
+            union,
             words: Words::zeros(shape.width(), shape.lanes()),
             contributors: vec![0; shape.lanes()],
         };
@@ -75,10 +73,10 @@ impl RoundKey {
             minimum,
             edges: self.edges(participation, shape.scheme()),
             fingerprint: SparseFingerprint::new(&self.checks, shape),
-            union: &union,
+            union: &sum.union,
         };
         let (words, counts) = (sum.words.tile_mut(0..expected), &mut sum.contributors);
-        let found = match (encrypted.tile(0..union.count()), words) {
+        let found = match (encrypted.tile(0..encrypted.len()), words) {
             (Tile::W32(encrypted), TileMut::W32(lanes)) => decryption.run(encrypted, lanes, counts),
             (Tile::W64(encrypted), TileMut::W64(lanes)) => decryption.run(encrypted, lanes, counts),
             _ => unreachable!("equal widths have the same lanes"),
@@ -235,8 +233,8 @@ impl<L: Lane> Scratch<L> {
         let (first, [off, on]) = (tile * TILE, edge.pieces(tile));
         let both = off.iter().chain(&on);
         let lanes: u32 = both.map(|piece| piece.count_ones()).sum();
-        self.masks.fill(L::default());
         if lanes as usize >= DENSE_FROM {
+            self.masks.fill(L::default());
             apply_masks(&edge.stream, first as u64, L::tile_mut(&mut self.masks));
             add_chosen(&on, &mut self.words, &self.masks);
             subtract_chosen(&off, &mut self.words, &self.masks);
@@ -247,6 +245,7 @@ impl<L: Lane> Scratch<L> {
         let taken_off = self.coordinates.len();
         push_ones(tile * TILE_PIECES, &on, &mut self.coordinates);
         let masks = &mut self.masks[..self.coordinates.len()];
+        masks.fill(L::default());
         apply_masks_at(&edge.stream[0], &self.coordinates, L::tile_mut(masks));
         let (off, on) = self.coordinates.split_at(taken_off);
         for (&d, &mask) in off.iter().zip(&*masks) {

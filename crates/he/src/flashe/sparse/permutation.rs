@@ -81,30 +81,28 @@ impl Permutation {
         Ok((places, Zeroizing::new(numbers)))
     }
 
-    /// A sum by coordinate, where `sum` is one by place.
+    /// What `sum` has by place, by coordinate: the words, and the numbers of contributors.
     ///
     /// # Errors
     /// [`HeError::MaskLanes`] for the sum of vectors of another length.
-    pub fn restore(&self, sum: &SparseSum) -> Result<SparseSum, HeError> {
-        let lanes = sum.contributors.len();
+    pub fn restore(&self, sum: &SparseSum) -> Result<(Words, Vec<u32>), HeError> {
+        let lanes = sum.words.len();
         self.check(lanes)?;
-        let mut restored = SparseSum {
-            words: Words::zeros(sum.words.width(), lanes),
-            contributors: vec![0; lanes],
-        };
-        self.scatter(&sum.contributors, &mut restored.contributors);
-        match (sum.words.tile(0..lanes), restored.words.tile_mut(0..lanes)) {
-            (Tile::W32(from), TileMut::W32(to)) => self.scatter(from, to),
-            (Tile::W64(from), TileMut::W64(to)) => self.scatter(from, to),
+        let mut words = Words::zeros(sum.words.width(), lanes);
+        match (sum.words.tile(0..lanes), words.tile_mut(0..lanes)) {
+            (Tile::W32(from), TileMut::W32(to)) => self.scatter(&sum.union, from, to),
+            (Tile::W64(from), TileMut::W64(to)) => self.scatter(&sum.union, from, to),
             _ => unreachable!("equal widths have the same lanes"),
         }
-        Ok(restored)
+        let mut contributors = vec![0; lanes];
+        self.scatter(&sum.union, &sum.contributors, &mut contributors);
+        Ok((words, contributors))
     }
 
-    /// Writes what stands at each place over its coordinate.
-    fn scatter<T: Copy>(&self, by_place: &[T], by_coordinate: &mut [T]) {
-        for (&d, &value) in self.coordinates.iter().zip(by_place) {
-            by_coordinate[d as usize] = value;
+    /// Writes what stands at some places over their coordinates.
+    fn scatter<T: Copy>(&self, places: &SparseMask, by_place: &[T], by_coordinate: &mut [T]) {
+        for place in places.coordinates() {
+            by_coordinate[self.coordinate(place) as usize] = by_place[place as usize];
         }
     }
 

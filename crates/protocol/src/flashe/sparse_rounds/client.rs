@@ -259,7 +259,7 @@ impl AwaitSum {
         let opened = keys
             .round
             .decrypt_sparse(shape, participation, least, encrypted)?;
-        let (sum, contributors) = keys.order.restore(&opened)?.into_parts();
+        let (sum, contributors) = keys.order.restore(&opened)?;
         Ok(RoundSum {
             sum,
             survivors,

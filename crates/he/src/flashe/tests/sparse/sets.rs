@@ -174,7 +174,7 @@ fn sums_are_restored() {
         let parties = Parties::new(shape(Scheme::Double, bits, 1001), &[2, 3], 3);
         let sum = parties.decrypt(0, &parties.sum_of_all()).unwrap();
         let permutation = round.permutation(1001).unwrap();
-        let (words, contributors) = permutation.restore(&sum).unwrap().into_parts();
+        let (words, contributors) = permutation.restore(&sum).unwrap();
         for place in 0..1001 {
             let d = permutation.coordinate(place) as usize;
             assert_eq!(words.get(d), sum.words().get(place as usize));
