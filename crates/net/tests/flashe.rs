@@ -6,6 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb;
@@ -297,7 +298,15 @@ fn masks_are_computed_while_a_party_waits() {
     let timings = std::thread::scope(|scope| {
         let rounds: Vec<_> = parties
             .iter_mut()
-            .map(|party| scope.spawn(|| one(party).unwrap().timings))
+            .map(|party| {
+                scope.spawn(|| {
+                    let mut round = party.next_round().unwrap().unwrap();
+                    // The caller trains.
+                    std::thread::sleep(Duration::from_millis(1500));
+                    round.submit(vec![1.0f32; 5], 1).unwrap();
+                    round.result().unwrap().timings
+                })
+            })
             .collect();
         rounds
             .into_iter()

@@ -36,6 +36,8 @@ pub(super) struct Active {
     pub computed: Option<RoundResult>,
     /// Whether a key set-up has given this party the key of the job.
     pub holds_key: bool,
+    /// When something may be computed ahead; none while the party does not wait, and once that is done.
+    pub idle_from: Option<Instant>,
     /// What was computed ahead of the machine's start.
     pub prepared: Arc<Prepared>,
     pub timings: Timings,

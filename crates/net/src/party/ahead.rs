@@ -1,6 +1,6 @@
 //! What a party computes while it waits anyway: for its own update, and then for those of the others.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blindsum_protocol::Client;
 use tracing::debug;
@@ -9,9 +9,38 @@ use super::task::Task;
 use crate::NetError;
 use crate::coordinator::blocking;
 
+/// How long nothing has happened when the work begins. Where waits are shorter, what is made ahead costs the machine
+/// more than it saves: it goes through the memory and back.
+const IDLE: Duration = Duration::from_millis(200);
+
 impl Task {
+    /// The party waits now: for its caller, or for the others.
+    pub(super) fn begin_waiting(&mut self) {
+        if let Some(active) = &mut self.active {
+            active.idle_from = Some(tokio::time::Instant::now() + IDLE);
+        }
+    }
+
+    /// When it has waited for long enough to work ahead, unless something comes before or is coming.
+    pub(super) fn idle_from(&self) -> Option<tokio::time::Instant> {
+        let active = self.active.as_ref().filter(|_| self.receiving.is_none());
+        active.and_then(|active| active.idle_from)
+    }
+
+    /// Works ahead, once for each wait.
+    pub(super) async fn work_ahead(&mut self) -> Result<(), NetError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        active.idle_from = None;
+        match active.client {
+            None => self.prepare_update().await,
+            Some(_) => self.prepare_answer().await,
+        }
+    }
+
     /// While the caller makes its update.
-    pub(super) async fn prepare_update(&mut self) -> Result<(), NetError> {
+    async fn prepare_update(&mut self) -> Result<(), NetError> {
         let memory = self.config.mask_memory;
         let Some(active) = &self.active else {
             return Ok(());
@@ -34,7 +63,7 @@ impl Task {
     }
 
     /// While the others make theirs.
-    pub(super) async fn prepare_answer(&mut self) -> Result<(), NetError> {
+    async fn prepare_answer(&mut self) -> Result<(), NetError> {
         let memory = self.config.mask_memory;
         let Some(active) = self.active.as_mut().filter(|_| memory > 0) else {
             return Ok(());

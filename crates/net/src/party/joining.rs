@@ -198,7 +198,7 @@ impl Task {
                 if let Err((code, error)) = self.take_up(round).await {
                     return self.refuse(number, code, error).await;
                 }
-                self.prepare_update().await?;
+                self.begin_waiting();
             }
         }
         let says_something =
@@ -316,6 +316,7 @@ impl Task {
             sent: None,
             computed: None,
             holds_key: false,
+            idle_from: None,
             prepared: Arc::default(),
             timings: Timings::default(),
             results,

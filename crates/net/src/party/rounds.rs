@@ -142,7 +142,8 @@ impl Task {
         let failed = match stepped.answer {
             Ok(Answer::Send(message)) => {
                 self.say(number, Some(message), stepped.snapshot).await?;
-                return self.prepare_answer().await;
+                self.begin_waiting();
+                return Ok(());
             }
             Ok(Answer::Wait) => return self.say(number, None, stepped.snapshot).await,
             Ok(Answer::Old) => return Ok(()),

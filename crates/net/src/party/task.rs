@@ -309,12 +309,13 @@ impl Task {
         traffic: &Traffic,
     ) -> Result<(), Ended> {
         let deadline = self.active.as_ref().map(|active| active.deadline);
-        let overdue = async {
-            match deadline {
-                Some(deadline) => sleep_until(deadline).await,
+        let at = |time: Option<Instant>| async move {
+            match time {
+                Some(time) => sleep_until(time).await,
                 None => std::future::pending().await,
             }
         };
+        let (overdue, idle) = (at(deadline), at(self.idle_from()));
         tokio::select! {
             frame = inbound.message() => match frame {
                 Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
@@ -336,6 +337,7 @@ impl Task {
                 _ => last_word(inbound).await,
             }),
             () = overdue => self.check_deadline().await.map_err(Ended::Failed),
+            () = idle => self.work_ahead().await.map_err(Ended::Failed),
         }
     }
 
