@@ -332,8 +332,8 @@ def join(
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.
     mask_memory
-        Bytes of masks that may be computed ahead, while the party trains or waits for others; 0 computes
-        them when they are needed. Only ``flashe`` has any.
+        Bytes of masks that may be computed ahead, while the party trains or waits for others, from
+        0.2 s of waiting on; 0 computes them when they are needed. Only ``flashe`` has any.
 
     Raises
     ------

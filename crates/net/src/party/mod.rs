@@ -73,8 +73,8 @@ pub struct PartyConfig {
     pub keepalive: f64,
     /// Seconds for one chunk of a message to be taken by the coordinator.
     pub chunk_timeout: f64,
-    /// Bytes of masks that may be computed ahead, while the party trains or waits for others; 0 computes them
-    /// when they are needed. Only `flashe` has any to compute ahead.
+    /// Bytes of masks that may be computed ahead, while the party trains or waits for others, from 0.2 s of
+    /// waiting on; 0 computes them when they are needed. Only `flashe` has any to compute ahead.
     pub mask_memory: usize,
 }
 
