@@ -49,6 +49,23 @@ fn check_fed_back(result: &RoundResult, rounds: usize) {
     assert!(error < 0.002, "{model:?} instead of {expected:?}");
 }
 
+/// All parties do one round, each with its update.
+fn together(parties: &mut [Party], updates: &[[f32; 5]]) -> Vec<RoundResult> {
+    std::thread::scope(|scope| {
+        let give = |party: &mut Party, update: &[f32; 5]| {
+            let mut round = party.next_round().unwrap().unwrap();
+            round.submit(update.to_vec(), 1).unwrap();
+            round.result().unwrap()
+        };
+        let pairs = parties.iter_mut().zip(updates);
+        let rounds: Vec<_> = pairs
+            .map(|(party, update)| scope.spawn(move || give(party, update)))
+            .collect();
+        let results = rounds.into_iter().map(|round| round.join().unwrap());
+        results.collect()
+    })
+}
+
 /// Sparse rounds over a network: what is not sent is not lost, also where a party is started again.
 #[test]
 fn sparse_rounds_feed_back_what_was_left() {
@@ -61,21 +78,7 @@ fn sparse_rounds_feed_back_what_was_left() {
     let mut parties = join(&pki, &url, &["b", "c"]);
     parties.push(again());
     for done in 1..=5 {
-        let results: Vec<RoundResult> = std::thread::scope(|scope| {
-            let give = |party: &mut Party| {
-                let mut round = party.next_round().unwrap().unwrap();
-                round.submit(UPDATE.to_vec(), 1).unwrap();
-                round.result().unwrap()
-            };
-            let rounds = parties
-                .iter_mut()
-                .map(|party| scope.spawn(move || give(party)));
-            let rounds: Vec<_> = rounds.collect();
-            rounds
-                .into_iter()
-                .map(|round| round.join().unwrap())
-                .collect()
-        });
+        let results = together(&mut parties, &[UPDATE; 3]);
         for result in &results {
             assert_eq!(result.model, results[0].model);
             check_fed_back(result, done);
@@ -83,6 +86,44 @@ fn sparse_rounds_feed_back_what_was_left() {
         drop(parties.pop());
         if done < 5 {
             parties.push(again());
+        }
+    }
+}
+
+/// A coordinate that one party alone has sent stays closed, and the party sends it again.
+#[test]
+fn what_stays_closed_is_left_over() {
+    let pki = Pki::new(1);
+    let job = JobSpec {
+        density: 0.2,
+        min_contributors: 2,
+        ..sparse(2)
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let mut parties = join(&pki, &coordinator.url(), &["a", "b", "c"]);
+    let (first, last) = ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]);
+    let halves = [0.5, 0.0, 0.0, 0.0, 0.0];
+    for (updates, counts, expected) in [
+        (
+            [first, last, last],
+            [1, 0, 0, 0, 2],
+            [0.0, 0.0, 0.0, 0.0, 1.0],
+        ),
+        // The one of before, and two halves.
+        (
+            [[0.0; 5], halves, halves],
+            [3, 0, 0, 0, 0],
+            [2.0 / 3.0, 0.0, 0.0, 0.0, 1.0],
+        ),
+    ] {
+        for result in together(&mut parties, &updates) {
+            assert_eq!(result.contributors.as_deref(), Some(&counts[..]));
+            let model = result.model.values();
+            let close = |(got, expected): (&f32, &f32)| (got - expected).abs() < 0.002;
+            assert!(
+                model.iter().zip(&expected).all(close),
+                "{model:?}, {expected:?}"
+            );
         }
     }
 }

@@ -51,10 +51,24 @@ class RoundCost:
 
 
 # What says which vectors there are and who waits for whom, and nothing of how they are protected.
-_SHARED = (
-    *("job", "parties", "dim", "min_parties", "rounds", "encoding", "bits", "clip", "clipping", "rounding"),
-    *("max_weight", "tensors", "join_deadline", "stage_deadline", "input_deadline", "model_update"),
-)
+_SHARED = [
+    "job",
+    "parties",
+    "dim",
+    "min_parties",
+    "rounds",
+    "encoding",
+    "bits",
+    "clip",
+    "clipping",
+    "rounding",
+    "max_weight",
+    "tensors",
+    "join_deadline",
+    "stage_deadline",
+    "input_deadline",
+    "model_update",
+]
 
 
 def unprotected(spec: JobSpec) -> JobSpec:

@@ -76,7 +76,7 @@ def _rounds(options: argparse.Namespace) -> int:
     update = "add" if options.clipping == "aciq" else "none"
     spec = spec_from(options, rounds=options.rounds + 1, model_update=update, **patience)
     costs = []
-    for job in dict.fromkeys([unprotected(spec), spec]):
+    for job in [spec] if spec.protocol == "plain" else [unprotected(spec), spec]:
         with sigterm_interrupts(), console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
             costs.append(measure(job, _shown(bar)))
     plain, measured = costs[0], costs[-1]

@@ -96,9 +96,9 @@ impl Encoding {
             let bad = match self.kind() {
                 Kind::Quantised { bits, .. } => {
                     let top = (1 << bits) - 1;
-                    simd::run(DecodeLevels { sums, top, mean })
+                    simd::run(LevelMeans { sums, top, mean })
                 }
-                Kind::Fixed64 => simd::run(DecodeFixed { sums, mean }),
+                Kind::Fixed64 => simd::run(FixedMeans { sums, mean }),
                 Kind::Integers { .. } => None,
             };
             if let Some(at) = bad {
@@ -157,20 +157,20 @@ impl<L: Copy + Into<u64>> Sums<'_, L> {
 }
 
 /// Decodes sums of levels, of which `top` is the largest.
-struct DecodeLevels<'a, R, L> {
+struct LevelMeans<'a, R, L> {
     sums: Sums<'a, L>,
     top: u64,
     mean: &'a mut [R],
 }
 
-impl<R: Real, L: Copy + Into<u64>> Kernel for DecodeLevels<'_, R, L> {
+impl<R: Real, L: Copy + Into<u64>> Kernel for LevelMeans<'_, R, L> {
     type Output = Option<usize>;
 
     #[inline(always)]
     fn run(self) -> Option<usize> {
         let Self { sums, top, mean } = self;
         let (mask, clip) = (sums.mask, sums.clip);
-        // No sum wraps, so that this is the largest one of all parties, or more.
+        // Sums do not wrap: no top and no word is above the mask.
         if mask < 1 << 52 {
             return sums.decode(mean, |word, count| {
                 let levels = Levels::new(mask, count * top, clip);
@@ -185,12 +185,12 @@ impl<R: Real, L: Copy + Into<u64>> Kernel for DecodeLevels<'_, R, L> {
 }
 
 /// Decodes sums in fixed point.
-struct DecodeFixed<'a, R, L> {
+struct FixedMeans<'a, R, L> {
     sums: Sums<'a, L>,
     mean: &'a mut [R],
 }
 
-impl<R: Real, L: Copy + Into<u64>> Kernel for DecodeFixed<'_, R, L> {
+impl<R: Real, L: Copy + Into<u64>> Kernel for FixedMeans<'_, R, L> {
     type Output = Option<usize>;
 
     #[inline(always)]
