@@ -9,7 +9,7 @@ from fractions import Fraction
 from . import derive, flashe, wire, words
 from .identity import Identity
 from .job import Job
-from .ramp_parameters import dropouts_among
+from .ramp_parameters import wish_of
 from .secagg_party import SIGN_KEYS, draw_secret
 from .tape import Tape
 
@@ -30,7 +30,7 @@ class Round:
         if self.job.masking != "cheaper":
             return self.job.masking
         n = self.parties
-        s = n - dropouts_among(self.job.dropout, n)
+        s = n - wish_of(self.job, n).dropouts
         runs = Fraction(s * (n - s + 1), n)
         return "single" if s + 1 < 2 * runs + 2 else "double"
 

@@ -207,7 +207,14 @@ class Play:
 def first_job() -> dict[str, Any]:
     """Active, double masking: the first key, and rounds with and without dropouts."""
     job = Job(
-        job="flashe-active", protocol="flashe", parties=4, dim=11, bits=4, masking="double", dropout=0.5
+        job="flashe-active",
+        protocol="flashe",
+        parties=4,
+        min_parties=2,
+        dim=11,
+        bits=4,
+        masking="double",
+        dropout=0.5,
     )
     return Play(job, ("ed25519", "p256")).transcript(
         [
@@ -227,6 +234,7 @@ def late_joiners() -> dict[str, Any]:
         suite="p256",
         encoding="fixed64",
         parties=5,
+        min_parties=2,
         dim=6,
         masking="single",
         dropout=0.4,
@@ -274,6 +282,7 @@ def two_keys() -> dict[str, Any]:
         encoding="integers",
         bits=64,
         parties=7,
+        min_parties=2,
         dim=3,
         dropout=0.0,
         model_update="none",

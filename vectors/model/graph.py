@@ -50,15 +50,26 @@ def witnesses(n: int, neighbours: int, context: bytes) -> list[int]:
     return sorted(draw_order(n, context)[: neighbours + 1])
 
 
-COLUMNS = ("parties", "complete", "adversary", "corrupt", "dropout", "neighbours", "threshold")
+COLUMNS = (
+    "roster",
+    "parties",
+    "min_parties",
+    "protocol",
+    "adversary",
+    "corrupt",
+    "dropout",
+    "neighbours",
+    "threshold",
+)
 
 
-def parameters_of(n: int, *, complete: bool = False, **given: Any) -> list[object]:
+def parameters_of(n: int, *, complete: bool = False, roster: int = 0, **given: Any) -> list[object]:
     """A row of the table; at its end what was found, or the field of the job to change."""
-    job = Job(parties=n, **given)
-    row = [n, complete, *(getattr(job, column) for column in COLUMNS[2:])]
+    job = Job(parties=n, protocol="secagg" if complete else "secagg+", **given)
+    roster = roster or n
+    row = [roster, *(getattr(job, column) for column in COLUMNS[1:])]
     try:
-        return [*row, list(astuple(find(job, n, complete=complete)))]
+        return [*row, list(astuple(find(job, roster, complete=complete)))]
     except ParameterError as error:
         return [*row, str(error)]
 
@@ -94,7 +105,44 @@ def table() -> list[list[object]]:
     ]
     rows += [parameters_of(n) for n in (0, 1)]
     rows.append(parameters_of(101, neighbours=41))
+    # Smaller rosters than the job's parties, with all that may be corrupt in them.
+    rows += [
+        parameters_of(n, roster=roster, min_parties=least, adversary=adversary, complete=complete)
+        for n, least, rosters in ((100, 20, (20, 21, 55, 67, 99)), (1000, 200, (200, 201, 667, 999)))
+        for roster in rosters
+        for adversary in ("semi-honest", "active")
+        for complete in (True, False)
+    ]
+    rows += [
+        parameters_of(100, roster=roster, **given)
+        for roster in (67, 68, 90, 98)
+        for given in ({"neighbours": 43}, {"neighbours": 80}, {"threshold": 60}, {"neighbours": 50, "threshold": 40})
+    ]
+    rows += [parameters_of(100, roster=n, threshold=90, complete=True) for n in (90, 95, 98)]
     return rows
+
+
+def tolerances() -> list[list[object]]:
+    """Corrupt parties, fewest survivors and tolerated losses of many jobs and rosters."""
+    jobs = [
+        Job(protocol=protocol, adversary=adversary, parties=n, corrupt=corrupt, dropout=dropout, min_parties=least)
+        for protocol in ("plain", "secagg", "secagg+", "fssa", "pss", "flashe")
+        for adversary in ("semi-honest", "active")
+        for n, rosters in TOLERANCE_ROSTERS.items()
+        for corrupt, dropout in ((0.0, 0.0), (0.1, 0.1), (0.07, 0.29), (0.2, 0.45))
+        for least in (0, n - 1)
+    ]
+    return [
+        [
+            *(roster, job.parties, job.min_parties, job.protocol, job.adversary, job.corrupt, job.dropout),
+            [job.corrupt_parties(), job.least_survivors(), job.losses_among(roster)],
+        ]
+        for job in jobs
+        for roster in TOLERANCE_ROSTERS[job.parties]
+    ]
+
+
+TOLERANCE_ROSTERS = {3: (3, 2), 10: (10, 9, 7, 4), 100: (100, 99, 70, 12)}
 
 
 def graph(n: int, neighbours: int, label: str) -> dict[str, object]:
@@ -114,6 +162,7 @@ def vectors() -> dict[str, object]:
     return {
         "columns": [*COLUMNS, "found or refused"],
         "parameters": table(),
+        "tolerances": tolerances(),
         "graphs": [
             graph(2, 1, "pair"),
             graph(3, 2, "triangle"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, fields
+from math import ceil, floor
 
 from .derive import framed_hash
 
@@ -25,7 +26,7 @@ class Job:
     protocol: str = "secagg+"
     adversary: str = "active"
     suite: str = "x25519"
-    parties: int = 2
+    parties: int = 3
     min_parties: int = 0
     dim: int = 1
     rounds: int = 1
@@ -88,12 +89,41 @@ class Job:
         """Whether the adversary is active."""
         return self.adversary == "active"
 
+    def corrupt_parties(self) -> int:
+        """Most parties that may side with the server, whatever the roster; one at least if active."""
+        return max(ceiling_of_fraction(self.corrupt, self.parties), int(self.is_active()))
+
+    def dropouts_among(self, n: int) -> int:
+        """Most of ``n`` parties that are expected to drop out."""
+        return floor(self.dropout * n + 1e-9)
+
+    def losses_among(self, n: int) -> int:
+        """Parties that a round of ``n`` may lose: within the fraction, and leaving enough."""
+        return max(min(self.dropouts_among(n), n - self.least_survivors()), 0)
+
     def least_survivors(self) -> int:
-        """Smallest number of survivors whose sum may be opened, for secagg and secagg+."""
+        """Smallest number of survivors whose sum may be opened."""
         if self.min_parties:
             return self.min_parties
+        left = self.parties - self.dropouts_among(self.parties)
+        least = self.corrupt_parties() + 2 if self.is_active() else 2
+        if self.protocol == "plain":
+            return 1
+        if self.protocol == "flashe":
+            return max(min(least, self.parties), 2)
+        if self.protocol in ("fssa", "pss"):
+            return max(left, least)
         half = 2 * self.parties // 3 if self.is_active() else self.parties // 2
-        return max(half + 1, self.threshold if self.protocol == "secagg" else 0, 2)
+        return max(min(max(half + 1, self.threshold), left), least)
+
+
+def ceiling_of_fraction(fraction: float, n: int) -> int:
+    """``fraction * n`` rounded up, unless the double is at most 1e-9 above an integer.
+
+    0.07 * 100 is a little above 7 as a product of doubles; 7 parties are meant.
+    """
+    product = fraction * n
+    return floor(product) if product - floor(product) <= 1e-9 else ceil(product)
 
 
 def parts_of(value: object) -> list[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil, comb, floor, perm
+from math import comb, perm
 
 from .job import Job
 
@@ -46,23 +46,13 @@ def graph_is_cut(n: int, lost: int, neighbours: int) -> bool:
     return pairs * perm(lost, run) << SECURITY_BITS >= perm(n, run)
 
 
-def ceiling_of_fraction(fraction: float, n: int) -> int:
-    """``fraction * n`` rounded up, unless the double is at most 1e-9 above an integer.
-
-    0.07 * 100 is a little above 7 as a product of doubles; 7 parties are meant.
-    """
-    product = fraction * n
-    return floor(product) if product - floor(product) <= 1e-9 else ceil(product)
-
-
 class Finder:
     """The bounds for a roster of ``n`` parties."""
 
     def __init__(self, job: Job, n: int, *, complete: bool) -> None:
         self.job, self.n, self.complete = job, n, complete
-        self.corrupt = ceiling_of_fraction(job.corrupt, n)
-        # Whole parties within the fraction: a tenth of three parties is nobody.
-        self.dropouts = floor(job.dropout * n + 1e-9)
+        self.corrupt = job.corrupt_parties()
+        self.dropouts = job.losses_among(n)
 
     def least_threshold(self, neighbours: int) -> int:
         """Smallest threshold that is safe."""
@@ -99,7 +89,7 @@ class Finder:
     def check(self, neighbours: int) -> Parameters:
         """Meet all bounds with this many neighbours."""
         holders = neighbours + 1
-        if not 1 <= neighbours < self.n or neighbours * self.n % 2:
+        if self.job.is_active() and neighbours < min(CHEAP_NEIGHBOURS, self.n - 1):
             raise ParameterError("neighbours")
         if self.is_cut(neighbours):
             raise ParameterError("neighbours")
@@ -118,20 +108,28 @@ class Finder:
         """The given number of neighbours, or the smallest that meets all bounds."""
         if self.n < 2:
             raise ParameterError("parties")
+        asked = self.job.neighbours
+        if self.n == self.job.parties and (asked >= self.n or asked * self.n % 2):
+            # The full roster must take what the job asks for as it is.
+            raise ParameterError("neighbours")
         if self.complete:
             return self.check(self.n - 1)
-        if self.job.neighbours:
-            return self.check(self.job.neighbours)
+        if asked:
+            return self.check(self.drawable(asked))
         sparse = range(CHEAP_NEIGHBOURS, min(MOST_NEIGHBOURS, self.n - 1))
         enough = (neighbours for neighbours in sparse if self.suffices(neighbours))
         return self.check(next(enough, self.n - 1))
 
+    def drawable(self, neighbours: int) -> int:
+        """The degree that stands for this one: odd ones need even rosters, small rosters have fewer."""
+        return min(neighbours + neighbours * self.n % 2, self.n - 1)
+
     def suffices(self, neighbours: int) -> bool:
-        """Whether some threshold meets all bounds, or the given one that of correctness."""
+        """Whether some threshold, or the given one, meets all bounds."""
         if neighbours * self.n % 2 or self.is_cut(neighbours):
             return False
-        least = self.job.threshold or self.least_threshold(neighbours)
-        return least <= self.most_threshold(neighbours)
+        least, most = self.least_threshold(neighbours), self.most_threshold(neighbours)
+        return least <= (self.job.threshold or least) <= most
 
     def is_cut(self, neighbours: int) -> bool:
         """Whether losses at random places may cut the graph."""

@@ -194,16 +194,23 @@ def samplings() -> list[dict[str, object]]:
 COLUMNS = "n", "adversary", "corrupt", "dropout", "c", "d", "threshold", "packing", "words"
 
 
-def parameters_of(n: int, words: int, wish: Wish) -> list[object]:
+def parameters_of(
+    n: int,
+    words: int,
+    active: bool = False,
+    fractions: tuple[float, float] = (0.1, 0.1),
+    given: tuple[int, int] = (0, 0),
+) -> list[object]:
     """One row: what was asked for, then k, l and the random elements, or the field to change."""
-    adversary = "active" if wish.active else "semi-honest"
-    counts = corrupt_among(wish.corrupt, n), dropouts_among(wish.dropout, n)
-    row = [n, adversary, wish.corrupt, wish.dropout, *counts, wish.threshold, wish.packing, words]
+    corrupt, dropout = fractions
+    wish = Wish(active, corrupt_among(corrupt, n), dropouts_among(dropout, n), *given)
+    adversary = "active" if active else "semi-honest"
+    row = [n, adversary, *fractions, wish.corrupt, wish.dropouts, *given, words]
     try:
         k, packed = shape(wish, n, words)
     except ParameterError as error:
         return [*row, str(error)]
-    assert k - packed >= least_random(wish, n)
+    assert k - packed >= least_random(wish)
     return [*row, [k, packed, k - packed]]
 
 
@@ -212,29 +219,29 @@ def table() -> list[list[object]]:
     usual = [(0.0, 0.0), (0.1, 0.1), (0.2, 0.05), (0.05, 0.2), (0.07, 0.29)]
     harsh = [(0.5, 0.5), (0.4, 0.3), (0.0, 0.9), (0.9, 0.0), (0.3, 0.1)]
     rows = [
-        parameters_of(n, words, Wish(active, corrupt, dropout))
+        parameters_of(n, words, active, fractions)
         for n in (2, 3, 4, 5, 7, 10, 40, 100, 729, 1000)
         for active in (False, True)
-        for corrupt, dropout in usual + harsh
+        for fractions in usual + harsh
         for words in (1000, 10**6)
     ]
     rows += [
-        parameters_of(20, words, Wish(active, 0.1, 0.1, threshold, packing))
+        parameters_of(20, words, active, given=(threshold, packing))
         for active in (False, True)
         for threshold in (0, 1, 2, 3, 4, 11, 12, 13, 18, 19, 20, 21)
         for packing in (0, 1, 6, 7, 8, 15, 16, 17)
         for words in (50,)
     ]
     # Few words: no more of them in a block than needed.
-    rows += [parameters_of(30, words, Wish()) for words in (1, 2, 23, 24, 25, 47, 48, 49, 73, 97)]
+    rows += [parameters_of(30, words) for words in (1, 2, 23, 24, 25, 47, 48, 49, 73, 97)]
     # 0.07 * 100 is 7.000000000000001 in doubles and means 7, 0.29 * 100 is 28.999999999999996 and
     # means 29; 0.0700001 * 100 does not mean 7.
     rows += [
-        parameters_of(100, 1000, Wish(active, fraction, 0.29))
+        parameters_of(100, 1000, active, (fraction, 0.29))
         for fraction in (0.07, 0.0700001)
         for active in (False, True)
     ]
-    rows += [parameters_of(n, 10, Wish()) for n in (0, 1)]
+    rows += [parameters_of(n, 10) for n in (0, 1)]
     return rows
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from .job import Job
 from .parameters import ParameterError
 from .prime import FIELD31, FIELD47, FIELD48, PrimeField
 
@@ -15,13 +16,20 @@ TOLERANCE = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Wish:
-    """What a job says about sharing; 0 leaves the choice of threshold and packing."""
+    """What a round asks of sharing; 0 leaves the choice of threshold and packing."""
 
     active: bool = False
-    corrupt: float = 0.1
-    dropout: float = 0.1
+    corrupt: int = 0
+    dropouts: int = 0
     threshold: int = 0
     packing: int = 0
+
+
+def wish_of(job: Job, n: int) -> Wish:
+    """What a round of ``n`` parties of a job asks."""
+    return Wish(
+        job.is_active(), job.corrupt_parties(), job.losses_among(n), job.threshold, job.packing
+    )
 
 
 def corrupt_among(fraction: float, n: int) -> int:
@@ -34,28 +42,28 @@ def dropouts_among(fraction: float, n: int) -> int:
     return floor(Fraction(fraction) * n + TOLERANCE)
 
 
-def least_random(wish: Wish, n: int) -> int:
+def least_random(wish: Wish) -> int:
     """Fewest random elements of a block.
 
     As many as parties may be corrupt, and one for a party that is curious by itself.
     """
-    return max(corrupt_among(wish.corrupt, n), 1)
+    return max(wish.corrupt, 1)
 
 
 def confirmed(wish: Wish, n: int, k: int) -> bool:
     """Whether no two sets of survivors can both be signed by k parties, the corrupt ones signing both."""
-    return not wish.active or 2 * k > n + corrupt_among(wish.corrupt, n)
+    return not wish.active or 2 * k > n + wish.corrupt
 
 
 def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:
     """Shares that rebuild a block, and words in it."""
     if n < 2:
         raise ParameterError("parties")
-    most = n - dropouts_among(wish.dropout, n)
+    most = n - wish.dropouts
     if wish.threshold > most:
         raise ParameterError("threshold")
     k = wish.threshold or most
-    room = k - least_random(wish, n)
+    room = k - least_random(wish)
     if room < 1 or not confirmed(wish, n, k):
         raise ParameterError("threshold" if wish.threshold else "dropout")
     if wish.packing > room:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from . import derive, wire
 from .identity import Identity
 from .job import Job
-from .ramp_parameters import Wish, fields_for, shape
+from .ramp_parameters import fields_for, shape, wish_of
 from .ramp_sharing import Shape, Vector
 from .secagg_party import SIGN_KEYS, SIGN_SURVIVORS, draw_secret
 from .tape import Tape
@@ -28,8 +28,7 @@ class Round:
     def vector(self) -> Vector:
         """How vectors are shared."""
         job, n = self.job, self.parties
-        wish = Wish(job.is_active(), job.corrupt, job.dropout, job.threshold, job.packing)
-        k, packed = shape(wish, n, job.lanes())
+        k, packed = shape(wish_of(job, n), n, job.lanes())
         embedding = {"fssa": "coefficients", "pss": "evaluations"}[job.protocol]
         return Vector(Shape(embedding, n, k, packed), fields_for(largest_sum(job)), job.lanes())
 

@@ -67,7 +67,7 @@ def downward(stage: str, message: bytes, rank: int) -> Iterator[Change]:
     elif stage == "masked-input":
         yield "survivors outside the roster", flip(message, HEADER, 0x80)
         yield "the party itself is lost", flip(message, HEADER, 1 << rank)
-        yield "too few survivors", flip(message, HEADER, 0x10)
+        yield "too few survivors", flip(message, HEADER, 0x30)
     elif stage == "unmask":
         yield "other survivors than were unmasked", flip(message, HEADER, 0x02)
         yield "padding bits", flip(message, -1, 0x80)

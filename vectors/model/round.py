@@ -31,6 +31,7 @@ def roster(*members: tuple[str, int]) -> dict[str, object]:
 def vectors() -> dict[str, object]:
     """Everything that goes into ``round.json``."""
     job = Job()
+    semi_honest = replace(job, adversary="semi-honest")
     tensors = (Tensor("dense.weight", 12, 0.5), Tensor("", 3, 2.0))
     return {
         "jobs": [
@@ -39,11 +40,11 @@ def vectors() -> dict[str, object]:
             hashed(replace(job, protocol="plain", adversary="semi-honest", encoding="fixed64")),
             hashed(replace(job, protocol="secagg", suite="p256", clipping="l2", bits=2)),
             hashed(replace(job, dim=15, tensors=tensors, max_weight=1000, bits=8, clip=0.125)),
-            hashed(replace(job, parties=9, neighbours=6, threshold=5, corrupt=0.0, dropout=0.25)),
+            hashed(replace(semi_honest, parties=9, neighbours=6, threshold=5, corrupt=0.0, dropout=0.25)),
             hashed(replace(job, join_deadline=0.5, input_deadline=1e6, stage_deadline=7.25)),
             hashed(replace(job, rounds=0, rounding="nearest")),
             # A reader that is satisfied with nearly the right double gets another hash.
-            hashed(replace(job, clip=7.4387313305336855, corrupt=0.30000000000000004)),
+            hashed(replace(job, clip=7.4387313305336855, corrupt=0.30000000000000004, parties=30)),
             hashed(replace(job, model_update="replace")),
             hashed(replace(job, clipping="aciq", bits=6, dim=15, tensors=tensors)),
             hashed(replace(job, model_update="none")),

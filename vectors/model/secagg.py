@@ -128,8 +128,8 @@ def vectors() -> dict[str, object]:
     """Everything that goes into ``secagg.json``."""
     ones, both = b"\xff" * 8, ("ed25519", "p256")
     complete = Job(job="complete", protocol="secagg", adversary="semi-honest", parties=3, dim=11)
-    active = Job(job="active", parties=5, dim=9, bits=32, corrupt=0.0, dropout=0.4)
-    sparse = Job(job="sparse", parties=10, dim=20, suite="p256", neighbours=7, corrupt=0.0, dropout=0.2)
+    active = Job(job="active", parties=7, dim=9, bits=32, corrupt=0.0, dropout=0.29)
+    sparse = Job(job="sparse", parties=20, dim=20, suite="p256", neighbours=17, dropout=0.1)
     weighted = Job(
         job="liar",
         protocol="secagg",

@@ -21,8 +21,8 @@ pub struct ProtocolInfo {
     pub(crate) input_stage: u8,
     /// Smallest number of survivors where the job names none.
     pub(crate) min_parties: fn(&JobSpec) -> usize,
-    /// What the protocol chose for a full cohort where the job leaves it open, by name.
-    pub(crate) parameters: fn(&Job) -> Vec<(&'static str, usize)>,
+    /// What the protocol chooses for a roster of so many parties where the job leaves it open, by name.
+    pub(crate) parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
     /// Bytes of the largest message of a stage.
     pub(crate) largest_message: fn(&Job, u8, Direction) -> u64,
     /// The protocol's own rules for a job.
@@ -65,6 +65,7 @@ pub enum Direction {
     Down,
 }
 
+pub(crate) type Parameters = Vec<(&'static str, usize)>;
 pub(crate) type Prepare = fn(&ClientSetup, usize) -> Result<usize, FaultKind>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_, '_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;

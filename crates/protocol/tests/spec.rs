@@ -1,9 +1,10 @@
 //! Every inequality of a job specification, violated by one: the error names the field and quotes the rule.
 
 use blindsum_protocol::{
-    Adversary, Clipping, EncodingName, JobSpec, ModelUpdate, ProtocolName, RoundingName,
+    Adversary, Clipping, EncodingName, Job, JobSpec, ModelUpdate, ProtocolName, RoundingName,
     TensorLayout,
 };
+use proptest::prelude::*;
 
 /// A job of 30 parties that keeps every rule.
 fn good(protocol: ProtocolName) -> JobSpec {
@@ -238,11 +239,13 @@ fn fractions_of_parties() {
         (0.5, 0, 0, 0),
     ] {
         let spec = JobSpec {
+            adversary: Adversary::SemiHonest,
+            parties: n as u32,
             corrupt: fraction,
             dropout: fraction,
             ..JobSpec::default()
         };
-        assert_eq!(spec.corrupt_among(n), corrupt, "{fraction} of {n}");
+        assert_eq!(spec.corrupt_parties(), corrupt, "{fraction} of {n}");
         assert_eq!(spec.dropouts_among(n), dropouts, "{fraction} of {n}");
     }
 }
@@ -269,7 +272,7 @@ fn case_24_rules_of_secagg() {
                     ..base()
                 },
                 "parties",
-                "parties = 1 >= 2",
+                "parties = 1 >= ",
             );
             // Thresholds: the smallest and the largest that are let, and one beyond either.
             let threshold = |threshold| JobSpec {
@@ -330,6 +333,15 @@ fn case_24_rules_of_secagg() {
             ..sparse()
         },
         "neighbours",
+        "active: neighbours = 2 >= min(16, parties - 1) = 16",
+    );
+    refused(
+        JobSpec {
+            neighbours: 2,
+            adversary: Adversary::SemiHonest,
+            ..sparse()
+        },
+        "neighbours",
         "falls apart with probability",
     );
     refused(
@@ -341,4 +353,88 @@ fn case_24_rules_of_secagg() {
         "dropout",
         "with 15 dropouts of 30",
     );
+}
+
+/// What smaller rosters have no parameters for is refused before a round, with the way out.
+#[test]
+fn case_24_rosters_that_have_no_parameters() {
+    let base = |protocol| JobSpec {
+        parties: 100,
+        ..good(protocol)
+    };
+    for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
+        let few = JobSpec {
+            corrupt: 0.3,
+            dropout: 0.3,
+            min_parties: 40,
+            ..base(protocol)
+        };
+        let rule = "allows a round of 74 parties, for which there are no parameters: active: 2k = 2*52 > n + c";
+        refused(few.clone(), "min_parties", rule);
+        // The same job with what it takes by itself.
+        let usual = JobSpec {
+            min_parties: 0,
+            ..few
+        };
+        assert_eq!(usual.validate().unwrap().min_parties(), 70);
+    }
+    let threshold = JobSpec {
+        threshold: 80,
+        min_parties: 70,
+        ..base(ProtocolName::SecAgg)
+    };
+    refused(threshold, "min_parties", "raise min_parties");
+    // Degrees and thresholds that smaller rosters could not take as they are.
+    for spec in [
+        JobSpec {
+            neighbours: 43,
+            ..base(ProtocolName::SecAggPlus)
+        },
+        JobSpec {
+            threshold: 90,
+            ..base(ProtocolName::SecAgg)
+        },
+    ] {
+        assert_rosters(spec.validate().unwrap());
+    }
+}
+
+/// Every legal roster has parameters.
+fn assert_rosters(job: Job) {
+    for n in job.min_parties()..=job.spec().parties as usize {
+        job.parameters_for(n)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", job.spec()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// No job that validates fails for its parameters later, and against an active adversary none leaves the sum of
+    /// one honest party, whatever the fields say.
+    #[test]
+    fn case_46_validated_jobs_have_parameters_for_every_roster(
+        protocol in prop::sample::select(ProtocolName::ALL.to_vec()),
+        adversary in prop::sample::select(Adversary::ALL.to_vec()),
+        parties in 0..130u32,
+        min_parties in prop_oneof![Just(0), 0..130u32],
+        neighbours in prop_oneof![3 => Just(0), 1 => 0..130u32],
+        threshold in prop_oneof![3 => Just(0), 1 => 0..130u32],
+        packing in prop_oneof![3 => Just(0), 1 => 0..20u32],
+        corrupt in prop_oneof![Just(0.0), Just(0.1), 0.0..0.6f64],
+        dropout in prop_oneof![Just(0.0), Just(0.1), 0.0..0.6f64],
+    ) {
+        let spec = JobSpec {
+            protocol, adversary, parties, min_parties, neighbours, threshold, packing, corrupt, dropout,
+            ..JobSpec::default()
+        };
+        if let Ok(job) = spec.validate() {
+            let protects = !matches!(protocol, ProtocolName::Plain | ProtocolName::Flashe);
+            if protects && adversary == Adversary::Active {
+                let corrupt = ((corrupt * f64::from(parties) - 1e-9).ceil() as usize).max(1);
+                prop_assert!(job.min_parties() >= corrupt + 2);
+            }
+            assert_rosters(job);
+        }
+    }
 }

@@ -28,15 +28,15 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
         false => &["upload"],
     },
     input_stage: 0,
-    min_parties: |_| 2,
-    parameters: |job| {
+    min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+    parameters: |job, parties| {
         if let Some(schedule) = job.density() {
             let tensors = job.encoding().tensors();
             let kept = tensors.map(|(run, _)| schedule.kept(u64::MAX, run.len()));
-            return vec![("coordinates", kept.sum())];
+            return Ok(vec![("coordinates", kept.sum())]);
         }
-        let scheme = scheme(job, job.spec().parties as usize);
-        vec![("masks", scheme.masks_to_encrypt() as usize)]
+        let masks = scheme(job, parties).masks_to_encrypt() as usize;
+        Ok(vec![("masks", masks)])
     },
     largest_message: |job, stage, direction| match job.spec().is_sparse() {
         true => sparse_rounds::largest_message(job, stage, direction),
@@ -97,7 +97,7 @@ fn scheme(job: &Job, parties: usize) -> Scheme {
         Masking::Double => Scheme::Double,
         Masking::Single => Scheme::Single,
         Masking::Cheaper => {
-            let survivors = parties - job.spec().dropouts_among(parties);
+            let survivors = parties - job.spec().losses_among(parties);
             match expected_masks(parties as u32, survivors as u32) {
                 Ok(masks) if masks.single < masks.double => Scheme::Single,
                 _ => Scheme::Double,

@@ -21,7 +21,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     stages: |_| &["input"],
     input_stage: 0,
     min_parties: |_| 1,
-    parameters: |_| Vec::new(),
+    parameters: |_, _| Ok(Vec::new()),
     largest_message: one_vector,
     check: |job| job.spec().check_unpacked(),
     start,

@@ -28,7 +28,7 @@ use blindsum_sharing::ramp::{
 };
 
 use crate::consistency::{Signatures, Signed};
-use crate::registry::{self, Direction, ProtocolInfo};
+use crate::registry::{self, Direction, Parameters, ProtocolInfo};
 use crate::wire::Bounded;
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
 
@@ -61,16 +61,11 @@ fn stages(spec: &JobSpec) -> &'static [&'static str] {
 
 /// n − d: as many may drop out as the job says, and one more ends the round.
 fn min_parties(spec: &JobSpec) -> usize {
-    let n = spec.parties as usize;
-    n.saturating_sub(spec.dropouts_among(n)).max(2)
+    spec.usual_survivors(spec.parties as usize)
 }
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
-    if spec.min_parties == 1 {
-        let rule = "min_parties = 1 >= 2: the sum of one party is its vector";
-        return Err(SpecError::new("min_parties", rule));
-    }
     if spec.neighbours != 0 {
         let rule = format!(
             "neighbours = {} must be 0 for {}: every party shares with every other",
@@ -78,12 +73,16 @@ fn check(job: &Job) -> Result<(), SpecError> {
         );
         return Err(SpecError::new("neighbours", rule));
     }
-    let n = spec.parties as usize;
-    let parameters = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
-    prepare(job, parameters).map_err(|error| match error {
+    spec.check_survivors()?;
+    let full = spec.parties as usize;
+    let found = parameters(job, full).map_err(|error| SpecError::new(error.field, error.rule))?;
+    prepare(job, found).map_err(|error| match error {
         SharingError::Points { .. } => SpecError::new("parties", error.to_string()),
         other => SpecError::new("encoding", other.to_string()),
     })?;
+    for n in spec.legal_rosters() {
+        parameters(job, n).map_err(|error| spec.infeasible_roster(n, &error.rule))?;
+    }
     Ok(())
 }
 
@@ -92,8 +91,8 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     let spec = job.spec();
     RampParameters::choose(&RampRequest {
         parties: n,
-        corrupt: spec.corrupt_among(n),
-        dropouts: spec.dropouts_among(n),
+        corrupt: spec.corrupt_parties(),
+        dropouts: spec.losses_among(n),
         active: spec.adversary == Adversary::Active,
         words: job.lanes(),
         threshold: spec.threshold as usize,
@@ -101,19 +100,22 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     })
 }
 
-fn chosen(job: &Job) -> Vec<(&'static str, usize)> {
-    let residues = Residues::for_sum(job.encoding().largest_sum());
-    let found = parameters(job, job.spec().parties as usize).ok();
-    // A checked job has both.
-    found.zip(residues).map_or(Vec::new(), |(found, residues)| {
-        vec![
-            ("threshold", found.threshold()),
-            ("packing", found.packing()),
-            ("random", found.random()),
-            ("blocks", found.blocks(job.lanes())),
-            ("share_bytes", residues.share_len()),
-        ]
-    })
+fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
+    let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    let residues = residues(job).map_err(|e| SpecError::new("encoding", e.to_string()))?;
+    Ok(vec![
+        ("threshold", found.threshold()),
+        ("packing", found.packing()),
+        ("random", found.random()),
+        ("blocks", found.blocks(job.lanes())),
+        ("share_bytes", residues.share_len()),
+    ])
+}
+
+/// The fields that hold every sum of the job. Encodings keep sums below 2^96; the pair of fields holds all that a job
+/// can have.
+fn residues(job: &Job) -> Result<Residues, SharingError> {
+    Residues::for_sum(job.encoding().largest_sum()).ok_or(SharingError::SumTooLarge)
 }
 
 fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, SharingError> {
@@ -121,10 +123,7 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
         ProtocolName::Fssa => Embedding::Coefficients,
         _ => Embedding::Evaluations,
     };
-    // Encodings keep sums below 2^96; the pair of fields holds all that a job can have.
-    let residues =
-        Residues::for_sum(job.encoding().largest_sum()).ok_or(SharingError::SumTooLarge)?;
-    RampSharing::new(parameters, embedding, residues, job.lanes())
+    RampSharing::new(parameters, embedding, residues(job)?, job.lanes())
 }
 
 /// The sharing of a round; prepared once however many machines share the round.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
-use crate::registry::{ProtocolInfo, one_vector};
+use crate::registry::{Parameters, ProtocolInfo, one_vector};
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, PartyId, ProtocolName, Round, SpecError};
 
 pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
@@ -58,27 +58,20 @@ fn stages(spec: &JobSpec) -> &'static [&'static str] {
     }
 }
 
-/// Two thirds of the parties, or half of them if semi-honest; on the complete graph the threshold.
+/// Two thirds of the parties, or half of them if semi-honest, and no fewer than the threshold, unless more parties
+/// may drop out.
 fn min_parties(spec: &JobSpec) -> usize {
     let n = spec.parties as usize;
-    let fraction = match spec.adversary {
+    let usual = match spec.adversary {
         Adversary::Active => 2 * n / 3 + 1,
         Adversary::SemiHonest => n / 2 + 1,
     };
-    let threshold = match spec.protocol {
-        ProtocolName::SecAgg => spec.threshold as usize,
-        _ => 0,
-    };
-    fraction.max(threshold).max(2)
+    spec.usual_survivors(usual.max(spec.threshold as usize))
 }
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
     spec.check_unpacked()?;
-    if spec.min_parties == 1 {
-        let rule = "min_parties = 1 >= 2: the sum of one party is its vector";
-        return Err(SpecError::new("min_parties", rule));
-    }
     if is_complete(spec) && spec.neighbours != 0 {
         let rule = format!(
             "neighbours = {} must be 0 for secagg: its graph is complete; secagg+ has neighbours",
@@ -86,21 +79,16 @@ fn check(job: &Job) -> Result<(), SpecError> {
         );
         return Err(SpecError::new("neighbours", rule));
     }
-    GraphParameters::find(spec, spec.parties as usize, is_complete(spec))
-        .map(|_| ())
-        .map_err(|error| SpecError::new(error.field, error.rule))
+    spec.check_survivors()?;
+    GraphParameters::check_all(spec, is_complete(spec))
 }
 
-fn parameters(job: &Job) -> Vec<(&'static str, usize)> {
-    let spec = job.spec();
-    let found = GraphParameters::find(spec, spec.parties as usize, is_complete(spec));
-    // A checked job has them.
-    found.map_or(Vec::new(), |found| {
-        vec![
-            ("neighbours", found.neighbours()),
-            ("threshold", found.threshold()),
-        ]
-    })
+fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
+    let found = GraphParameters::find(job.spec(), parties, is_complete(job.spec()))?;
+    Ok(vec![
+        ("neighbours", found.neighbours()),
+        ("threshold", found.threshold()),
+    ])
 }
 
 fn is_complete(spec: &JobSpec) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! A party's secrets are shared among its `holders`: its κ neighbours and itself, K = κ + 1. With c
 //! corrupt parties and d dropouts at random places of the graph, these things must hold for all
-//! parties at once:
+//! parties at once. c is that of the job, also where the roster is smaller, since all corrupt parties may be in
+//! it; d is what this roster may lose (`spec/tolerance.rs`).
 //!
 //! * security, of every secret: semi-honest, no honest party has t corrupt holders. Active: 2t > K + corrupt
 //!   holders, so that of two sets of t holders, each told another story, some honest holder is in both. The
@@ -19,13 +20,14 @@
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
 
 use super::tails::{Hypergeometric, Sample};
-use crate::{Adversary, JobSpec};
+use crate::{Adversary, JobSpec, SpecError};
 
 /// Security bounds may fail with probability 2^-40.
 const LOG2_SECURITY: f64 = -40.0;
 /// The correctness bound may fail with probability 2^-20.
 const LOG2_CORRECTNESS: f64 = -20.0;
 /// Neighbours that cost next to nothing and let small cohorts lose more parties than they estimate.
+/// Against an active adversary fewer are refused, however few parties are said to be corrupt.
 const CHEAP_NEIGHBOURS: usize = 16;
 /// Where fewer neighbours than this do not suffice, a sparse graph is not looked for.
 const MOST_NEIGHBOURS: usize = 2048;
@@ -48,28 +50,46 @@ pub struct ParameterError {
     pub rule: String,
 }
 
+impl From<ParameterError> for SpecError {
+    fn from(error: ParameterError) -> Self {
+        Self::new(error.field, error.rule)
+    }
+}
+
 impl GraphParameters {
     /// Parameters for a roster of `parties` on the complete graph (`secagg`) or the smallest graph
-    /// that is safe (`secagg+`); `neighbours` and `threshold` of the job are kept where they are given.
+    /// that is safe (`secagg+`); `neighbours` and `threshold` of the job are kept where they are given, but for
+    /// one neighbour more where both their number and that of the parties are odd, and everybody in rosters
+    /// that have fewer.
     ///
     /// # Errors
     /// The bound that fails.
     pub fn find(spec: &JobSpec, parties: usize, complete: bool) -> Result<Self, ParameterError> {
-        if parties < 2 {
-            let rule = format!("parties = {parties} >= 2: the sum of one party is its vector");
-            return Err(ParameterError {
-                field: "parties",
-                rule,
-            });
+        let tails = Hypergeometric::new(parties);
+        Bounds::new(spec, parties, complete, &tails).find()
+    }
+
+    /// Whether every roster that the job allows has parameters.
+    ///
+    /// # Errors
+    /// The bound that fails for the full roster, or the roster that has none.
+    pub(crate) fn check_all(spec: &JobSpec, complete: bool) -> Result<(), SpecError> {
+        let n = spec.parties as usize;
+        let tails = Hypergeometric::new(n);
+        let full = Bounds::new(spec, n, complete, &tails).find()?;
+        // What served the larger roster mostly serves the next one, and is tried first.
+        let mut neighbours = full.neighbours;
+        for n in spec.legal_rosters() {
+            let bounds = Bounds::new(spec, n, complete, &tails);
+            if bounds.has_some(neighbours) {
+                continue;
+            }
+            let found = bounds
+                .find()
+                .map_err(|error| spec.infeasible_roster(n, &error.rule))?;
+            neighbours = found.neighbours;
         }
-        let bounds = Bounds::new(spec, parties, complete);
-        if complete {
-            return bounds.check(parties - 1);
-        }
-        match spec.neighbours as usize {
-            0 => bounds.search(),
-            chosen => bounds.check(chosen),
-        }
+        Ok(())
     }
 
     /// Parties in the roster.
@@ -93,29 +113,85 @@ impl GraphParameters {
     }
 }
 
+fn fails<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
+    Err(ParameterError { field, rule })
+}
+
 /// The three bounds for one roster size.
-struct Bounds {
+struct Bounds<'a> {
     parties: usize,
+    /// Whether that is every party of the job, for which its own numbers must fit as they are.
+    full: bool,
     corrupt: usize,
     dropouts: usize,
     active: bool,
     complete: bool,
+    /// Those that the job asks for; 0 where it leaves them open.
+    neighbours: usize,
     threshold: usize,
-    tails: Hypergeometric,
+    tails: &'a Hypergeometric,
 }
 
-impl Bounds {
-    fn new(spec: &JobSpec, parties: usize, complete: bool) -> Self {
+impl<'a> Bounds<'a> {
+    /// The tails must be of at least so many parties.
+    fn new(spec: &JobSpec, parties: usize, complete: bool, tails: &'a Hypergeometric) -> Self {
         Self {
             parties,
-            corrupt: spec.corrupt_among(parties),
-            // Whole parties within the fraction: a tenth of three parties is nobody, so that small cohorts can run.
-            dropouts: spec.dropouts_among(parties),
+            full: parties == spec.parties as usize,
+            corrupt: spec.corrupt_parties(),
+            dropouts: spec.losses_among(parties),
             active: spec.adversary == Adversary::Active,
             complete,
+            neighbours: spec.neighbours as usize,
             threshold: spec.threshold as usize,
-            tails: Hypergeometric::new(parties),
+            tails,
         }
+    }
+
+    fn find(&self) -> Result<GraphParameters, ParameterError> {
+        if self.parties < 2 {
+            let rule = format!(
+                "parties = {} >= 2: the sum of one party is its vector",
+                self.parties
+            );
+            return fails("parties", rule);
+        }
+        if self.full && self.neighbours >= self.parties {
+            let (chosen, most) = (self.neighbours, self.parties - 1);
+            return fails(
+                "neighbours",
+                format!("neighbours = {chosen} <= parties - 1 = {most}"),
+            );
+        }
+        if self.full && self.neighbours % 2 == 1 && self.parties % 2 == 1 {
+            let (chosen, n) = (self.neighbours, self.parties);
+            return fails(
+                "neighbours",
+                format!("neighbours * parties = {chosen} * {n} must be even"),
+            );
+        }
+        match (self.complete, self.neighbours) {
+            (true, _) => self.check(self.parties - 1),
+            (false, 0) => self.search(),
+            (false, chosen) => self.check(self.drawable(chosen)),
+        }
+    }
+
+    /// Whether the roster has parameters, by what is tried first: so many neighbours, or everybody.
+    fn has_some(&self, neighbours: usize) -> bool {
+        let all = self.parties - 1;
+        match (self.complete, self.neighbours) {
+            (true, _) => self.suffices(all),
+            (false, 0) => self.suffices(self.drawable(neighbours)) || self.suffices(all),
+            (false, chosen) => self.check(self.drawable(chosen)).is_ok(),
+        }
+    }
+
+    /// The degree of the Harary graph that stands for this one: an odd one needs an even number of parties, and
+    /// nobody has more neighbours than there are other parties.
+    fn drawable(&self, neighbours: usize) -> usize {
+        let even = neighbours + (neighbours % 2) * (self.parties % 2);
+        even.min(self.parties - 1)
     }
 
     /// The smallest number of neighbours that meets all bounds; the complete graph where no other does.
@@ -126,35 +202,41 @@ impl Bounds {
         let all = self.parties - 1;
         // Harary graphs of odd degree have an even number of parties.
         let step = 1 + self.parties % 2;
-        let mut sparse = (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
-        let found = sparse.find(|&neighbours| self.suffices(neighbours));
-        self.check(found.unwrap_or(all))
+        let sparse = || (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
+        let safe = sparse().find(|&neighbours| self.suffices(neighbours));
+        // A threshold that no graph makes safe is refused with the bounds of the first one that reaches it.
+        let reached = || {
+            let threshold = Some(self.threshold).filter(|chosen| *chosen != 0)?;
+            sparse().find(|&neighbours| {
+                let whole = self.log2_cut(neighbours) < LOG2_SECURITY;
+                whole && threshold <= self.most_threshold(neighbours)
+            })
+        };
+        self.check(safe.or_else(reached).unwrap_or(all))
     }
 
-    /// Whether so many neighbours let some threshold meet all bounds, or the given one that of correctness.
+    /// Whether so many neighbours let some threshold, or the given one, meet all bounds.
     fn suffices(&self, neighbours: usize) -> bool {
-        let threshold = match self.threshold {
-            0 => self.least_threshold(neighbours),
+        let (holders, chosen) = (neighbours + 1, self.threshold);
+        // The bounds are dear to compute: those that cannot hold are not.
+        if chosen > holders || (self.active && chosen != 0 && 2 * chosen <= holders) {
+            return false;
+        }
+        let least = self.least_threshold(neighbours);
+        let threshold = match chosen {
+            0 => least,
             chosen => chosen,
         };
-        self.log2_cut(neighbours) < LOG2_SECURITY && threshold <= self.most_threshold(neighbours)
+        self.log2_cut(neighbours) < LOG2_SECURITY
+            && (least..=self.most_threshold(neighbours)).contains(&threshold)
     }
 
     /// Meets all bounds with this many neighbours, or says which one fails.
     fn check(&self, neighbours: usize) -> Result<GraphParameters, ParameterError> {
-        let fails = |field, rule| Err(ParameterError { field, rule });
-        if neighbours == 0 || neighbours >= self.parties {
-            let rule = format!(
-                "1 <= neighbours = {neighbours} <= parties - 1 = {}",
-                self.parties - 1
-            );
-            return fails("neighbours", rule);
-        }
-        if neighbours % 2 == 1 && self.parties % 2 == 1 {
-            let rule = format!(
-                "neighbours * parties = {neighbours} * {} must be even",
-                self.parties
-            );
+        let floor = CHEAP_NEIGHBOURS.min(self.parties - 1);
+        if self.active && neighbours < floor {
+            let rule =
+                format!("active: neighbours = {neighbours} >= min(16, parties - 1) = {floor}");
             return fails("neighbours", rule);
         }
         let cut = self.log2_cut(neighbours);
@@ -299,7 +381,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MAX_PARTIES;
+    use crate::{MAX_PARTIES, ProtocolName};
 
     fn spec(corrupt: f64, dropout: f64, adversary: Adversary) -> JobSpec {
         JobSpec {
@@ -310,14 +392,27 @@ mod tests {
         }
     }
 
+    /// Parameters of the full roster of a job of `n` parties.
+    fn find(spec: JobSpec, n: usize, complete: bool) -> Result<GraphParameters, ParameterError> {
+        let protocol = match complete {
+            true => ProtocolName::SecAgg,
+            false => ProtocolName::SecAggPlus,
+        };
+        let spec = JobSpec {
+            protocol,
+            parties: n as u32,
+            ..spec
+        };
+        GraphParameters::find(&spec, n, complete)
+    }
+
     #[test]
     fn complete_graph_thresholds_are_those_of_the_paper() {
-        for n in 2..200 {
-            let found = GraphParameters::find(&spec(0.1, 0.0, Adversary::Active), n, true).unwrap();
+        for n in 3..200 {
+            let found = find(spec(0.1, 0.0, Adversary::Active), n, true).unwrap();
             assert!(3 * found.threshold() > 2 * n, "n = {n}");
             assert!(2 * found.threshold() > n + n.div_ceil(10), "n = {n}");
-            let found =
-                GraphParameters::find(&spec(0.1, 0.0, Adversary::SemiHonest), n, true).unwrap();
+            let found = find(spec(0.1, 0.0, Adversary::SemiHonest), n, true).unwrap();
             assert!(found.threshold() > n.div_ceil(10), "n = {n}");
         }
     }
@@ -333,10 +428,9 @@ mod tests {
             (1000, 0.1),
             (10_000, 0.1),
         ] {
-            let found =
-                GraphParameters::find(&spec(corrupt, 0.1, Adversary::Active), n, false).unwrap();
+            let found = find(spec(corrupt, 0.1, Adversary::Active), n, false).unwrap();
             let (half, odd) = (found.neighbours() / 2, found.neighbours() % 2);
-            let expected = (corrupt * half as f64) as usize;
+            let expected = ((corrupt * half as f64) as usize).max(1);
             assert!(found.threshold() > half + odd + 1 + expected, "{found:?}");
             assert!(
                 2 * found.threshold() > found.holders() + 2 * expected,
@@ -351,14 +445,14 @@ mod tests {
         for n in [MAX_PARTIES as usize - 1, MAX_PARTIES as usize] {
             for complete in [false, true] {
                 for adversary in [Adversary::SemiHonest, Adversary::Active] {
-                    let find = |spec| GraphParameters::find(&spec, n, complete);
-                    assert!(find(spec(0.49, 0.6, adversary)).is_err());
-                    assert!(find(spec(0.9, 0.2, adversary)).is_err());
+                    assert!(find(spec(0.49, 0.6, adversary), n, complete).is_err());
+                    assert!(find(spec(0.9, 0.2, adversary), n, complete).is_err());
                     let threshold = JobSpec {
                         threshold: 1,
                         ..spec(0.3, 0.3, adversary)
                     };
-                    assert_eq!(find(threshold).unwrap_err().field, "threshold");
+                    let refused = find(threshold, n, complete).unwrap_err();
+                    assert_eq!(refused.field, "threshold");
                 }
             }
         }
@@ -368,7 +462,7 @@ mod tests {
     fn sparse_graphs_grow_slowly() {
         let degree = |n| {
             let spec = spec(0.05, 0.1, Adversary::SemiHonest);
-            GraphParameters::find(&spec, n, false).unwrap().neighbours()
+            find(spec, n, false).unwrap().neighbours()
         };
         assert_eq!(degree(10), 9);
         let degrees = [100, 1_000, 10_000, 100_000].map(degree);
@@ -377,83 +471,57 @@ mod tests {
 
     #[test]
     fn the_failing_bound_is_named() {
-        let find =
-            |spec: JobSpec, n, complete| GraphParameters::find(&spec, n, complete).unwrap_err();
-        let base = spec(0.1, 0.1, Adversary::Active);
-        assert_eq!(find(base.clone(), 1, true).field, "parties");
+        let base = || spec(0.1, 0.1, Adversary::Active);
+        let refused = |spec, n, complete| find(spec, n, complete).unwrap_err().field;
+        assert_eq!(refused(base(), 1, true), "parties");
+        let neighbours = |neighbours| JobSpec {
+            neighbours,
+            ..base()
+        };
+        for (given, n) in [(4, 100), (15, 100), (41, 101), (100, 100)] {
+            assert_eq!(refused(neighbours(given), n, false), "neighbours");
+        }
+        let threshold = |threshold| JobSpec {
+            threshold,
+            ..base()
+        };
+        for given in [66, 101] {
+            assert_eq!(refused(threshold(given), 100, true), "threshold");
+        }
+        for given in [67, 90] {
+            assert!(find(threshold(given), 100, true).is_ok());
+        }
         assert_eq!(
-            find(
-                JobSpec {
-                    neighbours: 4,
-                    ..base.clone()
-                },
-                100,
-                false
-            )
-            .field,
-            "neighbours"
-        );
-        assert_eq!(
-            find(
-                JobSpec {
-                    neighbours: 15,
-                    ..base.clone()
-                },
-                101,
-                false
-            )
-            .field,
-            "neighbours"
-        );
-        assert_eq!(
-            find(
-                JobSpec {
-                    threshold: 66,
-                    ..base.clone()
-                },
-                100,
-                true
-            )
-            .field,
-            "threshold"
-        );
-        assert_eq!(
-            find(
-                JobSpec {
-                    threshold: 91,
-                    ..base.clone()
-                },
-                100,
-                true
-            )
-            .field,
-            "threshold"
-        );
-        assert!(
-            GraphParameters::find(
-                &JobSpec {
-                    threshold: 67,
-                    ..base.clone()
-                },
-                100,
-                true
-            )
-            .is_ok()
-        );
-        assert!(
-            GraphParameters::find(
-                &JobSpec {
-                    threshold: 90,
-                    ..base
-                },
-                100,
-                true
-            )
-            .is_ok()
-        );
-        assert_eq!(
-            find(spec(0.4, 0.4, Adversary::Active), 100, true).field,
+            refused(spec(0.4, 0.4, Adversary::Active), 100, true),
             "dropout"
         );
+    }
+
+    /// Smaller rosters than the job's have as many corrupt parties; an odd degree becomes even for an odd roster.
+    #[test]
+    fn case_47_small_rosters_hold_all_corrupt_parties() {
+        let job = |neighbours| JobSpec {
+            parties: 1000,
+            min_parties: 200,
+            neighbours,
+            ..spec(0.1, 0.1, Adversary::Active)
+        };
+        for n in [200, 201, 667, 999, 1000] {
+            let found = GraphParameters::find(&job(0), n, false).unwrap();
+            let draws = Sample {
+                population: n,
+                marked: 100,
+                draws: found.holders(),
+            };
+            let corrupt = Hypergeometric::new(n).most(draws, 1, LOG2_SECURITY);
+            assert!(
+                2 * found.threshold() > found.holders() + corrupt,
+                "{found:?}"
+            );
+        }
+        let odd = GraphParameters::find(&job(199), 999, false).unwrap();
+        assert_eq!(odd.neighbours(), 200);
+        let few = GraphParameters::find(&job(400), 300, false).unwrap();
+        assert_eq!(few.neighbours(), 299);
     }
 }

@@ -41,6 +41,9 @@ impl Hypergeometric {
             draws,
         } = sample;
         let marked = marked.min(population);
+        if draws >= population {
+            return marked;
+        }
         let ways = self.log2_choose(population, draws);
         let log2_times = (times.max(1) as f64).log2();
         let mut tail = 0.0;

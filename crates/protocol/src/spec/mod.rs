@@ -1,6 +1,7 @@
 //! The job specification: what is agreed before anything is sent.
 
 mod rules;
+mod tolerance;
 
 use std::sync::Arc;
 
@@ -108,7 +109,7 @@ impl Default for JobSpec {
             protocol: ProtocolName::SecAggPlus,
             adversary: Adversary::Active,
             suite: SuiteName::X25519,
-            parties: 2,
+            parties: 3,
             min_parties: 0,
             dim: 1,
             rounds: 1,
@@ -203,16 +204,6 @@ impl JobSpec {
         Ok(job)
     }
 
-    /// The most of `n` parties that may work together with the server: ⌈`corrupt` · n⌉.
-    pub fn corrupt_among(&self, n: usize) -> usize {
-        ceiling_of_fraction(self.corrupt, n)
-    }
-
-    /// The most of `n` parties that may drop out of a round: ⌊`dropout` · n⌋.
-    pub fn dropouts_among(&self, n: usize) -> usize {
-        floor_of_fraction(self.dropout, n)
-    }
-
     fn encoding_spec(&self) -> EncodingSpec {
         let clip = match self.clipping {
             Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
@@ -289,19 +280,6 @@ impl JobSpec {
     }
 }
 
-/// ⌈fraction · n⌉, where a product that is at most 10⁻⁹ above an integer is that integer: a written
-/// fraction is rarely a double, and 0.07 · 100 comes out a little above 7.
-fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
-    let product = fraction * n as f64;
-    let below = product.floor();
-    below as usize + usize::from(product - below > 1e-9)
-}
-
-/// ⌊fraction · n⌋, where a product at most 1e-9 below an integer counts as that integer.
-fn floor_of_fraction(fraction: f64, n: usize) -> usize {
-    (fraction * n as f64 + 1e-9).floor() as usize
-}
-
 impl Job {
     /// The specification.
     pub fn spec(&self) -> &JobSpec {
@@ -364,10 +342,7 @@ impl Job {
     /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own
     /// smallest number where that is 0.
     pub fn min_parties(&self) -> usize {
-        match self.spec.min_parties {
-            0 => (self.info().min_parties)(&self.spec),
-            chosen => chosen as usize,
-        }
+        self.spec.least_survivors()
     }
 
     /// Names of the stages of a round, in order. The n-th is what clients answer n-th.
@@ -383,7 +358,22 @@ impl Job {
     /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
     /// neighbours, packing. Empty where there is nothing to choose.
     pub fn parameters(&self) -> Vec<(&'static str, usize)> {
-        (self.info().parameters)(self)
+        self.parameters_for(self.spec.parties as usize)
+            .unwrap_or_default()
+    }
+
+    /// The same for a round of `n` parties. A checked job has them for every n from
+    /// [`min_parties`](Self::min_parties) to `parties`.
+    ///
+    /// # Errors
+    /// Another number of parties.
+    pub fn parameters_for(&self, n: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
+        let (least, most) = (self.min_parties(), self.spec.parties as usize);
+        if !(least..=most).contains(&n) {
+            let rule = format!("min_parties = {least} <= roster = {n} <= parties = {most}");
+            return Err(SpecError::new("roster", rule));
+        }
+        (self.info().parameters)(self, n)
     }
 
     /// Whether only the parties learn the sum.

@@ -8,7 +8,9 @@ mod support;
 mod transcript;
 
 use blindsum_crypto::kdf::Context;
-use blindsum_protocol::{AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round};
+use blindsum_protocol::{
+    Adversary, AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round,
+};
 use keyed::KeyedJob;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -41,18 +43,23 @@ fn parameters_are_those_of_exact_probabilities() {
         Found(usize, usize),
         Refused(String),
     }
-    type Row = (usize, bool, String, f64, f64, u32, u32, Verdict);
+    type Row = (usize, u32, u32, String, String, f64, f64, u32, u32, Verdict);
     for row in load::<Row>(GRAPHS, "parameters") {
         let shown = format!("{row:?}");
-        let (n, complete, adversary, corrupt, dropout, neighbours, threshold, expected) = row;
+        let (n, parties, min_parties, protocol, adversary, corrupt, dropout, ..) = row;
+        let (.., neighbours, threshold, expected) = row;
         let spec = JobSpec {
-            adversary: serde_json::from_value(Value::String(adversary)).unwrap(),
+            parties,
+            min_parties,
+            protocol: named(protocol),
+            adversary: named(adversary),
             corrupt,
             dropout,
             neighbours,
             threshold,
             ..JobSpec::default()
         };
+        let complete = spec.protocol == ProtocolName::SecAgg;
         let verdict = match GraphParameters::find(&spec, n, complete) {
             Ok(found) => Verdict::Found(found.neighbours(), found.threshold()),
             Err(error) => Verdict::Refused(error.field.into()),
@@ -79,13 +86,46 @@ fn fractions_mean_the_same_parties() {
     let file = include_str!("../../../../vectors/ramp.json");
     for (n, _, corrupt, dropout, c, d, ..) in load::<Row>(file, "parameters") {
         let spec = JobSpec {
+            adversary: Adversary::SemiHonest,
+            parties: n as u32,
             corrupt,
             dropout,
             ..JobSpec::default()
         };
-        let among = (spec.corrupt_among(n), spec.dropouts_among(n));
+        let among = (spec.corrupt_parties(), spec.dropouts_among(n));
         assert_eq!(among, (c, d), "{corrupt} and {dropout} of {n}");
     }
+}
+
+/// Corrupt parties, fewest survivors and tolerated losses are those of the slow model, for full and for smaller
+/// rosters.
+#[test]
+fn tolerances_mean_the_same() {
+    type Row = (usize, u32, u32, String, String, f64, f64, [usize; 3]);
+    for row in load::<Row>(GRAPHS, "tolerances") {
+        let shown = format!("{row:?}");
+        let (n, parties, min_parties, protocol, adversary, corrupt, dropout, expected) = row;
+        let spec = JobSpec {
+            parties,
+            min_parties,
+            protocol: named(protocol),
+            adversary: named(adversary),
+            corrupt,
+            dropout,
+            ..JobSpec::default()
+        };
+        let found = [
+            spec.corrupt_parties(),
+            spec.least_survivors(),
+            spec.losses_among(n),
+        ];
+        assert_eq!(found, expected, "{shown}");
+    }
+}
+
+/// A name as job specifications spell it.
+fn named<T: serde::de::DeserializeOwned>(name: String) -> T {
+    serde_json::from_value(Value::String(name)).unwrap()
 }
 
 #[test]
@@ -99,7 +139,10 @@ fn graphs_are_drawn_alike() {
         witnesses: Vec<u32>,
     }
     for vector in load::<Vector>(GRAPHS, "graphs") {
+        // Small degrees are for semi-honest adversaries.
         let spec = JobSpec {
+            adversary: Adversary::SemiHonest,
+            parties: vector.parties,
             neighbours: vector.neighbours,
             corrupt: 0.0,
             dropout: 0.0,

@@ -18,6 +18,7 @@ fn spec(parties: u32) -> JobSpec {
     JobSpec {
         protocol: ProtocolName::Flashe,
         parties,
+        min_parties: 2,
         dim: 101,
         ..JobSpec::default()
     }

@@ -27,8 +27,13 @@ fn case_24_inequalities() {
     let most = "6 <= threshold - r = 7 - 2 = 5";
     refused(|s| s.packing = 6, &active, "packing", most);
     refused(|s| s.neighbours = 4, &active, "neighbours", "must be 0");
-    refused(|s| s.min_parties = 1, &active, "min_parties", ">= 2");
-    refused(|s| s.parties = 1, &active, "parties", "n = 1 >= 2");
+    refused(
+        |s| s.min_parties = 3,
+        &active,
+        "min_parties",
+        "3 >= 4: with 2",
+    );
+    refused(|s| s.parties = 2, &active, "parties", "2 >= 3: with 1");
     refused(|s| s.dim = 0, &active, "dim", "dim = 0");
     let most = "n = 16385 <= 16384";
     refused(|s| s.parties = 16_385, &active, "parties", most);

@@ -26,7 +26,7 @@ fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId>
     range.map(|place| graph.at_place(place)).collect()
 }
 
-/// A job with neither corrupt nor lost parties to speak of: with the smallest threshold that it is let.
+/// A job with as few corrupt and lost parties as there may be: with the smallest threshold that it is let.
 fn lowest_threshold(parties: u32, neighbours: u32) -> JobSpec {
     let with = |threshold| JobSpec {
         neighbours,
@@ -215,8 +215,8 @@ fn case_01_two_arcs_cannot_be_told_two_stories() {
         let right = length - range.end..length - range.start;
         [places(graph, range), places(graph, right)].concat()
     };
-    let near = |graph: &AggregationGraph| beyond(graph, -1..0);
-    let far = |graph: &AggregationGraph| beyond(graph, -half..-1);
+    let near = |graph: &AggregationGraph| beyond(graph, -2..0);
+    let far = |graph: &AggregationGraph| beyond(graph, -half..-2);
     let mut attack = Attack::uploads(
         lowest_threshold(parties, 2 * half as u32),
         |graph, party| match places(graph, 0..length).contains(&party) {
