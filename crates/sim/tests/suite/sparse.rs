@@ -78,6 +78,7 @@ fn less_is_sent() {
 fn sent(rounds: u32, min_contributors: u32, lost: u32) -> Vec<u32> {
     let job = sparse(JobSpec {
         parties: 3,
+        min_parties: 2,
         dim: 5,
         density: 0.2,
         min_contributors,
