@@ -11,7 +11,7 @@ from . import wire, words
 from .flashe_party import Owner, Round, SetupParty, SumParty
 from .flashe_refused import refused_in_setup, refused_in_sum
 from .identity import pem
-from .job import Job, Member, key_setup_context, round_context
+from .job import Job, Member, clips_context, key_setup_context, round_context
 from .play import NOW, authority_of, framed, identities_of, pick, words_of
 from .tape import Tape
 
@@ -125,8 +125,16 @@ class Stages:
             "words": by_rank(vectors),
             "survivors": survivors,
             "sum": total,
+            "halved_clips_key_context": self.halved_clips_key_context(),
         }
         self.refused = [refused_in_sum(self.stages, rank) for rank in self.step.refused]
+
+    def halved_clips_key_context(self) -> str | None:
+        """What the key of the round is derived from where every bound is half of the job's."""
+        job = self.round.job
+        if job.encoding != "quantised":
+            return None
+        return clips_context(self.round.context, job.halved_clips()).hex()
 
     def transcript(self, roster: tuple[int, ...]) -> dict[str, Any]:
         """Everything about the round."""

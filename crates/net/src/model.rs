@@ -19,7 +19,9 @@ use crate::pb;
 ///
 /// Where only the parties learn sums, the coordinator knows the model it began with and the names of those
 /// after it: the hash of one is `H("blindsum hidden model"; hash before, message)`, over the message that told
-/// the survivors their encrypted sum. It says nothing about the values.
+/// the survivors their encrypted sum. It says nothing about the values. There is such a name after every finished
+/// round, also where the values stay what they are: parties that were told different sums have different names, and
+/// cannot take part in the next round together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     version: u64,
@@ -27,6 +29,7 @@ pub struct Model {
     dim: u64,
     values: Arc<[f32]>,
     history: Option<UpdateHistory>,
+    hidden: bool,
 }
 
 impl Model {
@@ -47,6 +50,7 @@ impl Model {
             dim: values.len() as u64,
             values,
             history,
+            hidden: false,
         }
     }
 
@@ -134,33 +138,31 @@ impl Model {
             dim: values.len() as u64,
             values,
             history,
+            hidden: false,
         })
     }
 
     /// A model of which the name is known only.
-    pub(crate) fn hidden(version: u64, hash: [u8; 32], dim: u64) -> Self {
+    fn hidden(version: u64, hash: [u8; 32], dim: u64) -> Self {
         Self {
             version,
             hash,
             dim,
             values: Arc::default(),
             history: None,
+            hidden: true,
         }
     }
 
     /// Whether its values are not known here.
     pub fn is_hidden(&self) -> bool {
-        self.dim != self.values.len() as u64
+        self.hidden
     }
 
     /// The name of the model after a round whose sum is hidden, from the message that told it.
-    pub(crate) fn named_after(&self, message: &[u8], update: ModelUpdate) -> Self {
-        let version = match update {
-            ModelUpdate::Nothing => return self.clone(),
-            ModelUpdate::Add | ModelUpdate::Replace => self.version + 1,
-        };
+    pub(crate) fn named_after(&self, message: &[u8]) -> Self {
         let hash = kdf::hash("blindsum hidden model", &[&self.hash, message]);
-        Self::hidden(version, hash, self.dim)
+        Self::hidden(self.version + 1, hash, self.dim)
     }
 
     /// The values and history of one model under the name of another.
@@ -254,6 +256,21 @@ impl Model {
         bytes.into()
     }
 
+    /// What a store keeps beside version and hash: the bytes, or the number of coordinates as 8 bytes, little-endian,
+    /// where the values are not known.
+    pub(crate) fn to_stored(&self) -> Bytes {
+        match self.hidden {
+            true => self.dim.to_le_bytes().to_vec().into(),
+            false => self.to_bytes(),
+        }
+    }
+
+    /// A model of which a store keeps the name only.
+    pub(crate) fn hidden_from_stored(version: u64, hash: &[u8], stored: &[u8]) -> Option<Self> {
+        let dim = u64::from_le_bytes(stored.try_into().ok()?);
+        Some(Self::hidden(version, hash.try_into().ok()?, dim))
+    }
+
     pub(crate) fn name(&self) -> pb::ModelName {
         pb::ModelName {
             version: self.version,
@@ -324,6 +341,25 @@ mod tests {
         let same = replaced.after(&[1.0, 1.0], 2, ModelUpdate::Nothing);
         assert_eq!(same.unwrap(), replaced);
         assert_ne!(model.hash(), added.hash());
+    }
+
+    #[test]
+    fn hidden_models_are_named_after_what_was_told() {
+        for dim in [0, 3] {
+            let first = Model::new(0, vec![1.0; dim]);
+            let (one, other) = (first.named_after(b"one"), first.named_after(b"other"));
+            assert_eq!((one.version(), one.is_hidden()), (1, true));
+            assert_ne!(one.hash(), other.hash());
+            assert_ne!(
+                one.named_after(b"one").hash(),
+                other.named_after(b"one").hash()
+            );
+            let stored = one.to_stored();
+            let read = |hash: &[u8], bytes: &[u8]| Model::hidden_from_stored(1, hash, bytes);
+            assert_eq!(read(one.hash(), &stored), Some(one.clone()));
+            assert_eq!(read(&[1; 31], &stored), None);
+            assert_eq!(read(one.hash(), &stored[1..]), None);
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@ use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, NetError};
-use blindsum_protocol::JobSpec;
+use blindsum_protocol::{JobSpec, ModelUpdate};
+use common::fake::Fake;
 use common::raw::Raw;
 use common::*;
 
@@ -213,6 +214,55 @@ fn everybody_restarts_and_goes_on_with_key_and_model() {
     }
     assert_eq!(models, [(3, vec![1.0; 5]), (3, vec![2.0; 5])]);
     assert_eq!(history(&store), [SET_UP, DONE, DONE]);
+}
+
+/// What parties were told binds the next round, also in a job whose model never changes: a coordinator that names
+/// another result than the one this party was told is found out, and gets nothing more from it.
+#[test]
+fn another_result_than_the_own_one_is_found_out() {
+    for model_update in [ModelUpdate::Nothing, ModelUpdate::Add] {
+        let pki = Pki::new(1);
+        let folder = tempfile::tempdir().unwrap();
+        let job = JobSpec {
+            model_update,
+            ..flashe(2)
+        };
+        let coordinator = Running::start(&pki, vec![job.clone()], None);
+        let url = coordinator.url();
+        let credentials = pki.party("a");
+        let mut parties = join(&pki, &url, &["b", "c"]);
+        parties.push(Party::join(config_in(folder.path(), &url, &credentials)).unwrap());
+        together(&mut parties);
+        drop(parties);
+        coordinator.stop().unwrap();
+
+        let fake = Fake::start(&pki);
+        let party = std::thread::spawn({
+            let (folder, url) = (folder.path().to_owned(), fake.url());
+            move || {
+                join_again(|| config_in(&folder, &url, &credentials))
+                    .next_round()
+                    .map(drop)
+            }
+        });
+        let line = fake.welcome(&job.validate().unwrap());
+        let dim = match model_update {
+            ModelUpdate::Nothing => 0,
+            _ => 5,
+        };
+        let model = pb::ModelName {
+            version: 1,
+            hash: vec![7; 32],
+            dim,
+        };
+        line.send(pb::RoundOffer {
+            round: 9,
+            model: Some(model),
+        });
+        let error = party.join().unwrap().unwrap_err().to_string();
+        let expected = "a second model of version 1: parties were told different sums";
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

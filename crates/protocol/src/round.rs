@@ -45,6 +45,7 @@ pub struct Round {
     number: u64,
     roster: Arc<CertifiedRoster>,
     context: Context,
+    key_context: Context,
     encoding: Arc<Encoding>,
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -114,6 +115,7 @@ impl Round {
             number,
             roster,
             context,
+            key_context: context,
             derived: OnceLock::new(),
         })
     }
@@ -121,7 +123,7 @@ impl Round {
     /// The same round with other clipping bounds, one per tensor: those that earlier rounds led to. Where they
     /// differ from the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the
     /// 8 bytes of a double: who computed other bounds derives other keys. A coordinator that learns no sums does
-    /// not know the bounds, and the context stays: the model's hash in it is bound to the sums they follow from.
+    /// not know the bounds: there the context stays, and only the [key context](Self::key_context) changes.
     ///
     /// # Errors
     /// More or fewer bounds than the job has tensors, or one that no encoding may have.
@@ -133,11 +135,12 @@ impl Round {
         if encoding == *self.encoding {
             return Ok(self);
         }
+        let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
+        let mut parts: Vec<&[u8]> = vec![&self.context.0];
+        parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
+        self.key_context = Context(kdf::hash("blindsum clips", &parts));
         if !self.job.hides_sum() {
-            let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
-            let mut parts: Vec<&[u8]> = vec![&self.context.0];
-            parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
-            self.context = Context(kdf::hash("blindsum clips", &parts));
+            self.context = self.key_context;
         }
         self.encoding = Arc::new(encoding);
         self.derived = OnceLock::new();
@@ -211,6 +214,12 @@ impl Round {
     /// What every key and signature of the round is derived from.
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// What keys are derived from that the coordinator lacks: the context with the clipping bounds of the round,
+    /// also where only the parties know these.
+    pub fn key_context(&self) -> &Context {
+        &self.key_context
     }
 
     /// Everybody in the roster.

@@ -441,7 +441,7 @@ fn finish(
     let survivors = outcome.survivors.len();
     let (model, total_weight) = match (round.kind(), &outcome.sum) {
         (RoundKind::KeySetup, _) => (model.clone(), None),
-        (RoundKind::Sum, None) => (model.named_after(told, spec.model_update), None),
+        (RoundKind::Sum, None) => (model.named_after(told), None),
         (RoundKind::Sum, Some(sum)) => {
             let mut mean = vec![0.0f32; spec.dim as usize];
             let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;

@@ -35,13 +35,22 @@ impl Task {
     }
 
     /// Refuses to go back to an earlier model: what the parties have learnt would be lost, and the first model
-    /// is the coordinator's choice.
+    /// is the coordinator's choice. Another model of the version that this party has was named after another sum
+    /// than the one it was told.
     pub(super) fn check_not_older(&self, name: &pb::ModelName) -> Result<(), NetError> {
-        let own = self.model.as_ref().map_or(0, Model::version);
-        let offered = name.version;
-        match self.hides_sum() && own > offered {
+        let Some(own) = self.model.as_ref().filter(|_| self.hides_sum()) else {
+            return Ok(());
+        };
+        let (version, offered) = (own.version(), name.version);
+        if version > offered {
+            return Err(wrong(format!(
+                "a return to model version {offered}, where this party has version {version}"
+            )));
+        }
+        match version == offered && !own.is(name) {
             true => Err(wrong(format!(
-                "a return to model version {offered}, where this party has version {own}"
+                "a second model of version {offered}: parties were told different sums; compare results with them \
+                 before anybody goes on"
             ))),
             false => Ok(()),
         }

@@ -174,7 +174,7 @@ pub(super) fn result(
     };
     let mut after = after.map_err(dishonest)?;
     if job.hides_sum() {
-        after = after.under_name_of(&model.named_after(told, update));
+        after = after.under_name_of(&model.named_after(told));
     }
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));

@@ -315,9 +315,9 @@ impl Store for SqliteStore {
         let spec: JobSpec = serde_json::from_str(&spec).map_err(|e| wrong(e.to_string()))?;
         let of = spec.validate().map_err(|e| wrong(e.to_string()))?;
         if of.hides_sum() && version > 0 {
-            let hash = hash.try_into();
-            let hash = hash.map_err(|_| wrong("a hash that has not 32 bytes".into()))?;
-            return Ok(Some(Model::hidden(version, hash, of.spec().dim)));
+            let named = Model::hidden_from_stored(version, &hash, &bytes);
+            let damaged = || wrong(format!("model version {version} has no readable name"));
+            return named.map(Some).ok_or_else(damaged);
         }
         let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
         let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
@@ -374,7 +374,7 @@ fn put_model(t: &Transaction<'_>, job: &str, model: &Model) -> rusqlite::Result<
     let insert = "INSERT INTO models VALUES (?, ?, ?)";
     t.execute(insert, params![job, model.version(), model.hash()])?;
     let mut insert = t.prepare("INSERT INTO model_pieces VALUES (?, ?, ?, ?)")?;
-    for (i, piece) in model.to_bytes().chunks(MODEL_PIECE).enumerate() {
+    for (i, piece) in model.to_stored().chunks(MODEL_PIECE).enumerate() {
         insert.execute(params![job, model.version(), i, piece])?;
     }
     Ok(())

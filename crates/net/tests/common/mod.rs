@@ -111,7 +111,11 @@ pub fn spec(protocol: ProtocolName, parties: u32) -> JobSpec {
         job: "test".into(),
         protocol,
         parties,
-        min_parties: 2,
+        // Against active adversaries, no sum is that of one honest party.
+        min_parties: match protocol {
+            ProtocolName::Plain | ProtocolName::Flashe => 2,
+            _ => 3,
+        },
         dim: 5,
         rounds: 1,
         encoding: EncodingName::Fixed64,
@@ -235,6 +239,7 @@ pub fn party_config(url: &str, credentials: Credentials) -> PartyConfig {
 pub fn flashe(rounds: u32) -> JobSpec {
     JobSpec {
         rounds,
+        min_parties: 2,
         model_update: ModelUpdate::Add,
         input_deadline: 20.0,
         ..spec(ProtocolName::Flashe, 3)

@@ -58,6 +58,8 @@ struct KeyedRound {
     words: BTreeMap<u32, Vec<u64>>,
     #[serde(flatten)]
     outcome: Option<Sums>,
+    /// Of a sum: what its key is derived from where every clipping bound is half of the job's.
+    halved_clips_key_context: Option<Hex>,
     /// Of a round where parties send some coordinates only: which ones.
     #[serde(default)]
     coordinates: BTreeMap<u32, Vec<u32>>,
@@ -389,14 +391,25 @@ impl KeyedRound {
         let roster = Roster(self.roster.iter().zip(&self.nonces).map(member).collect());
         let anchor = TrustAnchor::from_pem(&job.ca, None).unwrap();
         let roster = Arc::new(roster.certify(&anchor, job.now).unwrap());
-        let (checked, number) = (checked.clone(), self.number);
-        let round = match (self.kind, &self.model_hash) {
-            (Kind::KeySetup, None) => Round::key_setup(checked, number, roster),
-            (Kind::Sum, Some(hash)) => Round::new(checked, number, roster, &hash.array()),
-            _ => panic!("rounds have a model, key set-ups have none"),
+        let round = || {
+            let (checked, number, roster) = (checked.clone(), self.number, roster.clone());
+            let round = match (self.kind, &self.model_hash) {
+                (Kind::KeySetup, None) => Round::key_setup(checked, number, roster),
+                (Kind::Sum, Some(hash)) => Round::new(checked, number, roster, &hash.array()),
+                _ => panic!("rounds have a model, key set-ups have none"),
+            };
+            round.unwrap()
         };
-        let round = round.unwrap();
+        if let Some(expected) = &self.halved_clips_key_context {
+            let tensors = checked.encoding().tensors();
+            let halved: Vec<f64> = tensors.map(|(_, clip)| clip / 2.0).collect();
+            let halved = round().with_clips(&halved).unwrap();
+            assert_eq!(halved.key_context().0, expected.array());
+            assert_eq!(halved.context().0, self.context.array());
+        }
+        let round = round();
         assert_eq!(round.context().0, self.context.array());
+        assert_eq!(round.key_context(), round.context());
         let names: Vec<&str> = self.stages.iter().map(|stage| &*stage.name).collect();
         assert_eq!(round.stages(), names);
         Arc::new(round)

@@ -35,7 +35,7 @@ pub(crate) fn start(
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
     let key = setup.prepared.take();
-    let key = key.unwrap_or_else(|| held.key.round(round.number(), round.context()));
+    let key = key.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
     let bias = bias(round);
     let read = |first, mut tile: TileMut<'_>| {
         input.read(first, tile.reborrow())?;
@@ -62,7 +62,7 @@ pub(crate) fn prepare(setup: &ClientSetup, memory_bytes: usize) -> Result<usize,
     let Some(held) = held.filter(|held| held.serves(round.job(), round.number())) else {
         return Ok(0);
     };
-    let key = held.key.round(round.number(), round.context());
+    let key = held.key.round(round.number(), round.key_context());
     let bytes = key.prepare_encryption(setup.me.0, shape_of(round)?, memory_bytes)?;
     setup.prepared.put(key);
     Ok(bytes)
@@ -82,7 +82,7 @@ pub(crate) fn restore(
     }
     let job_key = JobKey::from(Secret::from(*bytes));
     Ok(Box::new(AwaitSum {
-        key: job_key.round(setup.round.number(), setup.round.context()),
+        key: job_key.round(setup.round.number(), setup.round.key_context()),
         shape: shape_of(&setup.round)?,
         setup: setup.clone(),
         job_key,

@@ -133,7 +133,7 @@ struct Keys {
 
 impl Keys {
     fn new(setup: &ClientSetup, job: JobKey) -> Result<Self, FaultKind> {
-        let round = job.round(setup.round.number(), setup.round.context());
+        let round = job.round(setup.round.number(), setup.round.key_context());
         let order = round.permutation(setup.round.job().lanes())?;
         Ok(Self {
             job: Box::new(job),

@@ -3,11 +3,13 @@
 use blindsum_crypto::secret::Secret;
 use blindsum_he::flashe::{JobKey, Survivors};
 
+use std::sync::Arc;
+
 use super::*;
 use crate::flashe::shape;
 use crate::names::Masking;
 use crate::testing::{Given, storage_key};
-use crate::{Client, Culprit, EncodingName};
+use crate::{Client, ClientSetup, Culprit, EncodingName, Round};
 
 const MASKINGS: [Masking; 2] = [Masking::Double, Masking::Single];
 
@@ -53,6 +55,46 @@ fn sums_are_exact_at_every_width() {
             ..spec(5)
         };
         sum(&mut rig(spec)).unwrap();
+    }
+}
+
+/// Case 11: a party with other clipping bounds, which the coordinator does not know, has another key: the sum is
+/// noticed to be wrong, where it would be a number of no meaning.
+#[test]
+fn case_11_other_bounds_make_no_silent_sum() {
+    for density in [1.0, 0.5] {
+        let clipping = crate::Clipping::Aciq;
+        let held = rig(JobSpec {
+            clipping,
+            density,
+            bits: 8,
+            ..spec(4)
+        });
+        let (job, roster) = (held.cohort.round.job(), held.cohort.round.roster());
+        let round = || Round::new(job.clone(), 5, roster.clone(), &[9; 32]).unwrap();
+        let cohort = held.cohort.begin(round());
+        let mut rig = Rig::of_parties(cohort, held.rng.clone(), &[0, 1, 3]);
+        let other = round().with_clips(&[0.5]).unwrap();
+        assert_eq!(other.context(), rig.cohort.round.context());
+        let strange = PartyId(2);
+        let setup = ClientSetup {
+            round: Arc::new(other),
+            ..rig.cohort.setup(strange)
+        };
+        let mut input = rig.cohort.input(strange);
+        let began = Client::start(setup, Some(&mut *input), &mut rig.rng);
+        drop(input);
+        let (client, message) = began.unwrap();
+        rig.clients.insert(strange, client);
+        rig.up.insert(strange, message);
+        let told = loop {
+            rig.serve().unwrap();
+            match rig.answer_all() {
+                Ok(()) if rig.outcome.is_none() => {}
+                told => break told,
+            }
+        };
+        assert_eq!(told.unwrap_err().kind, FaultKind::WrongSum);
     }
 }
 
