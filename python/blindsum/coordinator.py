@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.arrays import as_vector
 from blindsum.errors import InputError, StoreError
 from blindsum.pki import AnyPath, Identity
@@ -73,6 +73,7 @@ class Coordinator:
         limits: Mapping[str, float] | None = None,
         stop_when_done: bool = True,
     ) -> None:
+        checks.job_spec(spec)
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
         if start is not None and (index := _native.first_not_finite(start)) is not None:
             raise InputError(f"model: coordinate {index} is not a finite number", index)

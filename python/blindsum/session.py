@@ -19,9 +19,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.arrays import Sums, as_integers, as_vector
-from blindsum.errors import ConfigError, IdentityError, InputError
+from blindsum.errors import ConfigError, IdentityError
 from blindsum.pki import AnyPath, Identity
 from blindsum.spec import JobSpec
 
@@ -172,15 +172,9 @@ class Round:
             The round is over already.
         """
         spec = self._spec
-        most = spec.max_weight
         integers = spec.encoding == "integers"
         vector = as_integers(update, spec.dim, spec.bits) if integers else as_vector(update, spec.dim)
-        try:
-            whole = operator.index(weight)
-        except TypeError as error:
-            raise InputError(f"weight: must be a whole number, not {weight!r}") from error
-        if not 1 <= whole <= most:
-            raise InputError(f"weight: 1 <= weight = {whole} <= max_weight = {most} must hold")
+        whole = checks.weight("weight", weight, spec)
         self._native.submit(vector, whole)
 
     def result(self, timeout: float | None = None) -> Array | NDArray[np.float64]:
