@@ -1,5 +1,8 @@
-"""A CA, a coordinator and parties on the loopback interface."""
+"""A CA, a coordinator and parties on the loopback interface; what every test starts and ends with."""
 
+import ctypes
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +26,47 @@ def step(model, number):
 def broken(model, number):
     raise ValueError("no data today")
 """
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    """The handlers that Python starts with, also where a shell started it in the background, without SIGINT."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _orphans_come_here():
+    """Whoever loses its parent becomes a child of this process, and is found when its test ends."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children():
+    """Process numbers of this process's children."""
+    found = set()
+    for thread in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{thread}/children") as numbers:
+            found |= {int(number) for number in numbers.read().split()}
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_process_stays():
+    """Ends what a test has started and left behind, and what that has left behind in turn."""
+    before = children()
+    yield
+    while left := children() - before:
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
 class Place:
