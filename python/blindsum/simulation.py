@@ -294,9 +294,7 @@ def _count(stage: str | int, count: object) -> int:
 
 def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None) -> SimulationResult:
     rounds = report.get("rounds") or [report]
-    plain = {
-        name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE
-    }
+    plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
     changed = [one for round_ in rounds for one in round_["clipping"]]
     clipped: dict[int, int] = {}
     scaled: dict[int, float] = {}

@@ -166,7 +166,9 @@ def test_what_is_no_job_is_named():
         bs.Coordinator({"protocol": "plain"}, identity="agg", ca="ca")
 
 
-@pytest.mark.parametrize(("parties", "drop", "lost"), [(9, 0.1, 0), (10, 0.1, 1), (19, 0.1, 1), (100, 0.29, 29)])
+@pytest.mark.parametrize(
+    ("parties", "drop", "lost"), [(9, 0.1, 0), (10, 0.1, 1), (19, 0.1, 1), (100, 0.29, 29)]
+)
 def test_a_fraction_drops_what_a_job_with_it_tolerates(parties, drop, lost):
     job = spec(parties=parties, dropout=drop)
     result = bs.simulate(job, drop=drop)
