@@ -31,9 +31,21 @@ class Case:
     dropout: float
 
     @property
+    def spec(self) -> bs.JobSpec:
+        """The job."""
+        return bs.JobSpec(
+            protocol=self.protocol,
+            parties=self.parties,
+            dim=self.dim,
+            adversary="semi-honest",
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+        )
+
+    @property
     def lost(self) -> int:
         """Parties that drop out: whole ones, as the job counts them."""
-        return int(self.parties * self.dropout + 1e-9)
+        return self.spec.dropouts
 
 
 @dataclass(frozen=True)
@@ -81,16 +93,7 @@ def cost(case: Case, repetitions: int) -> Cost:
     ArithmeticError
         There was no sum, or a wrong one.
     """
-    spec = bs.JobSpec(
-        protocol=case.protocol,
-        parties=case.parties,
-        dim=case.dim,
-        adversary="semi-honest",
-        corrupt=case.corrupt,
-        dropout=case.dropout,
-    )
-    drop = case.lost / case.parties
-    results = [bs.simulate(spec, drop=drop, seed=seed) for seed in range(repetitions)]
+    results = [bs.simulate(case.spec, drop=case.dropout, seed=seed) for seed in range(repetitions)]
     for result in results:
         if not result.exact:
             raise ArithmeticError(f"{case}: {result.fault or 'a wrong sum'}")

@@ -35,18 +35,20 @@ if TYPE_CHECKING:
         StoreError,
         WaitTimeoutError,
     )
-    from blindsum.session import Policy, Round, RoundResult, Session, Timings, join
+    from blindsum.rounds import Clipped, Round, RoundResult, Timings
+    from blindsum.session import Policy, Session, join
     from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, Tensor, protocols
 
     __version__: str
 
 _HOME = {
+    "Clipped": "rounds",
     "Policy": "session",
-    "Round": "session",
-    "RoundResult": "session",
+    "Round": "rounds",
+    "RoundResult": "rounds",
     "Session": "session",
-    "Timings": "session",
+    "Timings": "rounds",
     "join": "session",
     "Coordinator": "coordinator",
     "flatten": "arrays",
@@ -76,6 +78,7 @@ _HOME = {
 
 __all__ = [
     "BlindsumError",
+    "Clipped",
     "ConfigError",
     "Coordinator",
     "Fault",

@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.arrays import as_vector
 from blindsum.errors import InputError, StoreError
 from blindsum.pki import AnyPath, Identity
-from blindsum.session import read_pem
+from blindsum.session import pem_files
 from blindsum.spec import JobSpec
 
 
@@ -53,6 +53,8 @@ class Coordinator:
     ----------
     address : str
         Where it listens, ``HOST:PORT``.
+    hosts : tuple of str
+        The host names and addresses in its certificate: parties connect by one of them.
 
     Raises
     ------
@@ -73,19 +75,21 @@ class Coordinator:
         limits: Mapping[str, float] | None = None,
         stop_when_done: bool = True,
     ) -> None:
+        checks.job_spec(spec)
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
         if start is not None and (index := _native.first_not_finite(start)) is not None:
             raise InputError(f"model: coordinate {index} is not a finite number", index)
         self._native = _native.serve(
             spec.to_json(),
             listen,
-            read_pem(identity, ca, revoked),
+            pem_files(identity, ca, revoked),
             None if store is None else str(store),
             start,
             json.dumps(dict(limits or {})),
             stop_when_done,
         )
         self.address = self._native.address
+        self.hosts = tuple(self._native.hosts)
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
@@ -114,6 +118,15 @@ class Coordinator:
         """Tell the parties and end; :meth:`statuses` ends when that is done."""
         self._native.stop()
 
+    def reload(self) -> None:
+        """Read certificate, key, CA and revocation list again now.
+
+        It is done within seconds by itself where one of the files changes. A file that cannot be used is
+        logged, and what was read before it stays in use. New connections show the new certificate; a party
+        that is revoked is in no further round.
+        """
+        self._native.reload()
+
     def __enter__(self) -> Self:
         return self
 
@@ -129,15 +142,30 @@ class Coordinator:
                 pass
 
 
+def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
+    """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
+
+    Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
+    ``rounds_done``, ``rounds``, ``model_version`` and ``round``, the report of the latest round.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such file, damaged, or no store of this version.
+    """
+    jobs: list[dict[str, Any]] = json.loads(_native.stored_jobs(_existing(store)))
+    return jobs
+
+
 def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, Any]]:
-    """Reports of the latest rounds of a job, oldest first, from a store that no coordinator uses.
+    """Reports of the latest rounds of a job, oldest first; a coordinator may use the store meanwhile.
 
     Key set-ups are among them, with ``key_setup`` true; see :meth:`Coordinator.statuses`.
 
     Raises
     ------
     blindsum.StoreError
-        No such file, damaged, or in use.
+        No such file, damaged, or no store of this version.
     """
     rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(_existing(store), job, most))
     return rounds
@@ -146,14 +174,30 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
 def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] | None:
     """A version of a job's model; ``None`` where the store does not have it any more.
 
+    A coordinator may use the store meanwhile.
+
     Raises
     ------
     blindsum.HiddenModelError
         The coordinator never had it: where :attr:`JobSpec.hides_sum`, only the parties do.
     blindsum.StoreError
-        No such file, damaged, or in use.
+        No such file, damaged, or no store of this version.
     """
     return _native.stored_model(_existing(store), job, version)
+
+
+def back_up(store: AnyPath, to: AnyPath) -> None:
+    """Write a copy of a store, as it is at one moment, to a new file; a coordinator may use it meanwhile.
+
+    A coordinator can be started with the copy. Copying the file in another way while it is used gives half
+    of it.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such store, or ``to`` exists or cannot be written.
+    """
+    _native.back_up_store(_existing(store), str(to))
 
 
 def _existing(store: AnyPath) -> str:

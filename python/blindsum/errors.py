@@ -70,7 +70,7 @@ class Fault(BlindsumError):
 
 
 class RoundAborted(BlindsumError):
-    """The coordinator ended a round without a sum.
+    """A round gave this party nothing: it ended without a sum, or goes on without the party.
 
     Attributes
     ----------
@@ -78,12 +78,16 @@ class RoundAborted(BlindsumError):
         The round.
     reason : str
         Why.
+    only_me : bool
+        Whether the round goes on, without this party.
     """
 
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(f"round {number} ended without a sum: {reason}")
+    def __init__(self, number: int, reason: str, only_me: bool = False) -> None:
+        what = "goes on without this party" if only_me else "ended without a sum"
+        super().__init__(f"round {number} {what}: {reason}")
         self.number = number
         self.reason = reason
+        self.only_me = only_me
 
 
 class PolicyError(BlindsumError):

@@ -9,23 +9,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Self, TypeAlias
 
 from blindsum import _native
-from blindsum.arrays import Sums, as_integers, as_vector
-from blindsum.errors import ConfigError, IdentityError, InputError
+from blindsum.errors import BlindsumError, ConfigError, Fault, PolicyError, RoundAborted, WaitTimeoutError
 from blindsum.pki import AnyPath, Identity
+from blindsum.rounds import Array, ClippingLog, Round, logger
 from blindsum.spec import JobSpec
 
-Array = NDArray[np.float32]
+OnLost: TypeAlias = Callable[[BlindsumError], object]
+"""Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
+:class:`PolicyError`."""
 
 MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
@@ -63,162 +62,6 @@ class Policy:
         return json.dumps(rules)
 
 
-@dataclass(frozen=True)
-class Timings:
-    """Seconds that a party worked in a round, beside training, network and disk.
-
-    Attributes
-    ----------
-    ahead : float
-        While it waited anyway: masks computed ahead, where the protocol has any.
-    protect : float
-        From the update to the answer that carries it: encoding and protection.
-    open : float
-        From the message that tells the result to the sum.
-    """
-
-    ahead: float
-    protect: float
-    open: float
-
-
-@dataclass(frozen=True)
-class RoundResult:
-    """What a round gave.
-
-    Attributes
-    ----------
-    mean : numpy.ndarray
-        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``.
-    total_weight : int
-        The survivors' weights together.
-    survivors : tuple of str
-        Whose updates are in it.
-    model : numpy.ndarray
-        The job's model after the round, read-only.
-    model_version : int
-        Its version.
-    sum : numpy.ndarray or None
-        For integers the exact weighted sum, shape ``(dim,)``: uint64 where no sum of such a job has
-        more than 64 bits, else an object array of Python integers.
-    timings : Timings
-        What the round took of this party's time.
-    contributors : numpy.ndarray or None
-        How many survivors sent each coordinate, uint32, shape ``(dim,)``, where rounds are sparse; the
-        mean of a coordinate that too few sent is 0.
-    """
-
-    mean: Array | NDArray[np.float64]
-    total_weight: int
-    survivors: tuple[str, ...]
-    model: Array
-    model_version: int
-    sum: Sums | None
-    timings: Timings
-    contributors: NDArray[np.uint32] | None
-
-
-class Round:
-    """A round that this party takes part in, from :meth:`Session.rounds`.
-
-    Attributes
-    ----------
-    number : int
-        The round's number; no number comes twice in a job. Key set-ups have numbers too, but take no
-        updates and are never given here.
-    parties : tuple of str
-        Names of the certified parties.
-    """
-
-    def __init__(self, native: _native.Round, spec: JobSpec) -> None:
-        self._native = native
-        self._spec = spec
-        self._outcome: RoundResult | None = None
-        self.number = native.number
-        self.parties = tuple(native.parties)
-
-    @cached_property
-    def model(self) -> Array:
-        """The model that the round starts from, read-only, shape ``(dim,)``; all parties have the same.
-
-        Empty where the job keeps no model (``model_update="none"``).
-        """
-        return self._native.model()
-
-    @property
-    def needs_update(self) -> bool:
-        """Whether :meth:`submit` must be called: not where the update was sent before a crash."""
-        return self._native.needs_update()
-
-    def submit(self, update: object, weight: int = 1) -> None:
-        """Give this party's update and return as soon as it is checked.
-
-        The memory is copied once, in the native core, so that it may be used again at once.
-
-        Parameters
-        ----------
-        update
-            Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
-            encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
-        weight
-            1 to the job's ``max_weight``, e.g. the number of examples.
-
-        Raises
-        ------
-        blindsum.InputError
-            A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
-            another update may be submitted then.
-        blindsum.RoundAborted, blindsum.Fault
-            The round is over already.
-        """
-        spec = self._spec
-        most = spec.max_weight
-        integers = spec.encoding == "integers"
-        vector = as_integers(update, spec.dim, spec.bits) if integers else as_vector(update, spec.dim)
-        try:
-            whole = operator.index(weight)
-        except TypeError as error:
-            raise InputError(f"weight: must be a whole number, not {weight!r}") from error
-        if not 1 <= whole <= most:
-            raise InputError(f"weight: 1 <= weight = {whole} <= max_weight = {most} must hold")
-        self._native.submit(vector, whole)
-
-    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64]:
-        """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
-
-        It is float32, or float64 where the job's encoding is ``"integers"``; their exact sum is in
-        :meth:`outcome`.
-
-        Parameters
-        ----------
-        timeout
-            Seconds to wait at most. Without it the wait ends when all deadlines of the round have
-            passed.
-
-        Raises
-        ------
-        blindsum.RoundAborted
-            The round gave no sum, or goes on without this party.
-        blindsum.Fault
-            Somebody broke the protocol.
-        blindsum.WaitTimeoutError
-            ``timeout`` is over; the call may be repeated.
-        """
-        return self.outcome(timeout).mean
-
-    def outcome(self, timeout: float | None = None) -> RoundResult:
-        """Wait like :meth:`result` and give everything that is known of the round."""
-        if self._outcome is None:
-            mean, weight, survivors, version, model, sums, timings, counts = self._native.result(timeout)
-            names, times = tuple(survivors), Timings(*timings)
-            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts)
-        return self._outcome
-
-    def abandon(self) -> None:
-        """Take no further part in the round: the others go on without this party."""
-        self._native.abandon()
-
-
 class Session:
     """A party's membership in a job, from :func:`join`. Use it in a ``with`` statement.
 
@@ -234,6 +77,7 @@ class Session:
         self._native = native
         self.name = native.name
         self.spec = JobSpec.from_dict(json.loads(native.spec))
+        self._clipping = ClippingLog(self.spec)
 
     def next_round(self, timeout: float | None = None) -> Round | None:
         """Wait for the next round; ``None`` where no more will come.
@@ -251,9 +95,20 @@ class Session:
             ``timeout`` is over; the call may be repeated.
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
+        blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
+            This party takes no part in a round; the call may be repeated, for the next one.
         """
+        found = self._next_round(timeout)
+        if isinstance(found, BlindsumError):
+            raise found
+        return found
+
+    def _next_round(self, timeout: float | None = None) -> Round | BlindsumError | None:
+        """The next round, or why this party takes no part in it."""
         native = self._native.next_round(timeout)
-        return None if native is None else Round(native, self.spec)
+        if native is None or isinstance(native, BlindsumError):
+            return native
+        return Round(native, self.spec, self._clipping)
 
     @property
     def final_model(self) -> Array | None:
@@ -264,18 +119,64 @@ class Session:
         """
         return self._native.final_model()
 
-    def rounds(self) -> Iterator[Round]:
-        """Give round after round until the job is over.
+    def rounds(self, on_lost: OnLost | None = None) -> Iterator[Round]:
+        """Give round after round until the job is over, whatever becomes of a single one.
+
+        A round may be lost: too few parties were left, this party was too slow, the coordinator was
+        started again, somebody broke the protocol, or this party's policy refused the round. The loop goes
+        on with the next one, which begins with the same model; :meth:`Round.result` is ``None`` then and
+        :attr:`Round.lost` says why. What concerns more than one round is raised: a coordinator that is lost
+        for good or cannot be trusted, a state folder that cannot be written.
 
         A round that is left without :meth:`Round.submit`, by ``continue`` or by an exception, goes on
         without this party.
+
+        Parameters
+        ----------
+        on_lost
+            Called once with the error of every round that was lost, after the body of the loop; what it
+            raises ends the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
+            standard error unless told otherwise.
+
+        Raises
+        ------
+        blindsum.NetworkError
+            The coordinator is lost for too long, or refuses this party.
         """
-        while (current := self.next_round()) is not None:
+        lost = self._warn if on_lost is None else on_lost
+        before: Round | None = None
+        while (found := self._next_round()) is not None:
+            if before is not None and (error := _settled(before)) is not None:
+                lost(error)
+            before = None
+            if isinstance(found, BlindsumError):
+                if not isinstance(found, _OF_ONE_ROUND):
+                    raise found
+                lost(found)
+                continue
             try:
-                yield current
+                yield found
             finally:
-                if current.needs_update:
-                    current.abandon()
+                if found.needs_update:
+                    found.abandon()
+            if found.lost is not None:
+                lost(found.lost)
+            else:
+                before = found
+        if before is not None and (error := _settled(before)) is not None:
+            lost(error)
+
+    def _warn(self, error: BlindsumError) -> None:
+        logger.warning("job %r: lost a round: %s; waiting for the next one", self.spec.job, error)
+
+    def reload(self) -> None:
+        """Read certificate, key, CA and revocation list again now.
+
+        It is done within seconds by itself where one of the files changes. A file that cannot be used is
+        logged, and what was read before it stays in use. The revocation list counts from the next round on,
+        this party's own certificate from the next connection on; its name and key must stay the same.
+        """
+        self._native.reload()
 
     def close(self) -> None:
         """Leave the job; a round under way goes on without this party."""
@@ -291,6 +192,18 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
+
+
+def _settled(current: Round) -> BlindsumError | None:
+    """Why a round whose result nobody asked for was lost, if it was."""
+    if not current.submitted:
+        return None
+    with suppress(RoundAborted, Fault, WaitTimeoutError):
+        current.outcome(timeout=0)
+    return current.lost
 
 
 def join(
@@ -320,7 +233,8 @@ def join(
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     revoked
-        The CA's revocation list; once one is used, it must be kept current.
+        The CA's revocation list; once one is used, it must be kept current. A changed one is read again
+        while the party runs, as are its certificate and the CA's.
     policy
         What the party agrees to; ``None`` takes the defaults of :class:`Policy`.
     server_name
@@ -352,7 +266,7 @@ def join(
             for rnd in job.rounds():
                 update = train(rnd.model, data)
                 rnd.submit(update, weight=len(data))
-                mean = rnd.result()
+                mean = rnd.result()  # None where the round was lost; the loop goes on
     """
     memory = operator.index(mask_memory)
     if not 0 <= memory < 2**63:
@@ -360,7 +274,7 @@ def join(
     native = _native.join(
         url,
         job,
-        read_pem(identity, ca, revoked),
+        pem_files(identity, ca, revoked),
         server_name,
         (policy or Policy()).to_json(),
         None if state_dir is None else str(state_dir),
@@ -370,29 +284,17 @@ def join(
     return Session(native)
 
 
-def read_pem(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None) -> _native.Pem:
-    """Read the PEM texts of an identity, a CA and a revocation list.
+def pem_files(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None) -> _native.Pem:
+    """Find the files of an identity, a CA and a revocation list.
 
     Raises
     ------
     blindsum.IdentityError
-        A file that is missing or cannot be read; it is named.
+        There is no such identity.
     """
     found = Identity.find(identity)
     authority = Path(ca)
     if authority.is_dir():
         authority /= "ca.pem"
-    lists = None if revoked is None else _text(Path(revoked), "revocation list")
-    return (
-        _text(found.certificate, "certificate"),
-        _text(found.key, "key"),
-        _text(authority, "CA certificate"),
-        lists,
-    )
-
-
-def _text(path: Path, what: str) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise IdentityError(f"{what} {path}: cannot be read: {error}") from error
+    lists = None if revoked is None else str(revoked)
+    return (str(found.certificate), str(found.key), str(authority), lists)

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
-from blindsum.errors import InputError
+from blindsum.errors import ConfigError, InputError
 from blindsum.spec import JobSpec
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
@@ -104,7 +104,19 @@ class SimulationResult:
     exact : bool
         Whether the sum equals that of the survivors' words computed in the clear, bit for bit.
     max_abs_error : float or None
-        Largest difference between the mean and that of the survivors' clipped updates.
+        Largest difference between the mean and that of the survivors' clipped updates: what quantisation
+        costs.
+    max_abs_error_unclipped : float or None
+        The same against the mean of their updates before clipping: what quantisation and clipping cost
+        together. ``None`` without a sum, and where rounds are sparse.
+    clipped : int
+        Coordinates of survivors' updates that clipping cut off, in all rounds. Over a network only the
+        party itself knows its number: see :attr:`RoundResult.clipped`.
+    clipped_by_party : mapping of int to int
+        The same by the party's rank, where there were any.
+    scaled_by_party : mapping of int to float
+        The smallest factor, below 1, that a party's update was multiplied with because of its norm, by
+        the party's rank (``clipping="l2"``).
     stages : tuple of StageReport
         What each stage cost.
     client_ms : Spread
@@ -133,6 +145,10 @@ class SimulationResult:
     survivors: int
     exact: bool
     max_abs_error: float | None
+    max_abs_error_unclipped: float | None
+    clipped: int
+    clipped_by_party: Mapping[int, int]
+    scaled_by_party: Mapping[int, float]
     stages: tuple[StageReport, ...]
     client_ms: Spread
     server_ms: float
@@ -176,10 +192,11 @@ def simulate(
         float64 are used in place. Where the job's encoding is ``"integers"``, arrays or lists of
         integers from 0 to ``2**bits - 1``. ``None`` makes random ones.
     weights
-        A weight per party, 1 to ``max_weight``; ``None`` gives every party weight 1 (where updates
-        are random, a random weight).
+        A weight per party, a whole number from 1 to ``max_weight``; ``None`` gives every party weight 1
+        (where updates are random, a random weight).
     drop
-        Fraction of the parties that vanishes before the input stage.
+        Fraction of the parties that vanishes before the input stage: as many as a job with this
+        ``dropout`` tolerates.
     drop_at
         Further parties that vanish, by stage; also by a stage of the key set-up.
     rounds
@@ -214,18 +231,19 @@ def simulate(
     >>> simulate(votes, [[1, 255], [0, 255]]).sum
     array([  1, 510], dtype=uint64)
     """
+    checks.job_spec(spec)
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
     report, mean, sums = _native.simulate(
         spec.to_json(),
         vectors,
-        None if weights is None else [int(weight) for weight in weights],
-        float(drop),
+        None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
+        checks.fraction("drop", drop),
         _drops(drop_at),
-        int(rounds),
-        int(seed),
-        int(threads),
+        checks.setting("rounds", rounds, 1, checks.ROUNDS),
+        checks.setting("seed", seed, 0, checks.SEEDS),
+        checks.setting("threads", threads, 1, checks.THREADS),
         progress,
     )
     return _result(json.loads(report), mean, sums)
@@ -241,20 +259,56 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     return [as_vector(row, spec.dim, name) for name, row in named]
 
 
+def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
+    try:
+        given: list[object] = list(weights)
+    except TypeError as error:
+        raise InputError(f"weights: must be a sequence of whole numbers, not {weights!r}") from error
+    whole = [checks.weight(f"weights[{place}]", weight, spec) for place, weight in enumerate(given)]
+    if len(whole) != parties:
+        raise InputError(f"weights: {len(whole)}, but there are {parties} updates; give one for each")
+    return whole
+
+
 def _drops(drop_at: DropAt) -> list[str]:
     if isinstance(drop_at, Mapping):
-        return [f"{stage}:{count}" for stage, count in drop_at.items()]
-    return list(drop_at)
+        return [f"{stage}:{_count(stage, count)}" for stage, count in drop_at.items()]
+    if isinstance(drop_at, str) or not isinstance(drop_at, Iterable):
+        rule = f"{drop_at!r} must be a mapping of stages to counts, or a list of texts STAGE:COUNT"
+        raise ConfigError("drop_at", rule)
+    drops = list(drop_at)
+    for drop in drops:
+        if not isinstance(drop, str):
+            rule = f"{drop!r} must be text, STAGE:COUNT, e.g. 'input:1'; or give a mapping, {{'input': 1}}"
+            raise ConfigError("drop_at", rule)
+    return drops
+
+
+def _count(stage: str | int, count: object) -> int:
+    whole = checks.whole_number(count)
+    if whole is None or whole < 0:
+        rule = f"the count of stage {stage!r}, {count!r}, must be a whole number, 0 or more"
+        raise ConfigError("drop_at", rule)
+    return whole
 
 
 def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None) -> SimulationResult:
-    plain = {
-        name: report[name]
-        for name in SimulationResult.__dataclass_fields__
-        if name not in ("stages", "client_ms", "key_setup", "mean", "sum", "_report")
-    }
+    rounds = report.get("rounds") or [report]
+    plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
+    changed = [one for round_ in rounds for one in round_["clipping"]]
+    clipped: dict[int, int] = {}
+    scaled: dict[int, float] = {}
+    for one in changed:
+        party = one["party"]
+        if one["clipped"]:
+            clipped[party] = clipped.get(party, 0) + one["clipped"]
+        if (factor := one["scaled_by"]) is not None:
+            scaled[party] = min(scaled.get(party, factor), factor)
     return SimulationResult(
         **plain,
+        clipped=sum(clipped.values()),
+        clipped_by_party=clipped,
+        scaled_by_party=scaled,
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
         key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
@@ -262,6 +316,13 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
         sum=sums,
         _report=report,
     )
+
+
+_MADE_HERE = (
+    *("stages", "client_ms", "key_setup", "mean", "sum", "_report"),
+    *("clipped", "clipped_by_party", "scaled_by_party"),
+)
+"""Fields of a result that are not fields of the report, or not as they are there."""
 
 
 def _latest_key_setup(latest_first: list[dict[str, Any]]) -> KeySetupReport | None:

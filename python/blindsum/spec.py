@@ -245,6 +245,11 @@ class JobSpec:
         return int(self._checked["min_parties"])
 
     @property
+    def dropouts(self) -> int:
+        """Parties that may be lost in a round of ``parties``: ``dropout`` of them, rounded down."""
+        return int(self._checked["dropouts"])
+
+    @property
     def max_error(self) -> float:
         """Largest difference between the opened mean and the mean of the clipped updates.
 

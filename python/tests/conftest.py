@@ -1,9 +1,13 @@
-"""A CA, a coordinator and parties on the loopback interface."""
+"""A CA, a coordinator and parties on the loopback interface; what every test starts and ends with."""
 
+import ctypes
+import os
+import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -20,9 +24,60 @@ import numpy as np
 def step(model, number):
     return np.full(4, 0.5), 2
 
+def light(model, number):
+    return np.full(4, 0.5)
+
+def much(model, number):
+    return np.full(4, 5.0)
+
+def three(model, number):
+    return np.full(4, 0.5), 1, "accuracy"
+
 def broken(model, number):
     raise ValueError("no data today")
 """
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    """The handlers that Python starts with, also where a shell started it with SIGINT ignored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _orphans_come_here():
+    """Whoever loses its parent becomes a child of this process, and is found when its test ends."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children():
+    """Process numbers of this process's children."""
+    found = set()
+    for thread in os.listdir("/proc/self/task"):
+        # A thread that has just ended has none.
+        with suppress(FileNotFoundError), open(f"/proc/self/task/{thread}/children") as numbers:
+            found |= {int(number) for number in numbers.read().split()}
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_process_stays():
+    """Ends what a test has started and left behind, and what that has left behind in turn."""
+    before = children()
+    yield
+    while left := children() - before:
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
 class Place:
@@ -67,8 +122,8 @@ class Place:
 class Partner:
     """A party on a thread that submits the same update in every round."""
 
-    def __init__(self, place, coordinator, name, update, weight=1):
-        self.means, self.error = [], None
+    def __init__(self, place, coordinator, name, update, weight=1, pause=0.0):
+        self.means, self.error, self._pause = [], None, pause
         self._work = lambda: self._take_part(place, coordinator, name, update, weight)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -82,8 +137,9 @@ class Partner:
     def _take_part(self, place, coordinator, name, update, weight):
         with place.join(coordinator, name) as session:
             for current in session.rounds():
+                time.sleep(self._pause)
                 current.submit(update, weight)
-                self.means.append(current.result())
+                self.means.append(current.outcome().mean)
 
     def wait(self):
         self._thread.join(60)

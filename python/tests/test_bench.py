@@ -52,6 +52,7 @@ def test_the_page_names_machine_and_peer():
     assert "* work: why." in page
 
 
+@pytest.mark.timeout(3600)  # cargo may have to compile the whole workspace first
 def test_a_bench_of_the_checkout_is_built_and_read():
     timings = kernels.sharing(quick=True)
     works = {(one.work, one.backend) for one in timings}

@@ -115,6 +115,94 @@ def test_settings_that_break_a_rule_are_named():
         bs.simulate(spec(), weights=[1])
 
 
+@pytest.mark.parametrize("bad", [1.9, 1.0, "3", True, -1, 0, 6, None, np.float32(1), np.True_, 2**70])
+def test_a_weight_is_a_whole_number_that_the_job_allows(bad):
+    weights = [1, 5, bad, 1, 1]
+    with pytest.raises(bs.InputError) as caught:
+        bs.simulate(spec(max_weight=5), updates(), weights=weights)
+    text = str(caught.value)
+    assert text.startswith(f"weights[2]: {bad!r} must be a whole number from 1 to max_weight = 5"), text
+
+
+def test_weights_may_be_whole_numbers_of_numpy_and_as_many_as_parties():
+    job = spec(parties=3, max_weight=5)
+    result = bs.simulate(job, updates(3), weights=np.array([1, 5, 2], dtype=np.int16))
+    assert result.exact
+    with pytest.raises(bs.InputError, match=r"weights: 2, but there are 3 updates"):
+        bs.simulate(job, updates(3), weights=[1, 1])
+    with pytest.raises(bs.InputError, match=r"weights: must be a sequence of whole numbers, not 3"):
+        bs.simulate(job, updates(3), weights=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"seed": -1}, "seed: -1 must be a whole number from 0 to 18446744073709551615"),
+        ({"seed": 2**64}, "seed: 18446744073709551616 must be a whole number"),
+        ({"seed": 1.5}, "seed: 1.5 must be a whole number"),
+        ({"seed": None}, "seed: None must be a whole number"),
+        ({"rounds": -1}, "rounds: -1 must be a whole number from 1 to"),
+        ({"rounds": True}, "rounds: True must be a whole number"),
+        ({"threads": "2"}, "threads: '2' must be a whole number from 1 to 1024"),
+        ({"drop": "much"}, "drop: 'much' must be a number from 0 to 1"),
+        ({"drop": None}, "drop: None must be a number from 0 to 1"),
+        ({"drop_at": [("unmask", 1)]}, "drop_at: ('unmask', 1) must be text, STAGE:COUNT"),
+        ({"drop_at": 3}, "drop_at: 3 must be a mapping of stages to counts, or a list of texts STAGE:COUNT"),
+        ({"drop_at": "input:1"}, "drop_at: 'input:1' must be a mapping of stages to counts, or a list"),
+        ({"drop_at": {"input": 1.5}}, "drop_at: the count of stage 'input', 1.5, must be a whole number"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_named(settings, text):
+    with pytest.raises(bs.ConfigError) as caught:
+        bs.simulate(spec(), updates(), **settings)
+    assert str(caught.value).startswith(text), caught.value
+    assert caught.value.field == next(iter(settings))
+
+
+def test_what_is_no_job_is_named():
+    with pytest.raises(bs.ConfigError, match=r"spec: must be a blindsum\.JobSpec, not a list"):
+        bs.simulate([1, 2])
+    with pytest.raises(bs.ConfigError, match=r"spec: must be a blindsum\.JobSpec, not a dict"):
+        bs.Coordinator({"protocol": "plain"}, identity="agg", ca="ca")
+
+
+@pytest.mark.parametrize(
+    ("parties", "drop", "lost"), [(9, 0.1, 0), (10, 0.1, 1), (19, 0.1, 1), (100, 0.29, 29)]
+)
+def test_a_fraction_drops_what_a_job_with_it_tolerates(parties, drop, lost):
+    job = spec(parties=parties, dropout=drop)
+    result = bs.simulate(job, drop=drop)
+    assert result.survivors == parties - lost == parties - job.dropouts
+
+
+def test_what_clipping_cuts_off_is_reported():
+    job = spec(parties=3, dim=4)
+    result = bs.simulate(job, np.array([[5.0] * 4, [0.5, -1.5, 0.0, 0.0], [0.0] * 4]))
+    assert (result.clipped, result.clipped_by_party) == (5, {0: 4, 1: 1})
+    # Against the clipped mean nothing but quantisation; against the mean that was meant, a lot.
+    assert result.max_abs_error <= job.max_error
+    assert result.max_abs_error_unclipped == pytest.approx(4 / 3, abs=job.max_error)
+    assert not result.scaled_by_party
+    harmless = bs.simulate(job, np.full((3, 4), 0.5))
+    assert (harmless.clipped, harmless.clipped_by_party) == (0, {})
+    assert harmless.max_abs_error_unclipped == harmless.max_abs_error
+
+
+def test_what_the_norm_cuts_off_is_reported():
+    job = spec(parties=3, dim=2, clipping="l2", clip=2.5)
+    result = bs.simulate(job, np.array([[3.0, 4.0], [1.0, 1.0], [0.0, 0.0]]))
+    assert (result.clipped, result.clipped_by_party) == (0, {})
+    assert result.scaled_by_party == {0: 0.5}
+    assert result.max_abs_error_unclipped == pytest.approx(2 / 3, abs=job.max_error)
+
+
+def test_clipping_is_counted_over_all_rounds():
+    rows = np.full((3, 4), 5.0)
+    result = bs.simulate(spec(parties=3, dim=4), rows, rounds=3)
+    assert (result.clipped, result.clipped_by_party) == (36, {0: 12, 1: 12, 2: 12})
+    assert [one["clipped"] for one in result.to_dict()["rounds"]] == [12, 12, 12]
+
+
 def test_progress_is_told_and_may_stop():
     seen = []
     bs.simulate(spec(), rounds=3, progress=lambda *state: seen.append(state))

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime, pem::PemObject};
@@ -22,6 +22,7 @@ use x509_parser::{
 
 use crate::{
     CryptoError, kdf,
+    kex::Hex,
     sign::{Algorithm, VerifyingKey},
 };
 
@@ -60,6 +61,9 @@ pub enum CertificateError {
     /// The job has revocation lists, but none of the CA that signed it.
     #[error("certificate: no revocation list of its CA")]
     RevocationUnknown,
+    /// The revocation list has another signature than that of the CA that signed it.
+    #[error("revocation list: not signed by the job's CA")]
+    RevocationListForeign,
     /// The revocation list of its CA is out of date.
     #[error("revocation list: out of date (next update {next_update}, now {now}, Unix seconds)")]
     RevocationListExpired {
@@ -71,6 +75,9 @@ pub enum CertificateError {
     /// It was not issued for a party.
     #[error("certificate: must be an end-entity certificate with the usage client authentication")]
     Usage,
+    /// It was not issued for a coordinator.
+    #[error("certificate: must be an end-entity certificate with the usage server authentication")]
+    CoordinatorUsage,
     /// It does not name exactly one party.
     #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
     Names(Vec<String>),
@@ -92,7 +99,10 @@ pub struct CertifiedParty {
 ///
 /// Checking a certificate again costs two comparisons of time, so a party keeps one anchor for all its
 /// rounds; it may be shared between threads.
-pub struct TrustAnchor {
+pub struct TrustAnchor(RwLock<Arc<Trusted>>);
+
+/// What an anchor goes by, and what it has found by it.
+struct Trusted {
     authorities: Vec<rustls_pki_types::TrustAnchor<'static>>,
     lists: Vec<CertRevocationList<'static>>,
     /// The first `next_update` of the lists; from then on no certificate passes.
@@ -143,12 +153,24 @@ impl TrustAnchor {
                 return Err(refuse("must be the only one of its CA: keep the newest"));
             }
         }
-        Ok(TrustAnchor {
+        Ok(TrustAnchor(RwLock::new(Arc::new(Trusted {
             authorities,
             lists,
             lists_valid_until,
             verified: Mutex::default(),
-        })
+        }))))
+    }
+
+    /// Goes by what `newer` goes by from now on, for everybody who has this anchor; what was found before counts
+    /// no more.
+    pub fn replace(&self, newer: TrustAnchor) {
+        let newer = newer.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = newer;
+    }
+
+    fn trusted(&self) -> Arc<Trusted> {
+        let trusted = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        trusted.clone()
     }
 
     /// Checks a certificate in DER: signed by the CA, in its time, not revoked, issued for one party.
@@ -157,6 +179,38 @@ impl TrustAnchor {
     ///
     /// A [`CertificateError`] that says which of these failed.
     pub fn verify_party(
+        &self,
+        certificate: &[u8],
+        now: UnixSeconds,
+    ) -> Result<CertifiedParty, CertificateError> {
+        self.trusted().verify_party(certificate, now)
+    }
+
+    /// Checks a coordinator's certificate in DER, with those between it and the CA: signed by the CA, in its
+    /// time, not revoked, issued for a coordinator. Gives the host names and addresses that it is for.
+    ///
+    /// # Errors
+    ///
+    /// A [`CertificateError`] that says which of these failed.
+    pub fn verify_coordinator(
+        &self,
+        certificate: &[u8],
+        between: &[CertificateDer<'_>],
+        now: UnixSeconds,
+    ) -> Result<Vec<String>, CertificateError> {
+        let trusted = self.trusted();
+        let checked = trusted.verify(certificate, between, KeyUsage::server_auth(), now);
+        checked.map_err(|error| match error {
+            CertificateError::Usage => CertificateError::CoordinatorUsage,
+            other => other,
+        })?;
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
+        Ok(subject_names(&parsed)?.iter().map(readable).collect())
+    }
+}
+
+impl Trusted {
+    fn verify_party(
         &self,
         certificate: &[u8],
         now: UnixSeconds,
@@ -184,21 +238,7 @@ impl TrustAnchor {
         certificate: &[u8],
         now: UnixSeconds,
     ) -> Result<Verified, CertificateError> {
-        let der = CertificateDer::from(certificate);
-        let entity = EndEntityCert::try_from(&der).map_err(certificate_error)?;
-        let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
-        entity
-            .verify_for_usage(
-                webpki::ALL_VERIFICATION_ALGS,
-                &self.authorities,
-                &[],
-                UnixTime::since_unix_epoch(std::time::Duration::from_secs(now)),
-                KeyUsage::client_auth(),
-                revocation(&lists),
-                None,
-            )
-            .map_err(certificate_error)?;
-        let malformed = |e: x509_parser::nom::Err<_>| CertificateError::Malformed(e.to_string());
+        self.verify(certificate, &[], KeyUsage::client_auth(), now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
         let name = match &subject_names(&parsed)?[..] {
             [GeneralName::DNSName(name)] if check_name(name).is_ok() => (*name).to_owned(),
@@ -216,6 +256,35 @@ impl TrustAnchor {
             party: CertifiedParty { name, key },
         })
     }
+}
+
+impl Trusted {
+    /// Signed by the CA, in its time, not revoked, issued for this usage.
+    fn verify(
+        &self,
+        certificate: &[u8],
+        between: &[CertificateDer<'_>],
+        usage: KeyUsage,
+        now: UnixSeconds,
+    ) -> Result<(), CertificateError> {
+        let der = CertificateDer::from(certificate);
+        let entity = EndEntityCert::try_from(&der).map_err(certificate_error)?;
+        let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
+        let verified = entity.verify_for_usage(
+            webpki::ALL_VERIFICATION_ALGS,
+            &self.authorities,
+            between,
+            UnixTime::since_unix_epoch(std::time::Duration::from_secs(now)),
+            usage,
+            revocation(&lists),
+            None,
+        );
+        verified.map(|_| ()).map_err(certificate_error)
+    }
+}
+
+fn malformed(error: x509_parser::nom::Err<x509_parser::error::X509Error>) -> CertificateError {
+    CertificateError::Malformed(error.to_string())
 }
 
 /// The rule for names of parties: what a DNS name may look like, in lower case and at most 64 characters
@@ -248,6 +317,20 @@ pub(crate) fn subject_names<'a>(
         .subject_alternative_name()
         .map_err(|e| CertificateError::Malformed(e.to_string()))?;
     Ok(extension.map_or_else(Vec::new, |extension| extension.value.general_names.clone()))
+}
+
+/// A name for people to read.
+pub(crate) fn readable(name: &GeneralName<'_>) -> String {
+    match name {
+        GeneralName::DNSName(name) => (*name).to_owned(),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(std::net::IpAddr::from);
+            let v6 = <[u8; 16]>::try_from(*bytes).map(std::net::IpAddr::from);
+            v4.or(v6)
+                .map_or_else(|_| Hex(bytes).to_string(), |address| address.to_string())
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The Ed25519 or P-256 key of a certificate.
@@ -346,6 +429,7 @@ fn certificate_error(error: webpki::Error) -> CertificateError {
             CertificateError::UnknownIssuer
         }
         Error::CertRevoked => CertificateError::Revoked,
+        Error::InvalidCrlSignatureForPublicKey => CertificateError::RevocationListForeign,
         Error::UnknownRevocationStatus => CertificateError::RevocationUnknown,
         Error::RequiredEkuNotFoundContext(_) | Error::CaUsedAsEndEntity => CertificateError::Usage,
         other => CertificateError::Malformed(other.to_string()),

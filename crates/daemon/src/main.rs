@@ -1,7 +1,8 @@
 //! `blindsumd`: a coordinator as a daemon.
 //!
 //! It reads its configuration, sets up logs, and runs until its jobs are over or it is told to stop by
-//! SIGTERM or SIGINT. What it does is in `blindsum_net::coordinator`.
+//! SIGTERM or SIGINT, also where it is process 1 or SIGINT was ignored when it was started. SIGHUP makes it read its
+//! certificate, its key, the CA and the revocation list again, which it also does by itself when they change. What it does is in `blindsum_net::coordinator`.
 //!
 //! | exit code | means |
 //! |---|---|
@@ -19,10 +20,10 @@ mod logs;
 use std::future::Future;
 use std::process::ExitCode;
 
-use blindsum_net::NetError;
 use blindsum_net::coordinator::{ConfigFile, Coordinator};
+use blindsum_net::{NetError, Reload};
 use clap::Parser;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
 use args::Args;
@@ -77,17 +78,20 @@ fn run(args: &Args) -> Result<(), Failure> {
         .build()?;
     runtime.block_on(async {
         let stop = stop_signal()?;
+        let hangup = signal(SignalKind::hangup())?;
         let health = match &program.health {
             Some(address) => Some(health::listen(address).await?),
             None => None,
         };
         let mut coordinator = Coordinator::start(config).await?;
         let health = health.map(|listener| health::serve(listener, coordinator.jobs()));
+        let reloading = tokio::spawn(reload_on(hangup, coordinator.reload()));
         tokio::select! {
             signal = stop => info!(signal, "stopping"),
             () = coordinator.finished() => info!("every job is over"),
         }
         let ended = coordinator.stop().await;
+        reloading.abort();
         if let Some(health) = health {
             health.abort();
         }
@@ -96,6 +100,13 @@ fn run(args: &Args) -> Result<(), Failure> {
         }
         Ok(ended?)
     })
+}
+
+/// Reads certificates and the revocation list again whenever SIGHUP comes, which ends nothing.
+async fn reload_on(mut hangup: Signal, reload: Reload) {
+    while hangup.recv().await.is_some() {
+        reload.reload();
+    }
 }
 
 /// Resolves to the name of the first signal to stop.

@@ -66,6 +66,12 @@ fn fails(folder: &Path, flags: &[&str], code: i32, says: &[&str]) {
 /// A daemon, and the rest of its log from the line on that says it listens.
 fn started(folder: &Path, flags: &[&str]) -> (Child, impl BufRead + use<>) {
     let mut child = command(folder, flags).spawn().unwrap();
+    let log = listening(&mut child);
+    (child, log)
+}
+
+/// Its log from the line on that says it listens.
+fn listening(child: &mut Child) -> impl BufRead + use<> {
     let mut log = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("coordinator listening") {
@@ -75,18 +81,22 @@ fn started(folder: &Path, flags: &[&str]) -> (Child, impl BufRead + use<>) {
             "it ended before it listened"
         );
     }
-    (child, log)
+    log
 }
 
-fn terminate(mut child: Child) {
+fn send(signal: &str, child: &Child) {
     let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn terminate(child: Child) {
+    end_by("-TERM", child);
+}
+
+/// Sends a signal and expects a clean end.
+fn end_by(signal: &str, mut child: Child) {
+    send(signal, &child);
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         match child.try_wait().unwrap() {
@@ -94,7 +104,7 @@ fn terminate(mut child: Child) {
             None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
             None => {
                 child.kill().unwrap();
-                panic!("SIGTERM does not stop it");
+                panic!("{signal} does not stop it");
             }
         }
     }
@@ -212,4 +222,89 @@ fn it_answers_health_checks_and_stops_on_sigterm() {
     let mut rest = String::new();
     log.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("\"signal\":\"SIGTERM\""), "{rest}");
+}
+
+#[test]
+fn it_stops_on_sigint_that_was_ignored_when_it_was_started() {
+    let folder = folder();
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "trap '' INT; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_blindsumd"),
+        ])
+        .arg("--config")
+        .arg(folder.path().join("blindsumd.toml"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _log = listening(&mut child);
+    end_by("-INT", child);
+}
+
+#[test]
+fn a_hangup_reads_the_certificates_again_and_ends_nothing() {
+    let folder = folder();
+    let (child, mut log) = started(folder.path(), &[]);
+    let mut logged = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(
+                log.read_line(&mut line).unwrap() > 0,
+                "no line with {text:?}"
+            );
+        }
+        line
+    };
+    send("-HUP", &child);
+    logged("read again");
+    // A broken file is told by its name, and what was read before stays in use.
+    std::fs::write(folder.path().join("own.pem"), "broken").unwrap();
+    assert!(logged("cannot be used").contains("own.pem"));
+    terminate(child);
+}
+
+#[test]
+fn credentials_that_parties_would_refuse_are_refused_first() {
+    let folder = folder();
+    // The CA's own certificate is no coordinator's.
+    std::fs::copy(folder.path().join("ca.pem"), folder.path().join("own.pem")).unwrap();
+    fails(
+        folder.path(),
+        &[],
+        2,
+        &["own.pem", "server authentication", "blindsum pki issue"],
+    );
+}
+
+#[test]
+fn the_configuration_in_the_documentation_is_fine() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks: Vec<&str> = page
+        .split("```toml blindsumd\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let folder = folder();
+        let in_ca = folder.path().join("ca");
+        std::fs::create_dir(&in_ca).unwrap();
+        for (from, to) in [
+            ("ca.pem", "ca.pem"),
+            ("own.pem", "agg.pem"),
+            ("own.key", "agg.key"),
+        ] {
+            std::fs::copy(folder.path().join(from), in_ca.join(to)).unwrap();
+        }
+        std::fs::write(in_ca.join("crl.pem"), "").unwrap();
+        std::fs::write(folder.path().join("blindsumd.toml"), block).unwrap();
+        let output = command(folder.path(), &["--check"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+    }
 }

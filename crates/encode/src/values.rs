@@ -99,6 +99,15 @@ pub struct EncodeReport {
     pub clipped: u64,
     /// The L2 norm of the vector, where it was above its bound and the vector was scaled down.
     pub scaled_norm: Option<f64>,
+    /// What the vector was multiplied with then, below 1.
+    pub scaled_by: Option<f64>,
+}
+
+impl EncodeReport {
+    /// Whether nothing was cut off.
+    pub fn is_whole(&self) -> bool {
+        self.clipped == 0 && self.scaled_by.is_none()
+    }
 }
 
 /// Judges real numbers, a vector of the encoding's dimension: its report and the factor to scale it with.
@@ -149,8 +158,8 @@ fn judge_reals<R: Real>(
             .fold(0.0, f64::max);
         let norm = norm.value()?;
         if norm > clip {
-            report.scaled_norm = Some(norm);
             factor = clip / norm;
+            (report.scaled_norm, report.scaled_by) = (Some(norm), Some(factor));
         }
     }
     Ok((report, factor))

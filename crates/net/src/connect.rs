@@ -53,7 +53,7 @@ impl Target {
     pub fn new(
         url: &str,
         server_name: Option<&str>,
-        tls: ClientConfig,
+        tls: Arc<ClientConfig>,
         keepalive: Duration,
     ) -> Result<Self, NetError> {
         let wrong = |rule: &str| NetError::config("url", format!("{url:?}: {rule}"));
@@ -75,9 +75,14 @@ impl Target {
             host: host.into(),
             port: uri.port_u16().unwrap_or(9443),
             server_name,
-            tls: Arc::new(tls),
+            tls,
             keepalive,
         })
+    }
+
+    /// Shows and trusts something else from the next connection on.
+    pub fn set_tls(&mut self, tls: Arc<ClientConfig>) {
+        self.tls = tls;
     }
 
     pub fn url(&self) -> &str {

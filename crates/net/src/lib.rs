@@ -34,7 +34,7 @@ pub use chunks::CHUNK;
 pub use error::{NetError, StoreError};
 pub use limits::Limits;
 pub use model::Model;
-pub use tls::Credentials;
+pub use tls::{CredentialFiles, Credentials, Reload};
 
 /// SHA-256 of a certificate in DER: how rosters name it.
 pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {

@@ -1,5 +1,6 @@
 //! Asking a coordinator what its jobs are doing, with any certificate that it accepts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_stream::{Stream, StreamExt};
@@ -72,7 +73,7 @@ impl Question {
     }
 
     async fn connect(&self) -> Result<Connected, NetError> {
-        let tls = self.credentials.client()?;
+        let tls = Arc::new(self.credentials.client()?);
         let target = Target::new(&self.url, self.server_name.as_deref(), tls, TIME)?;
         target.connect(TIME).await.map_err(|error| match error {
             ConnectError::Never(error) => error,

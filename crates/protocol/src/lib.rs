@@ -52,5 +52,5 @@ pub use prepared::Prepared;
 pub use registry::{Direction, ProtocolInfo, protocols};
 pub use round::{Round, RoundKind};
 pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
-pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout};
+pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, floor_of_fraction};
 pub use vault::{Kept, KeyName, MemoryVault, Vault};

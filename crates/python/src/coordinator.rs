@@ -1,4 +1,4 @@
-//! A coordinator of one job, and what its store remembers.
+//! A coordinator of one job.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::JobStatus;
-use blindsum_net::store::{SqliteStore, Store};
-use blindsum_net::{Limits, Model, NetError};
-use numpy::{PyArray1, PyReadonlyArray1};
+use blindsum_net::{Limits, NetError, Reload};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 
 use crate::errors::{OrRaise, raise};
+use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
 use crate::spec::read_job;
@@ -33,6 +33,10 @@ pub struct Coordinator {
     /// Where it listens, `HOST:PORT`.
     #[pyo3(get)]
     address: String,
+    /// The host names and addresses that its certificate is for.
+    #[pyo3(get)]
+    hosts: Vec<String>,
+    reload: Reload,
     stop: Arc<Notify>,
     events: Mutex<Receiver<Event>>,
     runtime: Mutex<HomeOnly<Runtime>>,
@@ -60,7 +64,7 @@ pub fn serve(
     let job = spec.job.clone();
     let config = Config {
         listen,
-        credentials: credentials(pem),
+        credentials: credentials(pem).or_raise(py)?,
         store,
         jobs: vec![JobConfig {
             spec,
@@ -82,6 +86,7 @@ pub fn serve(
     })?;
     let coordinator = started.or_raise(py)?;
     let address = coordinator.address().to_string();
+    let (hosts, reload) = (coordinator.hosts().to_vec(), coordinator.reload());
     let status = coordinator.status(&job);
     let status = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
     let (sender, events) = channel();
@@ -89,6 +94,8 @@ pub fn serve(
     runtime.spawn(watch_over(coordinator, status, stop.clone(), sender));
     Ok(Coordinator {
         address,
+        hosts,
+        reload,
         stop,
         events: Mutex::new(events),
         runtime: Mutex::new(HomeOnly::new(runtime)),
@@ -148,39 +155,19 @@ impl Coordinator {
         }
     }
 
+    /// Reads certificate, key, CA and revocation list again.
+    fn reload(&self, py: Python<'_>) {
+        released(py, || self.reload.reload());
+    }
+
     /// Tells the parties and ends; `next_status` says when that is done.
     fn stop(&self) {
         self.stop.notify_one();
     }
 }
 
-/// The latest rounds of a job in a store (JSON), oldest first.
-#[pyfunction]
-pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> PyResult<String> {
-    let store = SqliteStore::open(&store, u32::MAX).or_raise(py)?;
-    let mut rounds = store.rounds(job, most).or_raise(py)?;
-    rounds.reverse();
-    text(&rounds)
-}
-
-/// A version of a job's model, where the store still has it. An error where the coordinator never had it.
-#[pyfunction]
-pub fn stored_model<'py>(
-    py: Python<'py>,
-    store: PathBuf,
-    job: &str,
-    version: u64,
-) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
-    let store = SqliteStore::open(&store, u32::MAX).or_raise(py)?;
-    let model = store.model(job, version).or_raise(py)?;
-    if model.as_ref().is_some_and(Model::is_hidden) {
-        let text = format!("version {version} of the model of job {job}: only the parties have it");
-        return Err(raise(py, "HiddenModelError", (text,)));
-    }
-    Ok(model.map(|model| PyArray1::from_slice(py, model.values())))
-}
-
-fn text(value: &impl serde::Serialize) -> PyResult<String> {
+/// A value as JSON.
+pub fn text(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 

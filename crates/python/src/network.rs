@@ -1,22 +1,26 @@
 //! What party and coordinator have in common: credentials, errors, logs.
 
-use blindsum_net::{Credentials, NetError, StoreError};
+use std::path::PathBuf;
+
+use blindsum_net::{CredentialFiles, Credentials, NetError, StoreError};
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
 
 use crate::errors::{IntoPyErr, raise};
 
-/// Certificate, key, CA and revocation list, all PEM text.
-pub type Pem = (String, String, String, Option<String>);
+/// Files of certificate, key, CA and revocation list, all PEM.
+pub type Pem = (PathBuf, PathBuf, PathBuf, Option<PathBuf>);
 
-/// Credentials out of PEM texts.
-pub fn credentials(pem: Pem) -> Credentials {
+/// Credentials out of PEM files, which are read again when they change.
+pub fn credentials(pem: Pem) -> Result<Credentials, NetError> {
     let (certificate, key, ca, revoked) = pem;
-    let credentials = Credentials::new(certificate, key, ca);
-    match revoked {
-        Some(list) => credentials.with_revoked(list),
-        None => credentials,
-    }
+    let files = CredentialFiles {
+        certificate,
+        key,
+        ca,
+        revoked,
+    };
+    files.read()
 }
 
 /// Writes logs to stderr from now on. `filter` is one of error, warn, info, debug, trace, or a list like
@@ -51,9 +55,10 @@ impl IntoPyErr for NetError {
                 raise(py, "Fault", (Culprit::Server.to_string(), text))
             }
             NetError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
-            NetError::RoundAborted { round, reason } | NetError::Dropped { round, reason } => {
-                raise(py, "RoundAborted", (round, reason))
+            NetError::RoundAborted { round, reason } => {
+                raise(py, "RoundAborted", (round, reason, false))
             }
+            NetError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
             NetError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
             NetError::Left => raise(py, "SessionClosedError", (text,)),

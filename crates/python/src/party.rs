@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use blindsum_encode::{Integers, Values};
 use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Timings, Update};
-use blindsum_net::{Model, NetError};
+use blindsum_net::{Model, NetError, Reload};
 use blindsum_protocol::{Adversary, ProtocolName};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -64,6 +65,7 @@ pub struct Party {
     #[pyo3(get)]
     spec: String,
     sums_fit_64_bits: bool,
+    reload: Reload,
     party: Mutex<HomeOnly<party::Party>>,
 }
 
@@ -81,7 +83,7 @@ pub fn join(
     give_up_after: f64,
     mask_memory: usize,
 ) -> PyResult<Party> {
-    let mut config = PartyConfig::new(url, job, credentials(pem));
+    let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
     config.server_name = server_name;
     config.policy = read_policy(py, policy)?;
     config.state_dir = state_dir;
@@ -94,14 +96,20 @@ pub fn join(
         name: party.name().into(),
         spec,
         sums_fit_64_bits: party.job().encoding().sums_fit_64_bits(),
+        reload: party.reload(),
         party: Mutex::new(HomeOnly::new(party)),
     })
 }
 
 #[pymethods]
 impl Party {
-    /// The next round; `None` where no more will come.
-    fn next_round(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Round>> {
+    /// The next round; `None` where no more will come. An exception that is given, not raised, says why this party
+    /// takes no part in a round: others may come.
+    fn next_round<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let next = patiently(py, duration(timeout), |at_most| {
             let mut party = locked(&self.party);
             let Some(party) = party.get() else {
@@ -116,7 +124,16 @@ impl Party {
             None => Err(timed_out(py, timeout, "the next round")),
             Some(None) => Err(locked(&self.party).missing(py)),
             Some(Some(Ok(NextRound::Round(round)))) => {
-                Ok(Some(Round::new(*round, self.sums_fit_64_bits)))
+                let round = Round::new(*round, self.sums_fit_64_bits);
+                Ok(Some(Bound::new(py, round)?.into_any()))
+            }
+            Some(Some(Ok(NextRound::Refused(error)))) => {
+                let error = error.into_py_err(py);
+                match error.is_instance_of::<PyException>(py) {
+                    true => Ok(Some(error.into_value(py).into_bound(py).into_any())),
+                    // A signal came while the exception was made.
+                    false => Err(error),
+                }
             }
             Some(Some(Ok(_))) => Ok(None),
             Some(Some(Err(error))) => Err(error.into_py_err(py)),
@@ -130,6 +147,11 @@ impl Party {
             party.get().and_then(|party| party.final_model().cloned())
         });
         model.map(|model| read_only(py, model.values()))
+    }
+
+    /// Reads certificate, key, CA and revocation list again.
+    fn reload(&self, py: Python<'_>) {
+        released(py, || self.reload.reload());
     }
 
     /// Leaves the job. Nothing happens the second time.
@@ -167,8 +189,8 @@ impl Round {
 }
 
 /// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
-/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, and
-/// how many parties sent each coordinate of a sparse round.
+/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, how many
+/// parties sent each coordinate of a sparse round, and what clipping did to the own update.
 type RoundResult<'py> = (
     Bound<'py, PyAny>,
     u64,
@@ -178,6 +200,7 @@ type RoundResult<'py> = (
     Option<Bound<'py, PyAny>>,
     (f64, f64, f64),
     Option<Bound<'py, PyArray1<u32>>>,
+    Option<(u64, Option<f64>)>,
 );
 
 #[pymethods]
@@ -251,6 +274,8 @@ impl Round {
                 } = result.timings;
                 let timings = (ahead, protect, open);
                 let contributors = result.contributors.map(|counts| counts.into_pyarray(py));
+                let clipped = result.clipped;
+                let clipped = clipped.map(|clipped| (clipped.coordinates, clipped.scaled_by));
                 Ok((
                     mean,
                     weight,
@@ -260,6 +285,7 @@ impl Round {
                     sums,
                     timings,
                     contributors,
+                    clipped,
                 ))
             }
         }

@@ -31,6 +31,7 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
         "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_error": job.encoding().max_error(),
+        "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
     });
     Ok(description.to_string())
 }

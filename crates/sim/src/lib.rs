@@ -50,7 +50,8 @@ pub use hooks::{Action, Hooks};
 pub use inputs::{Given, Inputs, Scratch, Synthetic};
 pub use network::Network;
 pub use report::{
-    Costs, KeySetupReport, Report, RoundOutcome, RoundReport, Spread, SpreadBytes, StageReport,
+    Costs, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport, Spread, SpreadBytes,
+    StageReport,
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};

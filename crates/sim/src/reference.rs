@@ -2,11 +2,12 @@
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{Encoder, Integers, Values};
+use blindsum_encode::{EncodeReport, Encoder, Integers, Values};
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{Clipping, EncodingName, Job, PartySet, Round};
 
 use crate::inputs::rounding_seed;
+use crate::report::PartyClipping;
 use crate::{Inputs, Scratch, SimError};
 
 /// Lanes that are encoded at a time.
@@ -17,6 +18,10 @@ pub(crate) struct Reference {
     /// Sum of the words, modulo 2^64; the width of a job is so large that it does not wrap.
     sum: Vec<u64>,
     weighted: Weighted,
+    /// What clipping cut off, times the weights; none where it cut off nothing.
+    cut: Option<Vec<f64>>,
+    /// Whose vectors it changed.
+    pub(crate) clipping: Vec<PartyClipping>,
     total_weight: u64,
 }
 
@@ -44,6 +49,8 @@ impl Reference {
                 EncodingName::Integers => Weighted::Integers(vec![0; dim]),
                 EncodingName::Quantised | EncodingName::Fixed64 => Weighted::Reals(vec![0.0; dim]),
             },
+            cut: None,
+            clipping: Vec::new(),
             total_weight: 0,
         };
         let (mut scratch, mut tile) = (Scratch::default(), Tile::of(job));
@@ -51,13 +58,14 @@ impl Reference {
             let values = inputs.values(number, party, &mut scratch);
             let weight = inputs.weight(number, party);
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
-            reference
+            let report = reference
                 .add(round, values, weight, seed, &mut tile)
                 .map_err(|rule| SimError::Inputs {
                     party,
                     field: "values",
                     rule,
                 })?;
+            reference.clipping.extend(PartyClipping::of(party, &report));
         }
         Ok(reference)
     }
@@ -69,9 +77,14 @@ impl Reference {
         weight: u32,
         seed: MaskSeed,
         tile: &mut Tile,
-    ) -> Result<(), String> {
+    ) -> Result<EncodeReport, String> {
         let mut encoder =
             Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
+        let report = encoder.report();
+        if !report.is_whole() && self.cut.is_none() {
+            self.cut = Some(vec![0.0; values.len()]);
+        }
+        let cut = self.cut.as_mut().filter(|_| !report.is_whole());
         for (first, sums) in (0..).step_by(TILE).zip(self.sum.chunks_mut(TILE)) {
             encoder
                 .encode_tile(first, tile.lanes(sums.len()))
@@ -80,16 +93,16 @@ impl Reference {
         }
         match (values, &mut self.weighted) {
             (Values::F32(values), Weighted::Reals(sums)) => {
-                add_clipped(round, values, weight, sums)
+                add_clipped(round, values, weight, sums, cut)
             }
             (Values::F64(values), Weighted::Reals(sums)) => {
-                add_clipped(round, values, weight, sums)
+                add_clipped(round, values, weight, sums, cut)
             }
             (Values::Integers(values), Weighted::Integers(sums)) => add(values, weight, sums),
             _ => unreachable!("the encoder refused the other kind of numbers"),
         }
         self.total_weight += u64::from(weight);
-        Ok(())
+        Ok(report)
     }
 
     /// Whether these words are the sum.
@@ -102,7 +115,20 @@ impl Reference {
                 .all(|(word, expected)| word == expected & mask)
     }
 
-    /// Largest difference between `mean` and the weighted mean.
+    /// Largest difference between `mean` and the weighted mean of the vectors before they were clipped.
+    pub(crate) fn max_abs_error_unclipped(&self, mean: &[f64]) -> f64 {
+        let (Weighted::Reals(sums), Some(cut)) = (&self.weighted, &self.cut) else {
+            return self.max_abs_error(mean);
+        };
+        let total_weight = self.total_weight as f64;
+        let meant = sums.iter().zip(cut).map(|(sum, cut)| sum + cut);
+        meant
+            .zip(mean)
+            .map(|(sum, mean)| (sum / total_weight - mean).abs())
+            .fold(0.0, f64::max)
+    }
+
+    /// Largest difference between `mean` and the weighted mean of the clipped vectors.
     pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
         let largest = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, f64::max);
         let total_weight = self.total_weight as f64;
@@ -142,14 +168,32 @@ fn add(values: Integers<'_>, weight: u32, sums: &mut [u128]) {
     }
 }
 
-/// Adds a vector, clipped as the round says, times its weight.
+/// Adds a vector, clipped as the round says, times its weight; to `cut` what clipping takes off it.
 fn add_clipped<R: Copy + Into<f64>>(
     round: &Round,
     values: &[R],
     weight: u32,
     weighted: &mut [f64],
+    cut: Option<&mut Vec<f64>>,
 ) {
-    let (spec, weight) = (round.job().spec(), f64::from(weight));
+    let weight = f64::from(weight);
+    each_clipped(round, values, |d, _, clipped| {
+        weighted[d] += clipped * weight
+    });
+    if let Some(cut) = cut {
+        each_clipped(round, values, |d, value, clipped| {
+            cut[d] += (value - clipped) * weight;
+        });
+    }
+}
+
+/// Calls `visit` with the place of every coordinate, its value, and the value clipped as the round says.
+fn each_clipped<R: Copy + Into<f64>>(
+    round: &Round,
+    values: &[R],
+    mut visit: impl FnMut(usize, f64, f64),
+) {
+    let spec = round.job().spec();
     if spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2 {
         let norm = values
             .iter()
@@ -161,16 +205,17 @@ fn add_clipped<R: Copy + Into<f64>>(
         } else {
             1.0
         };
-        weighted
-            .iter_mut()
-            .zip(values)
-            .for_each(|(sum, value)| *sum += (*value).into() * factor * weight);
+        for (d, value) in values.iter().enumerate() {
+            let value = (*value).into();
+            visit(d, value, value * factor);
+        }
         return;
     }
     for (tensor, clip) in round.encoding().tensors() {
-        let pairs = weighted.iter_mut().zip(values);
-        let pairs = pairs.take(tensor.end).skip(tensor.start);
-        pairs.for_each(|(sum, value)| *sum += (*value).into().clamp(-clip, clip) * weight);
+        for (d, value) in tensor.clone().zip(&values[tensor]) {
+            let value = (*value).into();
+            visit(d, value, value.clamp(-clip, clip));
+        }
     }
 }
 
@@ -284,6 +329,25 @@ mod tests {
             reference(spec, &[vec![0.5, 1.0]], vec![]).weighted,
             Weighted::Reals(vec![0.5, 1.0])
         );
+    }
+
+    #[test]
+    fn what_clipping_cuts_off_is_told_by_party() {
+        let vectors = [vec![1.5, 0.0], vec![0.5, -3.0], vec![0.5, 0.0]];
+        let spec = JobSpec {
+            max_weight: 3,
+            ..JobSpec::default()
+        };
+        let reference = reference(spec, &vectors, vec![1, 2, 1]);
+        let clipping = |party| PartyClipping {
+            party,
+            clipped: 1,
+            scaled_by: None,
+        };
+        assert_eq!(reference.clipping, [clipping(0), clipping(1)]);
+        assert_eq!(reference.max_abs_error(&[0.625, -0.5]), 0.0);
+        assert_eq!(reference.max_abs_error_unclipped(&[0.625, -0.5]), 1.0);
+        assert_eq!(reference.max_abs_error_unclipped(&[0.75, -1.5]), 0.0);
     }
 
     #[test]

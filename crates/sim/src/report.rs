@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use blindsum_protocol::ProtocolName;
+use blindsum_encode::EncodeReport;
+use blindsum_protocol::{PartyId, ProtocolName};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::peak_rss_bytes;
@@ -60,6 +61,13 @@ pub struct RoundReport {
     /// Largest difference, over the coordinates, between the decoded mean and the weighted mean of the
     /// survivors' clipped updates: what quantisation costs. Absent without a sum.
     pub max_abs_error: Option<f64>,
+    /// The same against the weighted mean of their updates before clipping: what quantisation and clipping cost
+    /// together. Absent without a sum, and where the round was sparse.
+    pub max_abs_error_unclipped: Option<f64>,
+    /// Coordinates that clipping cut off, of all survivors together.
+    pub clipped: u64,
+    /// The survivors whose updates clipping changed.
+    pub clipping: Vec<PartyClipping>,
     /// One row per stage, then one called `result`.
     pub stages: Vec<StageReport>,
     /// Work of one survivor (of any party, without a sum) in the whole round.
@@ -77,6 +85,28 @@ pub struct RoundReport {
     /// the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_setup: Option<KeySetupReport>,
+}
+
+/// What clipping did to the update of one party.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartyClipping {
+    /// Its rank.
+    pub party: u32,
+    /// Coordinates outside their bound, which were moved to it.
+    pub clipped: u64,
+    /// What the update was multiplied with, below 1, where its norm was outside the bound.
+    pub scaled_by: Option<f64>,
+}
+
+impl PartyClipping {
+    /// What an encoder says of a party's update; nothing where all of it is sent.
+    pub(crate) fn of(party: PartyId, report: &EncodeReport) -> Option<Self> {
+        (!report.is_whole()).then_some(Self {
+            party: party.0,
+            clipped: report.clipped,
+            scaled_by: report.scaled_by,
+        })
+    }
 }
 
 /// What a key set-up says about itself.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use blindsum_protocol::{Job, PartyId, RoundKind};
+use blindsum_protocol::{Job, PartyId, RoundKind, floor_of_fraction};
 use serde::{Deserialize, Serialize};
 
 use crate::network::{Network, Time, time};
@@ -23,8 +23,8 @@ pub struct Scenario {
     pub rounds: u32,
     /// Number of the first round, for runs that go on where another one stopped.
     pub first_round: u64,
-    /// Fraction of the parties that vanishes before the input stage of every round, chosen by the seed:
-    /// they answer every stage before it and never upload.
+    /// Fraction of the parties that vanishes before the input stage of every round, chosen by the seed: they answer
+    /// every stage before it and never upload. As many as a job with this `dropout` tolerates, rounded down.
     pub drop: f64,
     /// Further parties that vanish in every round, chosen by the seed.
     pub drop_at: Vec<DropAt>,
@@ -305,6 +305,6 @@ impl Scenario {
     }
 
     fn dropped_before_input(&self, parties: usize) -> usize {
-        (self.drop * parties as f64).round() as usize
+        floor_of_fraction(self.drop, parties)
     }
 }

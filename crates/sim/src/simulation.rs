@@ -13,7 +13,7 @@ use blindsum_protocol::{
 use crate::costs::costs;
 use crate::drive::{Drive, Finished, ProgressFn};
 use crate::reference::Reference;
-use crate::report::{Report, RoundOutcome, RoundReport};
+use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
 use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{Seat, Setting};
 use crate::workers::Workers;
@@ -301,6 +301,8 @@ impl Simulation {
         Ok(Checked {
             exact,
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
+            max_abs_error_unclipped: decoded.then(|| reference.max_abs_error_unclipped(&mean)),
+            clipping: reference.clipping,
             mean: decoded.then_some(mean),
             sums: sums.filter(|_| decoded),
         })
@@ -333,6 +335,8 @@ impl Simulation {
         Ok(Checked {
             exact: decoded && all_agree(seats) && reference.equals(sum, contributors),
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
+            max_abs_error_unclipped: None,
+            clipping: reference.clipping,
             mean: decoded.then_some(mean),
             sums: None,
         })
@@ -370,6 +374,9 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         survivors: finished.survivors().map_or(0, PartySet::len),
         exact: checked.exact,
         max_abs_error: checked.max_abs_error,
+        max_abs_error_unclipped: checked.max_abs_error_unclipped,
+        clipped: checked.clipping.iter().map(|one| one.clipped).sum(),
+        clipping: checked.clipping,
         stages: costs.stages,
         client_ms: costs.client_ms,
         server_ms: costs.server_ms,
@@ -413,6 +420,8 @@ fn remember(
 struct Checked {
     exact: bool,
     max_abs_error: Option<f64>,
+    max_abs_error_unclipped: Option<f64>,
+    clipping: Vec<PartyClipping>,
     mean: Option<Vec<f64>>,
     sums: Option<Vec<u128>>,
 }

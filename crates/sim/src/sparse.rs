@@ -9,6 +9,7 @@ use blindsum_math::words::Words;
 use blindsum_protocol::{Clipping, Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
+use crate::report::PartyClipping;
 use crate::{Inputs, Scratch, SimError};
 
 /// What every party keeps of the updates that it did not send, by rank; nothing where rounds are dense.
@@ -94,6 +95,8 @@ pub(crate) struct SparseReference {
     /// Of the clipped values.
     values: Vec<f64>,
     contributors: Vec<u32>,
+    /// Whose updates clipping changed, before what was left of earlier ones was added.
+    pub(crate) clipping: Vec<PartyClipping>,
 }
 
 impl SparseReference {
@@ -113,6 +116,7 @@ impl SparseReference {
             sum: vec![0; dim],
             values: vec![0.0; dim],
             contributors: vec![0; dim],
+            clipping: Vec::new(),
         };
         let mut scratch = Scratch::default();
         for party in survivors.iter() {
@@ -121,6 +125,8 @@ impl SparseReference {
             let selection = selection.map_err(|error| refused(party, &error))?;
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, round.number(), party)));
             if let Some(selection) = selection {
+                let clipping = PartyClipping::of(party, &selection.report());
+                reference.clipping.extend(clipping);
                 let added = reference.add(&selection, seed);
                 added.map_err(|error| refused(party, &error))?;
             }

@@ -20,6 +20,9 @@ SUBCOMMANDS = {
     "simulate": "run rounds of a protocol in this process and say what they cost",
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",
+    "status": "say how the jobs of a coordinator's store stand",
+    "model": "write a job's model out of a coordinator's store",
+    "backup": "copy a coordinator's store, also while it is used",
     "pki": "make and show the certificates of parties and coordinators",
     "bench": "measure rounds and kernels against the targets",
 }

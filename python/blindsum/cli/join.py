@@ -13,11 +13,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM
+from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.serve import identity_from
+from blindsum.cli.signals import on_hangup, stop_signals
 
 if TYPE_CHECKING:
-    from blindsum.session import Policy, Round, RoundResult
+    from blindsum.errors import BlindsumError
+    from blindsum.rounds import Round, RoundResult
+    from blindsum.session import Policy
 
 MASK_MIB = 256
 MOST_MIB = 2**63 >> 20
@@ -26,18 +30,25 @@ EXAMPLES = """\
 example:
   blindsum join https://agg.example:9443 --job tumour --identity hospital-a --ca ca.pem --train training:step
 
-with training.py in this folder:
-  def step(model, round):          # model: read-only float32 array, round: its number
-      return update, examples      # or only the update, for weight 1
+with training.py in this folder; examples/training.py:
+{training}
 
-exit status: 0 the job is over, 3 the last round gave no result (the fault is named), 2 wrong arguments
+A round that is lost (too few parties were left, this party was too slow, its policy refused the round) is
+told, and the next one is waited for. Where the update was clipped, a line says by how much, here and nowhere
+else.
+
+A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
+
+exit status: 0 the job is over, 1 the training function raised or the coordinator is lost, 2 wrong arguments,
+updates or credentials, 3 the job is over and the last round gave this party nothing, 130 stopped by SIGTERM
+or Ctrl-C
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Take part in a job: your function trains, nobody sees its result."
-    parser.epilog = EXAMPLES
+    parser.epilog = EXAMPLES.format(training=example("training.py"))
     parser.add_argument("url", metavar="URL", help="the coordinator, https://HOST:PORT")
     parser.add_argument("--job", required=True, metavar="NAME", help="name of the job")
     parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
@@ -71,8 +82,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Take part until the job is over."""
+    with stop_signals():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     from blindsum import _native
-    from blindsum.errors import ConfigError, Fault, RoundAborted
+    from blindsum.errors import ConfigError
     from blindsum.session import join
 
     check_file("--out", options.out)
@@ -83,7 +99,6 @@ def run(options: argparse.Namespace) -> int:
         _native.log_to_stderr(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    status = EXIT_SUM
     with join(
         options.url,
         job=options.job,
@@ -96,39 +111,67 @@ def run(options: argparse.Namespace) -> int:
         give_up_after=options.give_up_after,
         mask_memory=options.mask_memory << 20,
     ) as session:
-        for current in session.rounds():
+        on_hangup(session.reload)
+        told = _Told(options.json)
+        for current in session.rounds(told.lost):
             try:
-                outcome = _take_part(current, train)
-                report = _report(current.number, outcome)
-                status = EXIT_SUM
-            except (Fault, RoundAborted) as error:
-                report = {"round": current.number, "outcome": "abort", "fault": str(error)}
-                status = EXIT_ABORT
+                _submit(current, train)
+                if current.result() is not None:
+                    told.done(current.number, current.outcome())
             except _TrainingError as error:
-                report = {"round": current.number, "outcome": "abort", "fault": str(error)}
-                _say(report, options.json)
+                told.failed(current.number, error)
                 return EXIT_FAILED
-            _say(report, options.json)
         if options.out:
             _write_model(options.out, session.final_model)
-    return status
+    return told.status
+
+
+class _Told:
+    """Says what became of each round, and remembers how the last one ended."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json = as_json
+        self.status = EXIT_SUM
+
+    def done(self, number: int, outcome: RoundResult) -> None:
+        """The round has a result."""
+        self.status = EXIT_SUM
+        _say(_report(number, outcome), self._json)
+
+    def lost(self, error: BlindsumError) -> None:
+        """The round has none for this party; the next one may."""
+        self.status = EXIT_ABORT
+        _say({"round": getattr(error, "number", None), "outcome": "abort", "fault": str(error)}, self._json)
+
+    def failed(self, number: int, error: _TrainingError) -> None:
+        """The user's function raised."""
+        _say({"round": number, "outcome": "abort", "fault": str(error)}, self._json)
 
 
 class _TrainingError(Exception):
     """The user's function raised; its traceback has been printed."""
 
 
-def _take_part(current: Round, train: Callable[..., Any]) -> RoundResult:
-    if current.needs_update:
-        try:
-            step = train(current.model, current.number)
-        except Exception as error:
-            # The one traceback that a user wants to see: the one of the user's own function.
-            traceback.print_exc()
-            raise _TrainingError(f"the training function raised {type(error).__name__}: {error}") from error
-        update, weight = step if isinstance(step, tuple) else (step, 1)
-        current.submit(update, weight)
-    return current.outcome()
+def _submit(current: Round, train: Callable[..., Any]) -> None:
+    from blindsum.errors import InputError
+
+    if not current.needs_update:
+        return
+    try:
+        step = train(current.model, current.number)
+    except Exception as error:
+        # The one traceback that a user wants to see: the one of the user's own function.
+        traceback.print_exc()
+        raise _TrainingError(f"the training function raised {type(error).__name__}: {error}") from error
+    if not isinstance(step, tuple):
+        current.submit(step)
+    elif len(step) == 2:
+        current.submit(*step)
+    else:
+        raise InputError(
+            f"training function: returned a tuple of {len(step)} values; it must return the update, or "
+            "(update, weight)"
+        )
 
 
 def _write_model(path: str, model: Any) -> None:
@@ -145,6 +188,7 @@ def _write_model(path: str, model: Any) -> None:
 
 
 def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
+    clipped = outcome.clipped
     return {
         "round": number,
         "outcome": "sum",
@@ -152,6 +196,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "total_weight": outcome.total_weight,
         "model_version": outcome.model_version,
         "seconds": dataclasses.asdict(outcome.timings),
+        "clipped": None if clipped is None else dataclasses.asdict(clipped),
     }
 
 
@@ -159,9 +204,11 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(report), flush=True)
     elif report["outcome"] == "sum":
-        print(f"round {report['round']}: sum of {len(report['survivors'])} parties", flush=True)
+        cut = report["clipped"]["coordinates"] if report["clipped"] else 0
+        clipped = f"; {cut} coordinates of this party's update clipped" if cut else ""
+        print(f"round {report['round']}: sum of {len(report['survivors'])} parties{clipped}", flush=True)
     else:
-        print(f"round {report['round']}: no result: {report['fault']}", flush=True)
+        print(f"lost a round: {report['fault']}", flush=True)
 
 
 def training_function(text: str) -> Callable[..., Any]:

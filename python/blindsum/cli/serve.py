@@ -9,33 +9,42 @@ from pathlib import Path
 from typing import Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.jobs import spec_from_file
+from blindsum.cli.output import Output
+from blindsum.cli.signals import on_hangup, on_stop, stop_signals
+
+LOOK_EVERY = 0.5
+"""Seconds between looks whether output that nobody read can be written now."""
 
 EXAMPLES = """\
 example:
-  blindsum serve --job job.toml --ca ca/ca.pem --identity agg --listen 0.0.0.0:9443 --store job.sqlite
+  blindsum serve --job job.toml --ca ca/ca.pem --identity ca/agg --listen 0.0.0.0:9443 --store job.sqlite
 
-job.toml holds fields of JobSpec:
-  job = "tumour"
-  protocol = "secagg+"
-  parties = 20
-  dim = 100000
-  rounds = 50
+job.toml holds fields of JobSpec; examples/job.toml:
+{job}
 With bits = 33 to 64 the encoding is "integers" unless it is given.
 
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
 as key set-ups, and a party writes the final model (blindsum join --out).
 
-With --json one JSON object per line: {"event": "ready", "address"}, then {"event": "status", ...} after every
-change, at last {"event": "stopped"}. Ctrl-C stops the coordinator; with --store it goes on from there.
+With --json one JSON object per line: {{"event": "ready", "address", "hosts"}}, {{"event": "status", ...}}
+after every change, at last {{"event": "stopped"}}. Where nobody reads them, the oldest of them are dropped.
+
+SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later start goes on from there. SIGHUP
+reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
+changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
+
+exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
+arguments or credentials, 130 a second signal came while it stopped
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Run a coordinator for one job, over mutual TLS."
-    parser.epilog = EXAMPLES
+    parser.epilog = EXAMPLES.format(job=example("job.toml"))
     parser.add_argument("--job", required=True, metavar="FILE", help="the job, TOML or JSON")
     parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
     parser.add_argument("--identity", metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder")
@@ -56,7 +65,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the job is over or Ctrl-C comes."""
+    """Serve until the job is over or a signal to stop comes."""
+    with stop_signals():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     from blindsum import _native
     from blindsum.coordinator import Coordinator
     from blindsum.errors import ConfigError
@@ -80,26 +94,33 @@ def run(options: argparse.Namespace) -> int:
         limits=_limits(options.limit),
         stop_when_done=not options.stay,
     )
-    say = _say_json if options.json else _Lines().say
-    say("ready", {"address": coordinator.address, "job": spec.job, "protocol": spec.protocol})
-    last = _watch(coordinator, say)
+
+    def stop() -> None:
+        console.note("blindsum: stopping; the same signal again ends at once")
+        coordinator.stop()
+
+    on_stop(stop)
+    on_hangup(coordinator.reload)
+    out = Output()
+    say = _Json(out).say if options.json else _Lines(out).say
+    hosts = list(coordinator.hosts)
+    say("ready", {"address": coordinator.address, "hosts": hosts, "job": spec.job, "protocol": spec.protocol})
+    last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
+    out.finish()
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
     return EXIT_FAILED if last.get("state") == "failed" else EXIT_SUM
 
 
-def _watch(coordinator: Any, say: Any) -> dict[str, Any]:
+def _watch(coordinator: Any, say: Any, out: Output) -> dict[str, Any]:
     last: dict[str, Any] = {}
-    try:
-        for status in coordinator.statuses():
+    for status in coordinator.statuses(quiet_after=LOOK_EVERY):
+        if status is None:
+            out.go_on()
+        else:
             last = status
             say("status", status)
-    except KeyboardInterrupt:
-        console.note("blindsum: stopping; Ctrl-C again ends at once")
-        coordinator.stop()
-        for status in coordinator.statuses():
-            last = status
     return last
 
 
@@ -152,36 +173,45 @@ def _limits(settings: list[str]) -> dict[str, float]:
     return limits
 
 
-def _say_json(event: str, fields: dict[str, Any]) -> None:
-    print(json.dumps({"event": event, "time": time.time(), **fields}), flush=True)
+class _Json:
+    """Events for machines: an object a line."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def say(self, event: str, fields: dict[str, Any]) -> None:
+        """Print it."""
+        self._out.line(json.dumps({"event": event, "time": time.time(), **fields}))
 
 
 class _Lines:
     """Events for people: a line when a round begins to run and when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: Output) -> None:
+        self._out = out
         self._said: tuple[Any, ...] = ()
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
         """Print what is new."""
         if event == "ready":
-            print(
-                f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}",
-                flush=True,
+            hosts = ", ".join(fields["hosts"])
+            self._out.line(
+                f"blindsum: job {fields['job']} ({fields['protocol']}) at https://{fields['address']}"
             )
+            self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
         elif event == "stopped":
-            print(f"blindsum: stopped after {fields['rounds_done']} rounds", flush=True)
+            self._out.line(f"blindsum: stopped after {fields['rounds_done']} rounds")
         elif (current := fields.get("round")) is not None:
             self._round(current)
         if fields.get("state") == "failed":
-            print(f"blindsum: the job failed: {fields['reason']}", flush=True)
+            self._out.line(f"blindsum: the job failed: {fields['reason']}")
 
     def _round(self, current: dict[str, Any]) -> None:
         state = (current["number"], current["state"])
         if state == self._said or current["state"] == "joining":
             return
         self._said = state
-        print(f"round {current['number']}: {_told(current)}", flush=True)
+        self._out.line(f"round {current['number']}: {_told(current)}")
 
 
 def _told(current: dict[str, Any]) -> str:

@@ -21,6 +21,9 @@ examples:
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
 
+Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
+what quantisation costs, against the clipped updates.
+
 exit status: 0 there is a sum, 3 a round ended without one (the fault is named), 2 wrong arguments
 """
 
@@ -39,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="FRACTION",
-        help="parties that vanish before the input stage",
+        help="parties that vanish before the input stage: as many as a job with this dropout tolerates",
     )
     parser.add_argument(
         "--drop-at",
@@ -92,12 +95,27 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         # Of integers the sum is asked for; that their mean is rounded to a double is no loss of the protocol.
         mean = "" if spec.encoding == "integers" else f", largest error of the mean {error:.2e}"
         print(f"sum of {result.survivors} survivors: {exact}{mean}")
+        _show_clipping(result, spec)
     else:
         print(f"no sum: {result.fault}")
     chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
     if chosen:
         print(f"parameters: {chosen}")
     print(f"peak memory {console.bytes_text(result.peak_rss_bytes)}")
+
+
+def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
+    """A line on what clipping cut off, where it did."""
+    changed = len({*result.clipped_by_party, *result.scaled_by_party})
+    if not changed:
+        return
+    if result.scaled_by_party:
+        what = f"scaled down, at most by {min(result.scaled_by_party.values()):.3g}"
+    else:
+        what = f"clipped, {result.clipped} coordinates"
+    error = result.max_abs_error_unclipped
+    cost = "" if error is None else f"; error of the mean against unclipped updates {error:.2e}"
+    print(f"updates of {changed} parties were {what} (clip = {spec.clip:g}){cost}")
 
 
 def _show_costs(title: str, costs: SimulationResult | KeySetupReport, whole: str) -> None:

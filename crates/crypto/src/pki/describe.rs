@@ -2,11 +2,11 @@
 
 use aws_lc_rs::digest;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::{
     CryptoError,
-    certificate::{UnixSeconds, subject_names, verifying_key},
+    certificate::{UnixSeconds, readable, subject_names, verifying_key},
     kex::Hex,
 };
 
@@ -62,7 +62,7 @@ pub fn describe(certificate: &str) -> Result<Description, CryptoError> {
     Ok(Description {
         subject: parsed.subject().to_string(),
         issuer: parsed.issuer().to_string(),
-        names: subject_names(&parsed)?.iter().map(name).collect(),
+        names: subject_names(&parsed)?.iter().map(readable).collect(),
         serial: Hex(parsed.raw_serial()).to_string(),
         not_before: seconds(parsed.validity().not_before),
         not_after: seconds(parsed.validity().not_after),
@@ -72,17 +72,4 @@ pub fn describe(certificate: &str) -> Result<Description, CryptoError> {
         client: usage.is_some_and(|usage| usage.client_auth),
         server: usage.is_some_and(|usage| usage.server_auth),
     })
-}
-
-fn name(name: &GeneralName<'_>) -> String {
-    match name {
-        GeneralName::DNSName(name) => (*name).to_owned(),
-        GeneralName::IPAddress(bytes) => {
-            let v4 = <[u8; 4]>::try_from(*bytes).map(std::net::IpAddr::from);
-            let v6 = <[u8; 16]>::try_from(*bytes).map(std::net::IpAddr::from);
-            v4.or(v6)
-                .map_or_else(|_| Hex(bytes).to_string(), |address| address.to_string())
-        }
-        other => other.to_string(),
-    }
 }

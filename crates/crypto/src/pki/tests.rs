@@ -273,3 +273,53 @@ fn names_and_times_that_cannot_be_written() {
     ));
     assert!(request("a b", Algorithm::P256, &mut crate::test_util::rng(15)).is_err());
 }
+
+#[test]
+fn a_coordinator_s_certificate_is_told_from_a_party_s() {
+    let ca = authority(Algorithm::Ed25519);
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    let mut rng = rng(16);
+    let mut issue = |kind: &Kind| {
+        let issued = ca.issue("agg", kind, Algorithm::Ed25519, year(), &mut rng);
+        der(&issued.unwrap().certificate)
+    };
+    let hosts = ["agg.example", "10.0.0.5", "::1"]
+        .map(str::to_owned)
+        .to_vec();
+    let kind = Kind::Coordinator {
+        hosts: hosts.clone(),
+    };
+    let coordinator = issue(&kind);
+    assert_eq!(anchor.verify_coordinator(&coordinator, &[], NOW), Ok(hosts));
+    assert_eq!(
+        anchor.verify_party(&coordinator, NOW),
+        Err(CertificateError::Usage)
+    );
+    let party = issue(&Kind::Party);
+    assert_eq!(
+        anchor.verify_coordinator(&party, &[], NOW),
+        Err(CertificateError::CoordinatorUsage)
+    );
+    assert!(matches!(
+        anchor.verify_coordinator(&coordinator, &[], NOW + 400 * 86_400),
+        Err(CertificateError::Expired { .. })
+    ));
+}
+
+#[test]
+fn an_anchor_that_is_replaced_forgets_what_it_found() {
+    let ca = authority(Algorithm::Ed25519);
+    let mut rng = rng(17);
+    let party = ca
+        .issue("a", &Kind::Party, Algorithm::Ed25519, year(), &mut rng)
+        .unwrap();
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    assert!(anchor.verify_party(&der(&party.certificate), NOW).is_ok());
+    let serial = describe(&party.certificate).unwrap().serial;
+    let list = ca.revoke(&[&serial], 1, year()).unwrap();
+    anchor.replace(TrustAnchor::from_pem(ca.certificate(), Some(&list)).unwrap());
+    assert_eq!(
+        anchor.verify_party(&der(&party.certificate), NOW),
+        Err(CertificateError::Revoked)
+    );
+}

@@ -257,6 +257,7 @@ fn clipping_is_reported() {
         of(&[6.0, 8.0]),
         EncodeReport {
             scaled_norm: Some(10.0),
+            scaled_by: Some(0.5),
             ..none
         }
     );

@@ -29,7 +29,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{Config, JobConfig};
-use crate::{Credentials, Limits, NetError};
+use crate::{CredentialFiles, Limits, NetError};
 
 /// A configuration as it is written, before any file it names is read.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,17 +110,22 @@ impl ConfigFile {
     /// The first one that is missing or wrong, with the field that names it.
     pub fn load(self) -> Result<Config, NetError> {
         let file = |field: &'static str, path: &Option<PathBuf>| match path {
-            Some(path) => read_text(field, &self.folder.join(path)),
+            Some(path) => {
+                let path = self.folder.join(path);
+                read_text(field, &path).map(|_| path)
+            }
             None => Err(NetError::config(field, "is missing: name a PEM file")),
         };
-        let mut credentials = Credentials::new(
-            file("certificate", &self.certificate)?,
-            file("key", &self.key)?,
-            file("ca", &self.ca)?,
-        );
-        if self.revoked.is_some() {
-            credentials = credentials.with_revoked(file("revoked", &self.revoked)?);
-        }
+        let files = CredentialFiles {
+            certificate: file("certificate", &self.certificate)?,
+            key: file("key", &self.key)?,
+            ca: file("ca", &self.ca)?,
+            revoked: match &self.revoked {
+                Some(_) => Some(file("revoked", &self.revoked)?),
+                None => None,
+            },
+        };
+        let credentials = files.read()?;
         let mut jobs = Vec::new();
         for (i, table) in self.jobs.into_iter().enumerate() {
             jobs.push(job(table, &self.folder).map_err(|error| match error {

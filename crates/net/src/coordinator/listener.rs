@@ -20,6 +20,7 @@ use tracing::{debug, info, warn};
 use crate::limits::{Limits, seconds};
 use crate::stream::{Traffic, Watched};
 use crate::system::unix_seconds;
+use crate::tls::{CoordinatorSide, Renewed};
 
 /// Who is at the other end, as TLS has verified it.
 #[derive(Clone)]
@@ -80,8 +81,7 @@ impl AsyncWrite for Connection {
 /// nobody out.
 pub(crate) async fn accept_all(
     listener: TcpListener,
-    acceptor: TlsAcceptor,
-    anchor: Arc<TrustAnchor>,
+    side: Arc<Renewed<CoordinatorSide>>,
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
 ) {
@@ -109,8 +109,8 @@ pub(crate) async fn accept_all(
             oldest.abort();
         }
         let (acceptor, anchor, connections, places) = (
-            acceptor.clone(),
-            anchor.clone(),
+            TlsAcceptor::from(side.current().config.clone()),
+            side.anchor().clone(),
             connections.clone(),
             places.clone(),
         );

@@ -27,7 +27,6 @@ use blindsum_protocol::{Job, JobSpec};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tracing::info;
@@ -38,7 +37,7 @@ use crate::pb::coordinator_server::CoordinatorServer;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
-use crate::tls::Credentials;
+use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::{Model, NetError};
 pub use file::ConfigFile;
 use job::{JobParts, JobTask};
@@ -73,6 +72,8 @@ pub struct JobConfig {
 /// A coordinator that runs. Dropping it stops it without goodbyes; [`Coordinator::stop`] is kinder.
 pub struct Coordinator {
     address: SocketAddr,
+    hosts: Vec<String>,
+    side: Arc<Renewed<CoordinatorSide>>,
     jobs: Jobs,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<Result<(), NetError>>,
@@ -108,8 +109,7 @@ impl Coordinator {
         limits
             .check()
             .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
-        let tls = config.credentials.server()?;
-        let anchor = config.credentials.anchor()?;
+        let side = Arc::new(Renewed::new(config.credentials, CoordinatorSide::new)?);
         let jobs = check_jobs(config.jobs)?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
@@ -121,7 +121,7 @@ impl Coordinator {
         let shared = Shared {
             spools: Spools::new(limits.relay_memory, config.store.as_deref()),
             store,
-            anchor: anchor.clone(),
+            anchor: side.anchor().clone(),
             limits: limits.clone(),
             stopping: stop.clone(),
         };
@@ -135,11 +135,13 @@ impl Coordinator {
         }
         let jobs: Jobs = Arc::new(served);
         let service = Service::new(jobs.clone(), limits.clone());
-        let acceptor = TlsAcceptor::from(Arc::new(tls));
-        tasks.spawn(serve(listener, acceptor, anchor, limits, service, stop));
-        info!(%address, jobs = jobs.len(), "coordinator listening");
+        let hosts = side.current().hosts.clone();
+        tasks.spawn(serve(listener, side.clone(), limits, service, stop));
+        info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
         Ok(Self {
             address,
+            hosts,
+            side,
             jobs,
             stopping,
             tasks,
@@ -150,6 +152,17 @@ impl Coordinator {
     /// Where parties can connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The host names and addresses that the coordinator's certificate is for: parties connect by one of them.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Makes the coordinator read its certificate, its key, the CA and the revocation list again, where they come
+    /// from files. It does so by itself, within seconds, when one of the files changes.
+    pub fn reload(&self) -> Reload {
+        Reload::of(self.side.clone())
     }
 
     /// The latest status of a job, and of every change to come.
@@ -299,17 +312,17 @@ async fn listen(address: &str) -> Result<TcpListener, NetError> {
 /// Serves connections until the coordinator stops, and then gives goodbyes a moment to go out.
 async fn serve(
     listener: TcpListener,
-    acceptor: TlsAcceptor,
-    anchor: Arc<TrustAnchor>,
+    side: Arc<Renewed<CoordinatorSide>>,
     limits: Limits,
     service: Service,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), NetError> {
     let (sender, connections) = mpsc::channel(16);
     let accepting = async {
-        listener::accept_all(listener, acceptor, anchor, limits.clone(), sender).await;
+        listener::accept_all(listener, side.clone(), limits.clone(), sender).await;
         std::future::pending().await
     };
+    let watching = side.clone().watch();
     let keepalive = seconds(limits.keepalive);
     let service = CoordinatorServer::new(service).max_decoding_message_size(CHUNK + 4096);
     let mut stop = stopping.clone();
@@ -330,6 +343,7 @@ async fn serve(
     tokio::select! {
         served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
         () = accepting => Ok(()),
+        () = watching => Ok(()),
         () = late => Ok(()),
     }
 }

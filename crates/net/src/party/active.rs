@@ -9,7 +9,7 @@ use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
 use super::policy::Cohort;
-use super::{RoundResult, Timings, Update};
+use super::{Clipped, RoundResult, Timings, Update};
 use crate::limits::seconds;
 use crate::pb;
 use crate::system::unix_seconds;
@@ -32,6 +32,8 @@ pub(super) struct Active {
     pub update: Option<(Update, u32)>,
     /// What was sent of the update, where the round is sparse.
     pub sent: Option<Sent>,
+    /// What clipping did to the caller's update, once it was sent.
+    pub clipped: Option<Clipped>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
     /// Whether a key set-up has given this party the key of the job.

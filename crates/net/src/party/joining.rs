@@ -315,6 +315,7 @@ impl Task {
             client,
             update: None,
             sent: None,
+            clipped: None,
             computed: None,
             holds_key: false,
             idle_from: None,

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::sparse::Leftover;
 use super::state::StateFile;
-use super::{IntegerResult, RoundResult, Timings, Update};
+use super::{Clipped, IntegerResult, RoundResult, Timings, Update};
 use crate::{Model, NetError};
 
 /// Finds everything that can be wrong with an update before anything is sent.
@@ -48,6 +48,8 @@ pub(super) struct Stepped {
     pub snapshot: Vec<u8>,
     /// What was sent of the update, where the round is sparse.
     pub sent: Option<Sent>,
+    /// What clipping did to the update, where this step sent it.
+    pub clipped: Option<Clipped>,
     /// How long the machine took.
     pub seconds: f64,
 }
@@ -58,8 +60,9 @@ impl Step {
         let mut client = self.client.take();
         let clock = Instant::now();
         let selected = self.select();
+        let mut clipped = None;
         let answer = match &selected {
-            Ok(selection) => self.advance(&mut client, selection.as_ref()),
+            Ok(selection) => self.advance(&mut client, selection.as_ref(), &mut clipped),
             Err(error) => Err(Fault::caller(FaultKind::Input(error.to_string()))),
         };
         let seconds = clock.elapsed().as_secs_f64();
@@ -78,6 +81,7 @@ impl Step {
             answer,
             snapshot,
             sent: selected.ok().flatten().map(Selection::into_sent),
+            clipped,
             seconds,
         }
     }
@@ -96,6 +100,7 @@ impl Step {
         &mut self,
         client: &mut Option<Client>,
         selection: Option<&Selection>,
+        clipped: &mut Option<Clipped>,
     ) -> Result<Answer, Fault> {
         let encoding = self.setup.round.encoding().clone();
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
@@ -106,12 +111,14 @@ impl Step {
             (Some(_), Some(selection)) => {
                 let values = Values::F32(selection.values());
                 let words = Encoder::new(selection.encoding(), values, 1, seed);
+                *clipped = Some(selection.report().into());
                 sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
                 Some(&mut sparse)
             }
             (Some((update, weight)), None) => {
                 let words = Encoder::new(&encoding, update.values(), *weight, seed);
                 dense = words.map_err(refused)?;
+                *clipped = Some(dense.report().into());
                 Some(&mut dense)
             }
         };
@@ -185,6 +192,7 @@ pub(super) fn result(
         mean,
         integers,
         total_weight,
+        clipped: None,
         timings: Timings::default(),
     })
 }

@@ -23,11 +23,13 @@
 
 mod active;
 mod ahead;
+mod clipping;
 mod durable;
 mod hidden;
 mod joining;
 mod machine;
 mod policy;
+mod renewal;
 mod rounds;
 mod sparse;
 mod state;
@@ -47,8 +49,9 @@ use tracing::debug;
 
 use crate::connect::Target;
 use crate::limits::seconds;
-use crate::tls::Credentials;
+use crate::tls::{Credentials, Reload};
 use crate::{Model, NetError};
+pub use clipping::Clipped;
 pub use policy::{Policy, PolicyError};
 use task::{Command, Notice, Task};
 
@@ -103,6 +106,7 @@ impl PartyConfig {
 pub struct Party {
     name: String,
     job: Arc<Job>,
+    reload: Reload,
     notices: Receiver<Notice>,
     commands: UnboundedSender<Command>,
     asked: bool,
@@ -116,6 +120,8 @@ pub struct Party {
 pub enum NextRound {
     /// A round begins.
     Round(Box<RoundHandle>),
+    /// A round begins without this party: its policy or its state refuses the round. The next one may be better.
+    Refused(NetError),
     /// No more rounds will come.
     JobDone,
     /// Nothing yet.
@@ -185,6 +191,9 @@ pub struct RoundResult {
     pub contributors: Option<Vec<u32>>,
     /// The job's model after the round.
     pub model: Model,
+    /// What clipping did to this party's own update, which nobody else learns. None where the update was sent before
+    /// a crash.
+    pub clipped: Option<Clipped>,
     /// What the round took of this party's time.
     pub timings: Timings,
 }
@@ -218,7 +227,8 @@ impl Party {
     pub fn join(config: PartyConfig) -> Result<Self, NetError> {
         check(&config)?;
         let identity = config.credentials.identity()?;
-        let tls = config.credentials.client()?;
+        let side = identity.side.clone();
+        let tls = side.current().config.clone();
         let server_name = config.server_name.as_deref();
         let target = Target::new(&config.url, server_name, tls, seconds(config.keepalive))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -232,6 +242,7 @@ impl Party {
         let name = identity.name.clone();
         let task = Task::new(config, identity, target, commands.clone(), received, sender);
         runtime.spawn(task.run());
+        runtime.spawn(side.clone().watch());
         let job = match notices.recv() {
             Ok(Notice::Joined(job)) => job,
             Ok(Notice::Failed(error)) => return Err(error),
@@ -240,6 +251,7 @@ impl Party {
         Ok(Self {
             name,
             job,
+            reload: Reload::of(side),
             notices,
             commands,
             asked: false,
@@ -259,6 +271,13 @@ impl Party {
         &self.job
     }
 
+    /// Makes the party read its certificate, its key, the CA and the revocation list again, where they come from
+    /// files. It does so by itself, within seconds, when one of the files changes. The revocation list counts from
+    /// the next round on, its own certificate from the next connection on.
+    pub fn reload(&self) -> Reload {
+        self.reload.clone()
+    }
+
     /// The job's last model, once [`Party::next_round`] has said that no more rounds will come. None where the
     /// coordinator does not know it and this party missed the last round.
     pub fn final_model(&self) -> Option<&Model> {
@@ -270,11 +289,12 @@ impl Party {
     ///
     /// # Errors
     /// The connection is lost for longer than `give_up_after`; the coordinator refuses this party, or
-    /// cannot be trusted.
+    /// cannot be trusted; a round that this party refuses, after which others may come.
     pub fn next_round(&mut self) -> Result<Option<RoundHandle>, NetError> {
         loop {
             match self.wait_round(Duration::from_secs(3600))? {
                 NextRound::Round(round) => return Ok(Some(*round)),
+                NextRound::Refused(error) => return Err(error),
                 NextRound::JobDone => return Ok(None),
                 NextRound::Waiting => {}
             }
@@ -309,7 +329,7 @@ impl Party {
                 },
                 Ok(Notice::Refused(error)) => {
                     self.asked = false;
-                    return Err(error);
+                    return Ok(NextRound::Refused(error));
                 }
                 Ok(Notice::JobDone(model)) => {
                     self.over = true;

@@ -139,8 +139,10 @@ impl Task {
         active.client = stepped.client;
         active.timings.protect += if needed { stepped.seconds } else { 0.0 };
         active.timings.open = stepped.seconds;
+        active.clipped = stepped.clipped.or(active.clipped);
         let failed = match stepped.answer {
             Ok(Answer::Send(message)) => {
+                self.tell_clipping(number, stepped.clipped);
                 self.say(number, Some(message), stepped.snapshot).await?;
                 self.begin_waiting();
                 return Ok(());
@@ -157,9 +159,10 @@ impl Task {
                 match blocking(move || result(&round, &sum, &model, &told)).await? {
                     Ok(computed) => {
                         if let Some(active) = &mut self.active {
-                            let timings = active.timings;
+                            let (timings, clipped) = (active.timings, active.clipped);
                             active.computed = Some(RoundResult {
                                 timings,
+                                clipped,
                                 ..computed
                             });
                         }

@@ -89,7 +89,7 @@ pub(super) struct Task {
     pub identity: OwnIdentity,
     pub commands: UnboundedSender<Command>,
     pub notices: Sender<Notice>,
-    target: Target,
+    pub target: Target,
     received: UnboundedReceiver<Command>,
     pub job: Option<Arc<Job>>,
     pub model: Option<Model>,
@@ -121,6 +121,8 @@ pub(super) struct Task {
     pub vault: Arc<dyn Vault>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
+    /// Whether the log has said already that updates are clipped, and what to do.
+    pub clipping_told: bool,
 }
 
 impl Task {
@@ -157,6 +159,7 @@ impl Task {
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
             leftover: None,
+            clipping_told: false,
         }
     }
 
@@ -186,6 +189,7 @@ impl Task {
         let time = CONNECT_TIME.min(give_up);
         let (mut until, mut pause) = (Instant::now() + give_up, PAUSES.0);
         loop {
+            self.show_newest();
             let ended = match self.target.connect(time).await {
                 Ok(connected) => self.converse(connected, time).await,
                 Err(ConnectError::Later(reason)) => Ended::Lost(reason),

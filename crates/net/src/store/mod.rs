@@ -1,8 +1,12 @@
 //! What a coordinator must not forget: jobs, rounds, models. A round's number is stored before the
 //! round is offered, its outcome together with the model it leads to, before anybody is told.
 
+mod lock;
+mod read;
+mod reader;
 mod sqlite;
 
+pub use reader::{StoreReader, StoredStatus};
 pub use sqlite::SqliteStore;
 
 use blindsum_protocol::Job;

@@ -1,13 +1,15 @@
-//! The store in one SQLite file, with a write-ahead log.
+//! The store in one SQLite file, with a write-ahead log: others may read it while a coordinator uses it
+//! (`reader.rs`), but no second coordinator may (`lock.rs`).
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blindsum_protocol::{Job, JobSpec};
+use blindsum_protocol::Job;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
-use super::{Store, StoredJob};
+use super::lock::StoreLock;
+use super::{Store, StoredJob, read};
 use crate::error::hex;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
@@ -64,6 +66,8 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: String,
     models_kept: u32,
+    /// Let go after the connection.
+    _lock: StoreLock,
 }
 
 impl SqliteStore {
@@ -75,6 +79,7 @@ impl SqliteStore {
     /// [`StoreError::Io`].
     pub fn open(path: &Path, models_kept: u32) -> Result<Self, StoreError> {
         let name = path.display().to_string();
+        let lock = StoreLock::take(path)?;
         let failed = |error| store_error(&name, &error);
         let mut connection = Connection::open(path).map_err(failed)?;
         prepare(&connection).map_err(failed)?;
@@ -83,6 +88,7 @@ impl SqliteStore {
             connection: Mutex::new(connection),
             path: name,
             models_kept,
+            _lock: lock,
         })
     }
 
@@ -123,11 +129,9 @@ impl SqliteStore {
     }
 }
 
-/// Settings of the connection. The exclusive lock is taken with the first read and kept: it ends with
-/// the process, however that ends.
+/// Settings of the connection. That it can be written to, too, is found out now.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_millis(200))?;
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.busy_timeout(Duration::from_secs(2))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -144,16 +148,11 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         let (path, reason) = (path.to_owned(), damage);
         return Err(StoreError::Corrupt { path, reason });
     }
-    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
-    let (application, version): (i32, i32) = (
-        pragma("application_id").map_err(failed)?,
-        pragma("user_version").map_err(failed)?,
-    );
     let count = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection
         .query_row(count, [], |row| row.get(0))
         .map_err(failed)?;
-    if (application, version, tables) == (0, 0, 0) {
+    if (marks(connection).map_err(failed)?, tables) == ((0, 0), 0) {
         let mut make = || -> rusqlite::Result<()> {
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
@@ -163,7 +162,18 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         };
         return make().map_err(failed);
     }
-    let reason = match (application, version) {
+    check_marks(connection, path)
+}
+
+/// Whose file it is, and the version of its tables.
+fn marks(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+    Ok((pragma("application_id")?, pragma("user_version")?))
+}
+
+/// Refuses a file that is no store of this version.
+pub(super) fn check_marks(connection: &Connection, path: &str) -> Result<(), StoreError> {
+    let reason = match marks(connection).map_err(|error| store_error(path, &error))? {
         (APPLICATION_ID, TABLES_VERSION) => return Ok(()),
         (APPLICATION_ID, other) => {
             format!("made by another version (tables {other}, here {TABLES_VERSION})")
@@ -174,7 +184,7 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
     Err(StoreError::Foreign { path, reason })
 }
 
-fn store_error(path: &str, error: &rusqlite::Error) -> StoreError {
+pub(super) fn store_error(path: &str, error: &rusqlite::Error) -> StoreError {
     let (path, reason) = (path.to_owned(), error.to_string());
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
@@ -273,55 +283,12 @@ impl Store for SqliteStore {
     }
 
     fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
-        let reports: Vec<String> = self.transaction(|t| {
-            let query = "SELECT report FROM rounds WHERE job = ? ORDER BY round DESC LIMIT ?";
-            let mut query = t.prepare(query)?;
-            query
-                .query_map(params![job, most], |row| row.get(0))?
-                .collect()
-        })?;
-        let parse = |text: &String| {
-            serde_json::from_str(text)
-                .map_err(|error| self.corrupt(format!("job {job}: a round's report: {error}")))
-        };
-        reports.iter().map(parse).collect()
+        read::rounds(&self.lock(), &self.path, job, most)
     }
 
     fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
-        let found = self.transaction(|t| {
-            let query = "SELECT spec, hash FROM models JOIN jobs USING (job)
-                         WHERE job = ? AND version = ?";
-            let key = params![job, version];
-            let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(String, Vec<u8>)> {
-                Ok((row.get(0)?, row.get(1)?))
-            };
-            let Some((spec, hash)) = t.query_row(query, key, read).optional()? else {
-                return Ok(None);
-            };
-            let query = "SELECT data FROM model_pieces WHERE job = ? AND version = ?
-                         ORDER BY piece";
-            let mut pieces = t.prepare(query)?;
-            let mut pieces = pieces.query(key)?;
-            let mut bytes = Vec::new();
-            while let Some(row) = pieces.next()? {
-                bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
-            }
-            Ok(Some((spec, bytes, hash)))
-        })?;
-        let Some((spec, bytes, hash)) = found else {
-            return Ok(None);
-        };
-        let wrong = |reason: String| self.corrupt(format!("job {job}: {reason}"));
-        let spec: JobSpec = serde_json::from_str(&spec).map_err(|e| wrong(e.to_string()))?;
-        let of = spec.validate().map_err(|e| wrong(e.to_string()))?;
-        if of.hides_sum() && version > 0 {
-            let named = Model::hidden_from_stored(version, &hash, &bytes);
-            let damaged = || wrong(format!("model version {version} has no readable name"));
-            return named.map(Some).ok_or_else(damaged);
-        }
-        let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
-        let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
-        Ok(Some(model))
+        // Nobody writes meanwhile: the connection is the only one that does.
+        read::model(&self.lock(), &self.path, job, version)
     }
 
     fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError> {
@@ -388,7 +355,7 @@ fn json(report: &RoundReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blindsum_protocol::ProtocolName;
+    use blindsum_protocol::{JobSpec, ProtocolName};
 
     fn job(dim: u64) -> Job {
         let spec = JobSpec {

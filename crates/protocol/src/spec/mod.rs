@@ -3,6 +3,8 @@
 mod rules;
 mod tolerance;
 
+pub use tolerance::floor_of_fraction;
+
 use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;

@@ -113,7 +113,8 @@ fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
     below as usize + usize::from(product - below > 1e-9)
 }
 
-/// ⌊fraction · n⌋, where a product at most 1e-9 below an integer counts as that integer.
-fn floor_of_fraction(fraction: f64, n: usize) -> usize {
+/// ⌊fraction · n⌋, where a product at most 1e-9 below an integer counts as that integer: how many of `n` parties
+/// a job with this `dropout` may lose.
+pub fn floor_of_fraction(fraction: f64, n: usize) -> usize {
     (fraction * n as f64 + 1e-9).floor() as usize
 }

@@ -141,6 +141,30 @@ fn fraction_vanishes_before_upload() {
     }
 }
 
+/// A fraction of nine parties below a ninth is nobody: so the job that it is compared with counts.
+#[test]
+fn fraction_is_that_of_a_job_with_this_dropout() {
+    for (parties, drop, lost) in [(9, 0.1, 0), (10, 0.1, 1), (19, 0.1, 1), (25, 0.28, 7)] {
+        let job = JobSpec {
+            protocol: blindsum_protocol::ProtocolName::Plain,
+            parties,
+            dropout: drop,
+            ..small()
+        };
+        let job = Arc::new(job.validate().unwrap());
+        assert_eq!(job.spec().dropouts_among(parties as usize), lost);
+        let run = simulate(Scenario {
+            drop,
+            ..Scenario::new(job)
+        });
+        assert_eq!(
+            run.report.last.survivors,
+            parties as usize - lost,
+            "{drop} of {parties}"
+        );
+    }
+}
+
 /// Who was asked to vanish did, and nobody else; in the round that was named only.
 #[test]
 fn scripted_drop_of_one_party() {

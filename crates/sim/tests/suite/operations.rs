@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
-use blindsum_protocol::{Adversary, EncodingName, Job, JobSpec, protocols};
+use blindsum_protocol::{Adversary, EncodingName, Job, JobSpec, floor_of_fraction, protocols};
 use blindsum_sim::{Cohort, Event, Happening, Network, Scenario, Simulation, Stage, Synthetic};
 use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ proptest! {
         let stages = 0..=job.stages().len() as u8;
         let drop_at = stages.zip(counts).map(|(stage, count)| blindsum_sim::DropAt { stage: Stage::Number(stage), count });
         let mut drop_at: Vec<_> = drop_at.collect();
-        let mut left = EVERYBODY - (drop * EVERYBODY as f64).round() as usize;
+        let mut left = EVERYBODY - floor_of_fraction(drop, EVERYBODY);
         drop_at.iter_mut().for_each(|drop| {
             drop.count = drop.count.min(left as u32);
             left -= drop.count as usize;

@@ -1,9 +1,22 @@
 //! Mutual TLS: both sides show a certificate of the job's CA, and TLS 1.3 is the only version spoken.
+//!
+//! `files` reads credentials from files, `own` checks them before they are shown to anybody, `renewed` reads
+//! changed files again while a side runs.
+
+mod files;
+mod own;
+mod renewed;
 
 use std::sync::Arc;
 
+pub use files::CredentialFiles;
+pub(crate) use own::{CoordinatorSide, OwnIdentity};
+pub use renewed::Reload;
+pub(crate) use renewed::Renewed;
+
+use blindsum_crypto::CryptoError;
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_crypto::sign::IdentityKey;
+use files::Source;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
@@ -12,7 +25,6 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use crate::NetError;
-use crate::system::unix_seconds;
 
 /// Certificate, key and trust of one side, in PEM. Holds a private key: it cannot be printed.
 #[derive(Clone)]
@@ -26,14 +38,28 @@ pub struct Credentials {
     /// The CA's revocation list. With one, every certificate must be covered by it, and it must be
     /// current.
     pub revoked: Option<String>,
+    /// The files that all of them come from; none where they were given as text.
+    source: Option<Arc<Source>>,
 }
 
-/// What a party's own certificate says, checked like the others will check it.
-pub(crate) struct OwnIdentity {
-    pub name: String,
-    pub certificate: Vec<u8>,
-    pub key: Arc<IdentityKey>,
-    pub anchor: Arc<TrustAnchor>,
+/// One of the four parts of credentials.
+#[derive(Clone, Copy)]
+enum Part {
+    Certificate,
+    Key,
+    Ca,
+    Revoked,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Certificate => "certificate",
+            Part::Key => "private key",
+            Part::Ca => "CA certificate",
+            Part::Revoked => "revocation list",
+        }
+    }
 }
 
 impl Credentials {
@@ -48,6 +74,7 @@ impl Credentials {
             key: Arc::new(key.into().into()),
             ca: ca.into(),
             revoked: None,
+            source: None,
         }
     }
 
@@ -57,49 +84,46 @@ impl Credentials {
         self
     }
 
-    /// The CA and its revocation list, for checking members of rounds.
-    pub(crate) fn anchor(&self) -> Result<Arc<TrustAnchor>, NetError> {
-        let anchor = TrustAnchor::from_pem(&self.ca, self.revoked.as_deref())?;
-        Ok(Arc::new(anchor))
-    }
-
-    /// Checks a party's own certificate and key before anybody else does.
-    pub(crate) fn identity(&self) -> Result<OwnIdentity, NetError> {
-        let certificate = self.chain()?.into_iter().next();
-        let certificate = certificate
-            .ok_or_else(|| NetError::credential("certificate", "has no section CERTIFICATE"))?
-            .to_vec();
-        let key = IdentityKey::from_pem(&self.key)?;
-        let anchor = self.anchor()?;
-        let party = anchor
-            .verify_party(&certificate, unix_seconds())
-            .map_err(|e| NetError::credential("this party's certificate", e))?;
-        if party.key != *key.verifying_key() {
-            let reason = "is not the key of this party's certificate";
-            return Err(NetError::credential("identity key", reason));
-        }
-        Ok(OwnIdentity {
-            name: party.name,
-            certificate,
-            key: Arc::new(key),
-            anchor,
+    /// The CA and its revocation list.
+    fn anchor(&self) -> Result<TrustAnchor, NetError> {
+        let anchor = TrustAnchor::from_pem(&self.ca, self.revoked.as_deref());
+        anchor.map_err(|error| match error {
+            CryptoError::Pem { what, why } if what == Part::Revoked.name() => {
+                self.wrong(Part::Revoked, why)
+            }
+            CryptoError::Pem { why, .. } => self.wrong(Part::Ca, why),
+            other => other.into(),
         })
     }
 
+    /// What is wrong with one part, with the name of its file where it comes from one.
+    fn wrong(&self, part: Part, reason: impl std::fmt::Display) -> NetError {
+        match self.file_of(part) {
+            None => NetError::credential(part.name(), reason),
+            Some(file) => NetError::credential(part.name(), format!("{file}: {reason}")),
+        }
+    }
+
+    /// The name of the file that a part comes from.
+    fn file_of(&self, part: Part) -> Option<String> {
+        let path = self.source.as_ref()?.files.path(part)?;
+        Some(path.display().to_string())
+    }
+
     /// The coordinator's side of TLS: only certificates of the CA for parties are let in.
-    pub(crate) fn server(&self) -> Result<ServerConfig, NetError> {
+    fn server(&self) -> Result<ServerConfig, NetError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()
             .enforce_revocation_expiration()
             .build()
-            .map_err(|e| NetError::credential("CA certificate", e))?;
+            .map_err(|e| self.wrong(Part::Ca, e))?;
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .with_client_cert_verifier(verifier)
             .with_single_cert(self.chain()?, self.private_key()?)
-            .map_err(|e| NetError::credential("certificate and key", e))?;
+            .map_err(|e| self.not_a_pair(e))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         // A resumed session skips the check of the certificate: none is offered.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
@@ -114,34 +138,46 @@ impl Credentials {
             .only_check_end_entity_revocation()
             .enforce_revocation_expiration()
             .build()
-            .map_err(|e| NetError::credential("CA certificate", e))?;
+            .map_err(|e| self.wrong(Part::Ca, e))?;
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .with_webpki_verifier(verifier)
             .with_client_auth_cert(self.chain()?, self.private_key()?)
-            .map_err(|e| NetError::credential("certificate and key", e))?;
+            .map_err(|e| self.not_a_pair(e))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         config.resumption = rustls::client::Resumption::disabled();
         Ok(config)
     }
 
+    fn not_a_pair(&self, error: rustls::Error) -> NetError {
+        match error {
+            rustls::Error::InconsistentKeys(_) => self.key_of_another(),
+            other => self.wrong(Part::Certificate, other),
+        }
+    }
+
+    fn key_of_another(&self) -> NetError {
+        let of = self.file_of(Part::Certificate);
+        let of = of.map_or(String::new(), |file| format!(" {file}"));
+        let reason =
+            format!("is not the key of the certificate{of}; give the two that belong together");
+        self.wrong(Part::Key, reason)
+    }
+
+    /// The own certificate, and those between it and the CA.
     fn chain(&self) -> Result<Vec<CertificateDer<'static>>, NetError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(self.certificate.as_bytes())
             .collect::<Result<_, _>>()
-            .map_err(|e| NetError::credential("certificate", e))?;
+            .map_err(|e| self.wrong(Part::Certificate, e))?;
         match chain.is_empty() {
-            true => Err(NetError::credential(
-                "certificate",
-                "has no section CERTIFICATE",
-            )),
+            true => Err(self.wrong(Part::Certificate, "has no section CERTIFICATE")),
             false => Ok(chain),
         }
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, NetError> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes())
-            .map_err(|e| NetError::credential("private key", e))
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|e| self.wrong(Part::Key, e))
     }
 
     fn roots(&self) -> Result<Arc<RootCertStore>, NetError> {
@@ -150,13 +186,10 @@ impl Credentials {
             certificate
                 .map_err(|e| e.to_string())
                 .and_then(|der| roots.add(der).map_err(|e| e.to_string()))
-                .map_err(|e| NetError::credential("CA certificate", e))?;
+                .map_err(|e| self.wrong(Part::Ca, e))?;
         }
         match roots.is_empty() {
-            true => Err(NetError::credential(
-                "CA certificate",
-                "has no section CERTIFICATE",
-            )),
+            true => Err(self.wrong(Part::Ca, "has no section CERTIFICATE")),
             false => Ok(Arc::new(roots)),
         }
     }
@@ -165,7 +198,7 @@ impl Credentials {
         let pem = self.revoked.as_deref().unwrap_or_default();
         CertificateRevocationListDer::pem_slice_iter(pem.as_bytes())
             .collect::<Result<_, _>>()
-            .map_err(|e| NetError::credential("revocation list", e))
+            .map_err(|e| self.wrong(Part::Revoked, e))
     }
 }
 

@@ -1,0 +1,59 @@
+//! What clipping did to this party's update. It is for the party only: numbers that depend on one update never go to
+//! the coordinator.
+
+use blindsum_encode::EncodeReport;
+use blindsum_protocol::Clipping;
+use tracing::{info, warn};
+
+use super::task::Task;
+
+/// What clipping did to a party's own update.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clipped {
+    /// Coordinates outside their bound, which were moved to it.
+    pub coordinates: u64,
+    /// What the update was multiplied with, below 1, where its L2 norm was outside the bound.
+    pub scaled_by: Option<f64>,
+}
+
+impl From<EncodeReport> for Clipped {
+    fn from(report: EncodeReport) -> Self {
+        Self {
+            coordinates: report.clipped,
+            scaled_by: report.scaled_by,
+        }
+    }
+}
+
+impl Clipped {
+    /// Whether the update went into the sum as it was.
+    pub fn is_nothing(&self) -> bool {
+        self.coordinates == 0 && self.scaled_by.is_none()
+    }
+}
+
+impl Task {
+    /// Tells the log what clipping did to an update that is sent: a warning with advice at first, then a line a
+    /// round.
+    pub(super) fn tell_clipping(&mut self, round: u64, clipped: Option<Clipped>) {
+        let (Some(clipped), Some(job)) = (clipped, &self.job) else {
+            return;
+        };
+        if clipped.is_nothing() {
+            return;
+        }
+        let (party, spec) = (&self.identity.name, job.spec());
+        let (coordinates, of) = (clipped.coordinates, spec.dim);
+        let scaled_by = clipped.scaled_by.unwrap_or(1.0);
+        if std::mem::replace(&mut self.clipping_told, true) {
+            return info!(%party, round, coordinates, of, scaled_by, "this update was clipped");
+        }
+        let advice = match spec.clipping {
+            Clipping::Tensor => "raise clip in the job, or take clipping = \"aciq\" or \"l2\"",
+            Clipping::L2 => "raise clip in the job",
+            Clipping::Aciq => "a few are meant to be; where it is many, raise clip in the job",
+        };
+        warn!(%party, round, coordinates, of, scaled_by, clip = spec.clip, advice,
+            "this update was clipped: the mean lacks what was cut off");
+    }
+}

@@ -1,0 +1,87 @@
+//! What is read of a store, by the coordinator that uses it and by others.
+
+use blindsum_protocol::JobSpec;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::sqlite::store_error;
+use crate::report::RoundReport;
+use crate::{Model, StoreError};
+
+/// The latest rounds of a job, newest first.
+pub(super) fn rounds(
+    connection: &Connection,
+    path: &str,
+    job: &str,
+    most: u32,
+) -> Result<Vec<RoundReport>, StoreError> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let query = "SELECT report FROM rounds WHERE job = ? ORDER BY round DESC LIMIT ?";
+        let mut query = connection.prepare(query)?;
+        query
+            .query_map(params![job, most], |row| row.get(0))?
+            .collect()
+    };
+    let reports = read().map_err(|error| store_error(path, &error))?;
+    let parse = |text: &String| {
+        serde_json::from_str(text)
+            .map_err(|error| corrupt(path, format!("job {job}: a round's report: {error}")))
+    };
+    reports.iter().map(parse).collect()
+}
+
+/// A version of a job's model. Several reads: nobody may write meanwhile.
+pub(super) fn model(
+    connection: &Connection,
+    path: &str,
+    job: &str,
+    version: u64,
+) -> Result<Option<Model>, StoreError> {
+    let found = stored(connection, job, version).map_err(|error| store_error(path, &error))?;
+    let Some((spec, bytes, hash)) = found else {
+        return Ok(None);
+    };
+    let wrong = |reason: String| corrupt(path, format!("job {job}: {reason}"));
+    let spec: JobSpec = serde_json::from_str(&spec).map_err(|e| wrong(e.to_string()))?;
+    let of = spec.validate().map_err(|e| wrong(e.to_string()))?;
+    if of.hides_sum() && version > 0 {
+        let named = Model::hidden_from_stored(version, &hash, &bytes);
+        let damaged = || wrong(format!("model version {version} has no readable name"));
+        return named.map(Some).ok_or_else(damaged);
+    }
+    let damaged = |_| wrong(format!("model version {version} is not what its hash says"));
+    let model = Model::from_bytes(&of, version, &bytes, &hash).map_err(damaged)?;
+    Ok(Some(model))
+}
+
+/// The job's specification (JSON), the model's bytes and its hash.
+type StoredModel = (String, Vec<u8>, Vec<u8>);
+
+fn stored(
+    connection: &Connection,
+    job: &str,
+    version: u64,
+) -> rusqlite::Result<Option<StoredModel>> {
+    let query = "SELECT spec, hash FROM models JOIN jobs USING (job) WHERE job = ? AND version = ?";
+    let key = params![job, version];
+    let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(String, Vec<u8>)> {
+        Ok((row.get(0)?, row.get(1)?))
+    };
+    let Some((spec, hash)) = connection.query_row(query, key, read).optional()? else {
+        return Ok(None);
+    };
+    let query = "SELECT data FROM model_pieces WHERE job = ? AND version = ? ORDER BY piece";
+    let mut pieces = connection.prepare(query)?;
+    let mut pieces = pieces.query(key)?;
+    let mut bytes = Vec::new();
+    while let Some(row) = pieces.next()? {
+        bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
+    }
+    Ok(Some((spec, bytes, hash)))
+}
+
+fn corrupt(path: &str, reason: String) -> StoreError {
+    StoreError::Corrupt {
+        path: path.to_owned(),
+        reason,
+    }
+}

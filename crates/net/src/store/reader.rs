@@ -1,0 +1,268 @@
+//! A store that is only read, also while a coordinator uses it.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use blindsum_protocol::JobSpec;
+use rusqlite::{Connection, OpenFlags};
+use serde::Serialize;
+
+use super::read;
+use super::sqlite::{check_marks, store_error};
+use crate::report::RoundReport;
+use crate::{Model, StoreError};
+
+/// A store that is only read. Each call sees one moment of it, and never waits for the coordinator that uses it,
+/// nor makes that one wait.
+pub struct StoreReader {
+    connection: Connection,
+    path: String,
+}
+
+/// A job as a store has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredStatus {
+    /// Its name.
+    pub job: String,
+    /// `running`, `done` or `failed`. That it is running says nothing about whether a coordinator is.
+    pub state: String,
+    /// Why it failed; empty where it did not.
+    pub reason: String,
+    /// The protocol.
+    pub protocol: String,
+    /// Rounds finished.
+    pub rounds_done: u64,
+    /// Rounds to finish; 0 goes on until it is stopped.
+    pub rounds: u64,
+    /// The current model.
+    pub model_version: u64,
+    /// The latest round, under way or over.
+    pub round: Option<RoundReport>,
+}
+
+impl StoreReader {
+    /// Opens a store that exists.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where there is none or it cannot be read, [`StoreError::Foreign`],
+    /// [`StoreError::Corrupt`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let name = path.display().to_string();
+        // A write-ahead log cannot be read without a place in the index beside it, hence no SQLITE_OPEN_READ_ONLY.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> rusqlite::Result<Connection> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(Duration::from_secs(2))?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|error| store_error(&name, &error))?;
+        check_marks(&connection, &name)?;
+        Ok(Self {
+            connection,
+            path: name,
+        })
+    }
+
+    /// Every job, by name.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn jobs(&self) -> Result<Vec<StoredStatus>, StoreError> {
+        self.at_one_moment(|connection| {
+            let stored = self.sql(|| {
+                let query = "SELECT job, spec, state, reason, model_version,
+                                (SELECT count(*) FROM rounds WHERE rounds.job = jobs.job
+                                 AND state = 'done' AND report ->> 'key_setup' IS NOT 1)
+                             FROM jobs ORDER BY job";
+                let mut query = connection.prepare(query)?;
+                let rows = query.query_map([], |row| {
+                    let spec: String = row.get(1)?;
+                    let status = StoredStatus {
+                        job: row.get(0)?,
+                        state: row.get(2)?,
+                        reason: row.get(3)?,
+                        protocol: String::new(),
+                        rounds_done: row.get(5)?,
+                        rounds: 0,
+                        model_version: row.get(4)?,
+                        round: None,
+                    };
+                    Ok((status, spec))
+                })?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            })?;
+            stored
+                .into_iter()
+                .map(|(status, spec)| self.complete(status, &spec))
+                .collect()
+        })
+    }
+
+    fn complete(&self, status: StoredStatus, spec: &str) -> Result<StoredStatus, StoreError> {
+        let spec: JobSpec = serde_json::from_str(spec).map_err(|error| StoreError::Corrupt {
+            path: self.path.clone(),
+            reason: format!("job {}: {error}", status.job),
+        })?;
+        let latest = read::rounds(&self.connection, &self.path, &status.job, 1)?;
+        Ok(StoredStatus {
+            protocol: spec.protocol.to_string(),
+            rounds: spec.rounds.into(),
+            round: latest.into_iter().next(),
+            ..status
+        })
+    }
+
+    /// The latest rounds of a job, newest first.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
+        read::rounds(&self.connection, &self.path, job, most)
+    }
+
+    /// A version of a job's model, where the store still has it.
+    ///
+    /// # Errors
+    /// Reading failed, or the stored values do not have the stored hash.
+    pub fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
+        self.at_one_moment(|connection| read::model(connection, &self.path, job, version))
+    }
+
+    /// Writes a copy of the store as it is now to a new file, which is there whole or not at all. A coordinator can
+    /// be started with it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the file exists or cannot be written, or reading failed.
+    pub fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        let failed = |reason: String| StoreError::Io {
+            path: to.display().to_string(),
+            reason,
+        };
+        if to.exists() {
+            return Err(failed("exists, and is not written over".into()));
+        }
+        let mut new = to.as_os_str().to_owned();
+        new.push(".new");
+        let new = Path::new(&new);
+        let name = new.to_str();
+        let name = name.ok_or_else(|| failed("the path must be text in UTF-8".into()))?;
+        let copy = || -> Result<(), String> {
+            // What an earlier copy that was cut short has left.
+            let _ = std::fs::remove_file(new);
+            let run = self.connection.execute("VACUUM INTO ?", [name]);
+            run.map_err(|e| e.to_string())?;
+            let synced = File::open(new).and_then(|file| file.sync_all());
+            synced.map_err(|e| e.to_string())?;
+            std::fs::rename(new, to).map_err(|e| e.to_string())
+        };
+        copy().map_err(|reason| {
+            let _ = std::fs::remove_file(new);
+            failed(reason)
+        })
+    }
+
+    /// Several reads that see the same state.
+    fn at_one_moment<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let transaction = self.sql(|| self.connection.unchecked_transaction())?;
+        work(&transaction)
+    }
+
+    fn sql<T>(&self, work: impl FnOnce() -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        work().map_err(|error| store_error(&self.path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{Job, ProtocolName};
+
+    use super::*;
+    use crate::report::RoundState;
+    use crate::store::{SqliteStore, Store};
+
+    fn job() -> Job {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            dim: 3,
+            ..JobSpec::default()
+        };
+        spec.validate().unwrap()
+    }
+
+    /// A round with the model that it leads to.
+    fn round(store: &SqliteStore, number: u64) {
+        let offered = RoundReport::offered(number, number - 1, 0);
+        store.begin_round("job", &offered).unwrap();
+        let done = RoundReport {
+            state: RoundState::Done,
+            ..offered
+        };
+        let model = Model::new(number, vec![number as f32; 3]);
+        store.end_round("job", &done, Some(&model)).unwrap();
+    }
+
+    #[test]
+    fn a_store_is_read_and_copied_while_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("store"), folder.path().join("copy"));
+        let store = SqliteStore::open(&path, 9).unwrap();
+        store
+            .open_job(&job(), &Model::new(0, vec![0.0; 3]))
+            .unwrap();
+        let reader = StoreReader::open(&path).unwrap();
+        for number in 1..=3 {
+            round(&store, number);
+            let jobs = reader.jobs().unwrap();
+            assert_eq!(
+                (jobs[0].rounds_done, jobs[0].model_version),
+                (number, number)
+            );
+            let model = reader.model("job", number).unwrap().unwrap();
+            assert_eq!(model.values()[..], [number as f32; 3]);
+        }
+        reader.back_up(&copy).unwrap();
+        round(&store, 4);
+        assert_eq!(reader.rounds("job", 9).unwrap().len(), 4);
+        // The copy is of before, and a store of its own.
+        let copied = SqliteStore::open(&copy, 9).unwrap();
+        let begun = copied
+            .open_job(&job(), &Model::new(0, vec![0.0; 3]))
+            .unwrap();
+        assert_eq!((begun.rounds_done, begun.next_round), (3, 4));
+        let refused = reader.back_up(&copy).unwrap_err();
+        assert!(refused.to_string().contains("exists"), "{refused}");
+    }
+
+    #[test]
+    fn a_second_coordinator_is_refused_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, alias) = (folder.path().join("store"), folder.path().join("alias"));
+        let store = SqliteStore::open(&path, 9).unwrap();
+        std::os::unix::fs::symlink(&path, &alias).unwrap();
+        for path in [&path, &alias] {
+            let refused = SqliteStore::open(path, 9).map(|_| ()).unwrap_err();
+            assert!(matches!(refused, StoreError::InUse { .. }), "{refused}");
+        }
+        drop(store);
+        assert!(SqliteStore::open(&alias, 9).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_store_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none");
+        assert!(StoreReader::open(&path).is_err());
+        assert!(!path.exists(), "nothing is made by reading");
+        std::fs::write(
+            &path,
+            "no database, but long enough to be looked at ".repeat(99),
+        )
+        .unwrap();
+        let refused = StoreReader::open(&path).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Credentials out of files, and what tells that a file has changed.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Credentials, Part};
+use crate::NetError;
+
+/// The files of one side's credentials, PEM.
+#[derive(Clone, Debug)]
+pub struct CredentialFiles {
+    /// The own certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The certificate of the job's CA.
+    pub ca: PathBuf,
+    /// The CA's revocation list.
+    pub revoked: Option<PathBuf>,
+}
+
+/// Where credentials come from, and what the files looked like just before they were read.
+pub(super) struct Source {
+    pub files: CredentialFiles,
+    pub seen: Seen,
+}
+
+/// What tells one state of the files from another: time of the last change, size, and which file it is.
+pub(super) type Seen = [Option<(i64, i64, u64, u64)>; 4];
+
+const PARTS: [Part; 4] = [Part::Certificate, Part::Key, Part::Ca, Part::Revoked];
+
+impl CredentialFiles {
+    /// Reads all of them. A side that runs on them reads them again when they change.
+    ///
+    /// # Errors
+    /// [`NetError::Credential`] for the first that cannot be read; it is named.
+    pub fn read(self) -> Result<Credentials, NetError> {
+        let seen = self.look();
+        let text = |part| self.text(part).map(Option::unwrap_or_default);
+        let mut credentials =
+            Credentials::new(text(Part::Certificate)?, text(Part::Key)?, text(Part::Ca)?);
+        credentials.revoked = self.text(Part::Revoked)?;
+        credentials.source = Some(Arc::new(Source { files: self, seen }));
+        Ok(credentials)
+    }
+
+    fn text(&self, part: Part) -> Result<Option<String>, NetError> {
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| {
+                let reason = format!("{}: cannot be read: {error}", path.display());
+                NetError::credential(part.name(), reason)
+            })
+        };
+        self.path(part).map(read).transpose()
+    }
+
+    pub(super) fn path(&self, part: Part) -> Option<&Path> {
+        match part {
+            Part::Certificate => Some(&self.certificate),
+            Part::Key => Some(&self.key),
+            Part::Ca => Some(&self.ca),
+            Part::Revoked => self.revoked.as_deref(),
+        }
+    }
+
+    pub(super) fn look(&self) -> Seen {
+        PARTS.map(|part| {
+            let file = std::fs::metadata(self.path(part)?).ok()?;
+            Some((file.mtime(), file.mtime_nsec(), file.size(), file.ino()))
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! What a side shows to others, checked as they will check it, before they do.
+
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
+use blindsum_crypto::sign::IdentityKey;
+use rustls::{ClientConfig, ServerConfig};
+
+use super::{Credentials, Part, Renewed};
+use crate::NetError;
+use crate::system::unix_seconds;
+
+/// The coordinator's side of TLS.
+pub(crate) struct CoordinatorSide {
+    pub config: Arc<ServerConfig>,
+    /// The host names and addresses that its certificate is for.
+    pub hosts: Vec<String>,
+}
+
+/// A party's side of TLS.
+pub(crate) struct PartySide {
+    pub config: Arc<ClientConfig>,
+    pub name: String,
+    /// The own certificate in DER.
+    pub certificate: Vec<u8>,
+    pub key: Arc<IdentityKey>,
+}
+
+/// Who a party is in its job.
+pub(crate) struct OwnIdentity {
+    pub name: String,
+    /// The certificate, in DER, that its connection shows.
+    pub certificate: Vec<u8>,
+    pub key: Arc<IdentityKey>,
+    /// The CA and its revocation list, for checking members of rounds.
+    pub anchor: Arc<TrustAnchor>,
+    /// What the next connection shows.
+    pub side: Arc<Renewed<PartySide>>,
+}
+
+impl CoordinatorSide {
+    /// # Errors
+    /// What parties would refuse a coordinator for, with the name of the file and what to do.
+    pub fn new(credentials: &Credentials, anchor: &TrustAnchor) -> Result<Self, NetError> {
+        let chain = credentials.chain()?;
+        let (own, between) = chain.split_first().unzip();
+        let (own, between) = (own.map(AsRef::as_ref), between.unwrap_or_default());
+        let hosts = anchor
+            .verify_coordinator(own.unwrap_or_default(), between, unix_seconds())
+            .map_err(|error| credentials.unusable(&error))?;
+        if hosts.is_empty() {
+            let reason = "names no host: parties can connect to none; the CA says --host for each";
+            return Err(credentials.wrong(Part::Certificate, reason));
+        }
+        let config = Arc::new(credentials.server()?);
+        Ok(Self { config, hosts })
+    }
+}
+
+impl PartySide {
+    /// # Errors
+    /// What others would refuse a party for, with the name of the file and what to do.
+    pub fn new(credentials: &Credentials, anchor: &TrustAnchor) -> Result<Self, NetError> {
+        let certificate = credentials.chain()?.into_iter().next();
+        let certificate = certificate.map_or(Vec::new(), |der| der.to_vec());
+        let key = IdentityKey::from_pem(&credentials.key)
+            .map_err(|error| credentials.wrong(Part::Key, error))?;
+        let party = anchor
+            .verify_party(&certificate, unix_seconds())
+            .map_err(|error| credentials.unusable(&error))?;
+        if party.key != *key.verifying_key() {
+            return Err(credentials.key_of_another());
+        }
+        Ok(Self {
+            config: Arc::new(credentials.client()?),
+            name: party.name,
+            certificate,
+            key: Arc::new(key),
+        })
+    }
+}
+
+impl Credentials {
+    /// A party's identity, and what keeps it current.
+    pub(crate) fn identity(&self) -> Result<OwnIdentity, NetError> {
+        let side = Renewed::new(self.clone(), PartySide::new)?;
+        let now = side.current();
+        Ok(OwnIdentity {
+            name: now.name.clone(),
+            certificate: now.certificate.clone(),
+            key: now.key.clone(),
+            anchor: side.anchor().clone(),
+            side: Arc::new(side),
+        })
+    }
+
+    /// Why the own certificate cannot be used, and what to do.
+    fn unusable(&self, error: &CertificateError) -> NetError {
+        use CertificateError as E;
+        let ca = self.file_of(Part::Ca).unwrap_or("the CA's".into());
+        let (part, advice) = match error {
+            E::Expired { .. } => (Part::Certificate, "let the CA issue a new one: blindsum pki".into()),
+            E::NotYetValid { .. } => (
+                Part::Certificate,
+                "wait, or set the clock of this machine right".into(),
+            ),
+            E::UnknownIssuer => (
+                Part::Certificate,
+                format!(
+                    "the CA certificate given is {ca}: give the one of the CA that signed this certificate, or a \
+                     certificate that this CA has signed"
+                ),
+            ),
+            E::Revoked => (Part::Certificate, "ask the CA for a new one".into()),
+            E::Usage => (
+                Part::Certificate,
+                "a party's is made by: blindsum pki sign CA NAME.csr".into(),
+            ),
+            E::CoordinatorUsage => (
+                Part::Certificate,
+                "this is a party's or another's; a coordinator's is made by: blindsum pki issue CA NAME \
+                 --coordinator --host HOST"
+                    .into(),
+            ),
+            E::RevocationUnknown | E::RevocationListForeign => (
+                Part::Revoked,
+                format!("the CA certificate given is {ca}: give the list of the CA that signed the certificate"),
+            ),
+            E::RevocationListExpired { .. } => (
+                Part::Revoked,
+                "let the CA write a new one: blindsum pki revoke CA".into(),
+            ),
+            _ => (Part::Certificate, String::from("ask the CA for another one")),
+        };
+        self.wrong(part, format!("{error}; {advice}"))
+    }
+}

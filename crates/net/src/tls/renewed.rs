@@ -1,0 +1,129 @@
+//! What a side shows and trusts, read again from its files while it runs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use tracing::{error, info};
+
+use super::Credentials;
+use super::files::Seen;
+use crate::NetError;
+
+/// Time between two looks at the files, where no new connection asks for one.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// One side's `T`, made of its credentials, and the CA that it trusts. Where the credentials come from files, they
+/// are read again when a file has changed; a change that cannot be used is logged, and what was there before stays.
+pub(crate) struct Renewed<T> {
+    state: Mutex<State<T>>,
+    anchor: Arc<TrustAnchor>,
+    make: Make<T>,
+}
+
+type Make<T> = fn(&Credentials, &TrustAnchor) -> Result<T, NetError>;
+
+struct State<T> {
+    credentials: Credentials,
+    /// What the files looked like when they were read last, with or without success.
+    seen: Seen,
+    made: Arc<T>,
+}
+
+impl<T> Renewed<T> {
+    /// # Errors
+    /// Credentials that cannot be used.
+    pub fn new(credentials: Credentials, make: Make<T>) -> Result<Self, NetError> {
+        let anchor = Arc::new(credentials.anchor()?);
+        let made = Arc::new(make(&credentials, &anchor)?);
+        let seen = credentials.source.as_ref().map(|source| source.seen);
+        let state = Mutex::new(State {
+            credentials,
+            seen: seen.unwrap_or_default(),
+            made,
+        });
+        Ok(Self {
+            state,
+            anchor,
+            make,
+        })
+    }
+
+    /// The CA and its revocation list: the same anchor always, which goes by the newest files.
+    pub fn anchor(&self) -> &Arc<TrustAnchor> {
+        &self.anchor
+    }
+
+    /// For a connection that begins now.
+    pub fn current(&self) -> Arc<T> {
+        self.look(false);
+        self.lock().made.clone()
+    }
+
+    /// Looks at the files now and then, for those who make no connections but go by the anchor.
+    pub async fn watch(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.look(false);
+        }
+    }
+
+    /// Reads the files again, where they have changed or it is asked for.
+    fn look(&self, asked: bool) {
+        let mut state = self.lock();
+        let Some(source) = state.credentials.source.clone() else {
+            return;
+        };
+        let seen = source.files.look();
+        if seen == state.seen && !asked {
+            return;
+        }
+        state.seen = seen;
+        match self.renew(&source.files) {
+            Ok((credentials, made)) => {
+                info!("certificate, key, CA and revocation list read again");
+                (state.credentials, state.made) = (credentials, Arc::new(made));
+            }
+            Err(error) => {
+                error!(%error, "a changed file cannot be used: what was read before it stays in use");
+            }
+        }
+    }
+
+    fn renew(&self, files: &super::CredentialFiles) -> Result<(Credentials, T), NetError> {
+        let credentials = files.clone().read()?;
+        let anchor = credentials.anchor()?;
+        let made = (self.make)(&credentials, &anchor)?;
+        self.anchor.replace(anchor);
+        Ok((credentials, made))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a side that runs read its files again, also where they look unchanged.
+#[derive(Clone)]
+pub struct Reload(Arc<dyn Look + Send + Sync>);
+
+trait Look {
+    fn look_now(&self);
+}
+
+impl<T: Send + Sync> Look for Renewed<T> {
+    fn look_now(&self) {
+        self.look(true);
+    }
+}
+
+impl Reload {
+    pub(crate) fn of<T: Send + Sync + 'static>(renewed: Arc<Renewed<T>>) -> Self {
+        Self(renewed)
+    }
+
+    /// Reads them now. What cannot be used is logged, and what was there before stays.
+    pub fn reload(&self) {
+        self.0.look_now();
+    }
+}

@@ -1,0 +1,55 @@
+//! What a coordinator's store remembers, read also while it is used.
+
+use std::path::PathBuf;
+
+use blindsum_net::Model;
+use blindsum_net::store::StoreReader;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use crate::coordinator::text;
+use crate::errors::{OrRaise, raise};
+use crate::gil::released;
+
+/// Every job of a store (JSON), by name.
+#[pyfunction]
+pub fn stored_jobs(py: Python<'_>, store: PathBuf) -> PyResult<String> {
+    text(
+        &StoreReader::open(&store)
+            .or_raise(py)?
+            .jobs()
+            .or_raise(py)?,
+    )
+}
+
+/// The latest rounds of a job in a store (JSON), oldest first.
+#[pyfunction]
+pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> PyResult<String> {
+    let store = StoreReader::open(&store).or_raise(py)?;
+    let mut rounds = store.rounds(job, most).or_raise(py)?;
+    rounds.reverse();
+    text(&rounds)
+}
+
+/// A version of a job's model, where the store still has it. An error where the coordinator never had it.
+#[pyfunction]
+pub fn stored_model<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    job: &str,
+    version: u64,
+) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
+    let read = released(py, || StoreReader::open(&store)?.model(job, version));
+    let model = read.or_raise(py)?;
+    if model.as_ref().is_some_and(Model::is_hidden) {
+        let text = format!("version {version} of the model of job {job}: only the parties have it");
+        return Err(raise(py, "HiddenModelError", (text,)));
+    }
+    Ok(model.map(|model| PyArray1::from_slice(py, model.values())))
+}
+
+/// Writes a copy of a store to a new file.
+#[pyfunction]
+pub fn back_up_store(py: Python<'_>, store: PathBuf, to: PathBuf) -> PyResult<()> {
+    released(py, || StoreReader::open(&store)?.back_up(&to)).or_raise(py)
+}

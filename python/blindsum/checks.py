@@ -1,0 +1,99 @@
+"""Settings of the right kind: what every entrance asks of its arguments before anything runs."""
+
+from __future__ import annotations
+
+import operator
+
+from blindsum.errors import ConfigError, InputError
+from blindsum.spec import JobSpec
+
+SEEDS = 2**64 - 1
+ROUNDS = 2**32 - 1
+THREADS = 1024
+
+
+def whole_number(value: object) -> int | None:
+    """The value as an ``int``; ``None`` where it is no whole number. Truth values are none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def setting(field: str, value: object, least: int, most: int) -> int:
+    """A setting that is a whole number from ``least`` to ``most``.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not.
+    """
+    whole = whole_number(value)
+    if whole is None or not least <= whole <= most:
+        raise ConfigError(field, f"{value!r} must be a whole number from {least} to {most}")
+    return whole
+
+
+def fraction(field: str, value: object) -> float:
+    """A setting that is a number from 0 to 1.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not.
+    """
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = -1.0
+    if isinstance(value, str | bool) or not 0 <= number <= 1:
+        raise ConfigError(field, f"{value!r} must be a number from 0 to 1")
+    return number
+
+
+def weight(name: str, value: object, spec: JobSpec) -> int:
+    """A weight that the job allows.
+
+    Parameters
+    ----------
+    name
+        What it is called, for the error.
+    value
+        The weight.
+    spec
+        The job.
+
+    Raises
+    ------
+    blindsum.InputError
+        No whole number, below 1, or above the job's ``max_weight``.
+    """
+    most = spec.max_weight
+    whole = whole_number(value)
+    if whole is not None and 1 <= whole <= most:
+        return whole
+    advice = ""
+    if whole is not None and whole > most:
+        advice = (
+            f"; where parties weigh more, e.g. by their number of examples, the job must say so: set "
+            f"max_weight = {whole} or more in it (for everybody, at the coordinator)"
+        )
+    raise InputError(f"{name}: {value!r} must be a whole number from 1 to max_weight = {most}{advice}")
+
+
+def job_spec(value: object) -> JobSpec:
+    """A job specification.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Something else.
+    """
+    if not isinstance(value, JobSpec):
+        kind = type(value).__name__
+        raise ConfigError(
+            "spec", f"must be a blindsum.JobSpec, not a {kind}; JobSpec.from_dict makes one of a mapping"
+        )
+    return value

@@ -1,0 +1,50 @@
+"""``blindsum model``: a job's model out of a store, also while a coordinator uses it."""
+
+from __future__ import annotations
+
+import argparse
+
+from blindsum.cli.files import check_file
+
+EXAMPLES = """\
+examples:
+  blindsum model --store job.sqlite --out model.npy
+  blindsum model --store job.sqlite --job tumour --version 12 --out model-12.npy
+
+The store keeps the latest models_kept versions (3 unless `serve --limit models_kept=N` says otherwise).
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Write a job's model out of a store. A coordinator may use it meanwhile."
+    parser.epilog = EXAMPLES
+    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
+    parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
+    parser.add_argument("--version", type=int, metavar="N", help="version of the model (default: the latest)")
+    parser.add_argument("--out", required=True, metavar="FILE", help="where to, .npy")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read and write."""
+    import numpy as np
+
+    from blindsum.coordinator import stored_jobs, stored_model
+    from blindsum.errors import ConfigError, StoreError
+
+    check_file("--out", options.out)
+    jobs = {job["job"]: job for job in stored_jobs(options.store)}
+    name = options.job
+    if name is None and len(jobs) == 1:
+        name = next(iter(jobs))
+    if name not in jobs:
+        raise ConfigError("--job", f"give one of the store's jobs: {', '.join(jobs) or 'it has none'}")
+    version = jobs[name]["model_version"] if options.version is None else options.version
+    model = stored_model(options.store, name, version) if version >= 0 else None
+    if model is None:
+        raise StoreError(f"store {options.store}: version {version} of the model of job {name} is not there")
+    with open(options.out, "wb") as file:
+        np.save(file, model)
+    print(f"version {version} of the model of job {name}: {options.out}")
+    return 0

@@ -1,0 +1,46 @@
+"""``blindsum status``: what a store says about its jobs, also while a coordinator uses it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+EXAMPLES = """\
+examples:
+  blindsum status --store job.sqlite
+  blindsum status --store job.sqlite --json
+
+That a job is running says that it is not over; whether a coordinator runs it now is not in the store.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Say how the jobs of a store stand. A coordinator may use it meanwhile."
+    parser.epilog = EXAMPLES
+    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read and print."""
+    from blindsum.coordinator import stored_jobs
+
+    jobs = stored_jobs(options.store)
+    if options.json:
+        print(json.dumps(jobs))
+        return 0
+    for job in jobs:
+        of = f" of {job['rounds']}" if job["rounds"] else ""
+        print(
+            f"job {job['job']} ({job['protocol']}): {job['state']}, {job['rounds_done']}{of} rounds done, "
+            f"model version {job['model_version']}"
+        )
+        if job["reason"]:
+            print(f"  failed: {job['reason']}")
+        if (latest := job["round"]) is not None:
+            reason = f": {latest['reason']}" if latest["reason"] else ""
+            parties = f", {len(latest['parties'])} parties" if latest["parties"] else ""
+            print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
+    return 0

@@ -1,0 +1,264 @@
+"""A round of a job, as a party meets it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import _native, checks
+from blindsum.arrays import Sums, as_integers, as_vector
+from blindsum.errors import Fault, RoundAborted
+from blindsum.spec import JobSpec
+
+Array = NDArray[np.float32]
+
+logger = logging.getLogger("blindsum")
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds that a party worked in a round, beside training, network and disk.
+
+    Attributes
+    ----------
+    ahead : float
+        While it waited anyway: masks computed ahead, where the protocol has any.
+    protect : float
+        From the update to the answer that carries it: encoding and protection.
+    open : float
+        From the message that tells the result to the sum.
+    """
+
+    ahead: float
+    protect: float
+    open: float
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """What clipping did to this party's own update in a round; false where nothing was cut off.
+
+    Nobody else learns it, nor should: it depends on one update.
+
+    Attributes
+    ----------
+    coordinates : int
+        Coordinates that were outside their bound, and were moved to it.
+    scaled_by : float or None
+        What the update was multiplied with, below 1, because its norm was outside the bound
+        (``clipping="l2"``); ``None`` where it was not.
+    """
+
+    coordinates: int
+    scaled_by: float | None
+
+    def __bool__(self) -> bool:
+        """Whether anything was cut off."""
+        return self.coordinates > 0 or self.scaled_by is not None
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What a round gave.
+
+    Attributes
+    ----------
+    mean : numpy.ndarray
+        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``.
+    total_weight : int
+        The survivors' weights together.
+    survivors : tuple of str
+        Whose updates are in it.
+    model : numpy.ndarray
+        The job's model after the round, read-only.
+    model_version : int
+        Its version.
+    sum : numpy.ndarray or None
+        For integers the exact weighted sum, shape ``(dim,)``: uint64 where no sum of such a job has
+        more than 64 bits, else an object array of Python integers.
+    timings : Timings
+        What the round took of this party's time.
+    contributors : numpy.ndarray or None
+        How many survivors sent each coordinate, uint32, shape ``(dim,)``, where rounds are sparse; the
+        mean of a coordinate that too few sent is 0.
+    clipped : Clipped or None
+        What clipping did to this party's own update; false where nothing was cut off. ``None`` where the
+        update was sent before a crash.
+    """
+
+    mean: Array | NDArray[np.float64]
+    total_weight: int
+    survivors: tuple[str, ...]
+    model: Array
+    model_version: int
+    sum: Sums | None
+    timings: Timings
+    contributors: NDArray[np.uint32] | None
+    clipped: Clipped | None
+
+
+class Round:
+    """A round that this party takes part in, from :meth:`Session.rounds`.
+
+    Attributes
+    ----------
+    number : int
+        The round's number; no number comes twice in a job. Key set-ups have numbers too, but take no
+        updates and are never given here.
+    parties : tuple of str
+        Names of the certified parties.
+    lost : blindsum.RoundAborted or blindsum.Fault or None
+        Why the round gave this party nothing, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
+        found out.
+    """
+
+    def __init__(self, native: _native.Round, spec: JobSpec, clipping: ClippingLog) -> None:
+        self._native = native
+        self._spec = spec
+        self._clipping = clipping
+        self._outcome: RoundResult | None = None
+        self._abandoned = False
+        self.lost: RoundAborted | Fault | None = None
+        self.number = native.number
+        self.parties = tuple(native.parties)
+
+    @cached_property
+    def model(self) -> Array:
+        """The model that the round starts from, read-only, shape ``(dim,)``; all parties have the same.
+
+        Empty where the job keeps no model (``model_update="none"``).
+        """
+        return self._native.model()
+
+    @property
+    def submitted(self) -> bool:
+        """Whether the result may be waited for: an update was given, here or before a crash."""
+        return self._outcome is None and not self._abandoned and not self.needs_update
+
+    @property
+    def needs_update(self) -> bool:
+        """Whether :meth:`submit` must be called: not where the update was sent before a crash."""
+        return self._native.needs_update()
+
+    def submit(self, update: object, weight: int = 1) -> None:
+        """Give this party's update and return as soon as it is checked.
+
+        The memory is copied once, in the native core, so that it may be used again at once. Where the round
+        is over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why.
+
+        Parameters
+        ----------
+        update
+            Anything with the buffer protocol or ``__array__`` and ``dim`` float elements; where the job's
+            encoding is ``"integers"``, ``dim`` integers from 0 to ``2**bits - 1``, also as a list.
+        weight
+            1 to the job's ``max_weight``, e.g. the number of examples.
+
+        Raises
+        ------
+        blindsum.InputError
+            A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
+            another update may be submitted then.
+        """
+        spec = self._spec
+        integers = spec.encoding == "integers"
+        vector = as_integers(update, spec.dim, spec.bits) if integers else as_vector(update, spec.dim)
+        whole = checks.weight("weight", weight, spec)
+        try:
+            self._native.submit(vector, whole)
+        except (RoundAborted, Fault) as error:
+            self.lost = error
+
+    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64] | None:
+        """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
+
+        It is float32, or float64 where the job's encoding is ``"integers"``; their exact sum is in
+        :meth:`outcome`. ``None`` where the round was lost for this party: too few were left, somebody broke
+        the protocol, the coordinator was started again, or the others went on without it. :attr:`lost` says
+        which, and the next round begins with the same model.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most. Without it the wait ends when all deadlines of the round have
+            passed.
+
+        Raises
+        ------
+        blindsum.WaitTimeoutError
+            ``timeout`` is over; the call may be repeated.
+        """
+        try:
+            return self.outcome(timeout).mean
+        except (RoundAborted, Fault):
+            return None
+
+    def outcome(self, timeout: float | None = None) -> RoundResult:
+        """Wait like :meth:`result` and give everything that is known of the round.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most.
+
+        Raises
+        ------
+        blindsum.RoundAborted
+            The round gave no sum, or goes on without this party.
+        blindsum.Fault
+            Somebody broke the protocol.
+        blindsum.WaitTimeoutError
+            ``timeout`` is over; the call may be repeated.
+        """
+        if self.lost is not None:
+            raise self.lost
+        if self._outcome is None:
+            try:
+                told = self._native.result(timeout)
+            except (RoundAborted, Fault) as error:
+                self.lost = error
+                raise
+            mean, weight, survivors, version, model, sums, timings, counts, cut = told
+            names, times = tuple(survivors), Timings(*timings)
+            clipped = None if cut is None else Clipped(*cut)
+            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts, clipped)
+            self._clipping.tell(self.number, clipped)
+        return self._outcome
+
+    def abandon(self) -> None:
+        """Take no further part in the round: the others go on without this party."""
+        self._abandoned = True
+        self._native.abandon()
+
+
+class ClippingLog:
+    """Tells the log that updates of this party are clipped: a warning at first, then a line a round."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._spec = spec
+        self._told = False
+
+    def tell(self, number: int, clipped: Clipped | None) -> None:
+        """Say what became of the update of a round."""
+        if not clipped:
+            return
+        spec = self._spec
+        if clipped.scaled_by is None:
+            what = f"{clipped.coordinates} of {spec.dim} coordinates of this party's update were cut off"
+        else:
+            what = f"this party's update was scaled down by {clipped.scaled_by:.3g}"
+        if self._told:
+            logger.info("job %r, round %d: %s", spec.job, number, what)
+            return
+        self._told = True
+        advice = {
+            "tensor": 'raise clip in the job, or take clipping = "aciq" or "l2"',
+            "l2": "raise clip in the job",
+            "aciq": "a few are meant to be; where it is many, raise clip in the job",
+        }[spec.clipping]
+        text = "job %r, round %d: %s (clip = %g); the mean lacks that: %s"
+        logger.warning(text, spec.job, number, what, spec.clip, advice)

@@ -1,0 +1,280 @@
+"""Every code block of README.md and docs/ is executed, and the examples in them are the files in examples/.
+
+A block is executed by its kind, the words after its fence. Output and pictures are ``text`` and ``mermaid``.
+What a reader replaces (host names, own training) is replaced here by the tables below, and by nothing else.
+"""
+
+import itertools
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum.cli import main
+from blindsum.cli.examples import FILES
+from blindsum.cli.jobs import spec_from_file
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+REPLACED_IN_SHELL = {
+    # What takes minutes, or installs something: whether there is such a target.
+    "make demo": f"make --directory={ROOT} --dry-run demo",
+    "make build && pip install dist/blindsum-*.whl": f"make --directory={ROOT} --dry-run build",
+    # A reader's own hosts, ports and working folder.
+    "--host agg.example": "--host localhost",
+    "https://agg.example:9443": "https://localhost:{port}",
+    "0.0.0.0:9443": "127.0.0.1:{port}",
+    "cp examples/": f"cp {ROOT}/examples/",
+    f"{ROOT}/examples/job.toml examples/": f"{ROOT}/examples/job.toml {ROOT}/examples/",
+}
+
+REPLACED_IN_JOB = {"parties = 20 ": "parties = 3 ", "rounds = 50": "rounds = 2"}
+"""So many parties take part in the test: the one of the page, and two that do the same by other names."""
+
+REPLACED_IN_PYTHON = {"https://agg.example:9443": "https://localhost:{port}"}
+
+STAND_INS = {
+    "data": [None] * 250,
+    "train": lambda model, data: np.full(len(model), 0.25, dtype=np.float32),
+    "counts": lambda party: np.arange(1000, dtype=np.uint16) + party,
+}
+"""The reader's own code in Python blocks."""
+
+NOT_CODE = {"text", "mermaid"}
+
+
+@dataclass
+class Block:
+    page: Path
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self):
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*kinds):
+    found = []
+    for page in PAGES:
+        for fence in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", page.read_text(), re.MULTILINE):
+            line = page.read_text()[: fence.start()].count("\n") + 1
+            found.append(Block(page, line, fence[1], fence[2]))
+    return [block for block in found if not kinds or block.kind in kinds]
+
+
+def replaced(text, table, **values):
+    for before, after in table.items():
+        text = text.replace(before, after.format(**values))
+    return text
+
+
+def test_every_block_is_of_a_kind_that_is_executed():
+    unknown = [f"{block}: {block.kind!r}" for block in blocks() if block.kind not in EXECUTED | NOT_CODE]
+    assert not unknown, f"mark output as text; kinds that are executed: {sorted(EXECUTED)}"
+    assert len(blocks()) == sum(page.read_text().count("\n```") for page in PAGES) / 2
+
+
+def test_examples_in_help_and_pages_are_the_files(capsys):
+    for name, text in FILES.items():
+        assert (ROOT / "examples" / name).read_text() == text
+    assert [path.name for path in sorted((ROOT / "examples").iterdir())] == sorted(FILES)
+    for command, name in (("serve", "job.toml"), ("join", "training.py")):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        said = capsys.readouterr().out
+        assert all(line.strip() in said for line in FILES[name].splitlines())
+    assert {block.text for block in blocks("toml job")} == {FILES["job.toml"]}
+    assert FILES["training.py"] in {block.text for block in blocks("python")}
+
+
+@pytest.mark.parametrize("block", blocks("toml job"), ids=str)
+def test_jobs_are_read(block, tmp_path):
+    (tmp_path / "job.toml").write_text(block.text)
+    assert spec_from_file(str(tmp_path / "job.toml")).job == "tumour"
+
+
+@pytest.mark.parametrize("block", blocks("toml blindsumd"), ids=str)
+def test_jobs_of_the_daemon_are_read(block):
+    # The whole file is read by the daemon's own test, which looks for it by this kind.
+    for fields in tomllib.loads(block.text)["jobs"]:
+        assert bs.JobSpec.from_dict(fields).job
+    assert "toml blindsumd" in (ROOT / "crates/daemon/tests/daemon.rs").read_text()
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def shell(tmp_path, port):
+    """A folder where the first steps have been made, and what runs in it."""
+    running = Shell(tmp_path, port)
+    yield running
+    running.end()
+
+
+class Shell:
+    """Runs the lines of shell blocks; a coordinator runs on until another one, or the end."""
+
+    def __init__(self, folder, port):
+        self._folder, self._port, self._server = folder, port, None
+        scripts = folder / ".bin"
+        scripts.mkdir()
+        (scripts / "blindsum").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m blindsum "$@"\n')
+        (scripts / "blindsum").chmod(0o755)
+        self._environment = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "MAKEFLAGS": ""}
+
+    def run(self, line):
+        line = replaced(line, REPLACED_IN_SHELL, port=self._port)
+        if line.startswith("blindsum serve "):
+            self._serve(line)
+        elif line.startswith("blindsum join "):
+            self._join(line)
+        else:
+            self._wait(line, self._start(line))
+        if line.startswith("cp "):
+            job = self._folder / "job.toml"
+            job.write_text(replaced(job.read_text(), REPLACED_IN_JOB))
+
+    def end(self):
+        if self._server is not None:
+            self._server.terminate()
+            _, err = self._server.communicate(timeout=60)
+            assert self._server.returncode == 0, err
+            self._server = None
+
+    def _start(self, line):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        words = ["sh", "-euc", line if "&&" in line else f"exec {line}"]
+        return subprocess.Popen(words, cwd=self._folder, env=self._environment, **pipes)
+
+    def _wait(self, line, process):
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, f"{line}: {err}"
+        return out
+
+    def _serve(self, line):
+        self.end()
+        self._server = self._start(line)
+        assert "at https://" in self._server.stdout.readline(), self._server.communicate()[1]
+
+    def _join(self, line):
+        # The party of the page, and two more by the same steps.
+        started = [self._start(line)]
+        for name in ("hospital-b", "hospital-c"):
+            self.run(f"blindsum pki request {name}")
+            self.run(f"blindsum pki sign ca {name}.csr")
+            started.append(self._start(line.replace("hospital-a", name)))
+        for process in started:
+            out = self._wait(line, process)
+            assert out.splitlines() == ["round 1: sum of 3 parties", "round 2: sum of 3 parties"]
+
+
+def commands(block):
+    """The lines of a shell block without their comments."""
+    lines = [re.sub(r"\s+#.*", "", line) for line in block.text.splitlines()]
+    return [line for line in lines if line]
+
+
+def shell_pages():
+    """Pages with their shell blocks: what a page does first is there for what comes later in it."""
+    by_page = itertools.groupby(blocks("sh"), key=lambda block: block.page)
+    return [pytest.param(list(found), id=str(page.relative_to(ROOT))) for page, found in by_page]
+
+
+@pytest.mark.parametrize("found", shell_pages())
+def test_shell_blocks_run(found, shell, tmp_path):
+    if found[0].page != ROOT / "README.md":
+        for line in FIRST_STEPS:
+            shell.run(line)
+        (tmp_path / "new.toml").write_text((tmp_path / "job.toml").read_text().replace("tumour", "tumour-2"))
+    for block in found:
+        for line in commands(block):
+            shell.run(line)
+
+
+FIRST_STEPS = [
+    "cp examples/job.toml examples/training.py .",
+    "blindsum pki init ca",
+    "blindsum pki issue ca agg --coordinator --host agg.example",
+    "blindsum pki request hospital-a",
+    "blindsum pki sign ca hospital-a.csr",
+    "cp ca/ca.pem .",
+]
+"""What the other pages take from the README, with the certificates of a party."""
+
+
+def test_the_first_steps_are_those_of_the_readme():
+    done = [line for block in blocks("sh") if block.page.name == "README.md" for line in commands(block)]
+    assert [line for line in done if line in FIRST_STEPS] == FIRST_STEPS
+
+
+@pytest.fixture
+def tumour(place, partner, tmp_path, monkeypatch):
+    """The coordinator and the other two parties of the job that Python blocks take part in."""
+    for ending in ("pem", "key"):
+        (tmp_path / f"hospital-a.{ending}").write_text(
+            place.identity("hospital-a").with_suffix(f".{ending}").read_text()
+        )
+    (tmp_path / "ca.pem").write_text((place.folder / "ca.pem").read_text())
+    monkeypatch.chdir(tmp_path)
+    job = tomllib.loads(replaced(FILES["job.toml"], REPLACED_IN_JOB))
+    started = []
+
+    def start():
+        coordinator = bs.Coordinator(
+            bs.JobSpec.from_dict(job),
+            identity=place.folder / "agg",
+            ca=place.folder,
+            limits={"reconnect_grace": 1},
+        )
+        started.append(coordinator)
+        port = coordinator.address.rpartition(":")[2]
+        for name in ("hospital-b", "hospital-c"):
+            identity = place.identity(name)
+            threading.Thread(target=take_part, args=(port, identity, place.folder), daemon=True).start()
+        return port
+
+    yield start
+    for coordinator in started:
+        for _ in coordinator.statuses():
+            pass
+
+
+def take_part(port, identity, ca):
+    with bs.join(f"https://localhost:{port}", job="tumour", identity=identity, ca=ca) as job:
+        for rnd in job.rounds():
+            rnd.submit(np.zeros(job.spec.dim, dtype=np.float32))
+            rnd.result()
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_blocks_run(block, tumour, capsys):
+    port = tumour() if "bs.join(" in block.text else None
+    text = replaced(block.text, REPLACED_IN_PYTHON, port=port)
+    names = {"bs": bs, "__name__": "page", **STAND_INS}
+    exec(compile(text, str(block), "exec"), names)
+    if port is not None:
+        # 250 of 252 parts of every update of 0.25.
+        assert np.allclose(names["mean"], 0.25 * 250 / 252, atol=1e-3)
+    if "step" in names:
+        update, weight = names["step"](np.zeros(1000, dtype=np.float32), 1)
+        assert (update.shape, weight) == ((1000,), 250)
+
+
+EXECUTED = {"sh", "python", "toml job", "toml blindsumd"}
