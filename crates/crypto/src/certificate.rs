@@ -1,8 +1,8 @@
 //! What a certificate of the job's CA vouches for: the name and the signing key of a party.
 //!
 //! A party's certificate has exactly one DNS name, the party's name (see [`check_name`]), and the
-//! extended key usage "client authentication". The coordinator's has "server authentication" instead,
-//! so it cannot pose as a party.
+//! extended key usage "client authentication" and no other. The coordinator's has "server authentication" instead,
+//! so it cannot pose as a party. Both say that their key makes digital signatures.
 
 use std::{
     collections::HashMap,
@@ -24,6 +24,7 @@ use crate::{
     CryptoError, kdf,
     kex::Hex,
     sign::{Algorithm, VerifyingKey},
+    usage::Role,
 };
 
 /// Seconds since 1970-01-01 00:00 UTC.
@@ -73,10 +74,16 @@ pub enum CertificateError {
         now: UnixSeconds,
     },
     /// It was not issued for a party.
-    #[error("certificate: must be an end-entity certificate with the usage client authentication")]
+    #[error(
+        "certificate: must be an end-entity certificate with client authentication as its only extended key usage \
+         and digitalSignature in its key usage"
+    )]
     Usage,
     /// It was not issued for a coordinator.
-    #[error("certificate: must be an end-entity certificate with the usage server authentication")]
+    #[error(
+        "certificate: must be an end-entity certificate with server authentication as its only extended key usage \
+         and digitalSignature in its key usage"
+    )]
     CoordinatorUsage,
     /// It does not name exactly one party.
     #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
@@ -199,11 +206,7 @@ impl TrustAnchor {
         now: UnixSeconds,
     ) -> Result<Vec<String>, CertificateError> {
         let trusted = self.trusted();
-        let checked = trusted.verify(certificate, between, KeyUsage::server_auth(), now);
-        checked.map_err(|error| match error {
-            CertificateError::Usage => CertificateError::CoordinatorUsage,
-            other => other,
-        })?;
+        trusted.verify(certificate, between, Role::Coordinator, now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
         Ok(subject_names(&parsed)?.iter().map(readable).collect())
     }
@@ -238,7 +241,7 @@ impl Trusted {
         certificate: &[u8],
         now: UnixSeconds,
     ) -> Result<Verified, CertificateError> {
-        self.verify(certificate, &[], KeyUsage::client_auth(), now)?;
+        self.verify(certificate, &[], Role::Party, now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
         let name = match &subject_names(&parsed)?[..] {
             [GeneralName::DNSName(name)] if check_name(name).is_ok() => (*name).to_owned(),
@@ -259,17 +262,21 @@ impl Trusted {
 }
 
 impl Trusted {
-    /// Signed by the CA, in its time, not revoked, issued for this usage.
+    /// Signed by the CA, in its time, not revoked, issued for this role.
     fn verify(
         &self,
         certificate: &[u8],
         between: &[CertificateDer<'_>],
-        usage: KeyUsage,
+        role: Role,
         now: UnixSeconds,
     ) -> Result<(), CertificateError> {
         let der = CertificateDer::from(certificate);
-        let entity = EndEntityCert::try_from(&der).map_err(certificate_error)?;
+        let entity = EndEntityCert::try_from(&der).map_err(|e| certificate_error(e, role))?;
         let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
+        let usage = match role {
+            Role::Party => KeyUsage::client_auth(),
+            Role::Coordinator => KeyUsage::server_auth(),
+        };
         let verified = entity.verify_for_usage(
             webpki::ALL_VERIFICATION_ALGS,
             &self.authorities,
@@ -279,7 +286,8 @@ impl Trusted {
             revocation(&lists),
             None,
         );
-        verified.map(|_| ()).map_err(certificate_error)
+        verified.map_err(|error| certificate_error(error, role))?;
+        role.check(&der)
     }
 }
 
@@ -410,7 +418,7 @@ fn revocation<'a>(lists: &'a [&'a CertRevocationList<'a>]) -> Option<RevocationO
     )
 }
 
-fn certificate_error(error: webpki::Error) -> CertificateError {
+fn certificate_error(error: webpki::Error, role: Role) -> CertificateError {
     use webpki::Error;
     match error {
         Error::CertExpired { time, not_after } => CertificateError::Expired {
@@ -431,7 +439,7 @@ fn certificate_error(error: webpki::Error) -> CertificateError {
         Error::CertRevoked => CertificateError::Revoked,
         Error::InvalidCrlSignatureForPublicKey => CertificateError::RevocationListForeign,
         Error::UnknownRevocationStatus => CertificateError::RevocationUnknown,
-        Error::RequiredEkuNotFoundContext(_) | Error::CaUsedAsEndEntity => CertificateError::Usage,
+        Error::RequiredEkuNotFoundContext(_) | Error::CaUsedAsEndEntity => role.wrong(),
         other => CertificateError::Malformed(other.to_string()),
     }
 }

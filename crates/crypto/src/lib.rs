@@ -32,6 +32,7 @@ pub mod roster;
 pub mod seal;
 pub mod secret;
 pub mod sign;
+pub mod usage;
 
 mod error;
 #[cfg(test)]

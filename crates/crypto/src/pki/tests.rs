@@ -323,3 +323,55 @@ fn an_anchor_that_is_replaced_forgets_what_it_found() {
         Err(CertificateError::Revoked)
     );
 }
+
+/// Case 59: a certificate for anything else than its one role is for none, as is one whose key may not sign.
+#[test]
+fn case_59_other_usages_are_no_parties_and_no_coordinators() {
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
+    use KeyUsagePurpose::{DigitalSignature, KeyAgreement, KeyCertSign, KeyEncipherment};
+    let ca = authority(Algorithm::Ed25519);
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    let mut serial = 20;
+    let mut verify = |extended: &[ExtendedKeyUsagePurpose], usages: &[KeyUsagePurpose]| {
+        serial += 1;
+        let key = IdentityKey::generate(Algorithm::P256, &mut rng(serial)).unwrap();
+        let mut params = params("hospital", year(), &mut rng(serial)).unwrap();
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.subject_alt_names = vec![dns_name("hospital").unwrap()];
+        params.extended_key_usages = extended.to_vec();
+        params.key_usages = usages.to_vec();
+        let signed = params.signed_by(&Signer(&key), &ca.issuer().unwrap());
+        let certificate = der(&signed.unwrap().pem());
+        let party = anchor.verify_party(&certificate, NOW).map(drop);
+        let coordinator = anchor.verify_coordinator(&certificate, &[], NOW).map(drop);
+        (party, coordinator)
+    };
+    let no_party = Err(CertificateError::Usage);
+    let no_coordinator = Err(CertificateError::CoordinatorUsage);
+    let signs = &[DigitalSignature][..];
+    assert_eq!(
+        verify(&[ClientAuth], signs),
+        (Ok(()), no_coordinator.clone())
+    );
+    assert_eq!(verify(&[ServerAuth], signs), (no_party.clone(), Ok(())));
+    let also = &[DigitalSignature, KeyAgreement];
+    assert_eq!(verify(&[ClientAuth], also).0, Ok(()));
+    let neither = (no_party, no_coordinator);
+    for extended in [
+        &[][..],
+        &[ClientAuth, ServerAuth],
+        &[Any],
+        &[ClientAuth, CodeSigning],
+    ] {
+        assert_eq!(verify(extended, signs), neither, "{extended:?}");
+    }
+    for role in [ClientAuth, ServerAuth] {
+        for usages in [
+            &[][..],
+            &[KeyEncipherment],
+            &[DigitalSignature, KeyCertSign],
+        ] {
+            assert_eq!(verify(&[role.clone()], usages), neither, "{usages:?}");
+        }
+    }
+}

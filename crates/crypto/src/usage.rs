@@ -1,0 +1,60 @@
+//! What a certificate may be used for: exactly one role in a job.
+//!
+//! RFC 5280 lets a certificate without extended key usage serve for everything, and TLS libraries follow it. Here it
+//! serves for nothing: who is a party and who a coordinator is the CA's explicit word.
+
+use rustls_pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::certificate::CertificateError;
+
+/// Who may show a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A party: the only extended key usage is client authentication.
+    Party,
+    /// A coordinator: the only extended key usage is server authentication.
+    Coordinator,
+}
+
+impl Role {
+    /// Checks that a certificate is for this role alone, and that its key may sign: its key usage has
+    /// digitalSignature, and not keyCertSign.
+    ///
+    /// # Errors
+    /// [`CertificateError::Usage`] or [`CertificateError::CoordinatorUsage`], [`CertificateError::Malformed`].
+    pub fn check(self, certificate: &CertificateDer<'_>) -> Result<(), CertificateError> {
+        let malformed = |e: String| CertificateError::Malformed(e);
+        let (_, parsed) =
+            X509Certificate::from_der(certificate).map_err(|e| malformed(e.to_string()))?;
+        let extended = parsed
+            .extended_key_usage()
+            .map_err(|e| malformed(e.to_string()))?;
+        let usage = parsed.key_usage().map_err(|e| malformed(e.to_string()))?;
+        let only = extended.is_some_and(|extended| {
+            let usage = extended.value;
+            let others = usage.any
+                || usage.code_signing
+                || usage.email_protection
+                || usage.time_stamping
+                || usage.ocsp_signing
+                || !usage.other.is_empty();
+            let roles = (usage.client_auth, usage.server_auth);
+            !others && roles == (self == Role::Party, self == Role::Coordinator)
+        });
+        let signs = usage
+            .is_some_and(|usage| usage.value.digital_signature() && !usage.value.key_cert_sign());
+        match only && signs {
+            true => Ok(()),
+            false => Err(self.wrong()),
+        }
+    }
+
+    /// A certificate is not one of this role.
+    pub(crate) fn wrong(self) -> CertificateError {
+        match self {
+            Role::Party => CertificateError::Usage,
+            Role::Coordinator => CertificateError::CoordinatorUsage,
+        }
+    }
+}
