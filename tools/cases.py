@@ -100,6 +100,10 @@ CASES = {
         "The announced model or result is wrong",
         "Parties that recompute it find out; the simulator says so",
     ),
+    46: (
+        "The coordinator writes a job whose own parameters give a party away, or fill its memory",
+        "Refused by the party's policy; no sum over fewer honest parties than it says",
+    ),
 }
 
 # Tests whose names carry no number.

@@ -213,6 +213,47 @@ fn case_12_jobs_that_break_the_policy_are_refused() {
         |config, _| config.policy.max_weight = Some(9),
         "the job allows 10, this party 9",
     );
+    refuses_job(
+        23,
+        |config, spec| {
+            config.policy.min_corrupt = 0.1;
+            secagg(spec);
+            spec.corrupt = 0.0;
+        },
+        "policy min_corrupt: the job tolerates corrupt = 0 of its parties, this party wants 0.1 or more",
+    );
+    refuses_job(
+        24,
+        |config, _| config.policy.min_honest = 2,
+        "policy min_honest: the job opens sums of 2 parties, this party wants 3",
+    );
+    refuses_job(
+        25,
+        |config, _| config.policy.job_hash = Some([7; 32]),
+        "policy job_hash",
+    );
+}
+
+/// Abuse case 46: what a party would allocate for is judged before anything is.
+#[test]
+fn case_46_a_job_of_endless_vectors_is_refused() {
+    let pki = Pki::new(26);
+    let fake = Fake::start(&pki);
+    let party = one_round(party_config(&fake.url(), pki.party("a")));
+    let (mut line, _) = fake.accept();
+    let endless = JobSpec {
+        dim: 1 << 32,
+        ..job().spec().clone()
+    };
+    line.send(pb::Welcome {
+        job_spec: serde_json::to_string(&endless).unwrap(),
+        ..welcome(&job())
+    });
+    assert!(line.next().is_none(), "it goes on");
+    let error = party.join().unwrap().0.unwrap_err();
+    let (job, allowed) = (1 << 32, 1 << 28);
+    let expected = PolicyError::MaxDim { job, allowed };
+    assert!(matches!(error, NetError::Policy(broken) if broken == expected));
 }
 
 #[test]

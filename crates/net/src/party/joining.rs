@@ -256,7 +256,8 @@ impl Task {
             let sums = round.kind() == RoundKind::Sum;
             let earlier = if sums { &self.memory.cohorts[..] } else { &[] };
             policy
-                .check_cohort(&cohort, earlier)
+                .check_roster(&cohort)
+                .and_then(|()| policy.check_difference(&cohort, earlier))
                 .map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
             if sums && policy.min_cohort_change > 0 {
                 self.memory.add_cohort(cohort.clone());

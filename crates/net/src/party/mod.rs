@@ -460,5 +460,10 @@ fn check(config: &PartyConfig) -> Result<(), NetError> {
             return Err(NetError::config(field, rule));
         }
     }
+    let min_corrupt = config.policy.min_corrupt;
+    if !(0.0..1.0).contains(&min_corrupt) {
+        let rule = format!("0 <= min_corrupt = {min_corrupt} < 1");
+        return Err(NetError::config("policy", rule));
+    }
     Ok(())
 }

@@ -397,12 +397,14 @@ impl Task {
             let reason = format!("the job is called {:?}", spec.job);
             return Err(NetError::Coordinator(reason));
         }
+        // Before the job is checked: that allocates by its numbers.
+        self.config.policy.check_spec(&spec)?;
         let job = Arc::new(spec.validate()?);
         if welcome.job_hash != job.hash() {
             let reason = "the job specification does not have the hash announced".into();
             return Err(NetError::Coordinator(reason));
         }
-        self.config.policy.check_job(job.spec())?;
+        self.config.policy.check_job(&job)?;
         if let Some(folder) = &self.folder {
             let opened = folder.enter(job.hash())?;
             let state = Arc::new(opened.state);

@@ -18,6 +18,7 @@ use crate::{Fault, FaultKind, PartyId, PartySet, ProtocolName, Round};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Plain,
+    tolerates_corrupt: false,
     stages: |_| &["input"],
     input_stage: 0,
     min_parties: |_| 1,
