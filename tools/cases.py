@@ -104,6 +104,10 @@ CASES = {
         "The coordinator writes a job whose own parameters give a party away, or fill its memory",
         "Refused by the party's policy; no sum over fewer honest parties than it says",
     ),
+    49: (
+        "Survivor sets that differ by one on the same roster; the same job under another hash",
+        "Refused before anything is signed or revealed",
+    ),
 }
 
 # Tests whose names carry no number.

@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
     JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
     RoundSum, Server, SparseInput, SuiteName, Vault,
 };
@@ -149,6 +149,7 @@ impl Transcript {
         ClientSetup {
             vault: vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
             ..self.cohort.setup(PartyId(0))
         }
     }

@@ -57,6 +57,13 @@ impl Credentials {
         self
     }
 
+    /// The fingerprint of the job's CA, the first one where there are several.
+    pub(crate) fn ca_fingerprint(&self) -> Result<[u8; 32], NetError> {
+        let certificate = CertificateDer::from_pem_slice(self.ca.as_bytes())
+            .map_err(|e| NetError::credential("CA certificate", e))?;
+        Ok(crate::fingerprint(&certificate))
+    }
+
     /// The CA and its revocation list, for checking members of rounds.
     pub(crate) fn anchor(&self) -> Result<Arc<TrustAnchor>, NetError> {
         let anchor = TrustAnchor::from_pem(&self.ca, self.revoked.as_deref())?;

@@ -18,6 +18,7 @@
 mod consistency;
 mod fault;
 mod flashe;
+mod guard;
 mod input;
 mod keys;
 mod machine;
@@ -39,6 +40,7 @@ mod vector;
 mod wire;
 
 pub use fault::{Culprit, Fault, FaultKind, SurvivorListError};
+pub use guard::{AnySurvivors, SurvivorGuard};
 pub use input::{Input, SparseInput};
 pub use machine::{
     Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,

@@ -14,8 +14,8 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
-    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
+    MemoryVault, Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
 };
 
 /// Words that are given as they are.
@@ -104,6 +104,7 @@ impl Cohort {
             identity: self.identities[me.rank()].clone(),
             vault: self.vaults[me.rank()].clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         }
     }
 

@@ -8,9 +8,9 @@ use std::convert::Infallible;
 use blindsum_crypto::{kdf::derive32, seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
-    Server, SparseInput, Vault,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
+    Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
+    RoundSum, Server, SparseInput, Vault,
 };
 use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};

@@ -9,8 +9,8 @@ use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message, Outcome, PartyId,
-    Round, RoundSum,
+    Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message,
+    Outcome, PartyId, Round, RoundSum,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -249,6 +249,7 @@ impl Seat {
             identity: identity.clone(),
             vault: vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         })
     }
 }

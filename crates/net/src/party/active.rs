@@ -8,6 +8,7 @@ use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
+use super::guard::Guard;
 use super::policy::Cohort;
 use super::{RoundResult, Timings, Update};
 use crate::limits::seconds;
@@ -40,6 +41,8 @@ pub(super) struct Active {
     pub idle_from: Option<Instant>,
     /// What was computed ahead of the machine's start.
     pub prepared: Arc<Prepared>,
+    /// What the machine asks about survivors.
+    pub guard: Arc<Guard>,
     pub timings: Timings,
     pub results: Sender<Result<RoundResult, NetError>>,
     /// When the round cannot give a result any more.

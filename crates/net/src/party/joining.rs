@@ -8,6 +8,8 @@ use rand_core::Rng;
 use tracing::{debug, info};
 
 use super::active::{Active, certified_round, cohort, deadline};
+use super::guard::Guard;
+use super::policy::{Cohort, PolicyError};
 use super::rounds::wrong;
 use super::state::Live;
 use super::task::{Notice, Task};
@@ -251,19 +253,11 @@ impl Task {
         }
         let cohort = cohort(&round);
         if !live.begun {
-            let policy = &self.config.policy;
-            // Only sums can be subtracted from each other: a key set-up is compared with none.
-            let sums = round.kind() == RoundKind::Sum;
-            let earlier = if sums { &self.memory.cohorts[..] } else { &[] };
-            policy
-                .check_roster(&cohort)
-                .and_then(|()| policy.check_difference(&cohort, earlier))
-                .map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
-            if sums && policy.min_cohort_change > 0 {
-                self.memory.add_cohort(cohort.clone());
-            }
+            self.judge_roster(&round, &cohort).await?;
         }
-        let setup = self.setup(&round, PartyId(me));
+        let (policy, earlier) = (self.config.policy.clone(), self.sums.sets());
+        let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
+        let setup = self.setup(&round, PartyId(me), &guard);
         let client = match (&self.state, live.begun) {
             (_, false) => None,
             (None, true) => return Err(unable("this party has no state of it any more")),
@@ -274,18 +268,33 @@ impl Task {
                 Some(client.map_err(|fault| unable(&fault.to_string()))?)
             }
         };
-        self.begin(round, PartyId(me), client, cohort.into_iter().collect());
+        self.begin(round, PartyId(me), client, guard);
         Ok(())
     }
 
-    /// The caller gets the round, if it is one for it.
-    fn begin(
+    /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
+    /// who survives, their sum counts as opened from now on.
+    async fn judge_roster(
         &mut self,
-        round: Arc<Round>,
-        me: PartyId,
-        client: Option<Client>,
-        names: Vec<String>,
-    ) {
+        round: &Round,
+        cohort: &Cohort,
+    ) -> Result<(), (RoundRefusalCode, NetError)> {
+        let policy = &self.config.policy;
+        let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
+        policy.check_roster(cohort).map_err(broken)?;
+        // Only sums can be subtracted from each other: a key set-up is compared with none.
+        let asked_later = round.job().spec().protocol.tolerates_corrupt();
+        if asked_later || round.kind() == RoundKind::KeySetup {
+            return Ok(());
+        }
+        policy
+            .check_difference(cohort, &self.sums.sets())
+            .map_err(broken)?;
+        self.remember_sum(cohort.clone()).await
+    }
+
+    /// The caller gets the round, if it is one for it.
+    fn begin(&mut self, round: Arc<Round>, me: PartyId, client: Option<Client>, guard: Arc<Guard>) {
         let (results, received) = channel();
         let job = round.job().clone();
         let mut handle = None;
@@ -296,7 +305,7 @@ impl Task {
             handle = Some(RoundHandle {
                 number: round.number(),
                 model,
-                parties: names,
+                parties: cohort(&round).into_iter().collect(),
                 needs_update: !answered_input,
                 commands: self.commands.clone(),
                 results: received,
@@ -319,6 +328,7 @@ impl Task {
             holds_key: false,
             idle_from: None,
             prepared: Arc::default(),
+            guard,
             timings: Timings::default(),
             results,
         });
@@ -329,12 +339,13 @@ impl Task {
         }
     }
 
-    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId) -> ClientSetup {
+    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {
         ClientSetup {
             round: round.clone(),
             me,
             identity: self.identity.key.clone(),
             vault: self.vault.clone(),
+            guard: guard.clone(),
             prepared: match &self.active {
                 Some(active) if active.number == round.number() => active.prepared.clone(),
                 _ => Arc::default(),

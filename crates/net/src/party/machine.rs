@@ -126,6 +126,7 @@ impl Step {
                     identity: self.setup.identity.clone(),
                     vault: self.setup.vault.clone(),
                     prepared: self.setup.prepared.clone(),
+                    guard: self.setup.guard.clone(),
                 };
                 let (started, message) = Client::start(setup, input, &mut self.rng)?;
                 *client = Some(started);

@@ -24,6 +24,7 @@
 mod active;
 mod ahead;
 mod durable;
+mod guard;
 mod hidden;
 mod joining;
 mod machine;
@@ -31,6 +32,7 @@ mod policy;
 mod rounds;
 mod sparse;
 mod state;
+mod sums;
 mod task;
 mod vault;
 

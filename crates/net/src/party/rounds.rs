@@ -109,6 +109,7 @@ impl Task {
             return Ok(());
         };
         let (number, round, me) = (active.number, active.round.clone(), active.me);
+        let guard = active.guard.clone();
         // Sending the latest answer once more needs no update.
         let starts = message.is_some() || active.client.is_none();
         let needed = starts && active.needs_update();
@@ -117,7 +118,7 @@ impl Task {
             if needed { active.update.take() } else { None },
         );
         let step = Step {
-            setup: self.setup(&round, me),
+            setup: self.setup(&round, me, &guard),
             client,
             message,
             update,
@@ -131,6 +132,9 @@ impl Task {
             && let Err(error) = self.keep_sent(number, sent).await
         {
             let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(number, code, error).await;
+        }
+        if let Err((code, error)) = self.heed_guard(&stepped.answer).await {
             return self.refuse(number, code, error).await;
         }
         let Some(active) = &mut self.active else {

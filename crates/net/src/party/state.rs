@@ -1,4 +1,4 @@
-//! What a party must not forget: which rounds it took part in, with whom, and, sealed under a key of
+//! What a party must not forget: which rounds it took part in and, sealed under a key of
 //! its own, the machine of the round under way. With it a killed party goes on in the same round and
 //! says nothing twice; without it, it never comes back to a round it was in.
 
@@ -13,12 +13,8 @@ use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
 use super::durable;
-use super::policy::Cohort;
 use crate::NetError;
 use crate::error::hex;
-
-/// Cohorts that are remembered, the latest ones.
-const COHORTS: usize = 256;
 
 /// What is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,8 +24,6 @@ pub(crate) struct Memory {
     pub last_round: u64,
     /// The round under way.
     pub live: Option<Live>,
-    /// Different cohorts of rounds that were taken part in, oldest first.
-    pub cohorts: Vec<Cohort>,
 }
 
 /// A round under way.
@@ -42,19 +36,6 @@ pub(crate) struct Live {
     pub answered: u32,
     /// Whether something was said in the round: the machine's snapshot follows.
     pub begun: bool,
-}
-
-impl Memory {
-    /// Remembers a cohort.
-    pub fn add_cohort(&mut self, cohort: Cohort) {
-        if self.cohorts.contains(&cohort) {
-            return;
-        }
-        if self.cohorts.len() >= COHORTS {
-            self.cohorts.remove(0);
-        }
-        self.cohorts.push(cohort);
-    }
 }
 
 /// What a party's state folder has under one job name: a folder for every job specification that came under
@@ -102,6 +83,11 @@ impl JobFolder {
             key: storage_key(identity)?,
             _lock: lock,
         }))
+    }
+
+    /// The file of the parties of earlier sums, by the fingerprint of the CA.
+    pub fn sums(&self, ca: &[u8; 32]) -> PathBuf {
+        self.path.join(format!("sums-{}", hex(ca)))
     }
 
     /// What is remembered of the job that was taken part in last; nothing if there was none.
@@ -225,19 +211,16 @@ mod tests {
             (opened.memory, opened.snapshot.len()),
             (Memory::default(), 0)
         );
-        let mut memory = Memory {
+        let memory = Memory {
             last_round: 7,
             ..Memory::default()
         };
-        memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
-        memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
         opened.state.write(&memory, b"sealed").unwrap();
         drop((opened.state, job));
         let job = open(folder.path(), &identity).unwrap();
         assert_eq!(job.last().unwrap(), memory);
         let again = job.enter(&[1; 32]).unwrap();
         assert_eq!(again.memory, memory);
-        assert_eq!(again.memory.cohorts.len(), 1);
         assert_eq!(again.snapshot, b"sealed");
     }
 

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::active::Active;
 use super::sparse::Leftover;
 use super::state::{JobFolder, Memory, StateFile};
+use super::sums::Sums;
 use super::vault::FileVault;
 use super::{PartyConfig, RoundHandle, Update};
 use crate::chunks::Assembly;
@@ -112,6 +113,8 @@ pub(super) struct Task {
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
+    /// The parties of earlier sums.
+    pub sums: Sums,
     folder: Option<Arc<JobFolder>>,
     /// The file in it of this job, once the job is known.
     pub state: Option<Arc<StateFile>>,
@@ -152,6 +155,7 @@ impl Task {
             requested: None,
             done: None,
             memory: Memory::default(),
+            sums: Sums::default(),
             folder: None,
             state: None,
             snapshot: Vec::new(),
@@ -180,6 +184,7 @@ impl Task {
         if let Some(folder) = &self.config.state_dir {
             let folder = JobFolder::open(folder, &self.config.job, &self.identity.key)?;
             self.memory = folder.last()?;
+            self.sums = Sums::open(folder.sums(&self.config.credentials.ca_fingerprint()?))?;
             self.folder = Some(folder);
         }
         let give_up = seconds(self.config.give_up_after);

@@ -15,7 +15,9 @@ use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
-use blindsum_protocol::{Answer, Client, ClientSetup, Input, Job, MemoryVault, PartyId, Round};
+use blindsum_protocol::{
+    Answer, AnySurvivors, Client, ClientSetup, Input, Job, MemoryVault, PartyId, Round,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::CertificateDer;
@@ -247,6 +249,7 @@ impl Raw {
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
             vault: self.vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         };
         let values = vec![value; job.spec().dim as usize];
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));

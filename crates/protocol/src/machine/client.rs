@@ -11,7 +11,7 @@ use rand_core::CryptoRng;
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
 use crate::snapshot::{Reader, Writer};
 use crate::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, Vault};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, SurvivorGuard, Vault};
 
 /// Who a client is, in which round.
 pub struct ClientSetup {
@@ -25,6 +25,8 @@ pub struct ClientSetup {
     pub vault: Arc<dyn Vault>,
     /// What was computed ahead of the round; the same for all set-ups of one party in it.
     pub prepared: Arc<Prepared>,
+    /// What the party says of a survivor set before it answers for it.
+    pub guard: Arc<dyn SurvivorGuard>,
 }
 
 /// One party's side of one round.

@@ -53,11 +53,7 @@ impl Default for Policy {
     fn default() -> Self {
         let tolerant = |name: &ProtocolName| name.tolerates_corrupt();
         Self {
-            allowed_protocols: ProtocolName::ALL
-                .iter()
-                .copied()
-                .filter(tolerant)
-                .collect(),
+            allowed_protocols: ProtocolName::ALL.iter().copied().filter(tolerant).collect(),
             require_adversary: Some(Adversary::Active),
             min_corrupt: 0.1,
             min_honest: 2,

@@ -121,6 +121,7 @@ impl ClientStage for AwaitColumns {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let (survivors, columns) = self.check(body).map_err(Fault::server)?;
+        self.setup.allow(&survivors)?;
         let sum = self.add_up(&survivors, columns)?;
         let sum = self.sharing.pack(&sum);
         let round = &self.setup.round;

@@ -124,6 +124,7 @@ impl ClientStage for AwaitSurvivors {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let survivors = self.check(body).map_err(Fault::server)?;
+        self.setup.allow(&survivors)?;
         let round = &self.setup.round;
         if is_active(round) {
             let body = signed_message(round, &self.setup.identity, &survivors);
