@@ -62,7 +62,7 @@ fn told(spec: JobSpec, need: usize) -> (Rig, Arc<AtLeast>) {
         guard: guard.clone(),
         ..rig.cohort.setup(ME)
     };
-    let client = Client::unseal(setup, &storage_key(), &sealed.unwrap());
+    let client = Client::unseal(setup, &storage_key(), &sealed.unwrap().unwrap());
     rig.clients.insert(ME, client.unwrap());
     rig.drop_out([PartyId(9)]);
     rig.serve().unwrap();

@@ -52,10 +52,10 @@ impl Task {
             return Ok(());
         }
         self.offer = None;
-        let live = self.memory.live.as_ref().filter(|live| live.round == round);
-        let nonce = match live {
-            Some(live) if !live.begun => live.nonce,
-            _ if round <= self.memory.last_round => {
+        let before = self.ready.as_ref().filter(|ready| ready.round == round);
+        let nonce = match before {
+            Some(ready) => ready.nonce.clone(),
+            None if round <= self.memory.last_round => {
                 let reason = format!(
                     "this party took part in round {} already and never goes back",
                     self.memory.last_round
@@ -64,25 +64,21 @@ impl Task {
                 let code = RoundRefusalCode::RoundRefusalUnable;
                 return self.refuse(round, code, error).await;
             }
-            _ => {
-                let mut nonce = [0; 32];
+            None => {
+                let mut nonce = vec![0; 32];
                 random()?.fill_bytes(&mut nonce);
-                self.memory.last_round = round;
-                self.memory.live = Some(Live {
-                    round,
-                    nonce,
-                    answered: 0,
-                    begun: false,
-                });
-                self.save(Vec::new()).await?;
                 nonce
             }
         };
-        self.send(pb::Ready {
+        self.memory.last_round = round;
+        self.memory.live = Some(Live { round, answered: 0 });
+        let ready = pb::Ready {
             round,
-            nonce: nonce.to_vec(),
+            nonce,
             key_id: key.map_or(Vec::new(), |key| key.to_vec()),
-        });
+        };
+        self.ready = Some(ready.clone());
+        self.send(ready);
         Ok(())
     }
 
@@ -239,29 +235,36 @@ impl Task {
             };
             (RoundRefusalCode::RoundRefusalUnable, error)
         };
-        let live = self.memory.live.clone().filter(|live| live.round == number);
-        let live = live.ok_or_else(|| unable("this party was not ready for it"))?;
+        let live = self
+            .memory
+            .live
+            .as_ref()
+            .filter(|live| live.round == number);
+        live.ok_or_else(|| unable("this party was not ready for it"))?;
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let (Some(me), Some(member)) = (me, member) else {
             return Err(unable("the roster lacks this party"));
         };
-        if member.certificate != self.identity.certificate || member.nonce != live.nonce {
-            return Err(unable(
-                "the roster holds another certificate or nonce of this party",
-            ));
+        let another = "the roster holds another certificate or nonce of this party";
+        if member.certificate != self.identity.certificate {
+            return Err(unable(another));
         }
-        let cohort = cohort(&round);
-        if !live.begun {
-            self.judge_roster(&round, &cohort).await?;
+        // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
+        let ready = self.ready.take();
+        if let Some(ready) = &ready {
+            if member.nonce[..] != ready.nonce {
+                return Err(unable(another));
+            }
+            self.judge_roster(&round, &cohort(&round)).await?;
         }
         let (policy, earlier) = (self.config.policy.clone(), self.sums.sets());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
         let setup = self.setup(&round, PartyId(me), &guard);
-        let client = match (&self.state, live.begun) {
-            (_, false) => None,
-            (None, true) => return Err(unable("this party has no state of it any more")),
-            (Some(state), true) => {
+        let client = match (&self.state, ready) {
+            (_, Some(_)) => None,
+            (None, None) => return Err(unable("this party has no state of it any more")),
+            (Some(state), None) => {
                 let (state, snapshot) = (state.clone(), std::mem::take(&mut self.snapshot));
                 let unseal = move || Client::unseal(setup, state.key(), &snapshot);
                 let client = blocking(unseal).await.map_err(|e| unable(&e.to_string()))?;

@@ -113,6 +113,8 @@ pub(super) struct Task {
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
+    /// What this process said it is ready with, until the round begins. In no file: see [`StateFile::write`].
+    pub ready: Option<pb::Ready>,
     /// The parties of earlier sums.
     pub sums: Sums,
     folder: Option<Arc<JobFolder>>,
@@ -155,6 +157,7 @@ impl Task {
             requested: None,
             done: None,
             memory: Memory::default(),
+            ready: None,
             sums: Sums::default(),
             folder: None,
             state: None,

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use blindsum_crypto::kdf;
 use blindsum_math::words::Words;
@@ -112,6 +113,26 @@ impl Fake {
         match line.next() {
             Some(Frame::Hello(hello)) => (line, hello),
             other => panic!("no Hello: {other:?}"),
+        }
+    }
+
+    /// The next connection, welcomed to `job`; none where nobody will come any more.
+    pub fn welcome_or(&self, job: &Job, gone: impl Fn() -> bool) -> Option<Line<'_>> {
+        loop {
+            match self.connections.recv_timeout(Duration::from_millis(20)) {
+                Ok(connection) => {
+                    let mut line = Line {
+                        fake: self,
+                        connection,
+                    };
+                    return line.next().map(|_| {
+                        line.send(welcome(job));
+                        line
+                    });
+                }
+                Err(_) if gone() => return None,
+                Err(_) => {}
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod fake;
+pub mod play;
 pub mod proxy;
 pub mod raw;
 

@@ -70,8 +70,8 @@ impl ClientStage for AwaitResult {
         Ok(ClientStep::Done(sum))
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Zeroizing::default())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(Zeroizing::default()))
     }
 }
 

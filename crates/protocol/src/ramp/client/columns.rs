@@ -145,7 +145,7 @@ impl ClientStage for AwaitColumns {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default()
             .bytes(self.pair.secret().expose())
             .bytes(&self.own)
@@ -153,6 +153,6 @@ impl ClientStage for AwaitColumns {
         let writer = self.peers.iter().fold(writer, |writer, (party, key)| {
             writer.number(party.0).bytes(key.as_bytes())
         });
-        Ok(writer.finish())
+        Ok(Some(writer.finish()))
     }
 }

@@ -146,7 +146,7 @@ impl ClientStage for AwaitSurvivors {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(self.write().finish())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(self.write().finish()))
     }
 }
