@@ -14,7 +14,7 @@ use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundKind};
 use blindsum_protocol::{Adversary, EncodingName, JobSpec, ModelUpdate, ProtocolName};
 use common::fake::{Fake, Line, name};
-use common::play::{Play, Reply, Told, abort, reply};
+use common::play::{Play, Reply, Told, abort, offer, reply};
 use common::*;
 
 /// The files of a state folder.
@@ -170,11 +170,6 @@ impl World {
         party.join().unwrap();
         self.play.told.truncate(told.len());
     }
-}
-
-fn offer(line: &Line<'_>, play: &Play, round: u64) {
-    let model = Some(name(&Model::initial(&play.job)));
-    line.send(pb::RoundOffer { round, model });
 }
 
 /// The round is over. A sum is given up at its end: what it led to is nothing to this test.

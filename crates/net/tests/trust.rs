@@ -60,6 +60,32 @@ fn case_13_one_member_under_two_nonces_is_refused() {
     refuses(2, twice, FAULT, "not in the order of names");
 }
 
+/// Abuse case 46: certificates are not kept before they are looked at.
+#[test]
+fn case_46_certificates_that_no_roster_needs_are_refused() {
+    let more = |change: fn(&mut pb::RoundStart), says: &str, seed| {
+        let pki = Pki::new(seed);
+        let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+        let party = one_round(party_config(&fake.url(), a.clone()));
+        let mut line = fake.welcome(&job);
+        let model = Model::initial(&job);
+        let nonce = line.offer(1, &model);
+        let mut start = Cast::new(&a, &nonce, &[&pki.party("b")]).start(1, &model);
+        change(&mut start);
+        line.send(start);
+        let (got, reason) = line.refusal();
+        assert_eq!(got, FAULT, "{reason}");
+        assert!(reason.contains(says), "{reason}");
+        assert!(party.join().unwrap().0.is_err());
+    };
+    let many = |start: &mut pb::RoundStart| start.certificates.resize(5, vec![7]);
+    more(many, "5 certificates for 2 members", 27);
+    let large = |start: &mut pb::RoundStart| start.certificates[1] = vec![7; (64 << 10) + 1];
+    more(large, "a certificate of 65537 bytes, more than 65536", 28);
+    let other = |start: &mut pb::RoundStart| start.certificates[1] = vec![7];
+    more(other, "a certificate of no member", 29);
+}
+
 #[test]
 fn a_roster_without_this_party_or_with_another_nonce_of_it_is_refused() {
     let without = |_: &Pki, honest: &Cast| Cast(honest.0[1..].to_vec());

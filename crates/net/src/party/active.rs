@@ -8,6 +8,7 @@ use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
+use super::certificates::Certificates;
 use super::guard::Guard;
 use super::policy::Cohort;
 use super::{RoundResult, Timings, Update};
@@ -87,19 +88,12 @@ pub(super) fn certified_round(
     start: &pb::RoundStart,
     job: &Arc<Job>,
     identity: &OwnIdentity,
-    certificates: &std::collections::HashMap<[u8; 32], Vec<u8>>,
+    certificates: &Certificates,
     model: Option<&Model>,
 ) -> Result<Round, String> {
     let name = start.model.as_ref().ok_or("RoundStart names no model")?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
         .map_err(|_| "the hash of the model must have 32 bytes")?;
-    if start.roster.len() as u64 > u64::from(job.spec().parties) {
-        return Err(format!(
-            "the roster has {} parties, the job at most {}",
-            start.roster.len(),
-            job.spec().parties
-        ));
-    }
     let mut members = Vec::with_capacity(start.roster.len());
     for participant in &start.roster {
         let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_slice())

@@ -155,16 +155,9 @@ impl Task {
     }
 
     /// A round begins, or goes on after the connection was lost.
-    pub(super) async fn started(&mut self, start: pb::RoundStart) -> Result<(), NetError> {
-        for certificate in &start.certificates {
-            let fingerprint = crate::fingerprint(certificate);
-            self.certificates.insert(fingerprint, certificate.clone());
-        }
+    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), NetError> {
         let number = start.round;
-        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let certificates = &self.certificates;
-        let model = self.model_of(&start);
-        let round = match certified_round(&start, &job, &self.identity, certificates, model) {
+        let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
             Err(reason) => {
                 let error = wrong(format!("round {number}: {reason}"));
@@ -210,6 +203,22 @@ impl Task {
             self.step(None).await?;
         }
         self.go_on().await
+    }
+
+    /// The round that begins, once its members are certified; or why it must be refused.
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Result<Round, String>, NetError> {
+        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        let brought = match self.certificates.take(start, job.spec().parties) {
+            Ok(brought) => brought,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let model = self.model_of(start);
+        let round = certified_round(start, &job, &self.identity, &self.certificates, model);
+        if round.is_err() {
+            let anchor = &self.identity.anchor;
+            self.certificates.forget_strangers(brought, anchor);
+        }
+        Ok(round)
     }
 
     /// The model that a round starts from, where it is here.

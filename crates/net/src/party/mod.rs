@@ -23,6 +23,7 @@
 
 mod active;
 mod ahead;
+mod certificates;
 mod durable;
 mod guard;
 mod hidden;

@@ -1,7 +1,6 @@
 //! The connection of a party: it is made, kept, and made again, while frames and the caller's
 //! commands are handled one by one (`rounds.rs`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tonic::Streaming;
 use tracing::{info, warn};
 
 use super::active::Active;
+use super::certificates::Certificates;
 use super::sparse::Leftover;
 use super::state::{JobFolder, Memory, StateFile};
 use super::sums::Sums;
@@ -106,8 +106,7 @@ pub(super) struct Task {
     pub held: Option<Message>,
     /// Whether the caller waits for a round.
     pub wanted: bool,
-    /// Certificates that this connection brought, by fingerprint.
-    pub certificates: HashMap<[u8; 32], Vec<u8>>,
+    pub certificates: Certificates,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
     /// The job is done, and its last model is this.
@@ -153,7 +152,7 @@ impl Task {
             receiving: None,
             held: None,
             wanted: false,
-            certificates: HashMap::new(),
+            certificates: Certificates::default(),
             requested: None,
             done: None,
             memory: Memory::default(),
@@ -224,7 +223,7 @@ impl Task {
     }
 
     fn forget_connection(&mut self) {
-        self.certificates.clear();
+        self.certificates = Certificates::default();
         self.requested = None;
         self.offer = None;
         self.pending_start = None;

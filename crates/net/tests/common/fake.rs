@@ -238,15 +238,14 @@ impl Cast {
             fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
             nonce: nonce.clone(),
         });
+        let certificates = self.0.iter().map(|(certificate, _)| certificate.clone());
+        let mut certificates: Vec<_> = certificates.collect();
+        certificates.dedup();
         pb::RoundStart {
             round,
             model: Some(name(model)),
             roster: roster.collect(),
-            certificates: self
-                .0
-                .iter()
-                .map(|(certificate, _)| certificate.clone())
-                .collect(),
+            certificates,
             answers_taken: 0,
             kind: pb::RoundKind::Sum.into(),
         }

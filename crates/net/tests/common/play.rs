@@ -66,6 +66,8 @@ pub struct Play {
     pub told: Vec<Told>,
     /// What `a` said, each message once: context and stage, and the bytes.
     pub said: Vec<(Vec<u8>, Vec<u8>)>,
+    /// How it ended the last round that it did not go along with.
+    pub refused: Option<pb::RoundRefused>,
 }
 
 /// Bytes of the frame of a message: version, stage and context.
@@ -83,6 +85,7 @@ impl Play {
             rng: ChaCha20Rng::seed_from_u64(job.spec().parties.into()),
             told: Vec::new(),
             said: Vec::new(),
+            refused: None,
             job,
         }
     }
@@ -119,6 +122,18 @@ impl Play {
         line: &mut Line<'_>,
         ready: &pb::Ready,
         kind: pb::RoundKind,
+        before: impl FnMut(),
+    ) -> bool {
+        self.round_without(line, ready, kind, &[], before)
+    }
+
+    /// The same, where parties of these ranks vanish with their vectors.
+    pub fn round_without(
+        &mut self,
+        line: &mut Line<'_>,
+        ready: &pb::Ready,
+        kind: pb::RoundKind,
+        lost: &[u32],
         mut before: impl FnMut(),
     ) -> bool {
         let model = Model::initial(&self.job);
@@ -136,12 +151,21 @@ impl Play {
         loop {
             let waiting = server.waiting();
             if waiting.missing.contains(&PartyId(0)) {
-                let Reply::Message(chunk) = reply(line) else {
-                    return false;
+                let chunk = match reply(line) {
+                    Reply::Message(chunk) => chunk,
+                    Reply::Refused(refused) => {
+                        self.refused = Some(refused);
+                        return false;
+                    }
+                    _ => return false,
                 };
                 before();
                 self.hear(&chunk);
                 up.insert(PartyId(0), chunk.data.to_vec().into());
+            }
+            if Some(waiting.stage) == round.input_stage() {
+                up.retain(|party, _| !lost.contains(&party.0));
+                clients.retain(|party, _| !lost.contains(&party.0));
             }
             for (party, message) in &up {
                 if server.receive(*party, message).is_err() && party.0 == 0 {
@@ -294,6 +318,12 @@ impl Input for Ones {
         }
         Ok(())
     }
+}
+
+/// Offers a round to `a`.
+pub fn offer(line: &Line<'_>, play: &Play, round: u64) {
+    let model = Some(name(&Model::initial(&play.job)));
+    line.send(pb::RoundOffer { round, model });
 }
 
 /// Ends a round for `a` without a result.
