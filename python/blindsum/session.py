@@ -351,8 +351,9 @@ def join(
     server_name
         The name in the coordinator's certificate, where it is not the host of ``url``.
     state_dir
-        A folder in which the party remembers the round under way, so that it can go on after a
-        crash, the cohorts it took part in and, where :attr:`JobSpec.hides_sum`, the key of the job and
+        A folder in which the party remembers the round under way, so that it can go on after a crash (once
+        its update is out; killed before, it takes part in the next round), the survivors it answered for
+        and, where :attr:`JobSpec.hides_sum`, the key of the job and
         the model. Without it a party that comes back gets both from the others.
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.
