@@ -100,6 +100,18 @@ CASES = {
         "The announced model or result is wrong",
         "Parties that recompute it find out; the simulator says so",
     ),
+    46: (
+        "The coordinator writes a job whose own parameters give a party away, or fill its memory",
+        "Refused by the party's policy; no sum over fewer honest parties than it says",
+    ),
+    48: (
+        "Any earlier copy of a party's state folder restored, whole or in part, at any stage",
+        "No key, pad or nonce used twice: refused, or a fresh round",
+    ),
+    49: (
+        "Survivor sets that differ by one on the same roster; the same job under another hash",
+        "Refused before anything is signed or revealed",
+    ),
 }
 
 # Tests whose names carry no number.

@@ -34,11 +34,10 @@ fuzz_target!(|case: Case| {
     let key = storage_key();
     let stages = transcript.stages();
     let stage = usize::from(case.stage) % stages;
-    let vault = transcript.vault(stage);
+    let (mut client, vault) = transcript.client(stage);
     let unseal = |sealed: &[u8]| {
         Client::unseal(transcript.setup(&vault), &key, sealed).expect("its own snapshot")
     };
-    let mut client = unseal(&transcript.snapshots[stage]);
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut answers = BTreeMap::new();
     let mut ended = false;
@@ -70,7 +69,7 @@ fuzz_target!(|case: Case| {
             }
         }
         if said.restart
-            && let Ok(sealed) = client.seal(&key, &mut rng)
+            && let Ok(Some(sealed)) = client.seal(&key, &mut rng)
         {
             client = unseal(&sealed);
         }

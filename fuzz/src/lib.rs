@@ -7,9 +7,9 @@ use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind, Input, Job,
-    JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Server, SparseInput, SuiteName, Vault,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
+    Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
+    ProtocolName, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]
@@ -23,14 +23,16 @@ pub const HEADER: usize = 34;
 
 /// A whole round, as it went over the wire.
 pub struct Transcript {
+    /// Which one it is.
+    number: usize,
     /// Round, keys and inputs.
     pub cohort: Cohort,
     /// What every party sent, stage by stage.
     pub up: Vec<BTreeMap<PartyId, Message>>,
     /// What every party was sent, stage by stage.
     pub down: Vec<BTreeMap<PartyId, Message>>,
-    /// Party 0 after its answer of each stage, sealed under [`storage_key`].
-    pub snapshots: Vec<Vec<u8>>,
+    /// Party 0 after its answer of each stage, sealed under [`storage_key`], where there is something to go on from.
+    pub snapshots: Vec<Option<Vec<u8>>>,
     /// What party 0 kept in its vault by then.
     kept: Vec<Kept>,
     /// The end of the round.
@@ -45,23 +47,44 @@ pub fn storage_key() -> StorageKey {
 /// The transcript with this number, modulo how many there are.
 pub fn transcript(number: u8) -> &'static Transcript {
     static ALL: LazyLock<Vec<Transcript>> =
-        LazyLock::new(|| rigs().into_iter().map(Transcript::record).collect());
+        LazyLock::new(|| (0..specs().len() + 2).map(Transcript::record).collect());
     &ALL[usize::from(number) % ALL.len()]
 }
 
-/// Cohorts whose first messages are on their way.
-fn rigs() -> Vec<Rig> {
-    let base = JobSpec {
+/// Cohorts whose first messages are on their way: a round of each job, and two key set-ups.
+fn rig(number: usize) -> Rig {
+    let specs = specs();
+    let set_up = number.checked_sub(specs.len());
+    match (specs.get(number), set_up) {
+        (Some(spec), _) => Rig::new(spec.clone(), 7),
+        (None, Some(0)) => Rig::first_key_setup(flashe(), 7),
+        (None, _) => late_joiner(flashe()),
+    }
+}
+
+fn base() -> JobSpec {
+    JobSpec {
         parties: 5,
         dim: 9,
         ..JobSpec::default()
-    };
+    }
+}
+
+fn flashe() -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::Flashe,
+        adversary: Adversary::Active,
+        ..base()
+    }
+}
+
+fn specs() -> Vec<JobSpec> {
     let with = |protocol, adversary| JobSpec {
         protocol,
         adversary,
-        ..base.clone()
+        ..base()
     };
-    let specs = [
+    vec![
         with(ProtocolName::Plain, Adversary::Active),
         with(ProtocolName::SecAgg, Adversary::SemiHonest),
         with(ProtocolName::SecAgg, Adversary::Active),
@@ -90,12 +113,7 @@ fn rigs() -> Vec<Rig> {
             min_contributors: 1,
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
-    ];
-    let flashe = with(ProtocolName::Flashe, Adversary::Active);
-    let mut rigs: Vec<Rig> = specs.into_iter().map(|spec| Rig::new(spec, 7)).collect();
-    rigs.push(Rig::first_key_setup(flashe.clone(), 7));
-    rigs.push(late_joiner(flashe));
-    rigs
+    ]
 }
 
 /// A key set-up for party 0, which has lost the key that the others hold.
@@ -106,13 +124,19 @@ fn late_joiner(spec: JobSpec) -> Rig {
     held.key_setup(8)
 }
 
+/// The snapshot of party 0.
+fn sealed(rig: &mut Rig) -> Option<Vec<u8>> {
+    let sealed = rig.clients[&PartyId(0)].seal(&storage_key(), &mut rig.rng);
+    sealed.expect("the round goes on")
+}
+
 impl Transcript {
-    fn record(mut rig: Rig) -> Self {
+    fn record(number: usize) -> Self {
+        let mut rig = rig(number);
         let (mut up, mut down, mut snapshots) = (Vec::new(), Vec::new(), Vec::new());
         let mut kept = Vec::new();
-        let seal = |rig: &mut Rig| rig.clients[&PartyId(0)].seal(&storage_key(), &mut rig.rng);
         while rig.outcome.is_none() {
-            snapshots.push(seal(&mut rig).expect("the round goes on"));
+            snapshots.push(sealed(&mut rig));
             kept.push(rig.cohort.vaults[0].read().expect("it is in memory"));
             up.push(rig.up.clone());
             rig.serve().expect("nobody is lost");
@@ -121,6 +145,7 @@ impl Transcript {
         }
         let outcome = rig.outcome.take().expect("the round is over");
         Self {
+            number,
             cohort: rig.cohort,
             up,
             down,
@@ -128,6 +153,23 @@ impl Transcript {
             kept,
             outcome,
         }
+    }
+
+    /// Party 0 after its answer of a stage, with its vault: from its snapshot, or by playing the round that far.
+    pub fn client(&self, stage: usize) -> (Client, Arc<MemoryVault>) {
+        if let Some(snapshot) = &self.snapshots[stage] {
+            let vault = self.vault(stage);
+            let client = Client::unseal(self.setup(&vault), &storage_key(), snapshot);
+            return (client.expect("its own snapshot"), vault);
+        }
+        let mut rig = rig(self.number);
+        for _ in 0..stage {
+            sealed(&mut rig);
+            rig.serve().expect("nobody is lost");
+            rig.answer_all().expect("nobody lies");
+        }
+        let client = rig.clients.remove(&PartyId(0)).expect("it takes part");
+        (client, rig.cohort.vaults[0].clone())
     }
 
     /// Number of stages.
@@ -149,6 +191,7 @@ impl Transcript {
         ClientSetup {
             vault: vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
             ..self.cohort.setup(PartyId(0))
         }
     }

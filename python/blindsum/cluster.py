@@ -168,7 +168,11 @@ class Cluster:
         certificates = self._folder / "pki"
         words = ["join", self._url, "--json", "--job", self.spec.job, "--train", party.train]
         words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
-        words += ["--policy", "min_cohort=1", "--policy", f"allowed_protocols={self.spec.protocol}"]
+        # The job is this process's own: the parties take this very one, whatever it is.
+        rules = [f"job_hash={self.spec.hash}", f"allowed_protocols={self.spec.protocol}"]
+        rules += ["require_adversary=none", "min_corrupt=0", "min_honest=0", "min_cohort=1"]
+        rules += [f"max_dim={self.spec.dim}"]
+        words += [word for rule in rules for word in ("--policy", rule)]
         words += party.options
         self._start(party.name, words, party.environment, subprocess.DEVNULL)
 

@@ -34,31 +34,56 @@ MASK_MEMORY = 256 << 20
 class Policy:
     """What a party agrees to, whatever the coordinator says.
 
+    The coordinator writes the job. The defaults are for a party that trusts neither it nor one in ten of
+    the others; a job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
+
     Attributes
     ----------
     allowed_protocols : sequence of str or None
-        Protocols that may protect this party's updates; ``None`` allows all but ``plain``.
+        Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``
+        and ``pss``. The coordinator reads every update of ``plain``, and together with any one party every
+        update of ``flashe``: these must be named.
+    require_adversary : str or None
+        What the job must hold against: ``"semi-honest"`` or ``"active"``; ``None`` takes any. ``plain``
+        holds against nobody. ``flashe`` is judged by its field, which is about its key set-up.
+    min_corrupt : float
+        The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
+        or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
+    min_honest : int
+        No sum over fewer honest parties than this: beside ``ceil(min_corrupt * parties)`` corrupt ones, at
+        least one, so many must be in the smallest sum of the job and in every set of survivors.
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
-    require_adversary : str or None
-        What the job must hold against: ``"semi-honest"`` or ``"active"``; ``None`` takes any.
     min_cohort_change : int
-        By how many parties a round's cohort must differ from every earlier one that is not the same:
+        By how many parties a set of survivors must differ from every earlier one that is not the same:
         the difference of two sums over almost the same parties is one party's update. 0 allows
-        everything.
+        everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sets are remembered
+        while the rule is on, the last 256, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
+    max_dim : int
+        Largest ``dim`` of the job: what this party will allocate for, 4 bytes a coordinate and vector, and
+        several vectors in a round.
+    job_hash : str or None
+        The hash that the job must have, :attr:`JobSpec.hash`, where its specification was agreed on;
+        ``None`` takes any job that keeps the other rules.
     """
 
     allowed_protocols: Sequence[str] | None = None
+    require_adversary: str | None = "active"
+    min_corrupt: float = 0.1
+    min_honest: int = 2
     min_cohort: int = 3
-    require_adversary: str | None = None
     min_cohort_change: int = 0
     max_weight: int | None = None
+    max_dim: int = 2**28
+    job_hash: str | None = None
 
     def to_json(self) -> str:
-        """Every rule that is set, as a JSON object."""
-        rules = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        """Every rule, as a JSON object."""
+        rules = dataclasses.asdict(self)
+        if self.allowed_protocols is None:
+            del rules["allowed_protocols"]
         return json.dumps(rules)
 
 
@@ -240,8 +265,9 @@ def join(
     server_name
         The name in the coordinator's certificate, where it is not the host of ``url``.
     state_dir
-        A folder in which the party remembers the round under way, so that it can go on after a
-        crash, the cohorts it took part in and, where :attr:`JobSpec.hides_sum`, the key of the job and
+        A folder in which the party remembers the round under way, so that it can go on after a crash (once
+        its update is out; killed before, it takes part in the next round), the survivors it answered for
+        and, where :attr:`JobSpec.hides_sum`, the key of the job and
         the model. Without it a party that comes back gets both from the others.
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.

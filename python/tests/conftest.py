@@ -15,7 +15,9 @@ import blindsum as bs
 from blindsum import pki
 
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
-TAKE_ANY = bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1)
+TAKE_ANY = bs.Policy(
+    allowed_protocols=bs.protocols(), require_adversary=None, min_corrupt=0, min_honest=0, min_cohort=1
+)
 
 
 TRAINING = """
@@ -82,6 +84,11 @@ def _no_process_stays():
 
 class Place:
     """Certificates of one job, and what runs in it."""
+
+    take_any = (
+        *("--policy", f"allowed_protocols={','.join(bs.protocols())}", "--policy", "require_adversary=none"),
+        *("--policy", "min_corrupt=0", "--policy", "min_honest=0", "--policy", "min_cohort=1"),
+    )
 
     def __init__(self, folder):
         self.folder = folder

@@ -162,6 +162,7 @@ JOIN = ["join", "https://localhost:1", "--job", "job", "--ca", "ca.pem", "--iden
         ([*JOIN, "--train", "json:nothing"], ["json has no function nothing"]),
         ([*JOIN, "--train", "json:dumps", "--policy", "nonsense=1"], ["min_cohort"]),
         ([*JOIN, "--train", "json:dumps", "--policy", "min_cohort=x"], ["whole number"]),
+        ([*JOIN, "--train", "json:dumps", "--policy", "min_corrupt=x"], ["a number"]),
         ([*JOIN, "--train", "json:dumps"], ["identity nobody"]),
         ([*JOIN, "--train", "json:dumps", "--mask-memory", "-1"], ["--mask-memory: 0 <= -1 <", "MiB"]),
         ([*JOIN, "--train", "json:dumps", "--mask-memory", str(2**43)], ["--mask-memory"]),
@@ -204,8 +205,7 @@ def start_serving(processes, place, tmp_path, *words, **fields):
 
 def join_words(place, url, train):
     identity = ["--identity", place.identity("a"), "--ca", place.folder / "ca.pem"]
-    policy = ["--policy", "min_cohort=1", "--policy", "allowed_protocols=plain"]
-    return ["join", url, "--job", "job", *identity, *policy, "--train", train, "--json"]
+    return ["join", url, "--job", "job", *identity, *place.take_any, "--train", train, "--json"]
 
 
 def test_serve_and_join_run_a_job_to_its_end(processes, place, tmp_path):

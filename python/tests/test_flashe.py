@@ -255,7 +255,7 @@ def test_a_party_that_comes_too_late_has_no_model(place, tmp_path, monkeypatch, 
         late.close()
         url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
         words = ["join", url, "--job", "job", "--identity", place.identity("c")]
-        rules = ["--ca", place.folder / "ca.pem", "--policy", "allowed_protocols=flashe"]
+        rules = ["--ca", place.folder / "ca.pem", *place.take_any]
         options = ["--train", "late:step", "--out", tmp_path / "c.npy"]
         monkeypatch.chdir(tmp_path)
         assert main([*map(str, words), *map(str, rules), *map(str, options)]) == 1
@@ -280,7 +280,7 @@ def test_serve_and_join_run_a_hidden_job_to_its_end(processes, place, tmp_path):
     coordinator = processes("serve", *words, *authority, "--store", "job.sqlite")
     ready = coordinator.stdout.readline()
     url = f"https://localhost:{ready.rpartition(':')[2].strip()}"
-    rest = [*authority, "--policy", "allowed_protocols=flashe", "--train", "training:step"]
+    rest = [*authority, *place.take_any, "--train", "training:step"]
     parties = [
         processes(
             *("join", url, "--job", "job", "--identity", place.identity(name), *rest, "--json"),

@@ -127,6 +127,33 @@ def test_the_policy_is_the_party_s_own(place):
             place.join(coordinator, "a", policy=bs.Policy())
         with pytest.raises(bs.ConfigError, match="policy"):
             place.join(coordinator, "a", policy=bs.Policy(allowed_protocols=["nonsense"]))
+        with pytest.raises(bs.ConfigError, match=r"0 <= min_corrupt = 1\.5 < 1"):
+            place.join(coordinator, "a", policy=bs.Policy(min_corrupt=1.5))
+        for text in ("nonsense", "ab", "é" * 64):
+            with pytest.raises(bs.ConfigError, match="job_hash"):
+                place.join(coordinator, "a", policy=bs.Policy(job_hash=text))
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules", "text"),
+    [
+        ({"adversary": "semi-honest"}, {}, "require_adversary"),
+        ({"corrupt": 0.05}, {}, "min_corrupt"),
+        ({}, {"min_honest": 9}, "min_honest"),
+        ({}, {"max_dim": 3}, "max_dim"),
+        ({}, {"job_hash": "0" * 64}, "job_hash"),
+    ],
+)
+def test_a_job_that_protects_too_little_is_refused(place, fields, rules, text):
+    spec = place.spec(**{"protocol": "secagg", "parties": 5} | fields)
+    with place.coordinator(spec) as coordinator, pytest.raises(bs.PolicyError, match=text):
+        place.join(coordinator, "a", policy=bs.Policy(**rules))
+
+
+def test_the_job_that_was_agreed_on_is_taken(place):
+    spec = place.spec(protocol="secagg", parties=5)
+    with place.coordinator(spec) as coordinator:
+        place.join(coordinator, "a", policy=bs.Policy(job_hash=spec.hash)).close()
 
 
 def test_an_unknown_job_and_a_dead_coordinator_are_named(place, tmp_path):
@@ -256,7 +283,8 @@ def test_the_interpreter_exits_with_a_live_session(place):
         import sys, threading
         import blindsum as bs
         url, folder = sys.argv[1:]
-        policy = bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1)
+        rules = {"require_adversary": None, "min_corrupt": 0, "min_honest": 0, "min_cohort": 1}
+        policy = bs.Policy(allowed_protocols=bs.protocols(), **rules)
         session = bs.join(url, job="job", identity=f"{folder}/a", ca=folder, policy=policy)
         threading.Thread(target=session.next_round, daemon=True).start()
         print("leaving", session.name)

@@ -304,6 +304,51 @@ fn a_party_that_is_killed_in_a_round_goes_on_in_it() {
     }
 }
 
+/// Abuse case 48: the whole folder is put back to what it was while the party trained, after its vector was uploaded.
+/// The other process has another vector, and says nothing in this round.
+#[test]
+fn case_48_a_folder_that_is_put_back_encrypts_nothing_again() {
+    let pki = Pki::new(1);
+    let (folder, backup) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let coordinator = Running::start(&pki, vec![flashe(1)], None);
+    let url = coordinator.url();
+    let mut others = join(&pki, &url, &["b", "c"]);
+    let credentials = pki.party("a");
+    let mut first = Party::join(config_in(folder.path(), &url, &credentials)).unwrap();
+    let mut rounds: Vec<_> = std::thread::scope(|scope| {
+        let begin = |party: &mut Party| party.next_round().unwrap().unwrap();
+        let all = others.iter_mut().chain([&mut first]);
+        let all: Vec<_> = all.map(|party| scope.spawn(move || begin(party))).collect();
+        all.into_iter().map(|round| round.join().unwrap()).collect()
+    });
+    copy_folder(folder.path(), backup.path());
+    rounds[2].submit(vec![1.0f32; 5], 1).unwrap();
+    coordinator.wait("test", |status| status.waiting_for == ["b", "c"]);
+    rounds.truncate(2);
+    drop(first);
+    let mut again = Party::join(config_in(backup.path(), &url, &credentials)).unwrap();
+    for round in &mut rounds {
+        round.submit(vec![2.5f32; 5], 1).unwrap();
+    }
+    // What was uploaded counts, and nothing came after it.
+    for round in &mut rounds {
+        let result = round.result().unwrap();
+        assert_eq!((result.survivors.len(), result.mean), (3, vec![2.0; 5]));
+    }
+    assert!(again.next_round().unwrap().is_none());
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
+        match path.is_dir() {
+            true => copy_folder(&path, &to.join(name)),
+            false => drop(std::fs::copy(&path, to.join(name)).unwrap()),
+        }
+    }
+}
+
 /// Abuse case 33: a vault from a backup is refused by name, and the party takes part again without it.
 #[test]
 fn case_33_a_vault_from_a_backup() {

@@ -188,102 +188,161 @@ fn a_job_cannot_change_under_its_name() {
     assert!(error.contains("another specification"), "{error}");
 }
 
-/// A party that is killed at `at` and started again with its state folder goes on in the same round.
-fn party_dies(spec: JobSpec, submits_before: bool) {
-    let pki = Pki::new(5);
-    let mut config = config(&pki, vec![JobSpec { rounds: 1, ..spec }], None);
-    config.limits.reconnect_grace = 10.0;
-    let coordinator = Running::with(config).unwrap();
-    let url = coordinator.url();
-    let steady = run_party(party_config(&url, pki.party("a")), constant(1.0));
-    let state = tempfile::tempdir().unwrap();
-    let credentials = pki.party("b");
-    let config = || PartyConfig {
-        state_dir: Some(state.path().to_owned()),
-        ..party_config(&url, credentials.clone())
-    };
-    let mut mortal = Some(Party::join(config()).unwrap());
-    let mut last = Raw::join(&url, pki.party("c"), "c");
-    last.ready();
-    let mut round = mortal.as_mut().unwrap().next_round().unwrap().unwrap();
-    let start = last.started();
-    if submits_before {
-        round.submit(vec![4.0f32; 5], 1).unwrap();
+/// Three parties: `a` is steady, `b` is killed and started again with its state folder where `c` is about to send
+/// its vector, `c` is played here.
+struct Mortal {
+    coordinator: Running,
+    steady: std::thread::JoinHandle<Result<Rounds, NetError>>,
+    state: tempfile::TempDir,
+    credentials: Credentials,
+    last: Raw,
+    input: u8,
+}
+
+impl Mortal {
+    /// `grace`: the seconds that the coordinator waits for whoever is gone, and between rounds.
+    fn new(spec: JobSpec, grace: f64) -> Self {
+        let pki = Pki::new(5);
+        let mut config = config(&pki, vec![JobSpec { rounds: 1, ..spec }], None);
+        config.limits.reconnect_grace = grace;
+        let coordinator = Running::with(config).unwrap();
+        let url = coordinator.url();
+        let last = Raw::join(&url, pki.party("c"), "c");
+        Self {
+            steady: run_party(party_config(&url, pki.party("a")), constant(1.0)),
+            state: tempfile::tempdir().unwrap(),
+            credentials: pki.party("b"),
+            input: last.job.clone().unwrap().input_stage(),
+            coordinator,
+            last,
+        }
     }
-    let input = last.job.clone().unwrap().input_stage();
-    last.play_slowly(&start, 1.0, |stage| {
+
+    /// How `b` joins.
+    fn config(&self) -> impl Fn() -> PartyConfig + use<> {
+        let (folder, url) = (self.state.path().to_owned(), self.coordinator.url());
+        let credentials = self.credentials.clone();
+        move || config_in(&folder, &url, &credentials)
+    }
+
+    /// Waits until everybody else has said what can be said, and kills `b`: what it knew is in its state folder, and
+    /// nowhere else.
+    fn kill(coordinator: &Running, waiting_for: &[&str], party: Party) {
+        coordinator.wait("test", |status| status.waiting_for == waiting_for);
+        drop(party);
+        coordinator.wait("test", |status| status.connected.len() == 2);
+    }
+}
+
+/// A party that is killed when its vector is out goes on in the same round.
+fn party_dies_late(spec: JobSpec) {
+    let mut world = Mortal::new(spec, 10.0);
+    let config = world.config();
+    let mut mortal = Some(Party::join(config()).unwrap());
+    world.last.ready();
+    let mut round = mortal.as_mut().unwrap().next_round().unwrap().unwrap();
+    let start = world.last.started();
+    round.submit(vec![4.0f32; 5], 1).unwrap();
+    let (coordinator, input) = (&world.coordinator, world.input);
+    world.last.play_slowly(&start, 1.0, |stage| {
         if stage != input {
             return;
         }
-        // Everybody else has said what can be said.
-        coordinator.wait("test", |status| {
-            status.waiting_for
-                == if submits_before {
-                    vec!["c"]
-                } else {
-                    vec!["b", "c"]
-                }
-        });
-        // What it knew is in its state folder, and nowhere else.
-        drop(mortal.take());
-        coordinator.wait("test", |status| status.connected.len() == 2);
+        Mortal::kill(coordinator, &["c"], mortal.take().unwrap());
         let mut again = mortal
-            .insert(join_again(config))
+            .insert(join_again(&config))
             .next_round()
             .unwrap()
             .unwrap();
         assert_eq!(again.number(), round.number());
-        assert_eq!(again.needs_update(), !submits_before);
-        again.submit(vec![4.0f32; 5], 1).unwrap();
+        assert!(!again.needs_update());
+        again.submit(vec![9.0f32; 5], 1).unwrap();
         round = again;
     });
     let result = round.result().unwrap();
     assert_eq!((result.mean, result.survivors.len()), (vec![2.0; 5], 3));
-    assert_eq!(
-        steady.join().unwrap().unwrap()[0].as_ref().unwrap().mean,
-        [2.0; 5]
-    );
+    let steady = world.steady.join().unwrap().unwrap();
+    assert_eq!(steady[0].as_ref().unwrap().mean, [2.0; 5]);
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
 }
 
-#[test]
-fn case_03_a_party_killed_before_its_update_goes_on_plain() {
-    party_dies(plain(), false);
+/// A party that is killed before its vector is out does not come back to the round: nothing is left with which it
+/// could mask, encrypt or seal in it. It takes part in the next one.
+fn party_dies_early(spec: JobSpec) {
+    let mut world = Mortal::new(spec, 3.0);
+    let config = world.config();
+    let mut mortal = Some(Party::join(config()).unwrap());
+    world.last.ready();
+    let round = mortal.as_mut().unwrap().next_round().unwrap().unwrap();
+    assert!(round.needs_update());
+    let start = world.last.started();
+    let (coordinator, input) = (&world.coordinator, world.input);
+    world.last.play_slowly(&start, 1.0, |stage| {
+        if stage == input {
+            Mortal::kill(coordinator, &["b", "c"], mortal.take().unwrap());
+            mortal = Some(join_again(&config));
+        }
+    });
+    let next = std::thread::spawn(move || {
+        let mut party = mortal.unwrap();
+        let mut round = party.next_round().unwrap().unwrap();
+        assert_eq!((round.number(), round.needs_update()), (2, true));
+        round.submit(vec![4.0f32; 5], 1).unwrap();
+        round.result().unwrap()
+    });
+    world.last.ready();
+    let start = world.last.started();
+    world.last.play_slowly(&start, 1.0, |_| {});
+    let result = next.join().unwrap();
+    assert_eq!((result.mean, result.survivors.len()), (vec![2.0; 5], 3));
+    let steady = world.steady.join().unwrap().unwrap();
+    let lost = steady[0].as_ref().unwrap_err();
+    assert!(
+        matches!(lost, NetError::RoundAborted { round: 1, .. }),
+        "{lost}"
+    );
+    assert_eq!(steady[1].as_ref().unwrap().mean, [2.0; 5]);
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
 }
 
 #[test]
-fn case_03_a_party_killed_before_its_update_goes_on_secagg() {
-    party_dies(secagg(), false);
+fn case_03_a_party_killed_before_its_update_joins_the_next_round_plain() {
+    party_dies_early(plain());
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_joins_the_next_round_secagg() {
+    party_dies_early(secagg());
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_joins_the_next_round_fssa() {
+    party_dies_early(ramp(ProtocolName::Fssa));
+}
+
+#[test]
+fn case_03_a_party_killed_before_its_update_joins_the_next_round_pss() {
+    party_dies_early(ramp(ProtocolName::Pss));
 }
 
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_plain() {
-    party_dies(plain(), true);
+    party_dies_late(plain());
 }
 
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_secagg() {
-    party_dies(secagg(), true);
-}
-
-#[test]
-fn case_03_a_party_killed_before_its_update_goes_on_fssa() {
-    party_dies(ramp(ProtocolName::Fssa), false);
-}
-
-#[test]
-fn case_03_a_party_killed_before_its_update_goes_on_pss() {
-    party_dies(ramp(ProtocolName::Pss), false);
+    party_dies_late(secagg());
 }
 
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_fssa() {
-    party_dies(ramp(ProtocolName::Fssa), true);
+    party_dies_late(ramp(ProtocolName::Fssa));
 }
 
 #[test]
 fn case_03_a_party_killed_after_its_update_says_the_same_bytes_pss() {
-    party_dies(ramp(ProtocolName::Pss), true);
+    party_dies_late(ramp(ProtocolName::Pss));
 }
 
 /// What the process of the test below does: one round, as told by its environment.
@@ -331,7 +390,7 @@ fn case_03_a_process_killed_with_signal_9_goes_on_in_its_round() {
         ..secagg()
     };
     let mut config = config(&pki, vec![spec], None);
-    config.limits.reconnect_grace = 20.0;
+    config.limits.reconnect_grace = 5.0;
     let coordinator = Running::with(config).unwrap();
     let url = coordinator.url();
     let folder = tempfile::tempdir().unwrap();
@@ -350,21 +409,38 @@ fn case_03_a_process_killed_with_signal_9_goes_on_in_its_round() {
     let mut last = Raw::join(&url, pki.party("c"), "c");
     let start = last.begin();
     assert_eq!(says("round"), "round 1 update true");
-    last.play_slowly(&start, 1.0, |stage| {
+    let wait = |stage: u8| {
         coordinator.wait("test", |status| {
             let round = status.round.as_ref();
             let here = round.is_some_and(|round| round.stages.len() == usize::from(stage) + 1);
             here && status.waiting_for == ["c"]
         });
+    };
+    // Before its vector is out it loses the round.
+    last.play_slowly(&start, 1.0, |stage| {
+        if stage == 1 {
+            wait(stage);
+            process.kill().unwrap();
+            process.wait().unwrap();
+            (process, says) = spawn_party(folder.path());
+        }
+    });
+    last.ready();
+    let start = last.started();
+    assert_eq!(says("round"), "round 2 update true");
+    last.play_slowly(&start, 1.0, |stage| {
+        if stage < 2 {
+            return;
+        }
+        wait(stage);
         process.kill().unwrap();
         process.wait().unwrap();
         (process, says) = spawn_party(folder.path());
-        // Its vector is under way from stage 2 on; until then the process must give it again.
-        assert_eq!(says("round"), format!("round 1 update {}", stage < 2));
+        assert_eq!(says("round"), "round 2 update false");
     });
     assert_eq!(says("mean"), "mean [2.0, 2.0, 2.0, 2.0, 2.0]");
     assert!(process.wait().unwrap().success());
     let rounds = steady.join().unwrap().unwrap();
-    assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
-    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 1);
+    assert_eq!(rounds[1].as_ref().unwrap().mean, [2.0; 5]);
+    assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
 }

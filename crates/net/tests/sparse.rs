@@ -4,6 +4,7 @@ mod common;
 
 use blindsum_net::party::{Party, RoundResult};
 use blindsum_protocol::{EncodingName, JobSpec};
+use common::raw::Raw;
 use common::*;
 
 /// What a model must be after rounds in which everybody gives the same update: the largest `kept` coordinates of
@@ -128,41 +129,110 @@ fn what_stays_closed_is_left_over() {
     }
 }
 
+/// One round of a party.
+fn give(party: &mut Party, update: [f32; 5]) -> RoundResult {
+    let mut round = party.next_round().unwrap().unwrap();
+    round.submit(update.to_vec(), 1).unwrap();
+    round.result().unwrap()
+}
+
 /// A party that is killed between its upload and the result knows afterwards what it had sent.
 #[test]
 fn a_party_that_is_killed_in_a_sparse_round_goes_on_in_it() {
     let pki = Pki::new(1);
     let folder = tempfile::tempdir().unwrap();
-    let coordinator = Running::start(&pki, vec![sparse(3)], None);
+    let job = JobSpec {
+        min_contributors: 1,
+        ..sparse(2)
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let credentials = pki.party("a");
+    let again = || join_again(|| config_in(folder.path(), &url, &credentials));
+    let mut last = Raw::join(&url, pki.party("c"), "c");
+    let mut steady = join(&pki, &url, &["b"]).remove(0);
+    let mut mortal = again();
+    let steady = std::thread::spawn(move || [UPDATE, [0.0; 5]].map(|u| give(&mut steady, u)));
+    let begun = std::thread::spawn(move || {
+        let mut round = mortal.next_round().unwrap().unwrap();
+        round.submit(UPDATE.to_vec(), 1).unwrap();
+        (round, mortal)
+    });
+    let start = last.begin();
+    let mut killed = Some(begun.join().unwrap());
+    let mut resumed = None;
+    last.play_slowly(&start, 0.5, |stage| {
+        if stage == 1 {
+            // Everybody's places are known, and the others' words are there.
+            coordinator.wait("test", |status| status.waiting_for == ["c"]);
+            drop(killed.take());
+            let mut party = again();
+            let round = party.next_round().unwrap().unwrap();
+            assert!(!round.needs_update());
+            resumed = Some((round, party));
+        }
+    });
+    let (mut round, mut party) = resumed.unwrap();
+    let counts = round.result().unwrap().contributors;
+    assert_eq!(counts.as_deref(), Some(&[3, 3, 0, 0, 0][..]));
+    last.leave();
+    // What comes now is what was left, as it is with the one that was not killed.
+    let counts = give(&mut party, [0.0; 5]).contributors;
+    assert_eq!(counts.as_deref(), Some(&[0, 0, 2, 2, 0][..]));
+    steady.join().unwrap();
+}
+
+/// A party that is killed when its places are out and its words are not loses the round: nothing is left that could
+/// encrypt them. What was left of earlier updates stays.
+#[test]
+fn a_party_that_is_killed_before_its_words_are_encrypted_loses_the_round() {
+    let pki = Pki::new(2);
+    let folder = tempfile::tempdir().unwrap();
+    let job = JobSpec {
+        min_contributors: 1,
+        ..sparse(3)
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
     let url = coordinator.url();
     let credentials = pki.party("a");
     let again = || join_again(|| config_in(folder.path(), &url, &credentials));
     let mut parties = join(&pki, &url, &["b", "c"]);
-    for done in 1..=3 {
-        std::thread::scope(|scope| {
-            let (started, others) = std::sync::mpsc::channel();
-            for party in &mut parties {
+    parties.push(again());
+    together(&mut parties, &[UPDATE; 3]);
+    let mut mortal = parties.pop().unwrap();
+    let (counts, back) = std::thread::scope(|scope| {
+        let (started, others) = std::sync::mpsc::channel();
+        let rounds: Vec<_> = parties
+            .iter_mut()
+            .map(|party| {
                 let started = started.clone();
                 scope.spawn(move || {
                     let mut round = party.next_round().unwrap().unwrap();
                     let (go, wait) = std::sync::mpsc::channel();
                     started.send(go).unwrap();
                     wait.recv().unwrap();
-                    round.submit(UPDATE.to_vec(), 1).unwrap();
-                    check_fed_back(&round.result().unwrap(), done);
-                });
-            }
-            let mut killed = again();
-            let mut round = killed.next_round().unwrap().unwrap();
-            round.submit(UPDATE.to_vec(), 1).unwrap();
-            coordinator.wait("test", |status| status.waiting_for == ["b", "c"]);
-            drop((round, killed));
-            let mut party = again();
-            let mut round = party.next_round().unwrap().unwrap();
-            assert!(!round.needs_update());
-            let others: Vec<_> = others.iter().take(2).collect();
-            others.into_iter().for_each(|go| go.send(()).unwrap());
-            check_fed_back(&round.result().unwrap(), done);
-        });
-    }
+                    round.submit(vec![0.0; 5], 1).unwrap();
+                    round.result().unwrap().contributors.unwrap()
+                })
+            })
+            .collect();
+        let mut round = mortal.next_round().unwrap().unwrap();
+        round.submit(UPDATE.to_vec(), 1).unwrap();
+        coordinator.wait("test", |status| status.waiting_for == ["b", "c"]);
+        drop((round, mortal));
+        let back = again();
+        coordinator.wait("test", |status| status.connected.len() == 3);
+        let others: Vec<_> = others.iter().take(2).collect();
+        others.into_iter().for_each(|go| go.send(()).unwrap());
+        let counts = rounds.into_iter().map(|round| round.join().unwrap());
+        (counts.collect::<Vec<_>>(), back)
+    });
+    assert_eq!(counts, [[0, 0, 2, 2, 0]; 2]);
+    parties.push(back);
+    // The others have two coordinates of nothing left, and one of something: which the other is, is no matter.
+    let counts = together(&mut parties, &[[0.0; 5]; 3])
+        .remove(0)
+        .contributors;
+    let counts = counts.unwrap();
+    assert_eq!((counts[2], counts[3], counts[4]), (1, 1, 2), "{counts:?}");
 }

@@ -60,6 +60,32 @@ fn case_13_one_member_under_two_nonces_is_refused() {
     refuses(2, twice, FAULT, "not in the order of names");
 }
 
+/// Abuse case 46: certificates are not kept before they are looked at.
+#[test]
+fn case_46_certificates_that_no_roster_needs_are_refused() {
+    let more = |change: fn(&mut pb::RoundStart), says: &str, seed| {
+        let pki = Pki::new(seed);
+        let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+        let party = one_round(party_config(&fake.url(), a.clone()));
+        let mut line = fake.welcome(&job);
+        let model = Model::initial(&job);
+        let nonce = line.offer(1, &model);
+        let mut start = Cast::new(&a, &nonce, &[&pki.party("b")]).start(1, &model);
+        change(&mut start);
+        line.send(start);
+        let (got, reason) = line.refusal();
+        assert_eq!(got, FAULT, "{reason}");
+        assert!(reason.contains(says), "{reason}");
+        assert!(party.join().unwrap().0.is_err());
+    };
+    let many = |start: &mut pb::RoundStart| start.certificates.resize(5, vec![7]);
+    more(many, "5 certificates for 2 members", 27);
+    let large = |start: &mut pb::RoundStart| start.certificates[1] = vec![7; (64 << 10) + 1];
+    more(large, "a certificate of 65537 bytes, more than 65536", 28);
+    let other = |start: &mut pb::RoundStart| start.certificates[1] = vec![7];
+    more(other, "a certificate of no member", 29);
+}
+
 #[test]
 fn a_roster_without_this_party_or_with_another_nonce_of_it_is_refused() {
     let without = |_: &Pki, honest: &Cast| Cast(honest.0[1..].to_vec());
@@ -213,6 +239,47 @@ fn case_12_jobs_that_break_the_policy_are_refused() {
         |config, _| config.policy.max_weight = Some(9),
         "the job allows 10, this party 9",
     );
+    refuses_job(
+        23,
+        |config, spec| {
+            config.policy.min_corrupt = 0.1;
+            secagg(spec);
+            spec.corrupt = 0.0;
+        },
+        "policy min_corrupt: the job tolerates corrupt = 0 of its parties, this party wants 0.1 or more",
+    );
+    refuses_job(
+        24,
+        |config, _| config.policy.min_honest = 2,
+        "policy min_honest: the job opens sums of 2 parties, this party wants 3",
+    );
+    refuses_job(
+        25,
+        |config, _| config.policy.job_hash = Some([7; 32]),
+        "policy job_hash",
+    );
+}
+
+/// Abuse case 46: what a party would allocate for is judged before anything is.
+#[test]
+fn case_46_a_job_of_endless_vectors_is_refused() {
+    let pki = Pki::new(26);
+    let fake = Fake::start(&pki);
+    let party = one_round(party_config(&fake.url(), pki.party("a")));
+    let (mut line, _) = fake.accept();
+    let endless = JobSpec {
+        dim: 1 << 32,
+        ..job().spec().clone()
+    };
+    line.send(pb::Welcome {
+        job_spec: serde_json::to_string(&endless).unwrap(),
+        ..welcome(&job())
+    });
+    assert!(line.next().is_none(), "it goes on");
+    let error = party.join().unwrap().0.unwrap_err();
+    let (job, allowed) = (1 << 32, 1 << 28);
+    let expected = PolicyError::MaxDim { job, allowed };
+    assert!(matches!(error, NetError::Policy(broken) if broken == expected));
 }
 
 #[test]

@@ -115,6 +115,12 @@ pub enum FaultKind {
         /// How many are needed.
         need: usize,
     },
+    /// A survivor set that the protocol allows and the party's own rules do not.
+    #[error("refused by this party: {reason}")]
+    Refused {
+        /// The rule.
+        reason: String,
+    },
     /// Not enough parties signed the same survivor set.
     #[error("inconsistent survivor sets: {have} parties signed this one, need {need}")]
     Inconsistent {

@@ -18,6 +18,7 @@
 mod consistency;
 mod fault;
 mod flashe;
+mod guard;
 mod input;
 mod keys;
 mod machine;
@@ -39,6 +40,7 @@ mod vector;
 mod wire;
 
 pub use fault::{Culprit, Fault, FaultKind, SurvivorListError};
+pub use guard::{AnySurvivors, SurvivorGuard};
 pub use input::{Input, SparseInput};
 pub use machine::{
     Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
@@ -52,5 +54,8 @@ pub use prepared::Prepared;
 pub use registry::{Direction, ProtocolInfo, protocols};
 pub use round::{Round, RoundKind};
 pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
-pub use spec::{Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, floor_of_fraction};
+pub use spec::{
+    Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
+    floor_of_fraction,
+};
 pub use vault::{Kept, KeyName, MemoryVault, Vault};

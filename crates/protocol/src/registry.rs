@@ -15,6 +15,9 @@ use crate::{
 pub struct ProtocolInfo {
     /// Its name.
     pub name: ProtocolName,
+    /// Whether parties may work with the server and learn no more than the sum. Each party has a say in whose sum
+    /// that is then ([`SurvivorGuard`](crate::SurvivorGuard)), and the job says how many may (`corrupt`).
+    pub(crate) tolerates_corrupt: bool,
     /// Names of the stages, the n-th is what clients answer n-th.
     pub(crate) stages: fn(&JobSpec) -> &'static [&'static str],
     /// The stage whose answer carries the vector.
@@ -97,6 +100,14 @@ pub(crate) fn info(name: ProtocolName) -> &'static ProtocolInfo {
         ProtocolName::Fssa => fssa,
         ProtocolName::Pss => pss,
         ProtocolName::Flashe => flashe,
+    }
+}
+
+impl ProtocolName {
+    /// Whether parties may work with the server and learn no more than the sum. If not, the server reads every
+    /// vector, alone (`plain`) or with the help of any one party (`flashe`).
+    pub fn tolerates_corrupt(self) -> bool {
+        info(self).tolerates_corrupt
     }
 }
 

@@ -75,8 +75,10 @@ impl ClientStage for AwaitResult {
         Ok(ClientStep::Done(result))
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Writer::default().bytes(self.survivors.as_bitmap()).finish())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(
+            Writer::default().bytes(self.survivors.as_bitmap()).finish(),
+        ))
     }
 }
 

@@ -11,11 +11,6 @@ use crate::{FaultKind, PartyId};
 pub(crate) struct Writer(Zeroizing<Vec<u8>>);
 
 impl Writer {
-    /// One that has room for so many bytes.
-    pub fn with_room(length: usize) -> Self {
-        Self(Zeroizing::new(Vec::with_capacity(length)))
-    }
-
     pub fn number(self, number: u32) -> Self {
         self.bytes(&number.to_be_bytes())
     }

@@ -14,8 +14,8 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
-    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
+    MemoryVault, Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
 };
 
 /// Words that are given as they are.
@@ -104,6 +104,7 @@ impl Cohort {
             identity: self.identities[me.rank()].clone(),
             vault: self.vaults[me.rank()].clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         }
     }
 
@@ -441,11 +442,16 @@ pub fn storage_key() -> blindsum_crypto::seal::StorageKey {
     blindsum_crypto::secret::Secret::from([3; 32]).into()
 }
 
-/// Seals and restores a client, as a process that was killed would.
-pub fn restart(rig: &mut Rig, party: PartyId) {
+/// Seals and restores a client, as a process that was killed would go on. False where nothing goes on from there:
+/// the client is the one it was.
+pub fn restart(rig: &mut Rig, party: PartyId) -> bool {
     let key = storage_key();
     let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
+    let Some(sealed) = sealed else {
+        return false;
+    };
     let setup: ClientSetup = rig.cohort.setup(party);
-    rig.clients
-        .insert(party, Client::unseal(setup, &key, &sealed).unwrap());
+    let restored = Client::unseal(setup, &key, &sealed).unwrap();
+    rig.clients.insert(party, restored);
+    true
 }

@@ -7,8 +7,9 @@ use std::{
 
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec, MemoryVault,
-    Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server, SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
+    MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server,
+    SparseInput,
 };
 
 #[path = "../src/testing.rs"]

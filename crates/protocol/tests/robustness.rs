@@ -3,8 +3,8 @@
 
 use blindsum_math::words::Words;
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Clipping, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, PartySet,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Clipping, Closed, EncodingName, Fault,
+    FaultKind, Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, PartySet,
     ProtocolName, Round, RoundSum, RoundingName, Server, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;

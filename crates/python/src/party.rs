@@ -20,15 +20,20 @@ use crate::process::HomeOnly;
 use crate::vectors::{Vector, position_not_finite, sums_array};
 use crate::wait::{abandonable, locked, patiently};
 
-/// A policy as Python writes it; what is missing takes the default.
+/// A policy as Python writes it; what is missing takes the default, `null` takes any.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct PolicyFields {
     allowed_protocols: Vec<ProtocolName>,
-    min_cohort: usize,
     require_adversary: Option<Adversary>,
+    min_corrupt: f64,
+    min_honest: usize,
+    min_cohort: usize,
     min_cohort_change: usize,
     max_weight: Option<u32>,
+    max_dim: u64,
+    /// In hexadecimal digits.
+    job_hash: Option<String>,
 }
 
 impl Default for PolicyFields {
@@ -36,24 +41,49 @@ impl Default for PolicyFields {
         let policy = Policy::default();
         Self {
             allowed_protocols: policy.allowed_protocols,
-            min_cohort: policy.min_cohort,
             require_adversary: policy.require_adversary,
+            min_corrupt: policy.min_corrupt,
+            min_honest: policy.min_honest,
+            min_cohort: policy.min_cohort,
             min_cohort_change: policy.min_cohort_change,
             max_weight: policy.max_weight,
+            max_dim: policy.max_dim,
+            job_hash: None,
         }
     }
 }
 
 fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
-    let fields: PolicyFields = serde_json::from_str(text)
-        .map_err(|e| raise(py, "ConfigError", ("policy", e.to_string())))?;
+    let refused = |rule: String| raise(py, "ConfigError", ("policy", rule));
+    let fields: PolicyFields = serde_json::from_str(text).map_err(|e| refused(e.to_string()))?;
+    let hash = |text: String| {
+        let rule = format!("job_hash = {text:?} must be 64 hexadecimal digits, as JobSpec.hash");
+        read_hash(&text).ok_or_else(|| refused(rule))
+    };
     Ok(Policy {
         allowed_protocols: fields.allowed_protocols,
-        min_cohort: fields.min_cohort,
         require_adversary: fields.require_adversary,
+        min_corrupt: fields.min_corrupt,
+        min_honest: fields.min_honest,
+        min_cohort: fields.min_cohort,
         min_cohort_change: fields.min_cohort_change,
         max_weight: fields.max_weight,
+        max_dim: fields.max_dim,
+        job_hash: fields.job_hash.map(hash).transpose()?,
     })
+}
+
+/// 32 bytes from hexadecimal digits.
+fn read_hash(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|digit| digit.to_digit(16).map(|digit| digit as u8))
+        .collect::<Option<_>>()?;
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    bytes.try_into().ok()
 }
 
 /// A member of a job.

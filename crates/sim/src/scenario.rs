@@ -153,8 +153,8 @@ pub struct Event {
 pub enum Happening {
     /// It vanishes instead of answering.
     Drop,
-    /// After it has made its answer and before it sends it, its process is killed; another one goes on
-    /// from the sealed snapshot.
+    /// After it has made its answer and before it sends it, its process is killed. Another one goes on from the
+    /// sealed snapshot; before the party's vector is out there is none, and the round loses the party.
     Restart,
     /// It sends its answer so many seconds of virtual time late.
     Delay(f64),

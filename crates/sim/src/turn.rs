@@ -9,8 +9,8 @@ use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message, Outcome, PartyId,
-    Round, RoundSum,
+    Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message,
+    Outcome, PartyId, Round, RoundSum,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -103,6 +103,11 @@ impl Seat {
         }
     }
 
+    /// Whether the party has vanished.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.end == PartyEnd::Dropped
+    }
+
     /// The server has taken the latest answer.
     pub(crate) fn acknowledged(&mut self) {
         if let Some(client) = &mut self.client {
@@ -127,7 +132,10 @@ impl Seat {
         let said = match said {
             Ok(Answer::Send(message)) if turn.restarts => {
                 drop(message);
-                Said::Message(self.restart(setting, turn.leads_to)?)
+                match self.restart(setting, turn.leads_to)? {
+                    Some(again) => Said::Message(again),
+                    None => Said::Nothing,
+                }
             }
             Ok(Answer::Send(message)) => Said::Message(message),
             Ok(Answer::Old | Answer::Wait) => Said::Nothing,
@@ -203,8 +211,8 @@ impl Seat {
         }
     }
 
-    /// Seals the client, forgets it, and goes on from what was sealed.
-    fn restart(&mut self, setting: &Setting<'_>, stage: u8) -> Result<Message, SimError> {
+    /// Seals the client, forgets it, and goes on from what was sealed; where that is nothing the party is lost.
+    fn restart(&mut self, setting: &Setting<'_>, stage: u8) -> Result<Option<Message>, SimError> {
         let party = self.party;
         let error = |rule: String| SimError::Restart { party, stage, rule };
         let numbers = [
@@ -221,6 +229,10 @@ impl Seat {
         let sealed = client
             .seal(&key, &mut stream("storage", &numbers))
             .map_err(|fault| error(fault.to_string()))?;
+        let Some(sealed) = sealed else {
+            self.leave();
+            return Ok(None);
+        };
         let (before, at) = (client.latest().clone(), client.stage());
         drop(client);
         let client = Client::unseal(self.setup(setting)?, &key, &sealed)
@@ -233,7 +245,7 @@ impl Seat {
         }
         let latest = client.latest().clone();
         self.client = Some(client);
-        Ok(latest)
+        Ok(Some(latest))
     }
 
     fn setup(&self, setting: &Setting<'_>) -> Result<ClientSetup, SimError> {
@@ -249,6 +261,7 @@ impl Seat {
             identity: identity.clone(),
             vault: vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         })
     }
 }

@@ -39,6 +39,17 @@ else.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
+--policy, with the defaults; a job that breaks a rule is refused, and the rule named:
+  allowed_protocols=secagg,secagg+,fssa,pss    plain and flashe must be named
+  require_adversary=active                     or semi-honest, or none
+  min_corrupt=0.1        fraction of corrupt parties that the job must tolerate
+  min_honest=2           fewest honest parties in a sum, beside the corrupt ones
+  min_cohort=3           fewest parties in a round
+  min_cohort_change=0    by how many the survivors of two sums must differ, if at all
+  max_weight=none        largest weight of an update
+  max_dim=268435456      longest vector
+  job_hash=none          the job's hash, where its specification was agreed on
+
 exit status: 0 the job is over, 1 the training function raised or the coordinator is lost, 2 wrong arguments,
 updates or credentials, 3 the job is over and the last round gave this party nothing, 130 stopped by SIGTERM
 or Ctrl-C
@@ -72,7 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RULE=VALUE",
-        help="a rule of Policy, e.g. min_cohort=5 or allowed_protocols=secagg,secagg+",
+        help="what this party agrees to: a rule of blindsum.Policy, see below",
     )
     parser.add_argument("--out", metavar="FILE", help="write the model after the last round there, .npy")
     parser.add_argument("--log", metavar="LEVEL", help="log to stderr: error, warn, info, debug")
@@ -247,15 +258,20 @@ def policy_from(rules: list[str]) -> Policy:
         try:
             values[name] = _rule_value(name, text)
         except ValueError as error:
-            raise ConfigError("--policy", f"{rule!r}: {name} must be a whole number") from error
+            kind = "a number" if name == "min_corrupt" else "a whole number"
+            raise ConfigError("--policy", f"{rule!r}: {name} must be {kind}") from error
     return Policy(**values)
 
 
 def _rule_value(name: str, text: str) -> Any:
+    if text == "none" and name in ("require_adversary", "max_weight", "job_hash"):
+        return None
     match name:
         case "allowed_protocols":
             return [item for item in text.split(",") if item]
-        case "require_adversary":
+        case "require_adversary" | "job_hash":
             return text
+        case "min_corrupt":
+            return float(text)
         case _:
             return int(text)

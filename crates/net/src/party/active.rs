@@ -8,6 +8,8 @@ use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
 use tokio::time::Instant;
 
+use super::certificates::Certificates;
+use super::guard::Guard;
 use super::policy::Cohort;
 use super::{Clipped, RoundResult, Timings, Update};
 use crate::limits::seconds;
@@ -42,6 +44,8 @@ pub(super) struct Active {
     pub idle_from: Option<Instant>,
     /// What was computed ahead of the machine's start.
     pub prepared: Arc<Prepared>,
+    /// What the machine asks about survivors.
+    pub guard: Arc<Guard>,
     pub timings: Timings,
     pub results: Sender<Result<RoundResult, NetError>>,
     /// When the round cannot give a result any more.
@@ -86,19 +90,12 @@ pub(super) fn certified_round(
     start: &pb::RoundStart,
     job: &Arc<Job>,
     identity: &OwnIdentity,
-    certificates: &std::collections::HashMap<[u8; 32], Vec<u8>>,
+    certificates: &Certificates,
     model: Option<&Model>,
 ) -> Result<Round, String> {
     let name = start.model.as_ref().ok_or("RoundStart names no model")?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
         .map_err(|_| "the hash of the model must have 32 bytes")?;
-    if start.roster.len() as u64 > u64::from(job.spec().parties) {
-        return Err(format!(
-            "the roster has {} parties, the job at most {}",
-            start.roster.len(),
-            job.spec().parties
-        ));
-    }
     let mut members = Vec::with_capacity(start.roster.len());
     for participant in &start.roster {
         let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_slice())

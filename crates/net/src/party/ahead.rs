@@ -48,7 +48,10 @@ impl Task {
         if memory == 0 || active.client.is_some() || !active.needs_update() {
             return Ok(());
         }
-        let (round, setup) = (active.number, self.setup(&active.round, active.me));
+        let (round, setup) = (
+            active.number,
+            self.setup(&active.round, active.me, &active.guard),
+        );
         let prepare = move || {
             let clock = Instant::now();
             (

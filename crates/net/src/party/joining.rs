@@ -8,6 +8,8 @@ use rand_core::Rng;
 use tracing::{debug, info};
 
 use super::active::{Active, certified_round, cohort, deadline};
+use super::guard::Guard;
+use super::policy::{Cohort, PolicyError};
 use super::rounds::wrong;
 use super::state::Live;
 use super::task::{Notice, Task};
@@ -50,10 +52,10 @@ impl Task {
             return Ok(());
         }
         self.offer = None;
-        let live = self.memory.live.as_ref().filter(|live| live.round == round);
-        let nonce = match live {
-            Some(live) if !live.begun => live.nonce,
-            _ if round <= self.memory.last_round => {
+        let before = self.ready.as_ref().filter(|ready| ready.round == round);
+        let nonce = match before {
+            Some(ready) => ready.nonce.clone(),
+            None if round <= self.memory.last_round => {
                 let reason = format!(
                     "this party took part in round {} already and never goes back",
                     self.memory.last_round
@@ -62,25 +64,21 @@ impl Task {
                 let code = RoundRefusalCode::RoundRefusalUnable;
                 return self.refuse(round, code, error).await;
             }
-            _ => {
-                let mut nonce = [0; 32];
+            None => {
+                let mut nonce = vec![0; 32];
                 random()?.fill_bytes(&mut nonce);
-                self.memory.last_round = round;
-                self.memory.live = Some(Live {
-                    round,
-                    nonce,
-                    answered: 0,
-                    begun: false,
-                });
-                self.save(Vec::new()).await?;
                 nonce
             }
         };
-        self.send(pb::Ready {
+        self.memory.last_round = round;
+        self.memory.live = Some(Live { round, answered: 0 });
+        let ready = pb::Ready {
             round,
-            nonce: nonce.to_vec(),
+            nonce,
             key_id: key.map_or(Vec::new(), |key| key.to_vec()),
-        });
+        };
+        self.ready = Some(ready.clone());
+        self.send(ready);
         Ok(())
     }
 
@@ -158,16 +156,9 @@ impl Task {
     }
 
     /// A round begins, or goes on after the connection was lost.
-    pub(super) async fn started(&mut self, start: pb::RoundStart) -> Result<(), NetError> {
-        for certificate in &start.certificates {
-            let fingerprint = crate::fingerprint(certificate);
-            self.certificates.insert(fingerprint, certificate.clone());
-        }
+    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), NetError> {
         let number = start.round;
-        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let certificates = &self.certificates;
-        let model = self.model_of(&start);
-        let round = match certified_round(&start, &job, &self.identity, certificates, model) {
+        let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
             Err(reason) => {
                 let error = wrong(format!("round {number}: {reason}"));
@@ -215,6 +206,22 @@ impl Task {
         self.go_on().await
     }
 
+    /// The round that begins, once its members are certified; or why it must be refused.
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Result<Round, String>, NetError> {
+        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        let brought = match self.certificates.take(start, job.spec().parties) {
+            Ok(brought) => brought,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let model = self.model_of(start);
+        let round = certified_round(start, &job, &self.identity, &self.certificates, model);
+        if round.is_err() {
+            let anchor = &self.identity.anchor;
+            self.certificates.forget_strangers(brought, anchor);
+        }
+        Ok(round)
+    }
+
     /// The model that a round starts from, where it is here.
     fn model_of(&self, start: &pb::RoundStart) -> Option<&Model> {
         let active = self
@@ -238,54 +245,69 @@ impl Task {
             };
             (RoundRefusalCode::RoundRefusalUnable, error)
         };
-        let live = self.memory.live.clone().filter(|live| live.round == number);
-        let live = live.ok_or_else(|| unable("this party was not ready for it"))?;
+        let live = self
+            .memory
+            .live
+            .as_ref()
+            .filter(|live| live.round == number);
+        live.ok_or_else(|| unable("this party was not ready for it"))?;
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let (Some(me), Some(member)) = (me, member) else {
             return Err(unable("the roster lacks this party"));
         };
-        if member.certificate != self.identity.certificate || member.nonce != live.nonce {
-            return Err(unable(
-                "the roster holds another certificate or nonce of this party",
-            ));
+        let another = "the roster holds another certificate or nonce of this party";
+        if member.certificate != self.identity.certificate {
+            return Err(unable(another));
         }
-        let cohort = cohort(&round);
-        if !live.begun {
-            let policy = &self.config.policy;
-            // Only sums can be subtracted from each other: a key set-up is compared with none.
-            let sums = round.kind() == RoundKind::Sum;
-            let earlier = if sums { &self.memory.cohorts[..] } else { &[] };
-            policy
-                .check_cohort(&cohort, earlier)
-                .map_err(|broken| (RoundRefusalCode::RoundRefusalPolicy, broken.into()))?;
-            if sums && policy.min_cohort_change > 0 {
-                self.memory.add_cohort(cohort.clone());
+        // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
+        let ready = self.ready.take();
+        if let Some(ready) = &ready {
+            if member.nonce[..] != ready.nonce {
+                return Err(unable(another));
             }
+            self.judge_roster(&round, &cohort(&round)).await?;
         }
-        let setup = self.setup(&round, PartyId(me));
-        let client = match (&self.state, live.begun) {
-            (_, false) => None,
-            (None, true) => return Err(unable("this party has no state of it any more")),
-            (Some(state), true) => {
+        let (policy, earlier) = (self.config.policy.clone(), self.sums.sets());
+        let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
+        let setup = self.setup(&round, PartyId(me), &guard);
+        let client = match (&self.state, ready) {
+            (_, Some(_)) => None,
+            (None, None) => return Err(unable("this party has no state of it any more")),
+            (Some(state), None) => {
                 let (state, snapshot) = (state.clone(), std::mem::take(&mut self.snapshot));
                 let unseal = move || Client::unseal(setup, state.key(), &snapshot);
                 let client = blocking(unseal).await.map_err(|e| unable(&e.to_string()))?;
                 Some(client.map_err(|fault| unable(&fault.to_string()))?)
             }
         };
-        self.begin(round, PartyId(me), client, cohort.into_iter().collect());
+        self.begin(round, PartyId(me), client, guard);
         Ok(())
     }
 
-    /// The caller gets the round, if it is one for it.
-    fn begin(
+    /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
+    /// who survives, their sum counts as opened from now on.
+    async fn judge_roster(
         &mut self,
-        round: Arc<Round>,
-        me: PartyId,
-        client: Option<Client>,
-        names: Vec<String>,
-    ) {
+        round: &Round,
+        cohort: &Cohort,
+    ) -> Result<(), (RoundRefusalCode, NetError)> {
+        let policy = &self.config.policy;
+        let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
+        policy.check_roster(cohort).map_err(broken)?;
+        // Only sums can be subtracted from each other: a key set-up is compared with none.
+        let asked_later = round.job().spec().protocol.tolerates_corrupt();
+        if asked_later || round.kind() == RoundKind::KeySetup {
+            return Ok(());
+        }
+        policy
+            .check_difference(cohort, &self.sums.sets())
+            .map_err(broken)?;
+        self.remember_sum(cohort.clone()).await
+    }
+
+    /// The caller gets the round, if it is one for it.
+    fn begin(&mut self, round: Arc<Round>, me: PartyId, client: Option<Client>, guard: Arc<Guard>) {
         let (results, received) = channel();
         let job = round.job().clone();
         let mut handle = None;
@@ -296,7 +318,7 @@ impl Task {
             handle = Some(RoundHandle {
                 number: round.number(),
                 model,
-                parties: names,
+                parties: cohort(&round).into_iter().collect(),
                 needs_update: !answered_input,
                 commands: self.commands.clone(),
                 results: received,
@@ -320,6 +342,7 @@ impl Task {
             holds_key: false,
             idle_from: None,
             prepared: Arc::default(),
+            guard,
             timings: Timings::default(),
             results,
         });
@@ -330,12 +353,13 @@ impl Task {
         }
     }
 
-    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId) -> ClientSetup {
+    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {
         ClientSetup {
             round: round.clone(),
             me,
             identity: self.identity.key.clone(),
             vault: self.vault.clone(),
+            guard: guard.clone(),
             prepared: match &self.active {
                 Some(active) if active.number == round.number() => active.prepared.clone(),
                 _ => Arc::default(),

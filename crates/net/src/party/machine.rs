@@ -44,8 +44,9 @@ pub(super) struct Step {
 pub(super) struct Stepped {
     pub client: Option<Client>,
     pub answer: Result<Answer, Fault>,
-    /// The machine's snapshot, where there is a state file and something to send.
-    pub snapshot: Vec<u8>,
+    /// The machine's snapshot, where there is a state file, something to send, and a machine that another process
+    /// may go on with.
+    pub snapshot: Option<Vec<u8>>,
     /// What was sent of the update, where the round is sparse.
     pub sent: Option<Sent>,
     /// What clipping did to the update, where this step sent it.
@@ -66,7 +67,7 @@ impl Step {
             Err(error) => Err(Fault::caller(FaultKind::Input(error.to_string()))),
         };
         let seconds = clock.elapsed().as_secs_f64();
-        let mut snapshot = Vec::new();
+        let mut snapshot = None;
         let answer = match (answer, &client, &self.state) {
             (Ok(answer @ (Answer::Send(_) | Answer::Wait)), Some(client), Some(state)) => {
                 client.seal(state.key(), &mut self.rng).map(|sealed| {
@@ -133,6 +134,7 @@ impl Step {
                     identity: self.setup.identity.clone(),
                     vault: self.setup.vault.clone(),
                     prepared: self.setup.prepared.clone(),
+                    guard: self.setup.guard.clone(),
                 };
                 let (started, message) = Client::start(setup, input, &mut self.rng)?;
                 *client = Some(started);

@@ -23,8 +23,10 @@
 
 mod active;
 mod ahead;
+mod certificates;
 mod clipping;
 mod durable;
+mod guard;
 mod hidden;
 mod joining;
 mod machine;
@@ -33,6 +35,7 @@ mod renewal;
 mod rounds;
 mod sparse;
 mod state;
+mod sums;
 mod task;
 mod vault;
 
@@ -479,6 +482,11 @@ fn check(config: &PartyConfig) -> Result<(), NetError> {
             let rule = format!("0 < {field} = {value} <= 1000000 seconds");
             return Err(NetError::config(field, rule));
         }
+    }
+    let min_corrupt = config.policy.min_corrupt;
+    if !(0.0..1.0).contains(&min_corrupt) {
+        let rule = format!("0 <= min_corrupt = {min_corrupt} < 1");
+        return Err(NetError::config("policy", rule));
     }
     Ok(())
 }

@@ -28,12 +28,12 @@ impl Task {
     }
 
     /// Writes down what must survive a crash.
-    pub(super) async fn save(&mut self, snapshot: Vec<u8>) -> Result<(), NetError> {
+    pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), NetError> {
         let Some(state) = self.state.clone() else {
             return Ok(());
         };
         let memory = self.memory.clone();
-        blocking(move || state.write(&memory, &snapshot)).await?
+        blocking(move || state.write(&memory, snapshot.as_deref())).await?
     }
 
     pub(super) async fn submitted(
@@ -109,6 +109,7 @@ impl Task {
             return Ok(());
         };
         let (number, round, me) = (active.number, active.round.clone(), active.me);
+        let guard = active.guard.clone();
         // Sending the latest answer once more needs no update.
         let starts = message.is_some() || active.client.is_none();
         let needed = starts && active.needs_update();
@@ -117,7 +118,7 @@ impl Task {
             if needed { active.update.take() } else { None },
         );
         let step = Step {
-            setup: self.setup(&round, me),
+            setup: self.setup(&round, me, &guard),
             client,
             message,
             update,
@@ -131,6 +132,9 @@ impl Task {
             && let Err(error) = self.keep_sent(number, sent).await
         {
             let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(number, code, error).await;
+        }
+        if let Err((code, error)) = self.heed_guard(&stepped.answer).await {
             return self.refuse(number, code, error).await;
         }
         let Some(active) = &mut self.active else {
@@ -185,12 +189,11 @@ impl Task {
         &mut self,
         round: u64,
         message: Option<Message>,
-        snapshot: Vec<u8>,
+        snapshot: Option<Vec<u8>>,
     ) -> Result<(), NetError> {
         let answered = self.active.as_ref().map_or(0, Active::answered);
         if let Some(live) = &mut self.memory.live {
             live.answered = answered;
-            live.begun = true;
         }
         if let Err(error) = self.save(snapshot).await {
             let code = RoundRefusalCode::RoundRefusalUnable;
@@ -246,9 +249,10 @@ impl Task {
         if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(Err(error));
         }
+        self.ready.take_if(|ready| ready.round == round);
         let live = &mut self.memory.live;
         match live.take_if(|live| live.round == round) {
-            Some(_) => self.save(Vec::new()).await,
+            Some(_) => self.save(None).await,
             None => Ok(()),
         }
     }
@@ -273,7 +277,7 @@ impl Task {
             drop(active);
             (self.receiving, self.held) = (None, None);
             self.memory.live = None;
-            return self.save(Vec::new()).await;
+            return self.save(None).await;
         }
         let computed = match self.active.as_mut().filter(|active| active.number == round) {
             Some(active) => active.computed.take(),
@@ -292,7 +296,7 @@ impl Task {
             self.commit_sent(&computed).await?;
         }
         self.memory.live = None;
-        self.save(Vec::new()).await?;
+        self.save(None).await?;
         if agreed {
             info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
                 model = computed.model.version(), "round done");

@@ -1,6 +1,6 @@
-//! What a party must not forget: which rounds it took part in, with whom, and, sealed under a key of
-//! its own, the machine of the round under way. With it a killed party goes on in the same round and
-//! says nothing twice; without it, it never comes back to a round it was in.
+//! What a party must not forget: which rounds it took part in and, once its vector is out, sealed under a key of
+//! its own, the machine of the round under way. With it a killed party goes on in the same round and says nothing
+//! twice; without it, it never comes back to a round it was in.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -13,23 +13,18 @@ use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
 use super::durable;
-use super::policy::Cohort;
 use crate::NetError;
 use crate::error::hex;
-
-/// Cohorts that are remembered, the latest ones.
-const COHORTS: usize = 256;
 
 /// What is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Memory {
-    /// The last round that was answered with a Ready: it and all before it are never joined again.
+    /// The last round that was answered with a Ready: it and all before it are never joined again. In a file, the
+    /// last one in which something was said.
     pub last_round: u64,
-    /// The round under way.
+    /// The round under way. In a file only with the machine's snapshot: nothing else could go on in it.
     pub live: Option<Live>,
-    /// Different cohorts of rounds that were taken part in, oldest first.
-    pub cohorts: Vec<Cohort>,
 }
 
 /// A round under way.
@@ -37,24 +32,8 @@ pub(crate) struct Memory {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Live {
     pub round: u64,
-    pub nonce: [u8; 32],
     /// How many messages of the coordinator were answered.
     pub answered: u32,
-    /// Whether something was said in the round: the machine's snapshot follows.
-    pub begun: bool,
-}
-
-impl Memory {
-    /// Remembers a cohort.
-    pub fn add_cohort(&mut self, cohort: Cohort) {
-        if self.cohorts.contains(&cohort) {
-            return;
-        }
-        if self.cohorts.len() >= COHORTS {
-            self.cohorts.remove(0);
-        }
-        self.cohorts.push(cohort);
-    }
 }
 
 /// What a party's state folder has under one job name: a folder for every job specification that came under
@@ -104,6 +83,11 @@ impl JobFolder {
         }))
     }
 
+    /// The file of the parties of earlier sums, by the fingerprint of the CA.
+    pub fn sums(&self, ca: &[u8; 32]) -> PathBuf {
+        self.path.join(format!("sums-{}", hex(ca)))
+    }
+
     /// What is remembered of the job that was taken part in last; nothing if there was none.
     pub fn last(self: &Arc<Self>) -> Result<Memory, NetError> {
         let path = self.path.join("last");
@@ -133,7 +117,7 @@ impl JobFolder {
         let (memory, snapshot) = match bytes {
             None => Default::default(),
             Some(bytes) => read_state(&bytes).ok_or_else(|| {
-                let reason = "damaged; to go on without it, and never again in a round it was in, \
+                let reason = "damaged, or of another version of Blindsum; to go on without it, and never again in a round it was in, \
                               leave the job and join under a new one";
                 failed(&file, reason.into())
             })?,
@@ -163,9 +147,18 @@ impl StateFile {
     }
 
     /// Writes the state so that it survives a crash from the moment this returns.
-    pub fn write(&self, memory: &Memory, snapshot: &[u8]) -> Result<(), NetError> {
+    ///
+    /// Whatever is in a file may come back later, when more was said since. So nothing with which a party could
+    /// encrypt, mask or seal a second time is ever written: no nonce, on which the keys of a round depend, and no
+    /// machine that still has its vector before it.
+    pub fn write(&self, memory: &Memory, snapshot: Option<&[u8]>) -> Result<(), NetError> {
+        let memory = Memory {
+            live: memory.live.clone().filter(|_| snapshot.is_some()),
+            ..memory.clone()
+        };
+        let snapshot = snapshot.unwrap_or_default();
         let write = || -> std::io::Result<()> {
-            let header = serde_json::to_vec(memory)?;
+            let header = serde_json::to_vec(&memory)?;
             let length = (header.len() as u64).to_le_bytes();
             durable::replace(&self.file, &[&length, &header, snapshot])
         };
@@ -225,20 +218,34 @@ mod tests {
             (opened.memory, opened.snapshot.len()),
             (Memory::default(), 0)
         );
-        let mut memory = Memory {
+        let memory = Memory {
             last_round: 7,
             ..Memory::default()
         };
-        memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
-        memory.add_cohort(["a".to_owned(), "b".to_owned()].into());
-        opened.state.write(&memory, b"sealed").unwrap();
+        opened.state.write(&memory, Some(b"sealed")).unwrap();
         drop((opened.state, job));
         let job = open(folder.path(), &identity).unwrap();
         assert_eq!(job.last().unwrap(), memory);
         let again = job.enter(&[1; 32]).unwrap();
         assert_eq!(again.memory, memory);
-        assert_eq!(again.memory.cohorts.len(), 1);
         assert_eq!(again.snapshot, b"sealed");
+    }
+
+    #[test]
+    fn a_round_under_way_is_written_with_its_machine_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = open(folder.path(), &identity()).unwrap();
+        let opened = job.enter(&[1; 32]).unwrap();
+        let (round, answered) = (7, 2);
+        let memory = Memory {
+            last_round: round,
+            live: Some(Live { round, answered }),
+        };
+        opened.state.write(&memory, Some(b"sealed")).unwrap();
+        assert_eq!(job.last().unwrap(), memory);
+        opened.state.write(&memory, None).unwrap();
+        assert_eq!(job.last().unwrap().live, None);
+        assert_eq!(job.last().unwrap().last_round, 7);
     }
 
     #[test]
@@ -252,7 +259,7 @@ mod tests {
         for number in 1..=2 {
             let opened = job.enter(&[number; 32]).unwrap();
             assert_eq!(opened.memory, Memory::default());
-            opened.state.write(&memory(number.into()), b"").unwrap();
+            opened.state.write(&memory(number.into()), None).unwrap();
             assert_eq!(job.last().unwrap(), memory(number.into()));
         }
         assert_eq!(job.enter(&[1; 32]).unwrap().memory, memory(1));

@@ -1,7 +1,6 @@
 //! The connection of a party: it is made, kept, and made again, while frames and the caller's
 //! commands are handled one by one (`rounds.rs`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -15,8 +14,10 @@ use tonic::Streaming;
 use tracing::{info, warn};
 
 use super::active::Active;
+use super::certificates::Certificates;
 use super::sparse::Leftover;
 use super::state::{JobFolder, Memory, StateFile};
+use super::sums::Sums;
 use super::vault::FileVault;
 use super::{PartyConfig, RoundHandle, Update};
 use crate::chunks::Assembly;
@@ -105,13 +106,16 @@ pub(super) struct Task {
     pub held: Option<Message>,
     /// Whether the caller waits for a round.
     pub wanted: bool,
-    /// Certificates that this connection brought, by fingerprint.
-    pub certificates: HashMap<[u8; 32], Vec<u8>>,
+    pub certificates: Certificates,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
+    /// What this process said it is ready with, until the round begins. In no file: see [`StateFile::write`].
+    pub ready: Option<pb::Ready>,
+    /// The parties of earlier sums.
+    pub sums: Sums,
     folder: Option<Arc<JobFolder>>,
     /// The file in it of this job, once the job is known.
     pub state: Option<Arc<StateFile>>,
@@ -150,10 +154,12 @@ impl Task {
             receiving: None,
             held: None,
             wanted: false,
-            certificates: HashMap::new(),
+            certificates: Certificates::default(),
             requested: None,
             done: None,
             memory: Memory::default(),
+            ready: None,
+            sums: Sums::default(),
             folder: None,
             state: None,
             snapshot: Vec::new(),
@@ -183,6 +189,7 @@ impl Task {
         if let Some(folder) = &self.config.state_dir {
             let folder = JobFolder::open(folder, &self.config.job, &self.identity.key)?;
             self.memory = folder.last()?;
+            self.sums = Sums::open(folder.sums(&self.config.credentials.ca_fingerprint()?))?;
             self.folder = Some(folder);
         }
         let give_up = seconds(self.config.give_up_after);
@@ -220,7 +227,7 @@ impl Task {
     }
 
     fn forget_connection(&mut self) {
-        self.certificates.clear();
+        self.certificates = Certificates::default();
         self.requested = None;
         self.offer = None;
         self.pending_start = None;
@@ -401,12 +408,14 @@ impl Task {
             let reason = format!("the job is called {:?}", spec.job);
             return Err(NetError::Coordinator(reason));
         }
+        // Before the job is checked: that allocates by its numbers.
+        self.config.policy.check_spec(&spec)?;
         let job = Arc::new(spec.validate()?);
         if welcome.job_hash != job.hash() {
             let reason = "the job specification does not have the hash announced".into();
             return Err(NetError::Coordinator(reason));
         }
-        self.config.policy.check_job(job.spec())?;
+        self.config.policy.check_job(&job)?;
         if let Some(folder) = &self.folder {
             let opened = folder.enter(job.hash())?;
             let state = Arc::new(opened.state);

@@ -86,6 +86,13 @@ impl Credentials {
         self
     }
 
+    /// The fingerprint of the job's CA, the first one where there are several.
+    pub(crate) fn ca_fingerprint(&self) -> Result<[u8; 32], NetError> {
+        let certificate = CertificateDer::from_pem_slice(self.ca.as_bytes())
+            .map_err(|e| self.wrong(Part::Ca, e))?;
+        Ok(crate::fingerprint(&certificate))
+    }
+
     /// The CA and its revocation list.
     fn anchor(&self) -> Result<TrustAnchor, NetError> {
         let anchor = TrustAnchor::from_pem(&self.ca, self.revoked.as_deref());

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use blindsum_crypto::kdf;
 use blindsum_math::words::Words;
@@ -115,6 +116,26 @@ impl Fake {
         }
     }
 
+    /// The next connection, welcomed to `job`; none where nobody will come any more.
+    pub fn welcome_or(&self, job: &Job, gone: impl Fn() -> bool) -> Option<Line<'_>> {
+        loop {
+            match self.connections.recv_timeout(Duration::from_millis(20)) {
+                Ok(connection) => {
+                    let mut line = Line {
+                        fake: self,
+                        connection,
+                    };
+                    return line.next().map(|_| {
+                        line.send(welcome(job));
+                        line
+                    });
+                }
+                Err(_) if gone() => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
     /// The next connection, welcomed to `job`.
     pub fn welcome(&self, job: &Job) -> Line<'_> {
         let (line, _) = self.accept();
@@ -217,15 +238,14 @@ impl Cast {
             fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
             nonce: nonce.clone(),
         });
+        let certificates = self.0.iter().map(|(certificate, _)| certificate.clone());
+        let mut certificates: Vec<_> = certificates.collect();
+        certificates.dedup();
         pb::RoundStart {
             round,
             model: Some(name(model)),
             roster: roster.collect(),
-            certificates: self
-                .0
-                .iter()
-                .map(|(certificate, _)| certificate.clone())
-                .collect(),
+            certificates,
             answers_taken: 0,
             kind: pb::RoundKind::Sum.into(),
         }

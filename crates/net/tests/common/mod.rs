@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod fake;
+pub mod play;
 pub mod proxy;
 pub mod raw;
 
@@ -222,15 +223,23 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
     }
 }
 
+/// A policy that takes every job of these tests.
+pub fn lenient() -> Policy {
+    Policy {
+        allowed_protocols: ProtocolName::ALL.to_vec(),
+        require_adversary: None,
+        min_corrupt: 0.0,
+        min_honest: 0,
+        min_cohort: 2,
+        ..Policy::default()
+    }
+}
+
 pub fn party_config(url: &str, credentials: Credentials) -> PartyConfig {
     PartyConfig {
         give_up_after: 5.0,
         keepalive: 1.0,
-        policy: Policy {
-            allowed_protocols: ProtocolName::ALL.to_vec(),
-            min_cohort: 2,
-            ..Policy::default()
-        },
+        policy: lenient(),
         ..PartyConfig::new(url, "test", credentials)
     }
 }

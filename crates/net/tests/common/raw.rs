@@ -11,11 +11,14 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_encode::Encoder;
+use blindsum_math::words::{TileMut, Words};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
-use blindsum_protocol::{Answer, Client, ClientSetup, Input, Job, MemoryVault, PartyId, Round};
+use blindsum_protocol::{
+    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, MemoryVault, PartyId, Round,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::CertificateDer;
@@ -39,6 +42,31 @@ pub struct Raw {
     client: Option<Client>,
     vault: Arc<MemoryVault>,
     pub round: u64,
+}
+
+/// Words, all of them or those at two coordinates.
+struct Encoded {
+    words: Words,
+    coordinates: Option<[u32; 2]>,
+}
+
+impl Input for Encoded {
+    fn lanes(&self) -> usize {
+        self.coordinates.map_or(self.words.len(), |two| two.len())
+    }
+
+    fn coordinates(&self) -> Option<&[u32]> {
+        self.coordinates.as_ref().map(<[u32; 2]>::as_slice)
+    }
+
+    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        let words = (first_lane..).map(|lane| self.words.get(lane));
+        match tile {
+            TileMut::W32(lanes) => lanes.iter_mut().zip(words).for_each(|(l, w)| *l = w as u32),
+            TileMut::W64(lanes) => lanes.iter_mut().zip(words).for_each(|(l, w)| *l = w),
+        }
+        Ok(())
+    }
 }
 
 /// A connection with TLS of another library than the product's own.
@@ -247,14 +275,28 @@ impl Raw {
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
             vault: self.vault.clone(),
             prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
         };
-        let values = vec![value; job.spec().dim as usize];
-        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
-        let input = needs_input.then_some(&mut encoder as &mut dyn Input);
+        let mut input = self.input(value);
+        let input = needs_input.then_some(&mut input as &mut dyn Input);
         let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
         self.client = Some(client);
         message.to_vec()
+    }
+
+    /// The words of a vector of one value; the first two of them where rounds are sparse.
+    fn input(&mut self, value: f32) -> Encoded {
+        let job = self.job.clone().unwrap();
+        let values = vec![value; job.spec().dim as usize];
+        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
+        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
+        let mut words = job.zeros();
+        let lanes = words.len();
+        encoder.encode_tile(0, words.tile_mut(0..lanes)).unwrap();
+        Encoded {
+            coordinates: job.density().map(|_| [0, 1]),
+            words,
+        }
     }
 
     /// Plays a round honestly and stops before it answers stage `stop`, whose answer it gives back;
@@ -293,11 +335,8 @@ impl Raw {
 
     /// The machine's answer to a message, empty where there is nothing to say; none where that is the result.
     pub fn answer(&mut self, message: &[u8], value: f32) -> Option<Vec<u8>> {
-        let job = self.job.clone().unwrap();
-        let values = vec![value; job.spec().dim as usize];
-        let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
-        let input = Some(&mut encoder as &mut dyn Input);
+        let mut input = self.input(value);
+        let input = Some(&mut input as &mut dyn Input);
         let client = self.client.as_mut().unwrap();
         match client.answer(message, input, &mut self.rng).unwrap() {
             Answer::Send(answer) => Some(answer.to_vec()),

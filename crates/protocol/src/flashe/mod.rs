@@ -23,6 +23,7 @@ use crate::{FaultKind, Job, PartySet, ProtocolName, SpecError};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Flashe,
+    tolerates_corrupt: false,
     stages: |spec| match spec.is_sparse() {
         true => &["mask", "upload"],
         false => &["upload"],

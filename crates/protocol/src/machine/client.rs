@@ -11,7 +11,7 @@ use rand_core::CryptoRng;
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
 use crate::snapshot::{Reader, Writer};
 use crate::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, Vault};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, SurvivorGuard, Vault};
 
 /// Who a client is, in which round.
 pub struct ClientSetup {
@@ -25,6 +25,8 @@ pub struct ClientSetup {
     pub vault: Arc<dyn Vault>,
     /// What was computed ahead of the round; the same for all set-ups of one party in it.
     pub prepared: Arc<Prepared>,
+    /// What the party says of a survivor set before it answers for it.
+    pub guard: Arc<dyn SurvivorGuard>,
 }
 
 /// One party's side of one round.
@@ -238,11 +240,22 @@ impl Client {
     /// Everything that another process needs to go on, sealed under the party's storage key. Write it
     /// to disk before the latest answer is sent: what may be said only once is then never said twice.
     ///
+    /// None as long as this machine will still encrypt, mask or seal something: until its vector is out it lives
+    /// and ends with its process. What is on a disk can be put back to what it was, and whatever goes on from a
+    /// snapshot must not be able to use a key a second time.
+    ///
     /// # Errors
     /// The round has ended.
-    pub fn seal(&self, key: &StorageKey, rng: &mut dyn CryptoRng) -> Result<Vec<u8>, Fault> {
+    pub fn seal(
+        &self,
+        key: &StorageKey,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Option<Vec<u8>>, Fault> {
         let State::Waiting(stage) = &self.state else {
             return Err(Fault::caller(FaultKind::Ended));
+        };
+        let Some(state) = stage.save().map_err(Fault::caller)? else {
+            return Ok(None);
         };
         // By hand, not by the codec: it would leave copies of the stage's secrets in freed memory.
         let writer = Writer::default().number(self.answered.len() as u32);
@@ -250,12 +263,12 @@ impl Client {
             .answered
             .iter()
             .fold(writer, |writer, seen| writer.bytes(seen));
-        let state = stage.save().map_err(Fault::caller)?;
         let writer = writer
             .length(self.latest.len())
             .bytes(&self.latest)
             .bytes(&state);
-        Ok(key.seal(&self.setup.snapshot_header(), &writer.finish(), rng))
+        let sealed = key.seal(&self.setup.snapshot_header(), &writer.finish(), rng);
+        Ok(Some(sealed))
     }
 
     /// Goes on from a snapshot of the same party in the same round.

@@ -18,6 +18,7 @@ use crate::{Fault, FaultKind, PartyId, PartySet, ProtocolName, Round};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Plain,
+    tolerates_corrupt: false,
     stages: |_| &["input"],
     input_stage: 0,
     min_parties: |_| 1,
@@ -69,8 +70,8 @@ impl ClientStage for AwaitResult {
         Ok(ClientStep::Done(sum))
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Zeroizing::default())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(Zeroizing::default()))
     }
 }
 

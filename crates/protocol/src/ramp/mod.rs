@@ -34,6 +34,7 @@ use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, Spec
 
 pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Fssa,
+    tolerates_corrupt: true,
     stages,
     input_stage: 1,
     min_parties,

@@ -27,6 +27,7 @@ use crate::{Adversary, Fault, FaultKind, Job, JobSpec, PartyId, ProtocolName, Ro
 
 pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::SecAgg,
+    tolerates_corrupt: true,
     stages,
     input_stage: 2,
     min_parties,

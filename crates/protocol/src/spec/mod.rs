@@ -3,7 +3,7 @@
 mod rules;
 mod tolerance;
 
-pub use tolerance::floor_of_fraction;
+pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use std::sync::Arc;
 

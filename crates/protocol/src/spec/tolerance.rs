@@ -107,7 +107,7 @@ impl JobSpec {
 
 /// ⌈fraction · n⌉, where a product that is at most 10⁻⁹ above an integer is that integer: a written
 /// fraction is rarely a double, and 0.07 · 100 comes out a little above 7.
-fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
+pub fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
     let product = fraction * n as f64;
     let below = product.floor();
     below as usize + usize::from(product - below > 1e-9)

@@ -8,8 +8,8 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Closed, FaultKind, Input, Job, JobSpec, MemoryVault, PartyId,
-    Receipt, Round, Server, SparseInput, Vault,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, JobSpec, MemoryVault,
+    PartyId, Receipt, Round, Server, SparseInput, Vault,
 };
 use serde::Deserialize;
 
@@ -258,6 +258,7 @@ impl<'a> Play<'a> {
                 ),
                 vault: self.vaults[place].clone(),
                 prepared: Arc::default(),
+                guard: Arc::new(AnySurvivors),
             };
             let random = self.record.random.get(rank);
             let mut tape = Tape::new(random.map_or(&[], |bytes| &bytes.0));

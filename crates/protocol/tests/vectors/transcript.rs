@@ -8,8 +8,8 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input, JobSpec, MemoryVault,
-    Outcome, PartyId, Receipt, Round, Server,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input, JobSpec,
+    MemoryVault, Outcome, PartyId, Receipt, Round, Server,
 };
 use rand_core::CryptoRng;
 use serde::Deserialize;
@@ -157,6 +157,7 @@ impl Transcript {
                 identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
                 vault: Arc::new(MemoryVault::default()),
                 prepared: Arc::default(),
+                guard: Arc::new(AnySurvivors),
             };
             let mut tape = Tape::new(&party.random.0);
             let (client, message) = Client::start(setup, None, &mut tape).unwrap();

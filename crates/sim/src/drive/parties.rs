@@ -55,7 +55,7 @@ impl Drive<'_> {
         let Some(seat) = self.seats.get_mut(to.rank()) else {
             return Ok(None);
         };
-        if gone {
+        if gone || seat.is_gone() {
             seat.leave();
             return Ok(None);
         }

@@ -1,11 +1,11 @@
 //! Clients whose process is killed and that go on from their sealed snapshots.
 
-use blindsum_protocol::JobSpec;
-use blindsum_sim::{Event, Happening, Network, Scenario, Stage};
+use blindsum_protocol::{JobSpec, Message, PartyId};
+use blindsum_sim::{Action, Event, Happening, Hooks, Network, Scenario, Stage};
 
 use crate::support::{Transcript, jobs, name, simulate_with, small};
 
-/// Restarted after any answer, a client goes on as if nothing had happened: the same bytes are said.
+/// Restarted after its vector is out, a client goes on as if nothing had happened: the same bytes are said.
 #[test]
 fn case_03_restarted_clients_say_the_same() {
     for job in jobs(&JobSpec {
@@ -26,7 +26,7 @@ fn case_03_restarted_clients_say_the_same() {
             transcript.hash
         };
         let restarts = |party| {
-            let stages = 0..job.stages().len() as u8;
+            let stages = job.input_stage()..job.stages().len() as u8;
             stages.map(move |stage| Event {
                 round: 0,
                 party,
@@ -55,6 +55,49 @@ fn case_03_restarted_clients_say_the_same() {
                 "{}",
                 name(&job)
             );
+        }
+    }
+}
+
+/// What clients say. What is on its way to one that vanishes depends on when it does.
+#[derive(Default)]
+struct Said(Vec<(u8, PartyId, Message)>);
+
+impl Hooks for Said {
+    fn client_says(&mut self, stage: u8, from: PartyId, message: &Message) -> Action {
+        self.0.push((stage, from, message.clone()));
+        Action::Deliver
+    }
+}
+
+/// Restarted before, there is nothing to go on from: the round is one in which the party vanishes before that answer.
+#[test]
+fn clients_that_are_restarted_too_early_are_lost() {
+    for job in jobs(&JobSpec {
+        parties: 10,
+        dropout: 0.2,
+        ..small()
+    }) {
+        for stage in 0..job.input_stage() {
+            let [restarted, lost] = [Happening::Restart, Happening::Drop].map(|what| {
+                let mut said = Said::default();
+                let event = Event {
+                    round: 0,
+                    party: 2,
+                    stage: Stage::Number(stage),
+                    what,
+                };
+                let run = simulate_with(
+                    Scenario {
+                        events: vec![event],
+                        ..Scenario::new(job.clone())
+                    },
+                    &mut said,
+                );
+                assert_eq!(run.report.last.survivors, 9, "{}", name(&job));
+                said.0
+            });
+            assert_eq!(restarted, lost, "{} {stage}", name(&job));
         }
     }
 }

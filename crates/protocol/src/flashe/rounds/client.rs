@@ -153,7 +153,9 @@ impl ClientStage for AwaitSum {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Writer::default().bytes(self.job_key.expose()).finish())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(
+            Writer::default().bytes(self.job_key.expose()).finish(),
+        ))
     }
 }

@@ -53,10 +53,6 @@ pub(crate) fn restore(
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
     let (setup, mut reader) = (setup.clone(), Reader::new(state));
     let restored: Box<dyn ClientStage> = match stage {
-        0 => Box::new(AwaitKeys {
-            pair: load_pair(&setup, &mut reader)?,
-            setup,
-        }),
         1 => Box::new(AwaitDelivery {
             pair: load_pair(&setup, &mut reader)?,
             leader: reader.party()?,
@@ -192,11 +188,6 @@ impl ClientStage for AwaitKeys {
         let next = self.await_delivery(leader, leader_key);
         Ok(ClientStep::Wait { next })
     }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        let writer = Writer::default().bytes(self.pair.secret().expose());
-        Ok(writer.finish())
-    }
 }
 
 impl AwaitKeys {
@@ -264,10 +255,10 @@ impl ClientStage for AwaitDelivery {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default().bytes(self.pair.secret().expose());
         let writer = writer.number(self.leader.0);
-        Ok(writer.bytes(self.leader_key.as_bytes()).finish())
+        Ok(Some(writer.bytes(self.leader_key.as_bytes()).finish()))
     }
 }
 
@@ -305,7 +296,7 @@ impl ClientStage for AwaitHolders {
         Ok(ClientStep::KeyHeld(holders))
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Zeroizing::default())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(Zeroizing::default()))
     }
 }

@@ -8,7 +8,7 @@ use blindsum_math::words::{TileMut, Width};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::messages::{Masks, check_count, read_places};
+use super::messages::{Masks, check_count};
 use crate::flashe::held::HeldKey;
 use crate::flashe::ranks;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
@@ -93,33 +93,19 @@ pub(crate) fn restore(
     stage: u8,
     state: &[u8],
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
+    if stage != 1 {
+        return Err(FaultKind::Snapshot(
+            "of no stage that ends a sparse round".into(),
+        ));
+    }
     let mut reader = Reader::new(state);
     let keys = Keys::new(setup, JobKey::from(reader.secret()?))?;
     let damaged = |_| FaultKind::Snapshot("the places are damaged".into());
-    let setup = setup.clone();
-    match stage {
-        0 => {
-            let length = reader.length()?;
-            let places = read_places(setup.round.job(), reader.bytes(length)?).map_err(damaged)?;
-            let mut words = Zeroizing::new(Vec::with_capacity(places.count()));
-            for _ in 0..places.count() {
-                words.push(u64::from_be_bytes(reader.array()?));
-            }
-            reader.end()?;
-            Ok(Box::new(AwaitMasks {
-                setup,
-                keys,
-                places,
-                words,
-            }))
-        }
-        1 => Ok(Box::new(AwaitSum {
-            masks: Masks::read(&setup.round, reader.rest()).map_err(damaged)?,
-            setup,
-            keys,
-        })),
-        _ => Err(FaultKind::Snapshot("of no stage of a sparse round".into())),
-    }
+    Ok(Box::new(AwaitSum {
+        masks: Masks::read(&setup.round, reader.rest()).map_err(damaged)?,
+        setup: setup.clone(),
+        keys,
+    }))
 }
 
 /// The key of the job, and what is derived from it for the round.
@@ -218,16 +204,6 @@ impl ClientStage for AwaitMasks {
         let next = Box::new(AwaitSum { setup, keys, masks });
         Ok(ClientStep::Send { body, next })
     }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        let places = self.places.to_bytes();
-        let length = 32 + 8 + places.len() + 8 * self.words.len();
-        let writer = Writer::with_room(length).bytes(self.keys.job.expose());
-        let writer = writer.length(places.len()).bytes(&places);
-        let words = self.words.iter();
-        let writer = words.fold(writer, |writer, word| writer.bytes(&word.to_be_bytes()));
-        Ok(writer.finish())
-    }
 }
 
 /// The ciphertext is out; the encrypted sum comes next.
@@ -279,8 +255,8 @@ impl ClientStage for AwaitSum {
         Ok(ClientStep::Done(sum))
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default().bytes(self.keys.job.expose());
-        Ok(writer.bytes(&self.masks.to_bytes()).finish())
+        Ok(Some(writer.bytes(&self.masks.to_bytes()).finish()))
     }
 }

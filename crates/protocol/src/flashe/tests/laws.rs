@@ -259,7 +259,7 @@ impl World {
             return Ok(());
         };
         // Whoever restarts says the same again.
-        let sealed = client.seal(&storage_key(), &mut self.rng).unwrap();
+        let sealed = client.seal(&storage_key(), &mut self.rng).unwrap().unwrap();
         let again = Client::unseal(cohort.setup(PartyId(party)), &storage_key(), &sealed);
         if *again.unwrap().latest() != sent {
             return Err(format!("{party} sends something else after a restart"));

@@ -102,7 +102,7 @@ fn case_11_other_bounds_make_no_silent_sum() {
 fn a_restart_changes_nothing() {
     let mut rig = rig(spec(5));
     for party in parties(0..5) {
-        restart(&mut rig, party);
+        assert!(restart(&mut rig, party));
         let latest = rig.clients[&party].latest().clone();
         assert_eq!(rig.up[&party], latest);
     }
@@ -194,6 +194,7 @@ fn case_33_a_snapshot_encrypts_nothing() {
     let party = PartyId(2);
     let sealed = rig.clients[&party]
         .seal(&storage_key(), &mut rig.rng)
+        .unwrap()
         .unwrap();
     let sent = rig.up[&party].clone();
     for _ in 0..2 {

@@ -5,7 +5,7 @@ use blindsum_he::flashe::sparse::{EncryptedSparseSum, SparseMask};
 use super::*;
 use crate::flashe::sparse_rounds::{list_of_places, with_places};
 use crate::names::Masking;
-use crate::testing::{Given, storage_key};
+use crate::testing::Given;
 use crate::{Client, Culprit, SparseInput};
 
 const MASKINGS: [Masking; 3] = [Masking::Cheaper, Masking::Double, Masking::Single];
@@ -91,12 +91,13 @@ fn sums_are_exact_at_every_width() {
     }
 }
 
+/// Once the words are encrypted. Before, a party ends with its process.
 #[test]
 fn restarts_change_nothing() {
     let mut rig = rig(sparse(Masking::Cheaper, 5));
-    for _ in 0..2 {
+    for encrypted in [false, true] {
         for party in parties(0..5) {
-            restart(&mut rig, party);
+            assert_eq!(restart(&mut rig, party), encrypted);
             let latest = rig.clients[&party].latest().clone();
             assert_eq!(rig.up[&party], latest);
         }
@@ -268,19 +269,18 @@ fn case_28_changed_places_of_the_party_itself() {
     assert_eq!(backup(&rig, 1), before);
 }
 
-/// Abuse case 33: a round is encrypted in once, also by a party that goes on from before it encrypted.
+/// Abuse case 33: a round is encrypted in once, also by a party that has told its places twice.
 #[test]
 fn case_33_a_round_is_used_once() {
     let held = rig(sparse(Masking::Cheaper, 3));
     let mut rig = held.again(3);
     let party = PartyId(1);
-    let sealed = rig.clients[&party]
-        .seal(&storage_key(), &mut rig.rng)
-        .unwrap();
+    let mut input = rig.cohort.input(party);
+    let again = Client::start(rig.cohort.setup(party), Some(&mut *input), &mut rig.rng);
+    drop(input);
     rig.serve().unwrap();
     rig.answer(party).unwrap();
-    let again = Client::unseal(rig.cohort.setup(party), &storage_key(), &sealed).unwrap();
-    rig.clients.insert(party, again);
+    rig.clients.insert(party, again.unwrap().0);
     let kind = FaultKind::RoundUsed { round: 3, next: 4 };
     assert_eq!(rig.answer(party).unwrap_err(), Fault::caller(kind));
     assert_ended(&mut rig, party);

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use blindsum_crypto::kex::{KeyPair, PublicKey};
 use blindsum_sharing::ramp::RampSharing;
 use rand_core::CryptoRng;
-use zeroize::Zeroizing;
 
 use super::share::share_vector;
-use crate::keys::{SeenKeys, check_keys, load_pair, sign_keys, suite_of};
+use crate::keys::{SeenKeys, check_keys, sign_keys, suite_of};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::ramp::messages::{Advertise, Keys};
 use crate::ramp::{required_inputs, sharing_of};
-use crate::snapshot::{Reader, Writer};
 use crate::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId};
 
@@ -51,14 +49,6 @@ pub(super) struct AwaitKeys {
 }
 
 impl AwaitKeys {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        Ok(Self {
-            sharing: sharing_of(&setup.round).map_err(|fault| fault.kind)?,
-            pair: load_pair(&setup, reader)?,
-            setup,
-        })
-    }
-
     /// The others' keys, every one checked, and the own one as it was sent.
     fn check(&self, message: &Keys) -> Result<BTreeMap<PartyId, PublicKey>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
@@ -114,11 +104,5 @@ impl ClientStage for AwaitKeys {
             pair,
         } = *self;
         share_vector(setup, sharing, pair, peers, input, rng)
-    }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(Writer::default()
-            .bytes(self.pair.secret().expose())
-            .finish())
     }
 }

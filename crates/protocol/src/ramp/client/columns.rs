@@ -121,6 +121,7 @@ impl ClientStage for AwaitColumns {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let (survivors, columns) = self.check(body).map_err(Fault::server)?;
+        self.setup.allow(&survivors)?;
         let sum = self.add_up(&survivors, columns)?;
         let sum = self.sharing.pack(&sum);
         let round = &self.setup.round;
@@ -144,7 +145,7 @@ impl ClientStage for AwaitColumns {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default()
             .bytes(self.pair.secret().expose())
             .bytes(&self.own)
@@ -152,6 +153,6 @@ impl ClientStage for AwaitColumns {
         let writer = self.peers.iter().fold(writer, |writer, (party, key)| {
             writer.number(party.0).bytes(key.as_bytes())
         });
-        Ok(writer.finish())
+        Ok(Some(writer.finish()))
     }
 }

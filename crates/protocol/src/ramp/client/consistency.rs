@@ -58,8 +58,8 @@ impl ClientStage for AwaitSignatures {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default().bytes(self.survivors.as_bitmap());
-        Ok(writer.bytes(&self.sum).finish())
+        Ok(Some(writer.bytes(&self.sum).finish()))
     }
 }

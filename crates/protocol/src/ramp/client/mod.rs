@@ -25,7 +25,6 @@ pub(crate) fn restore(
     let mut reader = Reader::new(state);
     let setup = setup.clone();
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (0, _) => Box::new(advertise::AwaitKeys::load(setup, &mut reader)?),
         (1, _) => Box::new(columns::AwaitColumns::load(setup, &mut reader)?),
         (2, true) => Box::new(consistency::AwaitSignatures::load(setup, &mut reader)?),
         (2, false) | (3, true) => Box::new(AwaitResult::load(setup, &mut reader)?),

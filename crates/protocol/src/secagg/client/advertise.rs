@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use blindsum_crypto::kex::KeyPair;
 use rand_core::CryptoRng;
-use zeroize::Zeroizing;
 
 use super::share::share_keys;
-use crate::keys::{SeenKeys, load_pair, sign_keys, suite_of};
+use crate::keys::{SeenKeys, sign_keys, suite_of};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{PeerKeys, check_advertised};
 use crate::secagg::messages::{Advertise, NeighbourKeys};
 use crate::secagg::{AggregationGraph, graph_of};
-use crate::snapshot::{Reader, Writer};
 use crate::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId};
 
@@ -50,17 +48,6 @@ pub(super) struct AwaitKeys {
 }
 
 impl AwaitKeys {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let graph = graph_of(&setup.round).map_err(|fault| fault.kind)?;
-        let (seal, mask) = (load_pair(&setup, reader)?, load_pair(&setup, reader)?);
-        Ok(Self {
-            setup,
-            graph,
-            seal,
-            mask,
-        })
-    }
-
     fn advertised(&self) -> Advertise {
         let keys = [self.seal.public(), self.mask.public()].map(|key| key.as_bytes());
         let signature = sign_keys(&self.setup, &keys);
@@ -136,12 +123,5 @@ impl ClientStage for AwaitKeys {
             mask,
         } = *self;
         share_keys(setup, graph, seal, mask, peers, rng)
-    }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        let writer = Writer::default()
-            .bytes(self.seal.secret().expose())
-            .bytes(self.mask.secret().expose());
-        Ok(writer.finish())
     }
 }

@@ -124,6 +124,7 @@ impl ClientStage for AwaitSurvivors {
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let survivors = self.check(body).map_err(Fault::server)?;
+        self.setup.allow(&survivors)?;
         let round = &self.setup.round;
         if is_active(round) {
             let body = signed_message(round, &self.setup.identity, &survivors);
@@ -145,7 +146,7 @@ impl ClientStage for AwaitSurvivors {
         })
     }
 
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        Ok(self.write().finish())
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(self.write().finish()))
     }
 }

@@ -26,8 +26,6 @@ pub(crate) fn restore(
     let mut reader = Reader::new(state);
     let setup = setup.clone();
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (0, _) => Box::new(advertise::AwaitKeys::load(setup, &mut reader)?),
-        (1, _) => Box::new(share::AwaitShares::load(setup, &mut reader)?),
         (2, _) => Box::new(masked_input::AwaitSurvivors::load(setup, &mut reader)?),
         (3, true) => Box::new(unmask::AwaitSignatures::load(setup, &mut reader)?),
         (3, false) | (4, true) => Box::new(AwaitResult::load(setup, &mut reader)?),

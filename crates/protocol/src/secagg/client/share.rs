@@ -12,12 +12,11 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::masked_input::{AwaitSurvivors, Held, masked_input};
-use crate::keys::{load_key, load_pair, seal_header, seal_keys};
+use crate::keys::{seal_header, seal_keys};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
 use crate::secagg::messages::{SealedShares, SharesIn, SharesOut};
-use crate::secagg::{AggregationGraph, graph_of, point_of};
-use crate::snapshot::{Reader, Writer};
+use crate::secagg::{AggregationGraph, point_of};
 use crate::wire::{Bounded, ascending, encode};
 use crate::{Culprit, Fault, FaultKind, PartyId};
 
@@ -77,7 +76,6 @@ pub(super) fn share_keys(
     let next = AwaitShares {
         setup,
         graph,
-        seal,
         mask,
         seed,
         own_seed_share,
@@ -94,7 +92,6 @@ pub(super) fn share_keys(
 pub(super) struct AwaitShares {
     setup: Arc<ClientSetup>,
     graph: Arc<AggregationGraph>,
-    seal: KeyPair,
     mask: KeyPair,
     /// b.
     seed: Secret<32>,
@@ -105,35 +102,6 @@ pub(super) struct AwaitShares {
 }
 
 impl AwaitShares {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let graph = graph_of(&setup.round).map_err(|fault| fault.kind)?;
-        let (seal, mask) = (load_pair(&setup, reader)?, load_pair(&setup, reader)?);
-        let (seed, own_seed_share) = (reader.secret()?, reader.share()?);
-        let (mut peers, mut opening) = (BTreeMap::new(), BTreeMap::new());
-        for _ in 0..reader.number()? {
-            let party = reader.party()?;
-            let keys = PeerKeys {
-                seal: load_key(&setup, reader)?,
-                mask: load_key(&setup, reader)?,
-            };
-            opening.insert(
-                party,
-                seal_keys(&setup, &seal, party, &keys.seal, PURPOSE)?.1,
-            );
-            peers.insert(party, keys);
-        }
-        Ok(Self {
-            setup,
-            graph,
-            seal,
-            mask,
-            seed,
-            own_seed_share,
-            peers,
-            opening,
-        })
-    }
-
     /// Opens what the neighbours sealed. A share that does not open ends this party's round: it cannot
     /// know whether the neighbour masks with it.
     fn open(&mut self, message: &SharesIn) -> Result<BTreeMap<PartyId, Held>, Fault> {
@@ -229,21 +197,5 @@ impl ClientStage for AwaitShares {
             body,
             next: Box::new(next),
         })
-    }
-
-    fn save(&self) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
-        let writer = Writer::default()
-            .bytes(self.seal.secret().expose())
-            .bytes(self.mask.secret().expose())
-            .bytes(self.seed.expose())
-            .bytes(&*self.own_seed_share.to_bytes())
-            .number(self.peers.len() as u32);
-        let writer = self.peers.iter().fold(writer, |writer, (party, keys)| {
-            writer
-                .number(party.0)
-                .bytes(keys.seal.as_bytes())
-                .bytes(keys.mask.as_bytes())
-        });
-        Ok(writer.finish())
     }
 }

@@ -1,0 +1,143 @@
+//! What a policy refuses, and what to change where it should not.
+
+use blindsum_protocol::{Adversary, ProtocolName};
+
+use crate::error::hex;
+
+/// The rule of a policy that a job or a round breaks.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The job's protocol.
+    #[error(
+        "policy allowed_protocols: the job uses {protocol}, this party allows {}; name {protocol} in \
+         allowed_protocols to take part",
+        list(allowed)
+    )]
+    Protocol {
+        /// The job's.
+        protocol: ProtocolName,
+        /// The policy's.
+        allowed: Vec<ProtocolName>,
+    },
+    /// What the job holds against.
+    #[error(
+        "policy require_adversary: the job holds against {holds}, this party requires {required}; ask for \
+         another job, or lower require_adversary"
+    )]
+    Adversary {
+        /// What the job holds against.
+        holds: String,
+        /// What the policy requires.
+        required: Adversary,
+    },
+    /// How many corrupt parties the job tolerates.
+    #[error(
+        "policy min_corrupt: the job tolerates corrupt = {job} of its parties, this party wants {need} or \
+         more; ask for a larger corrupt, or lower min_corrupt"
+    )]
+    Corrupt {
+        /// The job's.
+        job: f64,
+        /// The policy's.
+        need: f64,
+    },
+    /// The smallest sum that the job opens.
+    #[error(
+        "policy min_honest: the job opens sums of {have} parties, this party wants {need}: {honest} honest \
+         ones and {corrupt} that may be corrupt; ask for a larger min_parties, or lower min_honest or \
+         min_corrupt"
+    )]
+    SmallestSum {
+        /// The job's `min_parties`, or what its protocol chooses.
+        have: usize,
+        /// How many are wanted.
+        need: usize,
+        /// The policy's `min_honest`.
+        honest: usize,
+        /// How many parties of the job may be corrupt, by the policy.
+        corrupt: usize,
+    },
+    /// Too few survivors of a round.
+    #[error(
+        "policy min_honest: {have} parties survive, this party wants {need}: {honest} honest ones and \
+         {corrupt} that may be corrupt"
+    )]
+    TooFewSurvivors {
+        /// How many there are.
+        have: usize,
+        /// How many are wanted.
+        need: usize,
+        /// The policy's `min_honest`.
+        honest: usize,
+        /// How many parties of the job may be corrupt, by the policy.
+        corrupt: usize,
+    },
+    /// The length of the vectors.
+    #[error(
+        "policy max_dim: the job has dim = {job}, this party takes {allowed} or less; raise max_dim if it \
+         has the memory"
+    )]
+    MaxDim {
+        /// The job's.
+        job: u64,
+        /// The policy's.
+        allowed: u64,
+    },
+    /// The weight of one update.
+    #[error(
+        "policy max_weight: the job allows {job}, this party {allowed}; ask for a smaller max_weight, or \
+         raise the policy's"
+    )]
+    MaxWeight {
+        /// The job's.
+        job: u32,
+        /// The policy's.
+        allowed: u32,
+    },
+    /// Another job than the one that was agreed on.
+    #[error(
+        "policy job_hash: the job has hash {}, this party takes only {}; compare the specifications",
+        hex(job),
+        hex(allowed)
+    )]
+    JobHash {
+        /// The job's.
+        job: [u8; 32],
+        /// The policy's.
+        allowed: [u8; 32],
+    },
+    /// Too few certified parties.
+    #[error(
+        "policy min_cohort: the round has {have} certified parties, this party wants {need}; wait for more, \
+         or lower min_cohort"
+    )]
+    CohortTooSmall {
+        /// How many there are.
+        have: usize,
+        /// How many are wanted.
+        need: usize,
+    },
+    /// The cohort is almost an earlier one.
+    #[error(
+        "policy min_cohort_change: the cohort differs by {changed} from an earlier one, \
+         this party wants 0 or at least {need}"
+    )]
+    Differencing {
+        /// Parties that are in one of the two cohorts only.
+        changed: usize,
+        /// How many are wanted.
+        need: usize,
+    },
+}
+
+fn list(names: &[ProtocolName]) -> String {
+    match names {
+        [] => "none".into(),
+        names => names
+            .iter()
+            .map(|n| n.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}

@@ -1,0 +1,239 @@
+use super::*;
+use crate::error::hex;
+
+fn cohort(names: &[&str]) -> Cohort {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+/// A job that the default policy takes.
+fn spec() -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::SecAgg,
+        parties: 20,
+        dim: 10,
+        ..JobSpec::default()
+    }
+}
+
+fn check(policy: &Policy, spec: JobSpec) -> Result<(), PolicyError> {
+    policy.check_job(&spec.validate().unwrap())
+}
+
+/// What the default policy says of a job.
+fn refused(spec: JobSpec) -> PolicyError {
+    check(&Policy::default(), spec).unwrap_err()
+}
+
+#[test]
+fn a_careful_job_is_taken() {
+    for protocol in Policy::default().allowed_protocols {
+        let spec = JobSpec { protocol, ..spec() };
+        assert_eq!(check(&Policy::default(), spec), Ok(()));
+    }
+}
+
+#[test]
+fn case_46_protocols_in_which_the_server_and_one_party_read_everything_must_be_named() {
+    for protocol in [ProtocolName::Plain, ProtocolName::Flashe] {
+        let spec = JobSpec {
+            protocol,
+            min_parties: 5,
+            ..spec()
+        };
+        let error = refused(spec.clone());
+        assert!(matches!(error, PolicyError::Protocol { .. }), "{error}");
+        assert!(error.to_string().contains("in allowed_protocols"));
+        let named = Policy {
+            allowed_protocols: vec![protocol],
+            require_adversary: None,
+            ..Policy::default()
+        };
+        assert_eq!(check(&named, spec), Ok(()));
+    }
+}
+
+#[test]
+fn case_46_jobs_that_hold_against_less_are_refused() {
+    let semi_honest = JobSpec {
+        adversary: Adversary::SemiHonest,
+        ..spec()
+    };
+    assert_eq!(
+        refused(semi_honest),
+        PolicyError::Adversary {
+            holds: "semi-honest".into(),
+            required: Adversary::Active
+        }
+    );
+    let policy = Policy {
+        allowed_protocols: vec![ProtocolName::Plain],
+        require_adversary: Some(Adversary::SemiHonest),
+        ..Policy::default()
+    };
+    let plain = JobSpec {
+        protocol: ProtocolName::Plain,
+        ..spec()
+    };
+    let error = check(&policy, plain).unwrap_err();
+    assert!(matches!(error, PolicyError::Adversary { .. }), "{error}");
+    let trusting = JobSpec {
+        corrupt: 0.05,
+        ..spec()
+    };
+    let (job, need) = (0.05, 0.1);
+    assert_eq!(refused(trusting), PolicyError::Corrupt { job, need });
+}
+
+#[test]
+fn case_46_jobs_that_open_sums_of_too_few_are_refused() {
+    // 2 of 20 may be corrupt, and two honest ones must be left.
+    let smallest = |min_parties| JobSpec {
+        protocol: ProtocolName::Flashe,
+        min_parties,
+        ..spec()
+    };
+    let policy = Policy {
+        allowed_protocols: vec![ProtocolName::Flashe],
+        ..Policy::default()
+    };
+    assert_eq!(check(&policy, smallest(4)), Ok(()));
+    let error = check(&policy, smallest(3)).unwrap_err();
+    let (have, need, honest, corrupt) = (3, 4, 2, 2);
+    assert_eq!(
+        error,
+        PolicyError::SmallestSum {
+            have,
+            need,
+            honest,
+            corrupt
+        }
+    );
+    assert_eq!(
+        policy.check_survivors(20, 3),
+        Err(PolicyError::TooFewSurvivors {
+            have,
+            need,
+            honest,
+            corrupt
+        })
+    );
+    assert_eq!(policy.check_survivors(20, 4), Ok(()));
+}
+
+#[test]
+fn fractions_are_rounded_as_those_of_jobs_are() {
+    let corrupt = |min_corrupt, parties| {
+        let policy = Policy {
+            min_corrupt,
+            ..Policy::default()
+        };
+        policy.corrupt_among(parties)
+    };
+    assert_eq!(corrupt(0.07, 100), 7);
+    assert_eq!(corrupt(0.1, 101), 11);
+    assert_eq!(corrupt(0.0, 100), 1);
+}
+
+#[test]
+fn vectors_that_are_too_long_and_weights_that_are_too_large_are_refused() {
+    let long = JobSpec {
+        dim: (1 << 28) + 1,
+        ..spec()
+    };
+    let error = Policy::default().check_spec(&long).unwrap_err();
+    assert!(matches!(error, PolicyError::MaxDim { .. }), "{error}");
+    let policy = Policy {
+        max_weight: Some(9),
+        ..Policy::default()
+    };
+    let heavy = JobSpec {
+        max_weight: 10,
+        ..spec()
+    };
+    let (job, allowed) = (10, 9);
+    assert_eq!(
+        check(&policy, heavy),
+        Err(PolicyError::MaxWeight { job, allowed })
+    );
+}
+
+#[test]
+fn a_job_with_another_hash_than_the_one_agreed_on_is_refused() {
+    let agreed = spec().validate().unwrap();
+    let policy = Policy {
+        job_hash: Some(*agreed.hash()),
+        ..Policy::default()
+    };
+    assert_eq!(policy.check_job(&agreed), Ok(()));
+    let other = JobSpec {
+        stage_deadline: 31.0,
+        ..spec()
+    };
+    let error = check(&policy, other).unwrap_err();
+    assert!(matches!(error, PolicyError::JobHash { .. }), "{error}");
+    assert!(error.to_string().contains(&hex(agreed.hash())), "{error}");
+}
+
+#[test]
+fn case_12_cohorts_too_small_or_too_like_an_earlier_one_are_refused() {
+    let policy = Policy {
+        min_cohort_change: 2,
+        ..Policy::default()
+    };
+    let earlier = [cohort(&["a", "b", "c", "d"])];
+    assert_eq!(
+        policy.check_roster(&cohort(&["a", "b"])),
+        Err(PolicyError::CohortTooSmall { have: 2, need: 3 })
+    );
+    let check = |names: &[&str]| policy.check_difference(&cohort(names), &earlier);
+    let differencing = PolicyError::Differencing {
+        changed: 1,
+        need: 2,
+    };
+    assert_eq!(check(&["a", "b", "c"]), Err(differencing.clone()));
+    assert_eq!(check(&["a", "b", "c", "d", "e"]), Err(differencing));
+    assert_eq!(check(&["a", "b", "c", "d"]), Ok(()));
+    assert_eq!(check(&["a", "b", "c", "e"]), Ok(()));
+}
+
+/// Abuse case 46: a coordinator that tries fields at random finds no job in which the default policy lets fewer honest
+/// parties be summed than it says.
+#[test]
+fn case_46_no_job_is_taken_that_sums_fewer_honest_parties() {
+    use rand_core::{Rng, SeedableRng};
+    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(46);
+    let mut draw = |most: u32| rng.next_u32() % (most + 1);
+    let (policy, mut taken, mut refused) = (Policy::default(), 0, 0);
+    for _ in 0..20_000 {
+        let (parties, protocol) = (2 + draw(40), draw(5) as usize);
+        let active = usize::from(draw(3) > 0);
+        // Fields that are 0 are left to the protocol, and most are.
+        let mut some = |most: u32| draw(1) * draw(most);
+        let spec = JobSpec {
+            protocol: ProtocolName::ALL[protocol],
+            adversary: Adversary::ALL[active],
+            parties,
+            min_parties: some(parties),
+            neighbours: some(parties),
+            threshold: some(parties),
+            packing: some(parties),
+            corrupt: f64::from(some(50)) / 100.0,
+            dropout: f64::from(some(50)) / 100.0,
+            ..spec()
+        };
+        let Ok(job) = spec.clone().validate() else {
+            continue;
+        };
+        if policy.check_job(&job).is_err() {
+            refused += 1;
+            continue;
+        }
+        taken += 1;
+        let corrupt = (parties as usize).div_ceil(10);
+        assert!(job.min_parties() >= 2 + corrupt, "{spec:?}");
+        assert!(spec.corrupt_parties() >= corrupt, "{spec:?}");
+        assert!(spec.protocol.tolerates_corrupt(), "{spec:?}");
+        assert_eq!(spec.adversary, Adversary::Active);
+    }
+    assert!(taken > 100 && refused > 100, "{taken} and {refused}");
+}

@@ -1,0 +1,140 @@
+//! A party and the survivors of its rounds: what it signs, reveals and adds up for, over rounds, restarts and jobs.
+
+mod common;
+
+use std::sync::Arc;
+
+use blindsum_net::NetError;
+use blindsum_net::party::{PartyConfig, Policy, PolicyError};
+use blindsum_net::pb::{RoundKind, RoundRefusalCode};
+use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
+use common::fake::Fake;
+use common::play::{Play, Reply, abort, offer, reply};
+use common::*;
+
+/// Protocols in which parties have a say in who survives, and in both modes.
+fn variants() -> impl Iterator<Item = JobSpec> {
+    let each = |protocol| {
+        [Adversary::SemiHonest, Adversary::Active].map(|adversary| JobSpec {
+            adversary,
+            min_parties: 0,
+            dropout: 0.2,
+            model_update: ModelUpdate::Nothing,
+            input_deadline: 60.0,
+            stage_deadline: 60.0,
+            ..spec(protocol, 6)
+        })
+    };
+    let all = ProtocolName::ALL.iter().copied();
+    all.filter(|protocol| protocol.tolerates_corrupt())
+        .flat_map(each)
+}
+
+/// A party for which the parties of two sums must differ by two.
+struct Careful {
+    fake: Fake,
+    play: Play,
+    folder: tempfile::TempDir,
+}
+
+impl Careful {
+    fn new(spec: JobSpec, seed: u64) -> Self {
+        let pki = Pki::new(seed);
+        Self {
+            fake: Fake::start(&pki),
+            play: Play::new(&pki, Arc::new(spec.validate().unwrap())),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn config(&self) -> impl Fn() -> PartyConfig + use<> {
+        let (folder, url) = (self.folder.path().to_owned(), self.fake.url());
+        let credentials = self.play.a();
+        move || PartyConfig {
+            policy: Policy {
+                min_cohort_change: 2,
+                ..lenient()
+            },
+            ..config_in(&folder, &url, &credentials)
+        }
+    }
+}
+
+/// The party's program: so many rounds, and what became of each.
+fn program(config: impl Fn() -> PartyConfig, rounds: usize) -> Vec<Result<(), PolicyError>> {
+    let mut party = join_again(config);
+    let mut one = || {
+        let mut round = party.next_round()?.unwrap();
+        round.submit(vec![1.0f32; 5], 1)?;
+        round.result().map(drop)
+    };
+    let outcomes = (0..rounds).map(|_| match one() {
+        Err(NetError::Policy(broken)) => Err(broken),
+        Err(NetError::RoundAborted { .. }) => Ok(()),
+        other => panic!("{other:?}"),
+    });
+    outcomes.collect()
+}
+
+impl Careful {
+    /// One process of the party. In each round these of the others vanish with their vectors; the round ends well for
+    /// the party where it goes along to its end.
+    fn process(&mut self, rounds: &[(u64, &[u32])]) -> Vec<Result<(), PolicyError>> {
+        let (config, count) = (self.config(), rounds.len());
+        let program = std::thread::spawn(move || program(config, count));
+        let (job, play) = (self.play.job.clone(), &mut self.play);
+        let mut line = self.fake.welcome(&job);
+        for (number, lost) in rounds {
+            offer(&line, play, *number);
+            let Reply::Ready(ready) = reply(&mut line) else {
+                panic!("not ready");
+            };
+            let said = play.said.len();
+            if play.round_without(&mut line, &ready, RoundKind::Sum, lost, || {}) {
+                line.send(abort(*number));
+                continue;
+            }
+            let refused = play.refused.take().unwrap();
+            assert_eq!(refused.code(), RoundRefusalCode::RoundRefusalPolicy);
+            // Its vector was the last thing it said.
+            let input = usize::from(job.input_stage());
+            assert_eq!(play.said.len(), said + input + 1);
+        }
+        program.join().unwrap()
+    }
+}
+
+const BY_ONE: PolicyError = PolicyError::Differencing {
+    changed: 1,
+    need: 2,
+};
+
+/// Abuse case 49: the roster is the same in all rounds, and so is the party's word after a restart.
+#[test]
+fn case_49_survivors_that_differ_by_one_are_refused_also_after_a_restart() {
+    for spec in variants() {
+        let mut party = Careful::new(spec, 1);
+        let (all, without_5, without_4): (&[u32], &[u32], &[u32]) = (&[], &[5], &[4]);
+        let first = party.process(&[(1, without_5), (2, all)]);
+        assert_eq!(first, [Ok(()), Err(BY_ONE)]);
+        // A set that was refused does not count, since nothing was said for it.
+        let then = party.process(&[(3, without_4), (4, without_5)]);
+        assert_eq!(then, [Ok(()), Ok(())]);
+        assert_eq!(party.process(&[(5, all)]), [Err(BY_ONE)]);
+    }
+}
+
+/// Abuse case 49: the same parties under another specification of the same name.
+#[test]
+fn case_49_another_job_of_the_same_name_forgets_nothing() {
+    for spec in variants() {
+        let mut party = Careful::new(spec.clone(), 2);
+        assert_eq!(party.process(&[(1, &[])]), [Ok(())]);
+        let other = JobSpec {
+            stage_deadline: spec.stage_deadline + 1.0,
+            ..spec
+        };
+        party.play.job = Arc::new(other.validate().unwrap());
+        assert_eq!(party.process(&[(1, &[3])]), [Err(BY_ONE)]);
+    }
+}
