@@ -226,10 +226,12 @@ fn case_27_columns_cut_short_cost_their_sender_its_place_and_are_not_passed_on()
 }
 
 #[test]
-fn case_28_columns_sent_twice_cost_the_connection_and_are_passed_on_once() {
+fn case_28_other_columns_cost_the_connection_and_the_first_are_passed_on() {
     let (others, coordinator) = spoiled(37, |raw, columns| {
         raw.send_message(1, &columns);
-        raw.send_message(1, &columns);
+        let mut others = columns;
+        others[40] ^= 1;
+        raw.send_message(1, &others);
         let (code, reason) = raw.refusal();
         assert_eq!(code, RefusalCode::RefusalBadFrame);
         assert!(reason.contains("a second answer"), "{reason}");

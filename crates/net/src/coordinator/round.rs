@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as Clock};
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
-    Closed, Direction, Fault, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
+    Closed, Direction, Fault, FaultKind, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
     Server,
 };
 use bytes::Bytes;
@@ -265,6 +265,17 @@ impl JobTask {
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
+            Err(fault) if matches!(fault.kind, FaultKind::Conflicting { .. }) => {
+                // The first answer counts; whoever has two of them is not to be talked to.
+                let text = format!("{name}: {fault}");
+                self.with_running(|running| {
+                    if !running.report.faults.contains(&text) {
+                        running.report.faults.push(text);
+                    }
+                });
+                let reason = format!("a second answer, other than the first, in round {number}");
+                self.refuse(name, &reason);
+            }
             Err(fault) => {
                 self.with_running(|running| running.report.faults.push(format!("{name}: {fault}")));
                 self.drop_party(number, party, &fault.kind.to_string());

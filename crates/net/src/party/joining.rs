@@ -201,6 +201,7 @@ impl Task {
                 self.begin_waiting();
             }
         }
+        self.begun = Some(number);
         let says_something =
             self.active
                 .as_ref()

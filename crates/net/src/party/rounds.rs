@@ -199,7 +199,8 @@ impl Task {
         let stage = u8::try_from(answered).unwrap_or(u8::MAX);
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
-        if let Some(outbox) = &self.outbox {
+        // What is not sent now is sent when the connection begins the round.
+        if let Some(outbox) = self.outbox.as_ref().filter(|_| self.begun == Some(round)) {
             outbox.put(Queued::Message {
                 round,
                 stage,

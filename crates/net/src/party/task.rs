@@ -95,6 +95,9 @@ pub(super) struct Task {
     pub model: Option<Model>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
+    /// The round that this connection has begun. Before that neither side knows what the other has of a
+    /// round, so nothing is said in it.
+    pub begun: Option<u64>,
     pub active: Option<Active>,
     pub offer: Option<pb::RoundOffer>,
     /// A round to go on with once its model is here.
@@ -142,6 +145,7 @@ impl Task {
             job: None,
             model: None,
             outbox: None,
+            begun: None,
             active: None,
             offer: None,
             pending_start: None,
@@ -188,8 +192,7 @@ impl Task {
         loop {
             let ended = match self.target.connect(time).await {
                 Ok(connected) => self.converse(connected, time).await,
-                Err(ConnectError::Later(reason)) => Ended::Lost(reason),
-                Err(ConnectError::Never(error)) => Ended::Failed(error),
+                Err(error) => self.no_connection(error),
             };
             if self.outbox.take().is_some() {
                 (until, pause) = (Instant::now() + give_up, PAUSES.0);
@@ -215,7 +218,23 @@ impl Task {
         }
     }
 
+    /// What came in the way of a connection. Whoever was welcomed before has the right address and
+    /// certificates: whatever stands in the way now will pass.
+    fn no_connection(&self, error: ConnectError) -> Ended {
+        match error {
+            ConnectError::Never(error) if self.job.is_none() => Ended::Failed(error),
+            ConnectError::Never(error) => Ended::Lost(error.to_string()),
+            ConnectError::Later(reason) => Ended::Lost(reason),
+        }
+    }
+
+    /// A connection that ended before anything came over it.
+    fn broken(&self, traffic: &Traffic, status: &tonic::Status) -> Ended {
+        self.no_connection(self.target.broken(traffic, with_causes(status)))
+    }
+
     fn forget_connection(&mut self) {
+        self.begun = None;
         self.certificates.clear();
         self.requested = None;
         self.offer = None;
@@ -257,21 +276,16 @@ impl Task {
         let (stream, frames) = mpsc::channel(4);
         let timeout = seconds(self.config.chunk_timeout);
         let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
-        let broken =
-            |status: tonic::Status| match self.target.broken(&traffic, with_causes(&status)) {
-                ConnectError::Later(reason) => Ended::Lost(reason),
-                ConnectError::Never(error) => Ended::Failed(error),
-            };
         let connect = client.connect(ReceiverStream::new(frames));
         let mut inbound = match tokio::time::timeout(time, connect).await {
             Ok(Ok(response)) => response.into_inner(),
-            Ok(Err(status)) => return broken(status),
+            Ok(Err(status)) => return self.broken(&traffic, &status),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         let welcome = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(CoordinatorFrame { frame: Some(frame) }))) => frame,
             Ok(Ok(_)) => return Ended::Lost("the coordinator closed the connection".into()),
-            Ok(Err(status)) => return broken(status),
+            Ok(Err(status)) => return self.broken(&traffic, &status),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         if let Err(ended) = self.welcome(welcome) {
