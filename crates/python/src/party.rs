@@ -167,8 +167,8 @@ impl Round {
 }
 
 /// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
-/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, and
-/// how many parties sent each coordinate of a sparse round.
+/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, how
+/// many parties sent each coordinate of a sparse round, and the name of the result.
 type RoundResult<'py> = (
     Bound<'py, PyAny>,
     u64,
@@ -178,6 +178,7 @@ type RoundResult<'py> = (
     Option<Bound<'py, PyAny>>,
     (f64, f64, f64),
     Option<Bound<'py, PyArray1<u32>>>,
+    String,
 );
 
 #[pymethods]
@@ -260,6 +261,7 @@ impl Round {
                     sums,
                     timings,
                     contributors,
+                    result.result.iter().map(|b| format!("{b:02x}")).collect(),
                 ))
             }
         }

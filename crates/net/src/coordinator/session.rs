@@ -70,6 +70,17 @@ pub(crate) struct Gate {
     pub members: Arc<BTreeMap<Arc<str>, bool>>,
 }
 
+impl Gate {
+    /// Whatever comes for this round, or for one before it, comes too late.
+    pub fn closed(round: u64) -> Self {
+        Self {
+            round,
+            stage: u32::MAX,
+            ..Self::default()
+        }
+    }
+}
+
 /// Where a session finds its job.
 #[derive(Clone)]
 pub(crate) struct JobHandle {

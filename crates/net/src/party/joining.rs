@@ -206,6 +206,7 @@ impl Task {
             self.active
                 .as_ref()
                 .is_some_and(|active| match active.client.is_some() {
+                    true if active.has_result() => false,
                     true => start.answers_taken <= active.answered(),
                     false => !active.needs_update() || active.update.is_some(),
                 });

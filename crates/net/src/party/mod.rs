@@ -185,6 +185,8 @@ pub struct RoundResult {
     pub contributors: Option<Vec<u32>>,
     /// The job's model after the round.
     pub model: Model,
+    /// The name of the result: parties with the same one, and a coordinator that reports it, were told the same.
+    pub result: [u8; 32],
     /// What the round took of this party's time.
     pub timings: Timings,
 }
@@ -411,7 +413,8 @@ impl RoundHandle {
     }
 
     /// Waits for the result. It comes, or an error, at the latest when every deadline of the round
-    /// has passed.
+    /// has passed; or, where the connection is lost after the update was sent, when that has lasted for
+    /// `give_up_after`.
     ///
     /// # Errors
     /// The round gave no result, or not for this party; the error says why.

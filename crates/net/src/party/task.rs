@@ -95,8 +95,7 @@ pub(super) struct Task {
     pub model: Option<Model>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
-    /// The round that this connection has begun. Before that neither side knows what the other has of a
-    /// round, so nothing is said in it.
+    /// The round that this connection has begun: nothing is answered in it before both know what came.
     pub begun: Option<u64>,
     pub active: Option<Active>,
     pub offer: Option<pb::RoundOffer>,
@@ -228,11 +227,6 @@ impl Task {
         }
     }
 
-    /// A connection that ended before anything came over it.
-    fn broken(&self, traffic: &Traffic, status: &tonic::Status) -> Ended {
-        self.no_connection(self.target.broken(traffic, with_causes(status)))
-    }
-
     fn forget_connection(&mut self) {
         self.begun = None;
         self.certificates.clear();
@@ -276,22 +270,24 @@ impl Task {
         let (stream, frames) = mpsc::channel(4);
         let timeout = seconds(self.config.chunk_timeout);
         let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
+        let broken = |status: tonic::Status| self.target.broken(&traffic, with_causes(&status));
         let connect = client.connect(ReceiverStream::new(frames));
         let mut inbound = match tokio::time::timeout(time, connect).await {
             Ok(Ok(response)) => response.into_inner(),
-            Ok(Err(status)) => return self.broken(&traffic, &status),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         let welcome = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(CoordinatorFrame { frame: Some(frame) }))) => frame,
             Ok(Ok(_)) => return Ended::Lost("the coordinator closed the connection".into()),
-            Ok(Err(status)) => return self.broken(&traffic, &status),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         if let Err(ended) = self.welcome(welcome) {
             return ended;
         }
         self.outbox = Some(outbox);
+        self.active.iter_mut().for_each(Active::connected_again);
         let ended = loop {
             if let Err(ended) = self.next(&mut inbound, &mut sending, &traffic).await {
                 break ended;
