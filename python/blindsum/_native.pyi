@@ -67,6 +67,7 @@ class Round:
         Sums | None,
         tuple[float, float, float],
         NDArray[np.uint32] | None,
+        str,
     ]: ...
     def abandon(self) -> None: ...
 

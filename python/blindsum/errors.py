@@ -70,7 +70,7 @@ class Fault(BlindsumError):
 
 
 class RoundAborted(BlindsumError):
-    """The coordinator ended a round without a sum.
+    """A round gave this party no sum.
 
     Attributes
     ----------
@@ -82,6 +82,24 @@ class RoundAborted(BlindsumError):
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"round {number} ended without a sum: {reason}")
+        self.number = number
+        self.reason = reason
+
+
+class ResultMissed(RoundAborted):
+    """A round has a result in which this party's update counts, but this party is not told it any more.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    reason : str
+        Why.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        text = f"round {number} counts this party's update, but its result did not come here: {reason}"
+        BlindsumError.__init__(self, text)
         self.number = number
         self.reason = reason
 

@@ -106,6 +106,9 @@ class RoundResult:
     contributors : numpy.ndarray or None
         How many survivors sent each coordinate, uint32, shape ``(dim,)``, where rounds are sparse; the
         mean of a coordinate that too few sent is 0.
+    result : str
+        The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
+        survivors have the same one, and so has the coordinator's report of the round.
     """
 
     mean: Array | NDArray[np.float64]
@@ -116,6 +119,7 @@ class RoundResult:
     sum: Sums | None
     timings: Timings
     contributors: NDArray[np.uint32] | None
+    result: str
 
 
 class Round:
@@ -209,9 +213,10 @@ class Round:
     def outcome(self, timeout: float | None = None) -> RoundResult:
         """Wait like :meth:`result` and give everything that is known of the round."""
         if self._outcome is None:
-            mean, weight, survivors, version, model, sums, timings, counts = self._native.result(timeout)
+            told = self._native.result(timeout)
+            mean, weight, survivors, version, model, sums, timings, counts, name = told
             names, times = tuple(survivors), Timings(*timings)
-            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts)
+            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts, name)
         return self._outcome
 
     def abandon(self) -> None:

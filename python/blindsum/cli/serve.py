@@ -29,6 +29,9 @@ as key set-ups, and a party writes the final model (blindsum join --out).
 
 With --json one JSON object per line: {"event": "ready", "address"}, then {"event": "status", ...} after every
 change, at last {"event": "stopped"}. Ctrl-C stops the coordinator; with --store it goes on from there.
+
+When the job is done it stays for survivors of the last round that have not confirmed the result, up to
+--limit farewell=30 seconds. With --store it can be started again for those that come later.
 """
 
 
