@@ -100,6 +100,19 @@ CASES = {
         "The announced model or result is wrong",
         "Parties that recompute it find out; the simulator says so",
     ),
+    54: (
+        "Coordinator or party killed, or a link lost, between the decision that a round counts and the "
+        "delivery of its result",
+        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite",
+    ),
+    55: (
+        "Link lost while a party trains and submits",
+        "Nothing goes out before both know what the other has; equal repeats are quiet",
+    ),
+    56: (
+        "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",
+        "Retried until `give_up_after` after one good connection; refusals stay final",
+    ),
 }
 
 # Tests whose names carry no number.
