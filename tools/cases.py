@@ -104,6 +104,10 @@ CASES = {
         "The coordinator writes a job whose own parameters give a party away, or fill its memory",
         "Refused by the party's policy; no sum over fewer honest parties than it says",
     ),
+    47: (
+        "A small roster that holds all corrupt parties",
+        "Every bound holds with the corrupt parties of the whole job",
+    ),
     48: (
         "Any earlier copy of a party's state folder restored, whole or in part, at any stage",
         "No key, pad or nonce used twice: refused, or a fresh round",
@@ -111,6 +115,23 @@ CASES = {
     49: (
         "Survivor sets that differ by one on the same roster; the same job under another hash",
         "Refused before anything is signed or revealed",
+    ),
+    54: (
+        "Coordinator or party killed, or a link lost, between the decision that a round counts and the "
+        "delivery of its result",
+        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite",
+    ),
+    55: (
+        "Link lost while a party trains and submits",
+        "Nothing goes out before both know what the other has; equal repeats are quiet",
+    ),
+    56: (
+        "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",
+        "Retried until `give_up_after` after one good connection; refusals stay final",
+    ),
+    59: (
+        "Certificates with another or no extended key usage, or without digitalSignature",
+        "Refused, at start for one's own; a certificate is for one role",
     ),
 }
 

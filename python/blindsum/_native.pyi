@@ -71,6 +71,7 @@ class Round:
         tuple[float, float, float],
         NDArray[np.uint32] | None,
         tuple[int, float | None] | None,
+        str,
     ]: ...
     def abandon(self) -> None: ...
 

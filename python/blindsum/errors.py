@@ -90,6 +90,25 @@ class RoundAborted(BlindsumError):
         self.only_me = only_me
 
 
+class ResultMissed(RoundAborted):
+    """A round has a result in which this party's update counts, but this party is not told it any more.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    reason : str
+        Why.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        text = f"round {number} counts this party's update, but its result did not come here: {reason}"
+        BlindsumError.__init__(self, text)
+        self.number = number
+        self.reason = reason
+        self.only_me = False
+
+
 class PolicyError(BlindsumError):
     """The coordinator asked for something that this party's policy does not allow.
 

@@ -88,6 +88,9 @@ class RoundResult:
     clipped : Clipped or None
         What clipping did to this party's own update; false where nothing was cut off. ``None`` where the
         update was sent before a crash.
+    result : str
+        The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
+        survivors have the same one, and so has the coordinator's report of the round.
     """
 
     mean: Array | NDArray[np.float64]
@@ -99,6 +102,7 @@ class RoundResult:
     timings: Timings
     contributors: NDArray[np.uint32] | None
     clipped: Clipped | None
+    result: str
 
 
 class Round:
@@ -222,10 +226,12 @@ class Round:
             except (RoundAborted, Fault) as error:
                 self.lost = error
                 raise
-            mean, weight, survivors, version, model, sums, timings, counts, cut = told
+            mean, weight, survivors, version, model, sums, timings, counts, cut, name = told
             names, times = tuple(survivors), Timings(*timings)
             clipped = None if cut is None else Clipped(*cut)
-            self._outcome = RoundResult(mean, weight, names, model, version, sums, times, counts, clipped)
+            self._outcome = RoundResult(
+                mean, weight, names, model, version, sums, times, counts, clipped, name
+            )
             self._clipping.tell(self.number, clipped)
         return self._outcome
 

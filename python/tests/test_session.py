@@ -58,6 +58,27 @@ def test_the_model_is_read_only_and_starts_as_given(place):
             current.model[0] = 1
 
 
+def test_party_and_coordinator_have_one_name_for_a_result(place):
+    with place.coordinator(place.spec(parties=1)) as coordinator:
+        with place.join(coordinator, "a") as session:
+            current = session.next_round()
+            current.submit(np.zeros(4))
+            result = current.outcome().result
+            assert session.next_round() is None
+        *_, last = coordinator.statuses()
+    assert last["round"]["result"] == result
+    assert len(bytes.fromhex(result)) == 32
+    assert last["unconfirmed"] == []
+
+
+def test_a_missed_result_is_no_aborted_round_in_words():
+    error = bs.ResultMissed(3, "too late")
+    assert isinstance(error, bs.RoundAborted)
+    assert (error.number, error.reason) == (3, "too late")
+    assert "counts this party's update" in str(error)
+    assert "without a sum" not in str(error)
+
+
 READ_ONLY = np.full(4, 0.5, dtype=np.float32)
 READ_ONLY.flags.writeable = False
 

@@ -98,6 +98,14 @@ pub enum NetError {
         /// Why.
         reason: String,
     },
+    /// The round counts this party's update, and yet its result does not come here any more.
+    #[error("round {round} counts this party's update, but its result did not come here: {reason}")]
+    Missed {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: String,
+    },
     /// An update that cannot be taken; another may be submitted.
     #[error("update: {0}")]
     Input(String),
@@ -112,6 +120,19 @@ pub enum NetError {
         /// Hash that the coordinator told, in hexadecimal digits.
         theirs: String,
         /// Hash of what this party computes.
+        ours: String,
+    },
+    /// The coordinator announces another result than the one it told this party.
+    #[error(
+        "round {round}: the coordinator announces the result {theirs}, this party was told {ours}; \
+         the coordinator must not be trusted with this job"
+    )]
+    ResultMismatch {
+        /// The round.
+        round: u64,
+        /// Name of the result that the coordinator announced, in hexadecimal digits.
+        theirs: String,
+        /// Name of the one that this party was told.
         ours: String,
     },
     /// The party's state folder cannot be used.

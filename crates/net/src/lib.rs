@@ -36,6 +36,12 @@ pub use limits::Limits;
 pub use model::Model;
 pub use tls::{CredentialFiles, Credentials, Reload};
 
+/// The name of a round's result, which parties can compare: over the message that told the survivors their sum,
+/// with its frame.
+pub(crate) fn result_name(round: &blindsum_protocol::Round, told: &[u8]) -> [u8; 32] {
+    blindsum_crypto::kdf::hash("blindsum result", &[&round.context().0, told])
+}
+
 /// SHA-256 of a certificate in DER: how rosters name it.
 pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     blindsum_crypto::kdf::hash("blindsum certificate", &[certificate])

@@ -30,6 +30,9 @@ pub struct Limits {
     pub failed_rounds: u32,
     /// How long a job waits for enough parties to be ready before it ends.
     pub patience: f64,
+    /// How long a coordinator that stops when its jobs are done stays for survivors of the last round that
+    /// have not confirmed its result.
+    pub farewell: f64,
     /// Time between signs of life on an idle connection, and the time for the answer.
     pub keepalive: f64,
     /// Versions of a model that are kept.
@@ -49,6 +52,7 @@ impl Default for Limits {
             reconnect_grace: 5.0,
             failed_rounds: 10,
             patience: 3600.0,
+            farewell: 30.0,
             keepalive: 15.0,
             models_kept: 3,
         }
@@ -64,6 +68,7 @@ impl Limits {
             ("chunk_timeout", self.chunk_timeout),
             ("reconnect_grace", self.reconnect_grace),
             ("patience", self.patience),
+            ("farewell", self.farewell),
             ("keepalive", self.keepalive),
         ];
         for (field, value) in times {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::system::unix_millis;
+
 /// Where a round stands, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,6 +81,10 @@ pub struct RoundReport {
     /// Sum of the survivors' weights, once there is one and unless only the parties learn it.
     #[serde(default)]
     pub total_weight: Option<u64>,
+    /// The name of the result, in hexadecimal digits: parties that were told the same one have the same. Empty
+    /// before there is a result, and in a key set-up.
+    #[serde(default)]
+    pub result: String,
     /// The stages so far.
     pub stages: Vec<StageReport>,
     /// Bytes of the parties' connections from the start of the round to its result, TLS and HTTP/2
@@ -135,6 +141,9 @@ pub struct JobStatus {
     pub connected: Vec<String>,
     /// Who is waited for in the stage under way.
     pub waiting_for: Vec<String>,
+    /// Survivors of the latest round that counts who have not confirmed its result yet.
+    #[serde(default)]
+    pub unconfirmed: Vec<String>,
     /// The round under way, or else the latest one.
     pub round: Option<RoundReport>,
 }
@@ -153,9 +162,15 @@ impl RoundReport {
             parties: Vec::new(),
             survivors: Vec::new(),
             total_weight: None,
+            result: String::new(),
             stages: Vec::new(),
             wire: BTreeMap::new(),
             faults: Vec::new(),
         }
+    }
+
+    /// Seconds since it was offered.
+    pub(crate) fn elapsed(&self) -> f64 {
+        unix_millis().saturating_sub(self.started_ms) as f64 / 1000.0
     }
 }

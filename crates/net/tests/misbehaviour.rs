@@ -140,7 +140,7 @@ fn case_28_a_message_from_a_non_member_costs_its_connection_only() {
 }
 
 #[test]
-fn case_28_a_second_answer_costs_its_connection_and_the_first_one_counts() {
+fn case_28_a_second_different_answer_costs_its_connection_and_the_first_one_counts() {
     let pki = Pki::new(23);
     let mut spec = spec(ProtocolName::Plain, 3);
     spec.input_deadline = 20.0;
@@ -149,13 +149,14 @@ fn case_28_a_second_answer_costs_its_connection_and_the_first_one_counts() {
     let mut members = ["a", "b", "c"].map(|name| Raw::join(&url, pki.party(name), name));
     members.iter_mut().for_each(Raw::ready);
     let starts = members.each_mut().map(Raw::started);
-    let answer = members[0].play(&starts[0], 1.0, 0).unwrap();
+    let mut answer = members[0].play(&starts[0], 1.0, 0).unwrap();
     members[0].send_message(0, &answer);
+    answer[40] ^= 1;
     members[0].send_message(0, &answer);
     let (code, reason) = members[0].refusal();
     assert_eq!(code, RefusalCode::RefusalBadFrame);
     assert!(
-        reason.contains("a second answer to round 1, stage 0"),
+        reason.contains("a second answer, other than the first, in round 1"),
         "{reason}"
     );
     for (member, start) in members.iter_mut().zip(&starts).skip(1) {

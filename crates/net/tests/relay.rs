@@ -226,16 +226,41 @@ fn case_27_columns_cut_short_cost_their_sender_its_place_and_are_not_passed_on()
 }
 
 #[test]
-fn case_28_columns_sent_twice_cost_the_connection_and_are_passed_on_once() {
-    let (others, coordinator) = spoiled(37, |raw, columns| {
-        raw.send_message(1, &columns);
-        raw.send_message(1, &columns);
-        let (code, reason) = raw.refusal();
-        assert_eq!(code, RefusalCode::RefusalBadFrame);
-        assert!(reason.contains("a second answer"), "{reason}");
+fn case_28_other_columns_cost_the_connection_and_the_first_are_passed_on() {
+    let pki = Pki::new(37);
+    let coordinator = start(&pki, ramp(ProtocolName::Fssa), 0, None);
+    let others = honest(&pki, &coordinator, &NAMES[..3], 1.0);
+    let mut both =
+        [NAMES[3], NAMES[4]].map(|name| Raw::join(&coordinator.url(), pki.party(name), name));
+    let columns: Vec<Vec<u8>> = std::thread::scope(|scope| {
+        let play = |raw: &'_ mut Raw, value| {
+            let begun = raw.begin();
+            raw.play(&begun, value, 1).unwrap()
+        };
+        let [last, raw] = both.each_mut();
+        let playing = [
+            scope.spawn(move || play(last, 3.0)),
+            scope.spawn(move || play(raw, 4.0)),
+        ];
+        playing.map(|columns| columns.join().unwrap()).into()
     });
+    let [mut last, mut raw] = both;
+    raw.send_message(1, &columns[1]);
+    let mut changed = columns[1].clone();
+    changed[40] ^= 1;
+    raw.send_message(1, &changed);
+    let (code, reason) = raw.refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("a second answer"), "{reason}");
+    let mut answer = columns[0].clone();
+    for stage in 1..=3 {
+        last.send_message(stage, &answer);
+        let message = last.message().unwrap();
+        answer = last.answer(&message, 3.0).unwrap_or_default();
+    }
     check(others, 2.0, 5);
-    coordinator.wait_done("test");
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert!(report.faults[0].starts_with("e: "), "{report:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundRefusalCode};
-use common::fake::{Cast, Fake, job, name, one_round, tripled, welcome};
+use common::fake::{Cast, Fake, done, job, name, one_round, tripled, welcome};
 use common::*;
 
 const FAULT: RoundRefusalCode = RoundRefusalCode::RoundRefusalFault;
@@ -72,12 +72,10 @@ fn case_03_an_answer_that_was_lost_comes_again_byte_by_byte_and_one_that_came_do
         answers_taken: 1,
         ..start
     });
-    line.send(tripled(&job, &first));
+    let told = tripled(&job, &first);
     let lead = Model::new(1, vec![1.0; 5]);
-    line.send(pb::RoundDone {
-        round: 1,
-        model: Some(name(&lead)),
-    });
+    line.send(told.clone());
+    line.send(done(&lead, &told));
     let next = line.next();
     assert!(
         matches!(next, Some(pb::party_frame::Frame::RoundConfirmed(_))),
@@ -132,10 +130,49 @@ fn case_03_a_party_killed_between_writing_and_sending_says_what_was_written() {
     line.send(welcome(&job));
     line.send(start);
     assert_eq!(line.chunk(), first);
-    line.send(tripled(&job, &first));
-    line.send(pb::RoundDone {
-        round: 1,
-        model: Some(name(&Model::new(1, vec![1.0; 5]))),
-    });
+    let told = tripled(&job, &first);
+    line.send(told.clone());
+    line.send(done(&Model::new(1, vec![1.0; 5]), &told));
     assert_eq!(again.join().unwrap().unwrap(), [1.0; 5]);
+}
+
+/// The link is lost when the party has its result and not yet the coordinator's word on it.
+#[test]
+fn case_54_a_party_that_has_its_result_says_nothing_more_and_waits_for_the_last_word() {
+    let pki = Pki::new(23);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let (b, c) = (pki.party("b"), pki.party("c"));
+    let state = tempfile::tempdir().unwrap();
+    let party = one_round(config_in(state.path(), &fake.url(), &a));
+    let model = Model::initial(&job);
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let start = Cast::new(&a, &nonce, &[&b, &c]).start(1, &model);
+    line.send(start.clone());
+    let told = tripled(&job, &line.chunk());
+    line.send(told.clone());
+    line.close();
+    assert_eq!(line.next(), None);
+    for _ in 0..2 {
+        let mut line = fake.welcome(&job);
+        line.send(pb::RoundStart {
+            answers_taken: 1,
+            ..start.clone()
+        });
+        line.send(told.clone());
+        line.close();
+        assert_eq!(line.next(), None);
+    }
+    let mut line = fake.welcome(&job);
+    line.send(start);
+    let lead = Model::new(1, vec![1.0; 5]);
+    line.send(done(&lead, &told));
+    let Some(pb::party_frame::Frame::RoundConfirmed(confirmed)) = line.next() else {
+        panic!("it does not confirm");
+    };
+    assert_eq!(confirmed.result, done(&lead, &told).result);
+    assert_eq!(
+        party.join().unwrap().0.unwrap().unwrap().unwrap().model,
+        lead
+    );
 }

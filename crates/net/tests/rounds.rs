@@ -198,10 +198,12 @@ fn case_05_a_silent_party_is_dropped_at_the_deadline(spec: Spec) {
         ..spec(5)
     };
     spoil_every_stage(hurried, |raw, stage, answer| {
+        if raw.speaks_last_in(stage) {
+            return drop(raw.done());
+        }
         let (only_me, reason) = raw.aborted();
         assert!(only_me && reason.contains("within 0.4 s"), "{reason}");
-        // Its answer comes too late and changes nothing.
-        raw.send_message(stage, &answer);
+        raw.send_message(stage, &answer); // Too late: nothing changes.
     });
 }
 
@@ -336,7 +338,7 @@ fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
     coordinator.stop().unwrap();
 }
 
-/// Cuts every connection whenever the coordinator waits for somebody in another stage.
+/// Every connection is cut whenever somebody else is waited for in another stage.
 fn reconnecting_parties_go_on_in_the_same_round(spec: Spec) {
     let pki = Pki::new(6);
     let mut spec = spec(5);

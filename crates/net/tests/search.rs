@@ -164,7 +164,7 @@ fn check_graph(graph: &AggregationGraph, corrupt: &Set, least: usize, shown: &dy
 }
 
 fn any_spec() -> impl Strategy<Value = JobSpec> {
-    let open = |most| prop_oneof![2 => Just(0u32), 1 => 0..most];
+    let open = |most: u32| prop_oneof![2 => Just(0u32), 1 => 0..most];
     let fraction = || prop_oneof![Just(0.0), Just(0.1), 0.0..0.05f64, 0.0..0.6f64];
     let names = (
         prop::sample::select(ProtocolName::ALL.to_vec()),

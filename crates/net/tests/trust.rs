@@ -2,11 +2,13 @@
 
 mod common;
 
-use blindsum_net::party::{PartyConfig, PolicyError};
+use std::sync::Arc;
+
+use blindsum_net::party::{PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb::{self, RoundRefusalCode};
 use blindsum_net::{Credentials, Model, NetError};
-use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
-use common::fake::{Cast, Fake, Line, job, name, one_round, tripled, welcome};
+use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
+use common::fake::{Cast, Fake, Line, done, job, name, one_round, tripled, welcome};
 use common::raw::certificate;
 use common::*;
 
@@ -171,6 +173,7 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
     line.send(pb::RoundAborted {
         round: 1,
         only_you: false,
+        counted: false,
         reason,
     });
     let (outcome, party) = party.join().unwrap();
@@ -336,35 +339,103 @@ fn case_11_a_model_that_does_not_have_its_hash_is_refused() {
     );
 }
 
-#[test]
-fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
-    let pki = Pki::new(16);
+/// A party that is told this sum of a round and then `says`; what it confirms, and what it is left with.
+fn told_the_end(
+    seed: u64,
+    says: impl FnOnce(&pb::Chunk) -> pb::RoundDone,
+) -> (pb::RoundConfirmed, NetError) {
+    let pki = Pki::new(seed);
     let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
     let party = one_round(party_config(&fake.url(), a.clone()));
     let mut line = fake.welcome(&job);
     let model = Model::initial(&job);
     let nonce = line.offer(1, &model);
     line.send(Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]).start(1, &model));
-    let answer = line.chunk();
-    line.send(tripled(&job, &answer));
-    line.send(pb::RoundDone {
-        round: 1,
-        model: Some(name(&Model::new(1, vec![2.0; 5]))),
-    });
+    let told = tripled(&job, &line.chunk());
+    line.send(told.clone());
+    line.send(says(&told));
     let Some(pb::party_frame::Frame::RoundConfirmed(own)) = line.next() else {
         panic!("it does not say what it has");
     };
-    assert_eq!(own.model, Some(name(&Model::new(1, vec![1.0; 5]))));
     let (outcome, party) = party.join().unwrap();
     let error = outcome.unwrap().unwrap().unwrap_err();
+    let Err(again) = party.unwrap().next_round() else {
+        panic!("it goes on with a coordinator that lies");
+    };
+    assert_eq!(again.to_string(), error.to_string());
+    (own, error)
+}
+
+#[test]
+fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
+    let (own, error) = told_the_end(16, |told| done(&Model::new(1, vec![2.0; 5]), told));
+    assert_eq!(own.model, Some(name(&Model::new(1, vec![1.0; 5]))));
     assert!(
         matches!(error, NetError::ModelMismatch { round: 1, .. }),
         "{error}"
     );
-    let Err(error) = party.unwrap().next_round() else {
-        panic!("it goes on with a coordinator that lies");
+}
+
+#[test]
+fn case_45_a_result_other_than_the_announced_one_is_found() {
+    let lead = Model::new(1, vec![1.0; 5]);
+    let (own, error) = told_the_end(21, |told| pb::RoundDone {
+        result: vec![1; 32],
+        ..done(&lead, told)
+    });
+    assert_eq!(own.model, Some(name(&lead)));
+    assert_ne!(own.result, [1; 32]);
+    assert!(
+        matches!(error, NetError::ResultMismatch { round: 1, .. }),
+        "{error}"
+    );
+}
+
+/// The job keeps no model, so nothing but the results themselves differs.
+#[test]
+fn case_45_two_results_of_one_round_have_two_names() {
+    let pki = Pki::new(22);
+    let fake = Fake::start(&pki);
+    let spec = JobSpec {
+        model_update: ModelUpdate::Nothing,
+        ..job().spec().clone()
     };
-    assert!(matches!(error, NetError::ModelMismatch { .. }), "{error}");
+    let job = Arc::new(spec.validate().unwrap());
+    let model = Model::initial(&job);
+    let credentials = ["a", "b", "c"].map(|name| pki.party(name));
+    let mut parties = Vec::new();
+    let mut lines = Vec::new();
+    for own in &credentials[..2] {
+        parties.push(one_round(party_config(&fake.url(), own.clone())));
+        lines.push(fake.welcome(&job));
+    }
+    let mut cast = Cast::new(&credentials[0], &[], &[&credentials[1], &credentials[2]]);
+    for (line, (_, own)) in lines.iter_mut().zip(&mut cast.0) {
+        *own = line.offer(1, &model);
+    }
+    lines
+        .iter()
+        .for_each(|line| line.send(cast.start(1, &model)));
+    let answers: Vec<_> = lines.iter_mut().map(|line| line.chunk()).collect();
+    // The first is told that all three are in the sum, the second that only two are.
+    let all = tripled(&job, &answers[0]);
+    let mut two = all.data.to_vec();
+    two[34] = 0b011;
+    let two = pb::Chunk {
+        data: two.into(),
+        ..all.clone()
+    };
+    for (line, told) in lines.iter().zip([&all, &two]) {
+        line.send(told.clone());
+        line.send(done(&model, told));
+    }
+    let ends = parties.into_iter().map(|party| party.join().unwrap().0);
+    let ends: Vec<RoundResult> = ends.map(|end| end.unwrap().unwrap().unwrap()).collect();
+    assert_eq!(ends[0].model, ends[1].model);
+    assert_ne!(ends[0].survivors, ends[1].survivors);
+    // What each of them can tell the others, and find in the coordinator's report.
+    assert_ne!(ends[0].result, ends[1].result);
+    assert_eq!(ends[0].result[..], done(&model, &all).result[..]);
 }
 
 #[test]

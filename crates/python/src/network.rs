@@ -51,7 +51,9 @@ impl IntoPyErr for NetError {
             NetError::Store(error) => error.into_py_err(py),
             NetError::State { .. } => raise(py, "StoreError", (text,)),
             NetError::Policy(error) => raise(py, "PolicyError", (error.to_string(),)),
-            NetError::Coordinator(_) | NetError::ModelMismatch { .. } => {
+            NetError::Coordinator(_)
+            | NetError::ModelMismatch { .. }
+            | NetError::ResultMismatch { .. } => {
                 raise(py, "Fault", (Culprit::Server.to_string(), text))
             }
             NetError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
@@ -59,6 +61,7 @@ impl IntoPyErr for NetError {
                 raise(py, "RoundAborted", (round, reason, false))
             }
             NetError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
+            NetError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
             NetError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
             NetError::Left => raise(py, "SessionClosedError", (text,)),

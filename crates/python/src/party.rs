@@ -220,7 +220,7 @@ impl Round {
 
 /// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
 /// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, how many
-/// parties sent each coordinate of a sparse round, and what clipping did to the own update.
+/// parties sent each coordinate of a sparse round, what clipping did to the own update, and the name of the result.
 type RoundResult<'py> = (
     Bound<'py, PyAny>,
     u64,
@@ -231,6 +231,7 @@ type RoundResult<'py> = (
     (f64, f64, f64),
     Option<Bound<'py, PyArray1<u32>>>,
     Option<(u64, Option<f64>)>,
+    String,
 );
 
 #[pymethods]
@@ -316,6 +317,7 @@ impl Round {
                     timings,
                     contributors,
                     clipped,
+                    result.result.iter().map(|b| format!("{b:02x}")).collect(),
                 ))
             }
         }

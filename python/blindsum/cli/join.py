@@ -206,6 +206,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "survivors": list(outcome.survivors),
         "total_weight": outcome.total_weight,
         "model_version": outcome.model_version,
+        "result": outcome.result,
         "seconds": dataclasses.asdict(outcome.timings),
         "clipped": None if clipped is None else dataclasses.asdict(clipped),
     }

@@ -12,6 +12,7 @@
 //! [limits]                          # optional, every field too
 //! connections = 4096
 //! relay_memory = 268435456          # bytes of what is passed on; a temporary file takes the rest
+//! farewell = 30.0                   # seconds for survivors that have not confirmed the last result, see below
 //!
 //! [[jobs]]                          # the fields of a job specification
 //! job = "tumour"
@@ -21,6 +22,9 @@
 //! rounds = 50
 //! initial_model = "model.npy"       # optional: .npy of f4 or f8, or raw little-endian f32
 //! ```
+//!
+//! With `stop_when_done` the coordinator ends when every job is over, and every survivor of its last round has
+//! confirmed the result or `farewell` has passed.
 
 use std::path::{Path, PathBuf};
 

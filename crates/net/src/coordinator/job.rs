@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_protocol::Job;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
+use super::ended::Ended;
 use super::hidden::SealedModel;
 use super::members::Member;
 use super::round::{Joining, Running, blocking};
@@ -27,8 +29,8 @@ use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::{Store, StoredJob};
 use crate::{Model, NetError, StoreError};
 
-/// Rounds whose end is told to a party that asks for them later.
-const REMEMBERED: u32 = 32;
+/// Time between two tellings of who is here and how a stage goes on: each is as long as the roster.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// What a job is made of.
 pub(crate) struct JobParts {
@@ -51,8 +53,10 @@ pub(crate) struct JobTask {
     pub(super) model_bytes: Bytes,
     pub(super) members: BTreeMap<Arc<str>, Member>,
     pub(super) joining: Option<Joining>,
-    /// The round under way, or the latest one, for parties that have not heard its end.
+    /// The round under way.
     pub(super) running: Option<Running>,
+    /// The latest ones that count, for parties that have not heard their end.
+    pub(super) ended: Ended,
     pub(super) next_round: u64,
     pub(super) rounds_done: u64,
     /// Rounds done since the coordinator started.
@@ -67,10 +71,8 @@ pub(crate) struct JobTask {
     pub(super) patience: Instant,
     /// Where it is told that what a round passes on cannot be read, and where that is heard.
     pub(super) unreadable: (UnboundedSender<Unreadable>, UnboundedReceiver<Unreadable>),
-    /// Why earlier rounds were aborted.
-    pub(super) aborted: BTreeMap<u64, String>,
-    /// When the progress of a stage was last published.
-    pub(super) published: Instant,
+    /// When progress was last published.
+    published: Option<Instant>,
     /// Whether there is progress that was not.
     pub(super) unpublished: bool,
     pub(super) state: JobState,
@@ -103,10 +105,12 @@ impl JobTask {
         for round in &stored.interrupted {
             warn!(job = %name, round, "aborted: the coordinator was restarted");
         }
-        let reports = parts.store.rounds(&name, REMEMBERED)?;
+        let latest = parts.store.rounds(&name, 1)?.pop();
         parts.store.set_job_state(&name, JobState::Running, "")?;
-        let aborted = reports.iter().filter(|r| !r.reason.is_empty());
-        let aborted = aborted.map(|r| (r.number, r.reason.clone())).collect();
+        // Whatever comes for rounds before the restart comes too late.
+        parts
+            .gate
+            .send_replace(Gate::closed(stored.next_round.saturating_sub(1)));
         let task = Self {
             name,
             model_bytes: stored.model.to_bytes(),
@@ -114,6 +118,7 @@ impl JobTask {
             members: BTreeMap::new(),
             joining: None,
             running: None,
+            ended: Ended::stored(stored.ending),
             next_round: stored.next_round,
             rounds_done: stored.rounds_done,
             done_here: 0,
@@ -122,14 +127,13 @@ impl JobTask {
             changed: Instant::now(),
             patience: Instant::now(),
             unreadable: mpsc::unbounded_channel(),
-            aborted,
-            published: Instant::now(),
+            published: None,
             unpublished: false,
             state: JobState::Running,
             reason: String::new(),
             parts,
         };
-        task.publish(reports.into_iter().next());
+        task.publish(latest);
         Ok(task)
     }
 
@@ -150,6 +154,7 @@ impl JobTask {
         while let Ok(Some(event)) = self.next_event(None).await {
             self.handle(event);
         }
+        self.close_ended().await;
         for member in self.members.values() {
             let reason = "the coordinator is stopping; connect again when it is back";
             let frame = refused(RefusalCode::RefusalStopping, reason);
@@ -259,19 +264,37 @@ impl JobTask {
     /// Answers latecomers of a job that is over.
     async fn serve_finished(&mut self) -> Halt {
         loop {
-            match self.next_event(None).await {
-                Ok(Some(event)) => drop(self.handle(event)),
-                Ok(None) => {}
-                Err(halt) => return halt,
+            let until = self.ended.write_at();
+            let done = match self.next_event(until).await {
+                Ok(Some(event)) => {
+                    self.handle(event);
+                    Ok(())
+                }
+                Ok(None) => self.write_confirmed().await,
+                Err(halt) => Err(halt),
+            };
+            if let Err(halt) = done {
+                return halt;
             }
         }
     }
 
-    /// The next event; none where the deadline comes first.
+    /// The next event; none where the deadline comes first. Meanwhile watchers are told how things stand.
     pub(super) async fn next_event(
         &mut self,
         deadline: Option<Instant>,
     ) -> Result<Option<Event>, Halt> {
+        loop {
+            let progress = self.publish_progress();
+            let until = [deadline, progress].into_iter().flatten().min();
+            let event = self.event_until(until).await?;
+            if event.is_some() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(event);
+            }
+        }
+    }
+
+    async fn event_until(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Halt> {
         let parts = &mut self.parts;
         let sleep = async {
             match deadline {
@@ -333,7 +356,15 @@ impl JobTask {
                 frame: Frame::RoundConfirmed(confirmed),
                 ..
             } => {
-                self.check_confirmation(&name, &confirmed);
+                self.confirmed(&name, &confirmed);
+                None
+            }
+            Event::Frame {
+                name,
+                frame: Frame::RoundRefused(refused),
+                ..
+            } if self.ended.owes(&name, refused.round) => {
+                self.result_refused(&name, &refused);
                 None
             }
             event => Some(event),
@@ -362,6 +393,21 @@ impl JobTask {
         called.map_err(Halt::Broken)?.map_err(Halt::from)
     }
 
+    /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
+    /// telling, where there is something to tell.
+    fn publish_progress(&mut self) -> Option<Instant> {
+        if !self.unpublished {
+            return None;
+        }
+        let next = self.published.map(|published| published + PROGRESS_EVERY);
+        if let Some(next) = next.filter(|next| Instant::now() < *next) {
+            return Some(next);
+        }
+        self.publish(self.running.as_ref().map(|running| running.report.clone()));
+        (self.published, self.unpublished) = (Some(Instant::now()), false);
+        None
+    }
+
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
         self.parts.status.send_modify(|status| {
@@ -380,6 +426,7 @@ impl JobTask {
                 (None, Some(running)) => running.waiting_for(),
                 (None, None) => Vec::new(),
             };
+            status.unconfirmed = self.ended.unconfirmed();
             if latest.is_some() {
                 status.round = latest;
             }

@@ -20,8 +20,8 @@ use crate::system::{unix_millis, unix_seconds};
 /// A round that is offered.
 pub(crate) struct Joining {
     pub number: u64,
-    /// Who is ready, first come first.
-    ready: Vec<ReadyParty>,
+    /// Who is ready.
+    ready: BTreeMap<Arc<str>, ReadyParty>,
     /// Who does not want to take part, and why.
     refused: BTreeMap<Arc<str>, String>,
 }
@@ -36,17 +36,20 @@ pub(crate) struct ReadyParty {
 
 impl Joining {
     pub fn has(&self, name: &str) -> bool {
-        self.ready.iter().any(|party| *party.name == *name)
+        self.ready.contains_key(name)
     }
 
     /// Those that are ready and hold a key.
     pub fn holders(&self) -> impl Iterator<Item = &Arc<str>> {
-        let holders = self.ready.iter().filter(|party| !party.key_id.is_empty());
-        holders.map(|party| &party.name)
+        let holders = self
+            .ready
+            .iter()
+            .filter(|(_, party)| !party.key_id.is_empty());
+        holders.map(|(name, _)| name)
     }
 
     pub fn forget(&mut self, name: &str) {
-        self.ready.retain(|party| *party.name != *name);
+        self.ready.remove(name);
         self.refused.remove(name);
     }
 
@@ -66,7 +69,7 @@ impl JobTask {
         let number = report.number;
         self.joining = Some(Joining {
             number,
-            ready: Vec::new(),
+            ready: BTreeMap::new(),
             refused: BTreeMap::new(),
         });
         self.sealed_model.round_offered();
@@ -84,6 +87,7 @@ impl JobTask {
         let joining = self.joining.take();
         collected?;
         let ready = joining.map(|joining| joining.ready).unwrap_or_default();
+        let ready = ready.into_values().collect();
         let (kind, ready) = self.choose_kind(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
@@ -184,14 +188,15 @@ impl JobTask {
         }
         if let Some(joining) = &mut self.joining {
             joining.forget(&name);
-            joining.ready.push(ReadyParty {
-                name,
+            let party = ReadyParty {
+                name: name.clone(),
                 nonce,
                 key_id,
-            });
+            };
+            joining.ready.insert(name, party);
         }
         self.ask_for_model();
-        self.publish(None);
+        self.unpublished = true;
     }
 
     /// Ends the connection of a party that sent what it must not send.
@@ -205,6 +210,7 @@ impl JobTask {
     /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.
     fn certify(&mut self, round: u64, ready: Vec<ReadyParty>) -> Result<CertifiedRoster, Halt> {
         let most = self.parts.job.spec().parties as usize;
+        // As soon as so many are ready nobody else can be.
         let mut members: Vec<Member> = ready
             .into_iter()
             .filter_map(|ReadyParty { name, nonce, .. }| {
@@ -246,6 +252,7 @@ impl JobTask {
                 round,
                 only_you: true,
                 reason: reason.into(),
+                counted: false,
             };
             member.session.outbox.frame(frame.into());
         }

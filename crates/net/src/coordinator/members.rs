@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::{error, info};
+use tracing::info;
 
 use super::job::JobTask;
 use super::session::{SessionHandle, refused, short};
@@ -37,11 +37,10 @@ impl JobTask {
         hello: pb::Hello,
         session: SessionHandle,
     ) -> Result<(), pb::Refused> {
-        if self.state == JobState::Failed {
-            let reason = format!("the job has failed: {}", self.reason);
-            return Err(refused(RefusalCode::RefusalJobFailed, reason));
-        }
         let name = session.peer.name.clone();
+        if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
+            return Err(self.job_failed());
+        }
         if let Some(older) = self.members.get(&name) {
             if older.session.peer.certificate != session.peer.certificate {
                 let reason = format!(
@@ -77,8 +76,24 @@ impl JobTask {
         self.members.insert(name.clone(), member);
         self.changed = Instant::now();
         self.greet(&name, &hello);
-        self.publish(None);
+        self.unpublished = true;
         Ok(())
+    }
+
+    fn job_failed(&self) -> pb::Refused {
+        let reason = format!("the job has failed: {}", self.reason);
+        refused(RefusalCode::RefusalJobFailed, reason)
+    }
+
+    /// A party that was let into a failed job to hear the latest result has heard it.
+    pub(super) fn leave_failed(&self, name: &str) {
+        let member = self.members.get(name);
+        if let Some(member) = member.filter(|_| self.state == JobState::Failed) {
+            member
+                .session
+                .outbox
+                .put(Queued::Last(self.job_failed().into()));
+        }
     }
 
     /// What a party that has just connected needs to go on.
@@ -114,7 +129,7 @@ impl JobTask {
         if let Some(running) = &mut self.running {
             running.lost(name);
         }
-        self.publish(None);
+        self.unpublished = true;
     }
 
     /// Sends the current model, once a connection and version.
@@ -142,24 +157,5 @@ impl JobTask {
             version,
             values: self.model_bytes.clone(),
         });
-    }
-
-    /// A party's own model must be the coordinator's.
-    pub(super) fn check_confirmation(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
-        let expected = self.running.as_ref().and_then(|running| running.done());
-        let Some(expected) = expected.filter(|done| done.round == confirmed.round) else {
-            return;
-        };
-        if expected.model != confirmed.model {
-            let detail = format!("{name} computes another model from the same sum");
-            error!(job = %self.name, party = %name, round = confirmed.round, "{detail}");
-            let event = self
-                .parts
-                .store
-                .event(&self.name, confirmed.round, "model", &detail);
-            if let Err(error) = event {
-                error!(job = %self.name, %error, "an event could not be stored");
-            }
-        }
     }
 }

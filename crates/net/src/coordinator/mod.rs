@@ -1,9 +1,11 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
 //! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds.
+//! of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds, `ended`
+//! what became of them.
 
 mod collecting;
+mod ended;
 mod file;
 mod hidden;
 mod job;
@@ -78,6 +80,7 @@ pub struct Coordinator {
     stopping: watch::Sender<bool>,
     tasks: JoinSet<Result<(), NetError>>,
     stop_when_done: bool,
+    farewell: Duration,
 }
 
 /// Runs a coordinator until `shutdown` comes, or its jobs are over where the configuration says so.
@@ -136,6 +139,7 @@ impl Coordinator {
         let jobs: Jobs = Arc::new(served);
         let service = Service::new(jobs.clone(), limits.clone());
         let hosts = side.current().hosts.clone();
+        let farewell = seconds(limits.farewell);
         tasks.spawn(serve(listener, side.clone(), limits, service, stop));
         info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
         Ok(Self {
@@ -146,6 +150,7 @@ impl Coordinator {
             stopping,
             tasks,
             stop_when_done: config.stop_when_done,
+            farewell,
         })
     }
 
@@ -175,8 +180,9 @@ impl Coordinator {
         self.jobs.values().map(|job| job.status.clone()).collect()
     }
 
-    /// Waits until every job is over and the parties have had a moment to hear it. Never ends where
-    /// the configuration says that the coordinator goes on.
+    /// Waits until every job is over, and all survivors of its last round have confirmed the result or the
+    /// time for that is over (`limits.farewell`). Never ends where the configuration says that the
+    /// coordinator goes on.
     pub async fn finished(&mut self) {
         if !self.stop_when_done {
             return std::future::pending().await;
@@ -186,6 +192,17 @@ impl Coordinator {
             let over = status.wait_for(|status| status.state != JobState::Running);
             let _ = over.await;
         }
+        let confirmed = async {
+            for job in self.jobs.values() {
+                let mut status = job.status.clone();
+                let settled = |status: &JobStatus| {
+                    status.state == JobState::Failed || status.unconfirmed.is_empty()
+                };
+                let _ = status.wait_for(settled).await;
+            }
+        };
+        let _ = tokio::time::timeout(self.farewell, confirmed).await;
+        // Those that are here hear that the job is done, and leave.
         for job in self.jobs.values() {
             let mut status = job.status.clone();
             let left = status.wait_for(|status| status.connected.is_empty());
@@ -269,6 +286,7 @@ fn open_job(
         model_hash: String::new(),
         connected: Vec::new(),
         waiting_for: Vec::new(),
+        unconfirmed: Vec::new(),
         round: None,
     };
     let (status_sender, status) = watch::channel(status);

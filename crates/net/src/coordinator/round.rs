@@ -1,13 +1,14 @@
 //! One round at the coordinator, from its offer to its result: the stages of the protocol, each until
 //! everybody has answered or its deadline has passed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant as Clock};
+use std::time::Instant as Clock;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
-    Closed, Direction, Fault, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
-    Server,
+    Closed, Direction, Fault, FaultKind, Message, Outcome, Outgoing, PartyId, Receipt, Round,
+    RoundKind, Server,
 };
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -23,9 +24,10 @@ use super::session::{Event, Gate, short};
 use crate::limits::seconds;
 use crate::pb;
 use crate::pb::party_frame::Frame;
-use crate::relay::{Spool, Unreadable};
+use crate::relay::Unreadable;
 use crate::report::{RoundReport, RoundState};
-use crate::system::{random, unix_millis};
+use crate::store::Ending;
+use crate::system::random;
 use crate::{Model, NetError};
 
 /// Runs work that takes long on a thread of its own, so that connections are served meanwhile.
@@ -37,14 +39,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
         .map_err(|e| NetError::system(format!("internal error: {e}")))
 }
 
-/// Time between two tellings of a stage's progress: each is as long as the roster.
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
-
 /// What a round leads to.
 struct Finished {
     model: Model,
     bytes: Bytes,
     total_weight: Option<u64>,
+    /// The name of the result; empty in a key set-up.
+    result: Vec<u8>,
     outcome: Outcome,
 }
 
@@ -103,6 +104,8 @@ impl JobTask {
         }
         let running = Running::new(round.clone(), self.model.name(), report);
         self.running = Some(running);
+        // Who was still waited for while the round was offered is no news any more.
+        self.publish(self.current_report());
         self.open_gate(&round, 0);
         for name in &names {
             match self.members.contains_key(name) {
@@ -140,9 +143,7 @@ impl JobTask {
                     server = next;
                 }
                 Closed::Done { outcome, messages } => {
-                    return self
-                        .finish_round(&round, stage, outcome, messages, spool)
-                        .await;
+                    return self.finish_round(&round, stage, outcome, messages).await;
                 }
             }
         }
@@ -184,7 +185,6 @@ impl JobTask {
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
-            let until = until.min(self.publish_progress().unwrap_or(until));
             if let Some(event) = self.next_event(Some(until)).await?
                 && let Some(event) = self.handle(event)
             {
@@ -227,7 +227,7 @@ impl JobTask {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = format!("refused by the party: {}", short(&refusal.reason));
-                    self.drop_party(number, party, &reason);
+                    self.leave_round(number, party, &reason);
                 }
                 Ok(stage)
             }
@@ -265,6 +265,17 @@ impl JobTask {
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
+            Err(fault) if matches!(fault.kind, FaultKind::Conflicting { .. }) => {
+                // The first answer counts; whoever has two of them is not to be talked to.
+                let text = format!("{name}: {fault}");
+                self.with_running(|running| {
+                    if !running.report.faults.contains(&text) {
+                        running.report.faults.push(text);
+                    }
+                });
+                let reason = format!("a second answer, other than the first, in round {number}");
+                self.refuse(name, &reason);
+            }
             Err(fault) => {
                 self.with_running(|running| running.report.faults.push(format!("{name}: {fault}")));
                 self.drop_party(number, party, &fault.kind.to_string());
@@ -280,11 +291,11 @@ impl JobTask {
         stage: u8,
         outcome: Outcome,
         messages: Vec<(PartyId, Outgoing)>,
-        spool: Spool,
     ) -> Result<(), Halt> {
         let (of, model) = (round.clone(), self.model.clone());
-        let told = messages.first().map(|(_, message)| message.head.clone());
-        let told = told.unwrap_or_default();
+        // All are told the same, and none of it is passed on from a spool.
+        let message = messages.first().map(|(_, message)| message.head.clone());
+        let told = message.clone().unwrap_or_default();
         let finished = blocking(move || finish(&of, &model, outcome, &told)).await;
         let finished = finished
             .map_err(Halt::Broken)?
@@ -296,35 +307,33 @@ impl JobTask {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
         running.count_down(&messages);
-        let survivors = finished.outcome.survivors.iter();
-        let survivors = survivors
-            .map(|party| running.name(party).to_string())
-            .collect();
-        let report = &mut running.report;
-        report.survivors = survivors;
-        for fault in &finished.outcome.faults {
-            let text = fault.to_string();
-            if !report.faults.iter().any(|known| known.ends_with(&text)) {
-                report.faults.push(text);
+        running.finished(&finished.outcome, finished.total_weight, &finished.result);
+        let report = running.report.clone();
+        let survivors = match round.kind() {
+            RoundKind::KeySetup => BTreeMap::new(),
+            RoundKind::Sum => {
+                let survivors = finished.outcome.survivors.iter();
+                let survivors = survivors.map(|party| (running.name(party).clone(), false));
+                survivors.collect()
             }
-        }
-        report.state = RoundState::Done;
-        report.total_weight = finished.total_weight;
-        report.seconds = elapsed(report);
-        let changed = finished.model.version() != self.model.version();
-        let model = changed.then(|| finished.model.clone());
-        let (report, stored) = (report.clone(), report.clone());
-        self.stored(move |store, job| store.end_round(job, &stored, model.as_ref()))
-            .await?;
+        };
+        let ending = Ending {
+            start: running.start().clone(),
+            stage,
+            message: message.unwrap_or_default(),
+            done: pb::RoundDone {
+                round: round.number(),
+                model: Some(finished.model.name()),
+                result: finished.result,
+            },
+            survivors,
+        };
+        self.record(&report, &finished.model, &ending).await?;
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
-        let done = pb::RoundDone {
-            round: round.number(),
-            model: Some(self.model.name()),
-        };
-        self.deliver_all(round.number(), stage, messages, spool);
-        self.tell_done(&done);
+        let addressed = messages.into_iter().map(|(party, _)| party).collect();
+        self.tell_end(ending, &addressed);
         info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
@@ -332,18 +341,21 @@ impl JobTask {
         Ok(())
     }
 
-    fn tell_done(&mut self, done: &pb::RoundDone) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        running.set_done(done.clone());
-        for (rank, name) in (0..).zip(running.names()) {
-            if !running.is_gone(PartyId(rank))
-                && let Some(member) = self.members.get(name)
-            {
-                member.session.outbox.frame(done.clone().into());
-            }
-        }
+    /// Writes down that the round counts, with all that follows from it, before anybody is told.
+    async fn record(
+        &self,
+        report: &RoundReport,
+        model: &Model,
+        ending: &Ending,
+    ) -> Result<(), Halt> {
+        let changed = model.version() != self.model.version();
+        let model = changed.then(|| model.clone());
+        let (report, ending) = (report.clone(), ending.clone());
+        self.stored(move |store, job| {
+            let ending = (!report.key_setup).then_some(&ending);
+            store.end_round(job, &report, model.as_ref(), ending)
+        })
+        .await
     }
 
     /// The round ends without a result: it is recorded, and everybody is told.
@@ -358,21 +370,18 @@ impl JobTask {
         }
         report.state = RoundState::Aborted;
         report.reason = reason.into();
-        report.seconds = elapsed(&report);
-        self.aborted.insert(number, reason.into());
-        while self.aborted.len() > 64 {
-            self.aborted.pop_first();
-        }
+        report.seconds = report.elapsed();
         for member in self.members.values() {
             let frame = pb::RoundAborted {
                 round: number,
                 only_you: false,
                 reason: reason.into(),
+                counted: false,
             };
             member.session.outbox.frame(frame.into());
         }
         self.publish(Some(report.clone()));
-        self.stored(move |store, job| store.end_round(job, &report, None))
+        self.stored(move |store, job| store.end_round(job, &report, None, None))
             .await
     }
 
@@ -389,26 +398,7 @@ impl JobTask {
 
     /// Whatever comes for this round from now on comes too late.
     fn close_gate(&self, round: u64) {
-        self.parts.gate.send_replace(Gate {
-            round,
-            stage: u32::MAX,
-            ..Gate::default()
-        });
-    }
-
-    /// Tells the watchers how the stage goes on, not more often than they can look; gives the time of
-    /// the next telling, where there is something to tell.
-    fn publish_progress(&mut self) -> Option<Instant> {
-        if !self.unpublished {
-            return None;
-        }
-        let next = self.published + PROGRESS_EVERY;
-        if Instant::now() < next {
-            return Some(next);
-        }
-        self.publish(self.current_report());
-        (self.published, self.unpublished) = (Instant::now(), false);
-        None
+        self.parts.gate.send_replace(Gate::closed(round));
     }
 
     fn with_running(&mut self, change: impl FnOnce(&mut Running)) {
@@ -449,14 +439,15 @@ fn finish(
             (model, Some(total_weight))
         }
     };
+    let result = match round.kind() {
+        RoundKind::KeySetup => Vec::new(),
+        RoundKind::Sum => crate::result_name(round, told).to_vec(),
+    };
     Ok(Finished {
         bytes: model.to_bytes(),
+        result,
         model,
         total_weight,
         outcome,
     })
-}
-
-fn elapsed(report: &RoundReport) -> f64 {
-    unix_millis().saturating_sub(report.started_ms) as f64 / 1000.0
 }

@@ -1,22 +1,25 @@
 //! The places of a round: who is still in it, who is waited for, what is owed to whom.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Outgoing, PartyId, Round, RoundKind};
+use blindsum_crypto::roster::Member;
+use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
 use tokio::time::Instant;
 
 use super::job::JobTask;
+use crate::error::hex;
 use crate::outbox::{Content, Queued};
 use crate::pb;
 use crate::relay::{Relayed, Spool};
-use crate::report::{Bytes, RoundReport, StageReport};
+use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 
-/// A round under way, or one that has just ended and whose result somebody may still need.
+/// A round under way.
 pub(crate) struct Running {
     round: Arc<Round>,
-    model: pb::ModelName,
+    /// Its beginning, with the certificates of all members in the order of the roster.
+    start: pb::RoundStart,
     names: Vec<Arc<str>>,
     places: Vec<Place>,
     /// Who is waited for in this stage.
@@ -24,7 +27,6 @@ pub(crate) struct Running {
     /// How many have.
     answers: usize,
     pub report: RoundReport,
-    done: Option<pb::RoundDone>,
     /// The answers to the stage before, pieces of which are being passed on.
     relayed: Option<Arc<Spool>>,
 }
@@ -38,8 +40,30 @@ struct Place {
     owed: Option<(u8, Content)>,
     /// When its connection was lost.
     lost: Option<Instant>,
-    /// Why it is not in the round any more.
-    gone: Option<String>,
+    /// Whether it is not waited for any more.
+    gone: Option<Gone>,
+}
+
+/// A party that is not waited for any more.
+struct Gone {
+    reason: String,
+    /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
+    /// that is known.
+    told: bool,
+}
+
+/// How a party stands at the end of a round.
+pub(super) enum Standing<'a> {
+    /// It has answered all it was asked.
+    In,
+    /// It was told that the round goes on without it.
+    Out,
+    /// It was too late with an answer after its vector.
+    Late {
+        reason: &'a str,
+        /// The message that it has not answered.
+        missed: Option<&'a (u8, Content)>,
+    },
 }
 
 impl Running {
@@ -50,26 +74,21 @@ impl Running {
             places: names.iter().map(|_| Place::default()).collect(),
             missing: BTreeSet::new(),
             answers: 0,
-            done: None,
             relayed: None,
+            start: complete_start(&round, model),
             round,
-            model,
             names,
             report,
         }
     }
 
+    /// The beginning of the round, with the certificates of all members.
+    pub fn start(&self) -> &pb::RoundStart {
+        &self.start
+    }
+
     pub fn number(&self) -> u64 {
         self.round.number()
-    }
-
-    /// The end that was told, where the round has a result.
-    pub fn done(&self) -> Option<&pb::RoundDone> {
-        self.done.as_ref()
-    }
-
-    pub fn set_done(&mut self, done: pb::RoundDone) {
-        self.done = Some(done);
     }
 
     pub fn id(&self, name: &str) -> Option<PartyId> {
@@ -83,6 +102,11 @@ impl Running {
 
     pub fn names(&self) -> &[Arc<str>] {
         &self.names
+    }
+
+    /// The answers of which pieces may still have to be passed on.
+    pub fn into_relayed(self) -> Option<Arc<Spool>> {
+        self.relayed
     }
 
     /// Everybody, and who still has a place.
@@ -138,22 +162,55 @@ impl Running {
         self.count(party, |count| count.up += bytes as u64);
     }
 
-    /// A party has no part in the round any more; true where it had one.
-    pub fn drop_out(&mut self, party: PartyId, reason: &str) -> bool {
+    /// Whether the vectors that will be in the sum are all here.
+    fn has_vectors(&self) -> bool {
+        let stage = self.report.stages.len().saturating_sub(1);
+        let input = self.round.input_stage();
+        input.is_some_and(|input| stage > usize::from(input))
+    }
+
+    /// How a party stands at the end.
+    pub fn standing(&self, party: PartyId) -> Standing<'_> {
+        let Some(place) = self.places.get(party.rank()) else {
+            return Standing::Out;
+        };
+        match &place.gone {
+            None => Standing::In,
+            Some(Gone { told: true, .. }) => Standing::Out,
+            Some(Gone { reason, .. }) => {
+                let missed = place.owed.as_ref();
+                Standing::Late { reason, missed }
+            }
+        }
+    }
+
+    /// A party is not waited for any more; true where it was until now and is told so now. `hears` says
+    /// whether it would hear of a result.
+    pub fn drop_out(&mut self, party: PartyId, reason: &str, hears: bool) -> bool {
+        let told = !(hears && self.has_vectors());
         self.missing.remove(&party);
         let name = self.name(party).to_string();
         let Some(place) = self.places.get_mut(party.rank()) else {
             return false;
         };
-        if place.gone.is_some() {
-            return false;
+        match &mut place.gone {
+            Some(gone) => {
+                let news = told && !gone.told;
+                gone.told |= told;
+                return news;
+            }
+            None => {
+                let reason = reason.into();
+                place.gone = Some(Gone { reason, told });
+            }
         }
-        place.gone = Some(reason.into());
-        place.owed = None;
+        if told {
+            place.owed = None;
+        }
         if let Some(stage) = self.report.stages.last_mut() {
             stage.dropped.insert(name, reason.into());
         }
-        true
+        told
     }
 
     /// The connection of a party was lost.
@@ -184,6 +241,24 @@ impl Running {
         )
     }
 
+    /// The round has a result.
+    pub fn finished(&mut self, outcome: &Outcome, total_weight: Option<u64>, result: &[u8]) {
+        let survivors = outcome.survivors.iter();
+        let survivors = survivors.map(|party| self.name(party).to_string());
+        self.report.survivors = survivors.collect();
+        for fault in &outcome.faults {
+            let text = fault.to_string();
+            let mut faults = self.report.faults.iter();
+            if !faults.any(|known| known.ends_with(&text)) {
+                self.report.faults.push(text);
+            }
+        }
+        self.report.state = RoundState::Done;
+        self.report.total_weight = total_weight;
+        self.report.result = hex(result);
+        self.report.seconds = self.report.elapsed();
+    }
+
     /// Counts what is about to be sent.
     pub fn count_down(&mut self, messages: &[(PartyId, Outgoing)]) {
         for (party, message) in messages {
@@ -197,39 +272,47 @@ impl Running {
             add(stage.bytes.entry(name).or_default());
         }
     }
+}
 
-    fn start_frame(
-        &self,
-        party: PartyId,
-        sent: &mut std::collections::HashSet<[u8; 32]>,
-    ) -> pb::RoundStart {
-        let mut certificates = Vec::new();
-        let roster = self.round.roster().members().iter().map(|member| {
-            let fingerprint = crate::fingerprint(&member.certificate);
-            if sent.insert(fingerprint) {
-                certificates.push(member.certificate.clone());
-            }
-            pb::Participant {
-                fingerprint: fingerprint.to_vec(),
-                nonce: member.nonce.to_vec(),
-            }
-        });
-        let roster = roster.collect();
-        pb::RoundStart {
-            round: self.number(),
-            model: Some(self.model.clone()),
-            roster,
-            certificates,
-            answers_taken: self
-                .places
-                .get(party.rank())
-                .map_or(0, |place| place.answers),
-            kind: match self.round.kind() {
-                RoundKind::Sum => pb::RoundKind::Sum,
-                RoundKind::KeySetup => pb::RoundKind::KeySetup,
-            }
-            .into(),
+/// The beginning of a round with everything that anybody may need of it.
+fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
+    let members = round.roster().members();
+    let participant = |member: &Member| pb::Participant {
+        fingerprint: crate::fingerprint(&member.certificate).to_vec(),
+        nonce: member.nonce.to_vec(),
+    };
+    pb::RoundStart {
+        round: round.number(),
+        model: Some(model),
+        roster: members.iter().map(participant).collect(),
+        certificates: members.iter().map(|m| m.certificate.clone()).collect(),
+        answers_taken: 0,
+        kind: match round.kind() {
+            RoundKind::Sum => pb::RoundKind::Sum,
+            RoundKind::KeySetup => pb::RoundKind::KeySetup,
         }
+        .into(),
+    }
+}
+
+/// The beginning of a round for one connection, with the certificates that it was not sent yet.
+pub(super) fn start_frame(
+    complete: &pb::RoundStart,
+    answers_taken: u32,
+    sent: &mut HashSet<[u8; 32]>,
+) -> pb::RoundStart {
+    let members = complete.roster.iter().zip(&complete.certificates);
+    let new = members.filter(|(participant, _)| {
+        let fingerprint = <[u8; 32]>::try_from(&participant.fingerprint[..]);
+        fingerprint.map_or(true, |fingerprint| sent.insert(fingerprint))
+    });
+    pb::RoundStart {
+        round: complete.round,
+        model: complete.model.clone(),
+        roster: complete.roster.clone(),
+        certificates: new.map(|(_, certificate)| certificate.clone()).collect(),
+        answers_taken,
+        kind: complete.kind,
     }
 }
 
@@ -242,7 +325,8 @@ impl JobTask {
         let Some(party) = running.id(name) else {
             return;
         };
-        let start = running.start_frame(party, &mut member.sent);
+        let taken = running.places.get(party.rank()).map_or(0, |p| p.answers);
+        let start = start_frame(&running.start, taken, &mut member.sent);
         member.session.outbox.frame(start.into());
         let number = running.number();
         let Some(place) = running.places.get_mut(party.rank()) else {
@@ -258,45 +342,38 @@ impl JobTask {
                 message: message.clone(),
             });
         }
-        if let Some(done) = &running.done {
-            member.session.outbox.frame(done.clone().into());
-        }
     }
 
     /// A party connects that says it is in a round: it goes on, or hears how the round ended.
     pub(super) fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
         let place = self.running.as_ref().and_then(|running| {
             let party = running.id(name)?;
-            let gone = running.places.get(party.rank())?.gone.clone();
-            Some((running.number(), party, gone, running.done.is_some()))
+            let gone = running.places.get(party.rank())?.gone.as_ref();
+            let out = gone
+                .filter(|gone| gone.told)
+                .map(|gone| gone.reason.clone());
+            Some((running.number(), party, out))
         });
         match place {
-            Some((round, _, None, _)) if round == hello.round => {
-                self.send_start(name, hello.answered);
-                return;
+            Some((round, _, None)) if round == hello.round => {
+                return self.send_start(name, hello.answered);
             }
-            Some((round, _, Some(reason), _)) if round == hello.round => {
-                self.tell_dropped(round, name, &reason);
-                return;
+            Some((round, _, Some(reason))) if round == hello.round => {
+                return self.tell_dropped(round, name, &reason);
             }
-            Some((round, party, None, false)) => {
+            Some((round, party, None)) => {
                 let reason = "started again without its state of the round";
-                self.drop_party(round, party, reason);
+                self.leave_round(round, party, reason);
             }
             _ => {}
         }
+        self.forget_hearer(name, hello.round);
         let joining = self.joining.as_ref().map(|joining| joining.number);
-        if hello.round != 0 && Some(hello.round) != joining {
-            let known = self.aborted.get(&hello.round).cloned();
-            let reason = known.unwrap_or_else(|| "it is over".into());
-            if let Some(member) = self.members.get(name) {
-                let frame = pb::RoundAborted {
-                    round: hello.round,
-                    only_you: false,
-                    reason,
-                };
-                member.session.outbox.frame(frame.into());
-            }
+        if hello.round != 0
+            && Some(hello.round) != joining
+            && !self.send_end(name, hello.round, hello.answered)
+        {
+            self.send_past(name, hello.round);
         }
     }
 
@@ -351,15 +428,27 @@ impl JobTask {
         }
     }
 
-    /// A party loses its place in the round and is told.
+    /// A party loses its place in the round. It is told so at once, or at the end of the round where its
+    /// vector may be in the sum.
     pub(super) fn drop_party(&mut self, round: u64, party: PartyId, reason: &str) {
+        self.drop_out(round, party, reason, true);
+    }
+
+    /// A party has left the round and wants to hear no more of it.
+    pub(super) fn leave_round(&mut self, round: u64, party: PartyId, reason: &str) {
+        self.drop_out(round, party, reason, false);
+    }
+
+    fn drop_out(&mut self, round: u64, party: PartyId, reason: &str, hears: bool) {
         let Some(running) = &mut self.running else {
             return;
         };
         let name = running.name(party).clone();
-        if running.drop_out(party, reason) {
+        if !running.is_gone(party) {
             self.unpublished = true;
             tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
+        }
+        if running.drop_out(party, reason, hears) {
             self.tell_dropped(round, &name, reason);
         }
     }
@@ -372,7 +461,7 @@ impl JobTask {
         let traffic = &member.session.peer.traffic;
         let (up, down) = (traffic.read(), traffic.written());
         let running = self.running.as_mut();
-        if let Some(running) = running.filter(|r| r.done.is_none() && r.id(name).is_some()) {
+        if let Some(running) = running.filter(|r| r.id(name).is_some()) {
             let wire = running.report.wire.entry(name.into()).or_default();
             wire.up += up - member.counted.up;
             wire.down += down - member.counted.down;

@@ -70,6 +70,17 @@ pub(crate) struct Gate {
     pub members: Arc<BTreeMap<Arc<str>, bool>>,
 }
 
+impl Gate {
+    /// Whatever comes for this round, or for one before it, comes too late.
+    pub fn closed(round: u64) -> Self {
+        Self {
+            round,
+            stage: u32::MAX,
+            ..Self::default()
+        }
+    }
+}
+
 /// Where a session finds its job.
 #[derive(Clone)]
 pub(crate) struct JobHandle {
@@ -138,7 +149,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 memory: self.memory.clone(),
                 chunk_timeout,
                 message: None,
-                answered: None,
+                answered: Default::default(),
                 frames: (0, Instant::now()),
             },
             Err(refused) => {
@@ -275,14 +286,17 @@ struct Session {
     memory: Memory,
     chunk_timeout: Duration,
     message: Option<PartMessage>,
-    /// The place of the latest whole message: this connection has nothing more to say there.
-    answered: Option<(u64, u32)>,
+    /// The place of the latest whole message, and how often one came for it.
+    answered: ((u64, u32), u32),
     /// Frames other than chunks since a time.
     frames: (u32, Instant),
 }
 
 /// Frames other than chunks that a party may send in a second: it has a handful to say in a round.
 const FRAMES_A_SECOND: u32 = 1000;
+
+/// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
+const MOST_REPEATS: u32 = 8;
 
 /// A message that is being received.
 struct PartMessage {
@@ -385,7 +399,11 @@ impl Session {
                 Ok(())
             }
             Pushed::Whole(message) => {
-                self.answered = Some(place);
+                let times = match self.answered {
+                    (known, times) if known == place => times + 1,
+                    _ => 1,
+                };
+                self.answered = (place, times);
                 let event = Event::Answer {
                     session: self.id,
                     name: self.name.clone(),
@@ -423,8 +441,10 @@ impl Session {
                 return Err(bad_frame(reason).into());
             }
         }
-        if self.answered == Some(place) {
-            let reason = format!("a second answer to round {round}, stage {stage}");
+        if self.answered == (place, MOST_REPEATS) {
+            let reason = format!(
+                "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
+            );
             return Err(bad_frame(reason).into());
         }
         Ok(Some(gate.limit))

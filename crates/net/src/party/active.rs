@@ -65,6 +65,22 @@ impl Active {
         self.number == number && self.holds_key
     }
 
+    /// Whether its update is on its way: the coordinator may count it, and knows the result then.
+    pub fn may_count(&self) -> bool {
+        let input = self.round.input_stage().map(u32::from);
+        self.client.is_some() && input.is_some_and(|input| self.answered() >= input)
+    }
+
+    /// The coordinator gets time to tell what became of the round meanwhile.
+    pub fn connected_again(&mut self) {
+        self.deadline = self.deadline.max(Instant::now() + seconds(SLACK));
+    }
+
+    /// Whether the machine has done all it does: the coordinator's word on the end is awaited.
+    pub fn has_result(&self) -> bool {
+        self.computed.is_some() || self.holds_key
+    }
+
     /// Whether the next step of the machine needs the caller's update.
     pub fn needs_update(&self) -> bool {
         match &self.client {

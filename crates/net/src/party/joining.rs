@@ -193,10 +193,12 @@ impl Task {
                 self.begin_waiting();
             }
         }
+        self.begun = Some(number);
         let says_something =
             self.active
                 .as_ref()
                 .is_some_and(|active| match active.client.is_some() {
+                    true if active.has_result() => false,
                     true => start.answers_taken <= active.answered(),
                     false => !active.needs_update() || active.update.is_some(),
                 });

@@ -191,6 +191,7 @@ pub(super) fn result(
         survivors: survivors.map(|member| member.name.clone()).collect(),
         contributors: sum.contributors.clone(),
         model: after,
+        result: crate::result_name(round, told),
         mean,
         integers,
         total_weight,

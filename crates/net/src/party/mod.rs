@@ -197,6 +197,8 @@ pub struct RoundResult {
     /// What clipping did to this party's own update, which nobody else learns. None where the update was sent before
     /// a crash.
     pub clipped: Option<Clipped>,
+    /// The name of the result: parties with the same one, and a coordinator that reports it, were told the same.
+    pub result: [u8; 32],
     /// What the round took of this party's time.
     pub timings: Timings,
 }
@@ -434,7 +436,8 @@ impl RoundHandle {
     }
 
     /// Waits for the result. It comes, or an error, at the latest when every deadline of the round
-    /// has passed.
+    /// has passed; or, where the connection is lost after the update was sent, when that has lasted for
+    /// `give_up_after`.
     ///
     /// # Errors
     /// The round gave no result, or not for this party; the error says why.

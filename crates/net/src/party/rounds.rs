@@ -16,6 +16,24 @@ use crate::outbox::{Content, Queued};
 use crate::pb::{self, PartyFrame, RoundRefusalCode};
 use crate::system::random;
 
+/// What this party holds at the end of a round, against what the coordinator announces.
+fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<NetError> {
+    let (round, announced) = (done.round, done.model.clone().unwrap_or_default());
+    if own.model.name() != announced {
+        return Some(NetError::ModelMismatch {
+            round,
+            theirs: hex(&announced.hash),
+            ours: hex(own.model.hash()),
+        });
+    }
+    let other = own.result[..] != done.result[..];
+    other.then(|| NetError::ResultMismatch {
+        round,
+        theirs: hex(&done.result),
+        ours: hex(&own.result),
+    })
+}
+
 pub(super) fn wrong(reason: impl Into<String>) -> NetError {
     NetError::Coordinator(reason.into())
 }
@@ -205,7 +223,8 @@ impl Task {
         let stage = u8::try_from(answered).unwrap_or(u8::MAX);
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
-        if let Some(outbox) = &self.outbox {
+        // What is not sent now is sent when the connection begins the round.
+        if let Some(outbox) = self.outbox.as_ref().filter(|_| self.begun == Some(round)) {
             outbox.put(Queued::Message {
                 round,
                 stage,
@@ -262,9 +281,10 @@ impl Task {
         info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
             "round aborted");
         self.offer.take_if(|offer| offer.round == round);
-        let error = match aborted.only_you {
-            true => NetError::Dropped { round, reason },
-            false => NetError::RoundAborted { round, reason },
+        let error = match (aborted.counted, aborted.only_you) {
+            (true, _) => NetError::Missed { round, reason },
+            (false, true) => NetError::Dropped { round, reason },
+            (false, false) => NetError::RoundAborted { round, reason },
         };
         self.drop_round(round, Some(error)).await
     }
@@ -288,31 +308,31 @@ impl Task {
             let error = NetError::Dropped { round, reason };
             return self.drop_round(round, Some(error)).await;
         };
-        let model = Some(computed.model.name());
-        let agreed = model == done.model;
-        self.send(pb::RoundConfirmed { round, model });
-        if agreed {
-            // Killed after this, a party goes on in the round and comes to the same.
-            self.commit_sent(&computed).await?;
+        let confirmed = pb::RoundConfirmed {
+            round,
+            model: Some(computed.model.name()),
+            result: computed.result.to_vec(),
+        };
+        if let Some(error) = mismatch(&computed, &done) {
+            error!(party = %self.identity.name, "{error}");
+            self.send(confirmed);
+            self.memory.live = None;
+            self.save(None).await?;
+            self.end_round(Err(error));
+            return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
+        // Killed after this, a party goes on in the round and comes to the same.
+        self.commit_sent(&computed).await?;
         self.memory.live = None;
         self.save(None).await?;
-        if agreed {
-            info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
-                model = computed.model.version(), "round done");
-            self.model = Some(computed.model.clone());
-            self.keep_model().await?;
-            self.end_round(Ok(computed));
-            return Ok(());
-        }
-        let mismatch = || NetError::ModelMismatch {
-            round,
-            theirs: hex(&done.model.clone().unwrap_or_default().hash),
-            ours: hex(computed.model.hash()),
-        };
-        error!(party = %self.identity.name, "{}", mismatch());
-        self.end_round(Err(mismatch()));
-        Err(mismatch())
+        info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
+            model = computed.model.version(), "round done");
+        self.model = Some(computed.model.clone());
+        self.keep_model().await?;
+        // Whoever has confirmed is not told the result again.
+        self.send(confirmed);
+        self.end_round(Ok(computed));
+        Ok(())
     }
 
     /// The caller gets the result, or the reason why there is none.
@@ -324,7 +344,10 @@ impl Task {
     }
 
     pub(super) async fn check_deadline(&mut self) -> Result<(), NetError> {
-        let overdue = |active: &&Active| active.deadline <= Instant::now();
+        // Without a connection nobody can say what became of an update that was sent.
+        let away = self.outbox.is_none();
+        let overdue =
+            |active: &&Active| active.deadline <= Instant::now() && !(away && active.may_count());
         let Some(round) = self
             .active
             .as_ref()

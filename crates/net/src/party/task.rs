@@ -96,6 +96,8 @@ pub(super) struct Task {
     pub model: Option<Model>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
+    /// The round that this connection has begun: nothing is answered in it before both know what came.
+    pub begun: Option<u64>,
     pub active: Option<Active>,
     pub offer: Option<pb::RoundOffer>,
     /// A round to go on with once its model is here.
@@ -148,6 +150,7 @@ impl Task {
             job: None,
             model: None,
             outbox: None,
+            begun: None,
             active: None,
             offer: None,
             pending_start: None,
@@ -199,8 +202,7 @@ impl Task {
             self.show_newest();
             let ended = match self.target.connect(time).await {
                 Ok(connected) => self.converse(connected, time).await,
-                Err(ConnectError::Later(reason)) => Ended::Lost(reason),
-                Err(ConnectError::Never(error)) => Ended::Failed(error),
+                Err(error) => self.no_connection(error),
             };
             if self.outbox.take().is_some() {
                 (until, pause) = (Instant::now() + give_up, PAUSES.0);
@@ -226,7 +228,18 @@ impl Task {
         }
     }
 
+    /// What came in the way of a connection. Whoever was welcomed before has the right address and
+    /// certificates: whatever stands in the way now will pass.
+    fn no_connection(&self, error: ConnectError) -> Ended {
+        match error {
+            ConnectError::Never(error) if self.job.is_none() => Ended::Failed(error),
+            ConnectError::Never(error) => Ended::Lost(error.to_string()),
+            ConnectError::Later(reason) => Ended::Lost(reason),
+        }
+    }
+
     fn forget_connection(&mut self) {
+        self.begun = None;
         self.certificates = Certificates::default();
         self.requested = None;
         self.offer = None;
@@ -268,27 +281,24 @@ impl Task {
         let (stream, frames) = mpsc::channel(4);
         let timeout = seconds(self.config.chunk_timeout);
         let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
-        let broken =
-            |status: tonic::Status| match self.target.broken(&traffic, with_causes(&status)) {
-                ConnectError::Later(reason) => Ended::Lost(reason),
-                ConnectError::Never(error) => Ended::Failed(error),
-            };
+        let broken = |status: tonic::Status| self.target.broken(&traffic, with_causes(&status));
         let connect = client.connect(ReceiverStream::new(frames));
         let mut inbound = match tokio::time::timeout(time, connect).await {
             Ok(Ok(response)) => response.into_inner(),
-            Ok(Err(status)) => return broken(status),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         let welcome = match tokio::time::timeout(time, inbound.message()).await {
             Ok(Ok(Some(CoordinatorFrame { frame: Some(frame) }))) => frame,
             Ok(Ok(_)) => return Ended::Lost("the coordinator closed the connection".into()),
-            Ok(Err(status)) => return broken(status),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };
         if let Err(ended) = self.welcome(welcome) {
             return ended;
         }
         self.outbox = Some(outbox);
+        self.active.iter_mut().for_each(Active::connected_again);
         let ended = loop {
             if let Err(ended) = self.next(&mut inbound, &mut sending, &traffic).await {
                 break ended;

@@ -3,6 +3,7 @@
 use blindsum_protocol::JobSpec;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::rounds;
 use super::sqlite::store_error;
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
@@ -14,19 +15,26 @@ pub(super) fn rounds(
     job: &str,
     most: u32,
 ) -> Result<Vec<RoundReport>, StoreError> {
-    let read = || -> rusqlite::Result<Vec<String>> {
-        let query = "SELECT report FROM rounds WHERE job = ? ORDER BY round DESC LIMIT ?";
-        let mut query = connection.prepare(query)?;
-        query
-            .query_map(params![job, most], |row| row.get(0))?
-            .collect()
-    };
-    let reports = read().map_err(|error| store_error(path, &error))?;
-    let parse = |text: &String| {
-        serde_json::from_str(text)
-            .map_err(|error| corrupt(path, format!("job {job}: a round's report: {error}")))
-    };
-    reports.iter().map(parse).collect()
+    let reports = rounds::latest(connection, job, most).map_err(|e| store_error(path, &e))?;
+    let reports = reports.iter().map(|text| parse(path, job, text));
+    reports.collect()
+}
+
+/// One round of a job.
+pub(super) fn round(
+    connection: &Connection,
+    path: &str,
+    job: &str,
+    number: u64,
+) -> Result<Option<RoundReport>, StoreError> {
+    let report = rounds::one(connection, job, number).map_err(|e| store_error(path, &e))?;
+    report.map(|text| parse(path, job, &text)).transpose()
+}
+
+/// A round's report.
+pub(super) fn parse(path: &str, job: &str, text: &str) -> Result<RoundReport, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| corrupt(path, format!("job {job}: a round's report: {error}")))
 }
 
 /// A version of a job's model. Several reads: nobody may write meanwhile.

@@ -202,7 +202,7 @@ mod tests {
             ..offered
         };
         let model = Model::new(number, vec![number as f32; 3]);
-        store.end_round("job", &done, Some(&model)).unwrap();
+        store.end_round("job", &done, Some(&model), None).unwrap();
     }
 
     #[test]

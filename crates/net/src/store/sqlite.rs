@@ -2,14 +2,14 @@
 //! (`reader.rs`), but no second coordinator may (`lock.rs`).
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use blindsum_protocol::Job;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
 use super::lock::StoreLock;
-use super::{Store, StoredJob, read};
+use super::{Ending, Store, StoredJob, endings, read, rounds};
 use crate::error::hex;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
@@ -18,7 +18,7 @@ use crate::{Model, StoreError};
 /// Marks a file as ours: "blsm".
 const APPLICATION_ID: i32 = 0x626c_736d;
 /// Version of the tables.
-const TABLES_VERSION: i32 = 1;
+const TABLES_VERSION: i32 = 2;
 /// Bytes of a row of a model: far below SQLite's limit for one value.
 const MODEL_PIECE: usize = 4 << 20;
 
@@ -152,17 +152,25 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
     let tables: i64 = connection
         .query_row(count, [], |row| row.get(0))
         .map_err(failed)?;
-    if (marks(connection).map_err(failed)?, tables) == ((0, 0), 0) {
-        let mut make = || -> rusqlite::Result<()> {
+    let found = marks(connection).map_err(failed)?;
+    let mut make = |tables: &[&str]| -> Result<(), StoreError> {
+        let mut run = || -> rusqlite::Result<()> {
             let transaction = connection.transaction()?;
-            transaction.execute_batch(TABLES)?;
+            for tables in tables {
+                transaction.execute_batch(tables)?;
+            }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
             transaction.commit()
         };
-        return make().map_err(failed);
+        run().map_err(failed)
+    };
+    match (found, tables) {
+        ((0, 0), 0) => make(&[TABLES, endings::TABLES]),
+        // It lacks what came later.
+        ((APPLICATION_ID, 1), _) => make(&[endings::TABLES]),
+        _ => check_marks(connection, path),
     }
-    check_marks(connection, path)
 }
 
 /// Whose file it is, and the version of its tables.
@@ -219,6 +227,7 @@ impl Store for SqliteStore {
                 rounds_done: 0,
                 next_round: 1,
                 interrupted: Vec::new(),
+                ending: None,
             });
         };
         if hash != job.hash() {
@@ -231,6 +240,8 @@ impl Store for SqliteStore {
         let missing = || self.corrupt(format!("job {name}: model version {version} is missing"));
         let model = self.model(name, version)?.ok_or_else(missing)?;
         let (rounds_done, last, interrupted) = self.take_up_rounds(name)?;
+        let ending = self.transaction(|t| endings::get(t, name))?;
+        let ending = ending.map_err(|reason| self.corrupt(format!("job {name}: {reason}")))?;
         Ok(StoredJob {
             model,
             state: match state.as_str() {
@@ -241,16 +252,12 @@ impl Store for SqliteStore {
             rounds_done,
             next_round: last + 1,
             interrupted,
+            ending,
         })
     }
 
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
-        self.transaction(|t| {
-            let insert = "INSERT INTO rounds VALUES (?, ?, ?, ?)";
-            let state = report.state.as_str();
-            t.execute(insert, params![job, report.number, state, json(report)])?;
-            Ok(())
-        })
+        self.transaction(|t| rounds::begin(t, job, report))
     }
 
     fn end_round(
@@ -258,9 +265,13 @@ impl Store for SqliteStore {
         job: &str,
         report: &RoundReport,
         model: Option<&Model>,
+        ending: Option<&Ending>,
     ) -> Result<(), StoreError> {
         self.transaction(|t| {
-            put_report(t, job, report)?;
+            rounds::put(t, job, report)?;
+            if let Some(ending) = ending {
+                endings::put(t, job, ending)?;
+            }
             let Some(model) = model else { return Ok(()) };
             put_model(t, job, model)?;
             let set = "UPDATE jobs SET model_version = ? WHERE job = ?";
@@ -274,6 +285,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn confirm(&self, job: &str, round: u64, names: &[Arc<str>]) -> Result<(), StoreError> {
+        self.transaction(|t| endings::confirm(t, job, round, names))
+    }
+
     fn set_job_state(&self, job: &str, state: JobState, reason: &str) -> Result<(), StoreError> {
         self.transaction(|t| {
             let set = "UPDATE jobs SET state = ?, reason = ? WHERE job = ?";
@@ -284,6 +299,10 @@ impl Store for SqliteStore {
 
     fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
         read::rounds(&self.lock(), &self.path, job, most)
+    }
+
+    fn round(&self, job: &str, number: u64) -> Result<Option<RoundReport>, StoreError> {
+        read::round(&self.lock(), &self.path, job, number)
     }
 
     fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
@@ -304,37 +323,23 @@ impl Store for SqliteStore {
 impl SqliteStore {
     /// Rounds done, the last number, and those that were under way, which are aborted now.
     fn take_up_rounds(&self, job: &str) -> Result<(u64, u64, Vec<u64>), StoreError> {
-        let open: Vec<String> = self.transaction(|t| {
-            let query = "SELECT report FROM rounds
-                         WHERE job = ? AND state IN ('joining', 'running') ORDER BY round";
-            let mut query = t.prepare(query)?;
-            query.query_map([job], |row| row.get(0))?.collect()
-        })?;
+        let open = self.transaction(|t| rounds::open(t, job))?;
         let mut interrupted = Vec::new();
         for text in open {
-            let wrong = |e| self.corrupt(format!("job {job}: a round's report: {e}"));
-            let mut report: RoundReport = serde_json::from_str(&text).map_err(wrong)?;
+            let mut report = self.parse(job, &text)?;
             report.state = RoundState::Aborted;
             report.reason = "the coordinator was restarted".into();
             interrupted.push(report.number);
-            self.end_round(job, &report, None)?;
+            self.end_round(job, &report, None, None)?;
         }
-        let (done, last) = self.transaction(|t| {
-            let query =
-                "SELECT count(*) FILTER (WHERE state = 'done' AND report ->> 'key_setup' IS NOT 1),
-                                ifnull(max(round), 0)
-                         FROM rounds WHERE job = ?";
-            t.query_row(query, [job], |row| Ok((row.get(0)?, row.get(1)?)))
-        })?;
+        let (done, last) = self.transaction(|t| rounds::count(t, job))?;
         Ok((done, last, interrupted))
     }
-}
 
-fn put_report(t: &Transaction<'_>, job: &str, report: &RoundReport) -> rusqlite::Result<()> {
-    let set = "UPDATE rounds SET state = ?, report = ? WHERE job = ? AND round = ?";
-    let state = report.state.as_str();
-    t.execute(set, params![state, json(report), job, report.number])?;
-    Ok(())
+    fn parse(&self, job: &str, report: &str) -> Result<RoundReport, StoreError> {
+        let damaged = |e| self.corrupt(format!("job {job}: a round's report: {e}"));
+        serde_json::from_str(report).map_err(damaged)
+    }
 }
 
 fn put_model(t: &Transaction<'_>, job: &str, model: &Model) -> rusqlite::Result<()> {
@@ -345,11 +350,6 @@ fn put_model(t: &Transaction<'_>, job: &str, model: &Model) -> rusqlite::Result<
         insert.execute(params![job, model.version(), i, piece])?;
     }
     Ok(())
-}
-
-/// A report as text; its types have no value that JSON cannot write.
-fn json(report: &RoundReport) -> String {
-    serde_json::to_string(report).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -389,7 +389,7 @@ mod tests {
             store.begin_round("job", &report).unwrap();
             model = Model::new(round, vec![round as f32; dim as usize]);
             let report = ended(round, RoundState::Done);
-            store.end_round("job", &report, Some(&model)).unwrap();
+            store.end_round("job", &report, Some(&model), None).unwrap();
         }
         let open = RoundReport::offered(4, 3, 0);
         store.begin_round("job", &open).unwrap();
@@ -427,11 +427,14 @@ mod tests {
             .unwrap();
         // This version stands already: the transaction fails as a whole.
         let done = ended(1, RoundState::Done);
-        assert!(store.end_round("job", &done, Some(&first)).is_err());
+        let ending = super::super::endings::tests::ending(1);
+        let ended = store.end_round("job", &done, Some(&first), Some(&ending));
+        assert!(ended.is_err());
         assert_eq!(
             store.rounds("job", 1).unwrap()[0].state,
             RoundState::Joining
         );
+        assert_eq!(store.open_job(&job(1), &first).unwrap().ending, None);
     }
 
     #[test]

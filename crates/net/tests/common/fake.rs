@@ -33,7 +33,7 @@ pub struct Fake {
 
 struct Connection {
     inbound: Streaming<PartyFrame>,
-    outbound: mpsc::Sender<CoordinatorFrame>,
+    outbound: Option<mpsc::Sender<CoordinatorFrame>>,
 }
 
 struct Service(Sender<Connection>);
@@ -50,7 +50,7 @@ impl Coordinator for Service {
         request: Request<Streaming<PartyFrame>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let (outbound, frames) = mpsc::channel(64);
-        let inbound = request.into_inner();
+        let (inbound, outbound) = (request.into_inner(), Some(outbound));
         let _ = self.0.send(Connection { inbound, outbound });
         Ok(Response::new(Box::pin(ReceiverStream::new(frames).map(Ok))))
     }
@@ -69,8 +69,12 @@ impl Coordinator for Service {
 
 impl Fake {
     pub fn start(pki: &Pki) -> Self {
+        Self::with(pki, pki.coordinator())
+    }
+
+    /// One with this certificate.
+    pub fn with(pki: &Pki, own: Credentials) -> Self {
         let runtime = super::raw::runtime();
-        let own = pki.coordinator();
         let tls = ServerTlsConfig::new()
             .identity(Identity::from_pem(&own.certificate, own.key.as_bytes()))
             .client_ca_root(Certificate::from_pem(pki.ca_pem()));
@@ -170,8 +174,13 @@ pub struct Line<'a> {
 
 impl Line<'_> {
     pub fn send(&self, frame: impl Into<CoordinatorFrame>) {
-        let sent = self.connection.outbound.send(frame.into());
-        let _ = self.fake.runtime.block_on(sent);
+        let outbound = self.connection.outbound.as_ref().expect("closed already");
+        let _ = self.fake.runtime.block_on(outbound.send(frame.into()));
+    }
+
+    /// Says nothing more; what the party says is still heard.
+    pub fn close(&mut self) {
+        self.connection.outbound = None;
     }
 
     pub fn next(&mut self) -> Option<Frame> {
@@ -285,5 +294,16 @@ pub fn tripled(job: &Job, chunk: &pb::Chunk) -> pb::Chunk {
         total: data.len() as u64,
         data: data.into(),
         ..chunk.clone()
+    }
+}
+
+/// What is said after `told`, the message that told the sum.
+pub fn done(model: &Model, told: &pb::Chunk) -> pb::RoundDone {
+    // Version, stage and context come before everything else.
+    let context = &told.data[2..34];
+    pb::RoundDone {
+        round: told.round,
+        model: Some(name(model)),
+        result: kdf::hash("blindsum result", &[context, &told.data]).to_vec(),
     }
 }

@@ -185,6 +185,17 @@ impl Running {
         self.wait(job, |status| status.state != JobState::Running)
     }
 
+    /// Waits until the coordinator is done, as a program does that ends with its jobs.
+    pub fn finish(mut self) -> Result<(), NetError> {
+        let mut coordinator = self.coordinator.take().unwrap();
+        let finish = async {
+            let finished = tokio::time::timeout(PATIENCE, coordinator.finished()).await;
+            finished.expect("it is never done");
+            coordinator.stop().await
+        };
+        self.runtime.take().unwrap().block_on(finish)
+    }
+
     pub fn stop(mut self) -> Result<(), NetError> {
         let stop = self.coordinator.take().unwrap().stop();
         self.runtime.take().unwrap().block_on(stop)

@@ -332,6 +332,7 @@ pub fn abort(round: u64) -> CoordinatorFrame {
         round,
         only_you: false,
         reason: "the coordinator wants it so".into(),
+        counted: false,
     }
     .into()
 }

@@ -378,6 +378,20 @@ impl Raw {
         })
     }
 
+    /// Whether this is the last stage, and its vector was sent before: then it is told the result.
+    pub fn speaks_last_in(&self, stage: u8) -> bool {
+        let job = self.job.as_ref().unwrap();
+        usize::from(stage) + 1 == job.stages().len() && stage > job.input_stage()
+    }
+
+    /// Skips to the coordinator's last word on the round.
+    pub fn done(&mut self) -> pb::RoundDone {
+        self.until(|frame| match frame {
+            Frame::RoundDone(done) => Some(done),
+            _ => None,
+        })
+    }
+
     pub fn send_message(&self, stage: u8, message: &[u8]) {
         for (i, data) in message.chunks(CHUNK).enumerate() {
             self.send(pb::Chunk {

@@ -1,0 +1,331 @@
+//! Rounds that count: everybody whose update is in the sum is told it, at once or when it comes back, also
+//! from a coordinator that was restarted, and the coordinator knows who has confirmed it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_protocol::PartyId;
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+use super::job::{Halt, JobTask};
+use super::running::{Standing, start_frame};
+use super::session::short;
+use crate::outbox::{Content, Queued};
+use crate::pb;
+use crate::relay::Spool;
+use crate::report::RoundState;
+use crate::store::Ending;
+
+/// How long confirmations are gathered before they are written together.
+const GATHERED: Duration = Duration::from_millis(100);
+
+/// The latest sum and the latest key set-up, for those of their parties that have not heard the end.
+#[derive(Default)]
+pub(super) struct Ended {
+    sum: Option<EndedRound>,
+    key_setup: Option<EndedRound>,
+    /// Who has confirmed the latest sum since that was last written down.
+    unwritten: Vec<Arc<str>>,
+    /// When that is written down.
+    write_at: Option<Instant>,
+}
+
+/// A round that has ended with a result.
+struct EndedRound {
+    ending: Ending,
+    /// Who is told the result.
+    hearers: BTreeSet<Arc<str>>,
+    /// The message before the last one, for those that were away when it was sent.
+    owed: BTreeMap<Arc<str>, (u8, Content)>,
+    /// The answers that this message may be read from.
+    relayed: Option<Arc<Spool>>,
+}
+
+impl Ended {
+    /// What a coordinator finds in its store.
+    pub fn stored(ending: Option<Ending>) -> Self {
+        let round = |ending: Ending| EndedRound {
+            hearers: ending.survivors.keys().cloned().collect(),
+            owed: BTreeMap::new(),
+            relayed: None,
+            ending,
+        };
+        Self {
+            sum: ending.map(round),
+            ..Self::default()
+        }
+    }
+
+    /// Survivors of the latest sum that have not confirmed it.
+    pub fn unconfirmed(&self) -> Vec<String> {
+        let survivors = self.sum.iter().flat_map(|sum| &sum.ending.survivors);
+        let missing = survivors.filter(|(_, confirmed)| !**confirmed);
+        missing.map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// When what was confirmed should be written down, where there is something.
+    pub fn write_at(&self) -> Option<Instant> {
+        self.write_at
+    }
+
+    /// Whether a party that says it is in this round gets a result.
+    pub fn owes(&self, name: &str, round: u64) -> bool {
+        self.of(round)
+            .is_some_and(|ended| ended.hearers.contains(name))
+    }
+
+    fn of(&self, round: u64) -> Option<&EndedRound> {
+        let both = [&self.sum, &self.key_setup].into_iter().flatten();
+        both.into_iter()
+            .find(|ended| ended.ending.done.round == round)
+    }
+
+    fn put(&mut self, ended: EndedRound) {
+        match ended.ending.start.kind() {
+            pb::RoundKind::KeySetup => self.key_setup = Some(ended),
+            pb::RoundKind::Sum => {
+                self.sum = Some(ended);
+                (self.unwritten, self.write_at) = (Vec::new(), None);
+            }
+        }
+    }
+
+    /// A survivor of this sum needs to be told nothing more; true where it did until now.
+    fn settle(&mut self, round: u64, name: &str) -> bool {
+        let Some(sum) = self.sum.as_mut().filter(|s| s.ending.done.round == round) else {
+            return false;
+        };
+        if !sum.settle(name) {
+            return false;
+        }
+        self.unwritten.push(name.into());
+        self.write_at.get_or_insert(Instant::now() + GATHERED);
+        true
+    }
+}
+
+impl JobTask {
+    /// The round under way has ended with a result, which is stored: all its parties hear it.
+    pub(super) fn tell_end(&mut self, ending: Ending, addressed: &BTreeSet<PartyId>) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let (round, stage) = (ending.done.round, ending.stage);
+        let mut ended = EndedRound {
+            hearers: ending.survivors.keys().cloned().collect(),
+            owed: BTreeMap::new(),
+            relayed: None,
+            ending,
+        };
+        let (mut now, mut out) = (Vec::new(), Vec::new());
+        for (party, name) in (0..).map(PartyId).zip(running.names()) {
+            let counts = ended.ending.survivors.contains_key(name);
+            match running.standing(party) {
+                Standing::In if addressed.contains(&party) => now.push(name),
+                Standing::In => {
+                    let reason = "left out by the protocol".to_owned();
+                    out.push((name.clone(), counts, reason));
+                }
+                // It wants to hear nothing.
+                Standing::Out => drop(ended.settle(name)),
+                Standing::Late { reason, missed } => {
+                    let missed = counts.then_some(missed).flatten();
+                    match missed.filter(|(missed, _)| missed.checked_add(1) >= Some(stage)) {
+                        Some(missed) => {
+                            ended.owed.insert(name.clone(), missed.clone());
+                            now.push(name);
+                        }
+                        None => out.push((name.clone(), counts, reason.to_owned())),
+                    }
+                }
+            }
+        }
+        ended.hearers.extend(now.iter().copied().cloned());
+        for member in now.iter().filter_map(|name| self.members.get(*name)) {
+            member.session.outbox.put(ended.message());
+            let done = ended.ending.done.clone();
+            member.session.outbox.frame(done.into());
+        }
+        if !ended.owed.is_empty() {
+            ended.relayed = running.into_relayed();
+        }
+        self.ended.put(ended);
+        for (name, counts, reason) in out {
+            self.tell_out(round, &name, counts, &reason);
+        }
+    }
+
+    /// A party is not told the result of a round, which its update may be in.
+    fn tell_out(&mut self, round: u64, name: &str, counts: bool, reason: &str) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        let frame = pb::RoundAborted {
+            round,
+            only_you: true,
+            reason: reason.into(),
+            counted: counts,
+        };
+        member.session.outbox.frame(frame.into());
+        self.ended.settle(round, name);
+        self.unpublished = true;
+        self.leave_failed(name);
+    }
+
+    /// A party that has come back asks for the end of a round; false where it is not known any more.
+    pub(super) fn send_end(&mut self, name: &str, round: u64, answered: u32) -> bool {
+        let (Some(ended), Some(member)) = (self.ended.of(round), self.members.get_mut(name)) else {
+            return false;
+        };
+        if !ended.hearers.contains(name) {
+            return false;
+        }
+        let stage = u32::from(ended.ending.stage);
+        let owed = ended.owed.get(name).filter(|_| answered < stage);
+        if answered < owed.map_or(stage, |(stage, _)| u32::from(*stage)) {
+            let counts = ended.ending.survivors.contains_key(name);
+            let reason = "it was away for more of the round than can be told now";
+            self.tell_out(round, name, counts, reason);
+            return true;
+        }
+        // Nothing that it has said, or not, counts now.
+        let start = start_frame(&ended.ending.start, stage + 1, &mut member.sent);
+        let outbox = &member.session.outbox;
+        outbox.frame(start.into());
+        if let Some((stage, message)) = owed {
+            outbox.put(Queued::Message {
+                round,
+                stage: *stage,
+                message: message.clone(),
+            });
+        }
+        if answered <= stage {
+            outbox.put(ended.message());
+        }
+        outbox.frame(ended.ending.done.clone().into());
+        true
+    }
+
+    /// How a round ended that is not the latest one, for a party that was in it.
+    pub(super) fn send_past(&self, name: &str, round: u64) {
+        let report = self.parts.store.round(&self.name, round);
+        let report = report.unwrap_or_else(|error| {
+            error!(job = %self.name, round, %error, "a report could not be read");
+            None
+        });
+        let mut frame = pb::RoundAborted {
+            round,
+            only_you: false,
+            reason: "it is over".into(),
+            counted: false,
+        };
+        if let Some(report) = report {
+            frame.only_you = report.state == RoundState::Done;
+            frame.counted = frame.only_you
+                && !report.key_setup
+                && report.survivors.iter().any(|survivor| survivor == name);
+            if frame.counted {
+                frame.reason = "a later round has a result, and only the latest one is kept".into();
+            } else if !report.reason.is_empty() {
+                frame.reason = report.reason;
+            }
+        }
+        if let Some(member) = self.members.get(name) {
+            member.session.outbox.frame(frame.into());
+        }
+    }
+
+    /// A party that connects says which round it is in. A survivor of the latest sum that is in another one, or
+    /// in none, will not confirm it any more.
+    pub(super) fn forget_hearer(&mut self, name: &str, round: u64) {
+        let sum = self.ended.sum.as_ref().map(|sum| sum.ending.done.round);
+        if let Some(sum) = sum.filter(|sum| *sum != round) {
+            self.ended.settle(sum, name);
+        }
+    }
+
+    /// A party confirms what it holds after a round; that must be what the coordinator has. Only the first word
+    /// of each survivor is heard.
+    pub(super) fn confirmed(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
+        let round = confirmed.round;
+        if !self.ended.settle(round, name) {
+            return;
+        }
+        self.unpublished = true;
+        self.leave_failed(name);
+        let Some(ended) = self.ended.of(round) else {
+            return;
+        };
+        let done = &ended.ending.done;
+        if done.model != confirmed.model {
+            let detail = format!("{name} computes another model from the same sum");
+            self.record_event(round, "model", name, &detail);
+        } else if done.result != confirmed.result {
+            let detail = format!("{name} was told another result");
+            self.record_event(round, "result", name, &detail);
+        }
+    }
+
+    /// A survivor cannot use the result that it was told, and will not confirm it.
+    pub(super) fn result_refused(&mut self, name: &str, refused: &pb::RoundRefused) {
+        if self.ended.settle(refused.round, name) {
+            self.unpublished = true;
+            self.leave_failed(name);
+            let detail = format!("{name} refuses the result: {}", short(&refused.reason));
+            self.record_event(refused.round, "refused", name, &detail);
+        }
+    }
+
+    fn record_event(&self, round: u64, kind: &str, name: &str, detail: &str) {
+        error!(job = %self.name, party = %name, round, "{detail}");
+        let event = self.parts.store.event(&self.name, round, kind, detail);
+        if let Err(error) = event {
+            error!(job = %self.name, %error, "an event could not be stored");
+        }
+    }
+
+    /// Writes down who has confirmed the latest sum: a coordinator that is restarted does not wait for them.
+    pub(super) async fn write_confirmed(&mut self) -> Result<(), Halt> {
+        self.ended.write_at = None;
+        let names = std::mem::take(&mut self.ended.unwritten);
+        let Some(sum) = self.ended.sum.as_ref().filter(|_| !names.is_empty()) else {
+            return Ok(());
+        };
+        let round = sum.ending.done.round;
+        self.stored(move |store, job| store.confirm(job, round, &names))
+            .await
+    }
+
+    /// The last act of a job.
+    pub(super) async fn close_ended(&mut self) {
+        if let Err(Halt::Broken(error)) = self.write_confirmed().await {
+            error!(job = %self.name, %error, "confirmations could not be stored");
+        }
+        let missing = self.ended.unconfirmed();
+        if !missing.is_empty() {
+            warn!(job = %self.name, parties = ?missing, "have not confirmed the latest result");
+        }
+    }
+}
+
+impl EndedRound {
+    /// A survivor needs to be told nothing more; true where it did until now.
+    fn settle(&mut self, name: &str) -> bool {
+        self.owed.remove(name);
+        if self.owed.is_empty() {
+            self.relayed = None;
+        }
+        let confirmed = self.ending.survivors.get_mut(name);
+        confirmed.is_some_and(|confirmed| !std::mem::replace(confirmed, true))
+    }
+
+    fn message(&self) -> Queued<pb::CoordinatorFrame> {
+        Queued::Message {
+            round: self.ending.done.round,
+            stage: self.ending.stage,
+            message: Content::Here(self.ending.message.clone()),
+        }
+    }
+}
