@@ -100,6 +100,11 @@ CASES = {
         "The announced model or result is wrong",
         "Parties that recompute it find out; the simulator says so",
     ),
+    51: (
+        "`secagg`: one holder or as many as can be corrected reveal wrong shares of every secret, or of some in "
+        "turn; owners deal wrong shares to honest holders",
+        "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
+    ),
 }
 
 # Tests whose names carry no number.

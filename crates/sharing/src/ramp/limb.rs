@@ -222,7 +222,7 @@ impl<F: NttField> Limb for FieldLimb<F> {
         for _ in 0..COMBINATIONS {
             F::fill_random(&mut factors, rng);
             let combined: Vec<F> = columns.iter().map(|c| combine(&factors, c)).collect();
-            misfits.extend(code.decode(&combined)?.errors);
+            misfits.extend(code.locate(&combined)?);
         }
         Ok(misfits)
     }
