@@ -25,11 +25,16 @@ class Round:
     context: bytes
 
     @property
+    def wish(self) -> Wish:
+        """What the job says about sharing."""
+        job = self.job
+        return Wish(job.is_active(), job.corrupt, job.dropout, job.threshold, job.packing)
+
+    @property
     def vector(self) -> Vector:
         """How vectors are shared."""
         job, n = self.job, self.parties
-        wish = Wish(job.is_active(), job.corrupt, job.dropout, job.threshold, job.packing)
-        k, packed = shape(wish, n, job.lanes())
+        k, packed = shape(self.wish, n, job.lanes())
         embedding = {"fssa": "coefficients", "pss": "evaluations"}[job.protocol]
         return Vector(Shape(embedding, n, k, packed), fields_for(largest_sum(job)), job.lanes())
 
