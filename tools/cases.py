@@ -101,8 +101,8 @@ CASES = {
         "Parties that recompute it find out; the simulator says so",
     ),
     51: (
-        "`secagg`: one holder or as many as can be corrected reveal wrong shares of every secret, or of some in "
-        "turn; owners deal wrong shares to honest holders",
+        "`secagg`: one holder or as many as can be corrected reveal wrong shares of every secret, or of "
+        "some in turn; owners deal wrong shares to honest holders",
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
 }

@@ -26,6 +26,9 @@ use testing::{Rig, body, with_body};
 const ENTRY: usize = 44;
 const REPEATS: usize = 5;
 
+/// Whether a liar, by rank, lies about an owner.
+type About<'a> = &'a dyn Fn(u32, u32) -> bool;
+
 /// What parties say, stage by stage.
 type Said = Vec<BTreeMap<PartyId, Message>>;
 
@@ -91,7 +94,7 @@ fn report(n: u32) {
     let (rig, said) = honest_round(n);
     let threshold = 2 * n / 3 + 1;
     let most = (n - threshold) / 2;
-    let with_lies = |liars: u32, about: &dyn Fn(u32, u32) -> bool| {
+    let with_lies = |liars: u32, about: About| {
         let mut said = said.clone();
         let last = said.last_mut().expect("there are stages");
         for liar in 0..liars {
@@ -110,7 +113,7 @@ fn report(n: u32) {
     let turns = |liar, owner| owner % most == liar;
     // Each lies about every owner but those that were decoded before.
     let later = |liar, owner| owner >= liar;
-    let scenarios: [(&str, u32, &dyn Fn(u32, u32) -> bool); 4] = [
+    let scenarios: [(&str, u32, About); 4] = [
         ("one liar about every owner", 1, &everyone),
         ("most liars about every owner", most, &everyone),
         ("most liars, one for each owner in turn", most, &turns),
