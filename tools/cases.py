@@ -116,6 +116,11 @@ CASES = {
         "Survivor sets that differ by one on the same roster; the same job under another hash",
         "Refused before anything is signed or revealed",
     ),
+    51: (
+        "`secagg`: one holder or as many as can be corrected reveal wrong shares of every secret, or of "
+        "some in turn; owners deal wrong shares to honest holders",
+        "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
+    ),
     54: (
         "Coordinator or party killed, or a link lost, between the decision that a round counts and the "
         "delivery of its result",

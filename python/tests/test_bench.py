@@ -30,9 +30,20 @@ def test_a_missed_target_is_said_so():
 
 
 def test_masks_are_measured():
-    backend, rate = _native.mask_rate(1 << 14, 2, 0.01)
+    backend, rate, limit = _native.mask_rate(1 << 14, 2, 0.05)
     assert backend in ("vaes512", "portable")
     assert rate > 0
+    assert (limit is None) == (backend == "portable")
+    assert limit is None or limit > rate / 2
+
+
+def test_rates_are_compared_with_the_aes_unit_of_the_same_run():
+    kernel, whole = secagg.mask_rows(("vaes512", 15.0, 20.0), client_ms=8.0, client_bytes=80_000_000)
+    assert (kernel.measured, whole.measured) == (0.75, 0.5)
+    assert "20.0 GB/s" in kernel.note
+    kernel, whole = secagg.mask_rows(("portable", 6.0, None), client_ms=8.0, client_bytes=80_000_000)
+    assert (kernel.measured, whole.measured) == (None, None)
+    assert "6.0 GB/s" in kernel.note
 
 
 def test_round_trips_are_counted():

@@ -119,16 +119,17 @@ class SetupParty:
         return held if held and held.serves(self.round.job, self.round.number + 1) else None
 
     def advertise(self) -> Advert:
-        """Stage 0: a fresh public key, signed if active, and the name of the key it holds."""
+        """Stage 0: a fresh public key and the name of the key it holds, both signed if active."""
         job = self.round.job
         self.secret = draw_secret(job.suite, self.tape)
         key = derive.public_key(job.suite, self.secret)
+        held = self.usable()
+        name = flashe.key_id(held.key) if held else b""
         signature = b""
         if job.is_active():
-            message = self.round.context + derive.rank_bytes(self.me) + key
+            message = self.round.context + derive.rank_bytes(self.me) + key + name
             signature = self.owner.identity.sign(SIGN_KEYS, message)
-        held = self.usable()
-        return Advert(flashe.key_id(held.key) if held else b"", key, signature)
+        return Advert(name, key, signature)
 
     def deliver(self, adverts: dict[int, Advert]) -> dict[int, bytes] | None:
         """Stage 1: the leader's key, sealed for all that lack it; others wait."""

@@ -36,8 +36,16 @@ def adverts_down(message: bytes, party: SetupParty) -> Iterator[Change]:
     yield "one fresh key for all", listed(taken)
     low = [e if i == party.me else e[:6] + bytes(32) + e[38:] for i, e in enumerate(entries)]
     yield "keys of low order", listed(low)
-    yield "a key that its owner did not sign", flip(message, head + entry * (1 - party.me) + 6)
-    yield "a signature that is not right", flip(message, -1)
+    # Party 0 leads and checks all that it seals to; the others check the leader and themselves.
+    other = head + entry * (1 - party.me)
+    yield "a key that its owner did not sign", flip(message, other + 6)
+    yield "a signature that is not right", flip(message, other + entry - 1)
+    yield "a name of a key that its owner did not sign", listed([name_key(e) for e in entries])
+
+
+def name_key(entry: bytes) -> bytes:
+    """The entry of a party that holds no key, with the name of one."""
+    return entry[:4] + opaque(bytes(16)) + entry[5:]
 
 
 def keys_down(message: bytes, party: SetupParty) -> Iterator[Change]:

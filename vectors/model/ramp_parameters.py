@@ -50,9 +50,14 @@ def least_random(wish: Wish) -> int:
     return max(wish.corrupt, 1)
 
 
+def quorum(wish: Wish, n: int) -> int:
+    """Fewest signers of a set of survivors, so that no two sets have them if the corrupt ones sign both."""
+    return (n + wish.corrupt) // 2 + 1
+
+
 def confirmed(wish: Wish, n: int, k: int) -> bool:
-    """Whether no two sets of survivors can both be signed by k parties, the corrupt ones signing both."""
-    return not wish.active or 2 * k > n + wish.corrupt
+    """Whether a set of survivors can be confirmed by as many as rebuild a block."""
+    return not wish.active or k >= quorum(wish, n)
 
 
 def shape(wish: Wish, n: int, words: int) -> tuple[int, int]:

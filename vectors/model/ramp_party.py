@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from . import derive, wire
 from .identity import Identity
 from .job import Job
-from .ramp_parameters import fields_for, shape, wish_of
+from .ramp_parameters import Wish, fields_for, shape, wish_of
 from .ramp_sharing import Shape, Vector
 from .secagg_party import SIGN_KEYS, SIGN_SURVIVORS, draw_secret
 from .tape import Tape
@@ -25,10 +25,15 @@ class Round:
     context: bytes
 
     @property
+    def wish(self) -> Wish:
+        """What the job says about sharing."""
+        return wish_of(self.job, self.parties)
+
+    @property
     def vector(self) -> Vector:
         """How vectors are shared."""
         job, n = self.job, self.parties
-        k, packed = shape(wish_of(job, n), n, job.lanes())
+        k, packed = shape(self.wish, n, job.lanes())
         embedding = {"fssa": "coefficients", "pss": "evaluations"}[job.protocol]
         return Vector(Shape(embedding, n, k, packed), fields_for(largest_sum(job)), job.lanes())
 

@@ -7,6 +7,7 @@ from typing import Any
 from . import wire
 from .job import Job
 from .play import Scenario, Stage
+from .ramp_parameters import quorum
 from .ramp_party import Column, Party, Round, largest_word
 from .ramp_refused import refused
 from .words import add
@@ -63,10 +64,10 @@ class Play(Stage):
         return total
 
     def confirm(self) -> None:
-        """Everybody signs who shared; the first k signatures go to all who signed."""
+        """Everybody signs who shared; as many signatures as are needed go to all who signed."""
         signed = {party.me: party.confirm(self.survivors) for party in self.answering()}
-        quorum = self.round.vector.shape.k
-        passed_on = wire.signatures(dict(sorted(signed.items())[:quorum]))
+        needed = quorum(self.round.wish, self.round.parties)
+        passed_on = wire.signatures(dict(sorted(signed.items())[:needed]))
         bodies = {rank: wire.signed(signature) for rank, signature in signed.items()}
         self.record("consistency", bodies, dict.fromkeys(signed, passed_on))
 

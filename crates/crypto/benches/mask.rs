@@ -12,7 +12,7 @@ use std::{
 };
 
 use blindsum_crypto::{
-    mask::{Backend, MaskSeed, MaskStream, Sign, apply_masks, backend},
+    mask::{Backend, MaskSeed, MaskStream, Sign, aes_rounds_alone, apply_masks, backend},
     secret::Secret,
 };
 use blindsum_math::words::TileMut;
@@ -20,11 +20,6 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
 const IN_CACHE: usize = 64 << 10;
 const IN_MEMORY: usize = 64 << 20;
-
-/// Registers that the measurement of the limit keeps busy, and the bytes they hold.
-const REGISTERS: usize = 12;
-const GROUP_BYTES: usize = REGISTERS * 64;
-const LIMIT_GROUPS: usize = IN_CACHE / GROUP_BYTES;
 
 fn streams(backend: Backend, keys: usize) -> Vec<MaskStream> {
     let stream = |key| {
@@ -63,44 +58,13 @@ fn masks(criterion: &mut Criterion) {
 }
 
 fn limit(criterion: &mut Criterion) {
-    #[cfg(target_arch = "x86_64")]
-    if Backend::Vaes512.is_available() {
+    if aes_rounds_alone(IN_CACHE).is_some() {
         let mut group = criterion.benchmark_group("limit");
-        group.throughput(Throughput::Bytes((LIMIT_GROUPS * GROUP_BYTES) as u64));
+        group.throughput(Throughput::Bytes(IN_CACHE as u64));
         group.bench_function("AES-256 rounds alone, 512 bit", |bencher| {
-            // SAFETY: the backend is available only where the features are.
-            bencher.iter(|| unsafe { rounds_alone(black_box(7), LIMIT_GROUPS) });
+            bencher.iter(|| aes_rounds_alone(black_box(IN_CACHE)));
         });
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = criterion;
-}
-
-/// Encrypts the blocks of 12 registers over and over: no counters, no memory, no addition.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,vaes")]
-fn rounds_alone(seed: i64, groups: usize) -> i64 {
-    use std::arch::x86_64::*;
-    let mut keys = [_mm512_setzero_si512(); 15];
-    for (i, key) in keys.iter_mut().enumerate() {
-        *key = _mm512_set1_epi64(black_box(seed + i as i64));
-    }
-    let mut blocks = keys.map(|key| _mm512_add_epi64(key, keys[1]));
-    let blocks = &mut blocks[..REGISTERS];
-    for _ in 0..groups {
-        for key in &keys[1..14] {
-            for block in blocks.iter_mut() {
-                *block = _mm512_aesenc_epi128(*block, *key);
-            }
-        }
-        for block in blocks.iter_mut() {
-            *block = _mm512_aesenclast_epi128(*block, keys[14]);
-        }
-    }
-    blocks
-        .iter()
-        .map(|block| _mm512_reduce_add_epi64(*block))
-        .fold(0, i64::wrapping_add)
 }
 
 /// GB/s (10^9 bytes a second) of the fastest of many runs that each make `bytes` of keystream.
@@ -124,15 +88,11 @@ fn summary() {
         "best of many runs, one core; backend in use: {}",
         backend().name()
     );
-    let mut limit = None;
-    #[cfg(target_arch = "x86_64")]
-    if Backend::Vaes512.is_available() {
-        // SAFETY: the backend is available only where the features are.
-        let run = || unsafe { rounds_alone(black_box(7), LIMIT_GROUPS) };
-        limit = Some(best(LIMIT_GROUPS * GROUP_BYTES, || {
-            black_box(run());
-        }));
-    }
+    let limit = aes_rounds_alone(IN_CACHE).map(|_| {
+        best(IN_CACHE, || {
+            black_box(aes_rounds_alone(black_box(IN_CACHE)));
+        })
+    });
     if let Some(limit) = limit {
         println!("{:32}{limit:6.1} GB/s", "limit (AES rounds alone)");
     }

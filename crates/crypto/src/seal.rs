@@ -5,7 +5,7 @@
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use rand_core::CryptoRng;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     CryptoError,
@@ -102,6 +102,34 @@ impl SealKey {
     /// of the message differ.
     pub fn open(self, header: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
         open(self.0, header, sealed, SEAL_OVERHEAD)
+    }
+
+    /// Opens what [`SealKey::seal`] made into `message`, in one pass and without memory of its own: for many
+    /// messages of one length, one after the other. Its contents before do not matter; it is zero after an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`SealKey::open`]; [`CryptoError::SealedLength`] unless `sealed` is [`SEAL_OVERHEAD`] bytes longer than
+    /// `message`.
+    pub fn open_into(
+        self,
+        header: &[u8],
+        sealed: &[u8],
+        message: &mut [u8],
+    ) -> Result<(), CryptoError> {
+        let least = message.len() + SEAL_OVERHEAD;
+        if sealed.len() != least {
+            let got = sealed.len();
+            return Err(CryptoError::SealedLength { least, got });
+        }
+        let (ciphertext, tag) = sealed.split_at(message.len());
+        let nonce = Nonce::assume_unique_for_key(NONCE);
+        aes_256_gcm(&self.0)
+            .open_separate_gather(nonce, Aad::from(header), ciphertext, tag, message)
+            .map_err(|_| {
+                message.zeroize();
+                CryptoError::Open
+            })
     }
 }
 
@@ -240,6 +268,22 @@ mod tests {
         assert_eq!(place, sealed);
         let opened = key(1, 2, 3, 4, "share").open(b"header", &sealed).unwrap();
         assert_eq!(opened[..], b"message"[..]);
+        let mut into = [5; 7];
+        let open_into = |header: &[u8], sealed: &[u8], into: &mut [u8]| {
+            key(1, 2, 3, 4, "share").open_into(header, sealed, into)
+        };
+        open_into(b"header", &sealed, &mut into).unwrap();
+        assert_eq!(into, *b"message");
+        assert_eq!(
+            open_into(b"other", &sealed, &mut into),
+            Err(CryptoError::Open)
+        );
+        assert_eq!(into, [0; 7], "nothing of a forged message is left");
+        let (least, got) = (6 + SEAL_OVERHEAD, sealed.len());
+        assert_eq!(
+            open_into(b"header", &sealed, &mut into[..6]),
+            Err(CryptoError::SealedLength { least, got })
+        );
         for other in [
             key(9, 2, 3, 4, "share"), // another pair
             key(1, 9, 3, 4, "share"), // an old round

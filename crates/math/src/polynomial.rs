@@ -69,41 +69,6 @@ impl<F: Field> Polynomial<F> {
         Self::new(coefficients.collect())
     }
 
-    /// `self` − `factor` · `other`.
-    #[must_use]
-    pub fn minus_product(&self, factor: &Self, other: &Self) -> Self {
-        let (Some(factor_degree), Some(other_degree)) = (factor.degree(), other.degree()) else {
-            return Self::new(self.coefficients.clone());
-        };
-        let len = (factor_degree + other_degree + 1).max(self.coefficients.len());
-        let mut coefficients = Vec::with_capacity(len);
-        coefficients.extend_from_slice(&self.coefficients);
-        coefficients.resize(len, F::ZERO);
-        for (i, &a) in factor.coefficients.iter().enumerate() {
-            for (sum, &b) in coefficients[i..].iter_mut().zip(&other.coefficients) {
-                *sum -= a * b;
-            }
-        }
-        Self::new(coefficients)
-    }
-
-    /// Quotient and remainder of the division by `divisor`, `None` if that is zero.
-    #[must_use]
-    pub fn divide(&self, divisor: &Self) -> Option<(Self, Self)> {
-        let divisor_degree = divisor.degree()?;
-        let leading_inverse = divisor.coefficients[divisor_degree].inverse();
-        let mut remainder = self.coefficients.clone();
-        let mut quotient = vec![F::ZERO; (remainder.len()).saturating_sub(divisor_degree)];
-        for shift in (0..quotient.len()).rev() {
-            let factor = remainder[shift + divisor_degree] * leading_inverse;
-            quotient[shift] = factor;
-            for (rest, &coefficient) in remainder[shift..].iter_mut().zip(&divisor.coefficients) {
-                *rest -= factor * coefficient;
-            }
-        }
-        Some((Self::new(quotient), Self::new(remainder)))
-    }
-
     fn trim(&mut self) {
         while self.coefficients.last() == Some(&F::ZERO) {
             self.coefficients.pop();
@@ -143,11 +108,6 @@ mod tests {
         assert!(polynomial(&[7]).derivative() == polynomial(&[]));
     }
 
-    #[test]
-    fn division_by_zero_is_refused() {
-        assert!(polynomial(&[1, 2]).divide(&polynomial(&[])).is_none());
-    }
-
     proptest! {
         #[test]
         fn roots_are_roots(roots in values(12), elsewhere in 0..Field61::MODULUS) {
@@ -157,22 +117,6 @@ mod tests {
             prop_assert!(points.iter().all(|&point| product.evaluate(point) == Field61::ZERO));
             let expected = points.iter().fold(Field61::ONE, |value, &root| value * (element(elsewhere) - root));
             prop_assert_eq!(product.evaluate(element(elsewhere)), expected);
-        }
-
-        #[test]
-        fn minus_product_is_pointwise(a in values(8), b in values(8), c in values(8), x in 0..Field61::MODULUS) {
-            let (a, b, c, x) = (polynomial(&a), polynomial(&b), polynomial(&c), element(x));
-            let result = a.minus_product(&b, &c);
-            prop_assert_eq!(result.evaluate(x), a.evaluate(x) - b.evaluate(x) * c.evaluate(x));
-        }
-
-        #[test]
-        fn division_has_a_small_remainder(a in values(14), b in values(8)) {
-            let (a, b) = (polynomial(&a), polynomial(&b));
-            prop_assume!(b.degree().is_some());
-            let (quotient, remainder) = a.divide(&b).expect("divisor is not zero");
-            prop_assert!(remainder.degree() < b.degree());
-            prop_assert!(a.minus_product(&quotient, &b) == remainder);
         }
     }
 }

@@ -46,8 +46,9 @@ pub fn pack_columns<F: NttField>(
 /// Adds the encoded residues to canonical ones, modulo p.
 ///
 /// # Errors
-/// [`MathError::PackedElements`] unless there are as many elements as residues, [`MathError::NonCanonical`] if one is not
-/// reduced. The sum is unchanged then.
+/// [`MathError::PackedElements`] unless there are as many elements as residues; the sum is unchanged then.
+/// [`MathError::NonCanonical`] if one is not reduced, which is found while they are added, in one pass over the bytes: the
+/// sum means nothing then.
 pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), MathError> {
     if Some(bytes.len()) != sum.len().checked_mul(F::ENCODED_LEN) {
         return Err(MathError::PackedElements {
@@ -56,18 +57,12 @@ pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), Math
             element_len: F::ENCODED_LEN,
         });
     }
-    if !all_canonical::<F>(bytes) {
-        return Err(MathError::NonCanonical {
+    match add::<F>(sum, bytes) {
+        true => Ok(()),
+        false => Err(MathError::NonCanonical {
             modulus: F::MODULUS,
-        });
+        }),
     }
-    #[cfg(target_arch = "x86_64")]
-    if let Some(vbmi) = Vbmi::detect() {
-        vbmi.add::<F>(sum, bytes);
-        return Ok(());
-    }
-    portable::add::<F>(sum, bytes);
-    Ok(())
 }
 
 /// Takes uniform residues from the draws of a key stream, in order: the low [`Field::BITS`](crate::field::Field::BITS)
@@ -83,13 +78,13 @@ pub fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {
     portable::accept::<F>(draws, out)
 }
 
-/// Whether every encoding is of a representative below p.
-fn all_canonical<F: NttField>(bytes: &[u8]) -> bool {
+/// Adds, and says whether every encoding is of a representative below p.
+fn add<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if let Some(vbmi) = Vbmi::detect() {
-        return vbmi.all_canonical::<F>(bytes);
+        return vbmi.add::<F>(sum, bytes);
     }
-    portable::all_canonical::<F>(bytes)
+    portable::add::<F>(sum, bytes)
 }
 
 /// Writes the encodings of canonical residues.
@@ -137,18 +132,17 @@ mod portable {
         }
     }
 
-    pub(super) fn all_canonical<F: NttField>(bytes: &[u8]) -> bool {
-        let elements = bytes.chunks_exact(F::ENCODED_LEN);
-        elements.fold(true, |so_far, bytes| so_far & (load(bytes) < F::MODULUS))
-    }
-
-    pub(super) fn add<F: NttField>(sum: &mut [u64], bytes: &[u8]) {
+    pub(super) fn add<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> bool {
+        let mut canonical = true;
         for (sum, bytes) in sum.iter_mut().zip(bytes.chunks_exact(F::ENCODED_LEN)) {
-            let difference = (*sum + load(bytes)).wrapping_sub(F::MODULUS);
+            let value = load(bytes);
+            canonical &= value < F::MODULUS;
+            let difference = (*sum + value).wrapping_sub(F::MODULUS);
             // The top bit is set exactly when the sum was below p.
             let keep = (difference >> 63).wrapping_neg();
             *sum = difference.wrapping_add(F::MODULUS & keep);
         }
+        canonical
     }
 
     pub(super) fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {

@@ -121,9 +121,7 @@ fn check_encoding<F: Named>(facts: &Facts) {
         let bad = unhex(bad);
         assert!(unpack::<F>(&bad).is_err(), "{bad:x?}");
         let mut sum = vec![7; bad.len() / F::ENCODED_LEN];
-        let before = sum.clone();
         assert!(add_packed::<F>(&mut sum, &bad).is_err(), "{bad:x?}");
-        assert_eq!(sum, before, "unchanged by {bad:x?}");
     }
 }
 

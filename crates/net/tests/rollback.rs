@@ -178,7 +178,11 @@ fn end(line: &Line<'_>, play: &Play, round: u64, kind: RoundKind) {
         RoundKind::Sum => line.send(abort(round)),
         RoundKind::KeySetup => {
             let model = Some(name(&Model::initial(&play.job)));
-            line.send(pb::RoundDone { round, model });
+            line.send(pb::RoundDone {
+                round,
+                model,
+                result: Vec::new(),
+            });
         }
     }
 }

@@ -26,19 +26,19 @@ pub(crate) fn is_active(round: &Round) -> bool {
     round.job().spec().adversary == Adversary::Active
 }
 
-/// What a party signs over its fresh keys: round, rank, the keys. Key lengths are fixed by the suite, their
-/// number by the protocol, which is part of the round's context.
-pub(crate) fn advertised_bytes(round: &Round, party: PartyId, keys: &[&[u8]]) -> Vec<u8> {
+/// What a party signs over its fresh keys: round, rank, the keys, and what a protocol adds behind them. Key lengths are
+/// fixed by the suite, their number by the protocol, which is part of the round's context.
+pub(crate) fn advertised_bytes(round: &Round, party: PartyId, parts: &[&[u8]]) -> Vec<u8> {
     let head: [&[u8]; 2] = [&round.context().0, &party.0.to_be_bytes()];
-    [&head, keys].concat().concat()
+    [&head, parts].concat().concat()
 }
 
 /// A party's signature over its fresh keys; none if semi-honest.
-pub(crate) fn sign_keys(setup: &ClientSetup, keys: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn sign_keys(setup: &ClientSetup, parts: &[&[u8]]) -> Vec<u8> {
     match is_active(&setup.round) {
         true => setup
             .identity
-            .sign(SIGN_KEYS, &advertised_bytes(&setup.round, setup.me, keys)),
+            .sign(SIGN_KEYS, &advertised_bytes(&setup.round, setup.me, parts)),
         false => Vec::new(),
     }
 }
@@ -49,6 +49,17 @@ pub(crate) fn check_keys<const N: usize>(
     owner: PartyId,
     keys: [&[u8]; N],
     signature: &[u8],
+) -> Result<[PublicKey; N], FaultKind> {
+    let parsed = parse_keys(round, owner, keys)?;
+    check_signed(round, owner, &keys, signature)?;
+    Ok(parsed)
+}
+
+/// Reads advertised keys: usable and different.
+pub(crate) fn parse_keys<const N: usize>(
+    round: &Round,
+    owner: PartyId,
+    keys: [&[u8]; N],
 ) -> Result<[PublicKey; N], FaultKind> {
     let mut parsed = Vec::with_capacity(N);
     for (i, key) in keys.iter().enumerate() {
@@ -62,22 +73,34 @@ pub(crate) fn check_keys<const N: usize>(
         })?;
         parsed.push(key);
     }
-    if is_active(round) {
-        let bytes = advertised_bytes(round, owner, &keys);
-        round
-            .roster()
-            .verifying_key(owner.0)
-            .and_then(|key| key.verify(SIGN_KEYS, &bytes, signature).ok())
-            .ok_or(FaultKind::BadSignature { signer: owner })?;
-    } else if !signature.is_empty() {
-        return Err(FaultKind::malformed(
-            "signature",
-            "must be empty if semi-honest",
-        ));
-    }
     parsed
         .try_into()
         .map_err(|_| FaultKind::malformed("keys", "their number is fixed"))
+}
+
+/// Checks the signature over advertised keys, and over what a protocol adds behind them; there is none if
+/// semi-honest.
+pub(crate) fn check_signed(
+    round: &Round,
+    owner: PartyId,
+    parts: &[&[u8]],
+    signature: &[u8],
+) -> Result<(), FaultKind> {
+    if is_active(round) {
+        let bytes = advertised_bytes(round, owner, parts);
+        return round
+            .roster()
+            .verifying_key(owner.0)
+            .and_then(|key| key.verify(SIGN_KEYS, &bytes, signature).ok())
+            .ok_or(FaultKind::BadSignature { signer: owner });
+    }
+    match signature.is_empty() {
+        true => Ok(()),
+        false => Err(FaultKind::malformed(
+            "signature",
+            "must be empty if semi-honest",
+        )),
+    }
 }
 
 /// Notices a key that two parties advertise.

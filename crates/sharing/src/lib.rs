@@ -12,5 +12,6 @@ pub mod shamir;
 
 pub use error::SharingError;
 pub use shamir::{
-    Point, Reconstructor, SECRET_LEN, SHARE_LEN, Share, reconstruct, robust_reconstruct, share,
+    Locator, Point, Reconstructor, SECRET_LEN, SHARE_LEN, Share, reconstruct, robust_reconstruct,
+    share,
 };

@@ -61,6 +61,9 @@ pub enum SimError {
         /// The stage that the message ends.
         stage: u8,
     },
+    /// Answers that a stage passes on could not be written to a temporary file, or read from it.
+    #[error("answers to pass on, in a temporary file: {0}")]
+    Spool(std::io::Error),
     /// The worker threads could not be started.
     #[error("threads: {0}")]
     Threads(String),

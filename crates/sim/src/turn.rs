@@ -168,7 +168,8 @@ impl Seat {
             None => Message::new(),
             Some(parcel) => {
                 let (to, stage) = (party, turn.leads_to.saturating_sub(1));
-                parcel.open().ok_or(SimError::Relay { to, stage })?
+                let message = parcel.open().map_err(SimError::Spool)?;
+                message.ok_or(SimError::Relay { to, stage })?
             }
         };
         let (answer, work) = Clock::Thread.measure(|| {

@@ -27,6 +27,19 @@ use blindsum_math::words::TileMut;
 
 use crate::secret::Secret;
 
+/// Makes the AES unit of this core do the rounds of about `bytes` of AES-256 keystream on blocks in registers, and
+/// nothing else: what benches compare the expansion of masks with. What comes out says nothing; `None` where
+/// [`Backend::Vaes512`] is not available, since how the rounds would best be issued is not known there.
+pub fn aes_rounds_alone(bytes: usize) -> Option<i64> {
+    #[cfg(target_arch = "x86_64")]
+    return vaes512::rounds_alone(bytes);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = bytes;
+        None
+    }
+}
+
 /// The seed of one mask, used up by expanding it.
 ///
 /// ```

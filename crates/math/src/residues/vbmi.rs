@@ -77,21 +77,13 @@ impl Vbmi {
         unsafe { pack_columns::<F>(tiles, at, columns) }
     }
 
-    /// See [`portable::all_canonical`].
-    pub(super) fn all_canonical<F: NttField>(self, bytes: &[u8]) -> bool {
-        let (steps, rest) = bytes.split_at(bytes.len() - bytes.len() % (STEP * F::ENCODED_LEN));
-        // SAFETY: `self` proves the features.
-        let canonical = unsafe { steps_canonical::<F>(steps) };
-        canonical & portable::all_canonical::<F>(rest)
-    }
-
     /// See [`portable::add`].
-    pub(super) fn add<F: NttField>(self, sum: &mut [u64], bytes: &[u8]) {
+    pub(super) fn add<F: NttField>(self, sum: &mut [u64], bytes: &[u8]) -> bool {
         let (steps, rest) = sum.as_chunks_mut::<STEP>();
         let (step_bytes, rest_bytes) = bytes.split_at(steps.len() * STEP * F::ENCODED_LEN);
         // SAFETY: `self` proves the features.
-        unsafe { add_steps::<F>(steps, step_bytes) };
-        portable::add::<F>(rest, rest_bytes);
+        let canonical = unsafe { add_steps::<F>(steps, step_bytes) };
+        canonical & portable::add::<F>(rest, rest_bytes)
     }
 
     /// See [`portable::accept`].
@@ -144,28 +136,22 @@ fn prefetch(bytes: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn steps_canonical<F: NttField>(bytes: &[u8]) -> bool {
+fn add_steps<F: NttField>(steps: &mut [[u64; STEP]], bytes: &[u8]) -> bool {
     let modulus = _mm512_set1_epi64(F::MODULUS as i64);
     let mut too_large = 0;
-    for bytes in bytes.chunks_exact(STEP * F::ENCODED_LEN) {
-        too_large |= _mm512_cmpge_epu64_mask(decode::<F>(bytes), modulus);
-    }
-    too_large == 0
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn add_steps<F: NttField>(steps: &mut [[u64; STEP]], bytes: &[u8]) {
-    let modulus = _mm512_set1_epi64(F::MODULUS as i64);
     for (sum, bytes) in steps
         .iter_mut()
         .zip(bytes.chunks_exact(STEP * F::ENCODED_LEN))
     {
-        let total = _mm512_add_epi64(load(sum), decode::<F>(bytes));
+        let values = decode::<F>(bytes);
+        too_large |= _mm512_cmpge_epu64_mask(values, modulus);
+        let total = _mm512_add_epi64(load(sum), values);
         // Below p the difference wraps to a large number.
         let reduced = _mm512_min_epu64(total, _mm512_sub_epi64(total, modulus));
         // SAFETY: an array of 64 bytes.
         unsafe { _mm512_storeu_si512(sum.as_mut_ptr().cast(), reduced) };
     }
+    too_large == 0
 }
 
 /// Whole steps as long as there is room for all their residues.
@@ -256,17 +242,14 @@ mod tests {
         vbmi.pack::<F>(&values, &mut packed[1]);
         assert_eq!(packed[0], packed[1]);
         let mut sums = [values.clone(), values];
-        portable::add::<F>(&mut sums[0], &packed[0]);
-        vbmi.add::<F>(&mut sums[1], &packed[0]);
+        assert!(portable::add::<F>(&mut sums[0], &packed[0]));
+        assert!(vbmi.add::<F>(&mut sums[1], &packed[0]));
         assert_eq!(sums[0], sums[1]);
         let bytes: Vec<u8> = seeds.iter().flat_map(|seed| seed.to_le_bytes()).collect();
-        let elements = &bytes[..bytes.len() - bytes.len() % F::ENCODED_LEN];
-        for bytes in [elements, &packed[0]] {
-            assert_eq!(
-                portable::all_canonical::<F>(bytes),
-                vbmi.all_canonical::<F>(bytes)
-            );
-        }
+        // Elements that may be too large.
+        let any = &bytes[..sums[0].len() * F::ENCODED_LEN];
+        let canonical = portable::add::<F>(&mut sums[0].clone(), any);
+        assert_eq!(vbmi.add::<F>(&mut sums[1], any), canonical);
         let mut residues = [vec![0; room], vec![0; room]];
         let (used, written) = portable::accept::<F>(&bytes, &mut residues[0]);
         assert_eq!((used, written), vbmi.accept::<F>(&bytes, &mut residues[1]));

@@ -7,12 +7,12 @@
 //! |---|---|---|
 //! | 0 advertise-keys | a fresh key | everybody's |
 //! | 1 share-vector | a sealed column for each other party | who shared, and their columns for the receiver |
-//! | 2 consistency (active) | a signature over the set of those who shared | everybody's signatures |
+//! | 2 consistency (active) | a signature over the set of those who shared | enough of the signatures |
 //! | 3 aggregate (2 if semi-honest) | the sum of the columns | result |
 //!
 //! The active mode confirms the set, as FSSA §VI suggests: sums of columns over two sets, from two groups of
 //! parties, would leak linear equations of single vectors however large k is, because a ramp begins to
-//! leak long before k shares are known. With k > (n + c)/2 signatures only one set can be confirmed.
+//! leak long before k shares are known. With more than (n + c)/2 signatures only one set can be confirmed.
 
 mod client;
 mod messages;

@@ -62,7 +62,7 @@ pub(super) trait Limb: Send + Sync {
         scratch: &mut Scratch,
         columns: &mut [Option<&mut [u8]>],
     );
-    /// Adds a packed column; refuses elements that are not canonical, before adding any.
+    /// Adds a packed column; refuses elements that are not canonical, after which the sum means nothing.
     fn add(&self, sum: &mut [u64], packed: &[u8]) -> Result<(), MathError>;
     /// Packs a column.
     fn pack(&self, column: &[u64], out: &mut Vec<u8>);
@@ -129,7 +129,8 @@ impl<F: NttField> FieldLimb<F> {
             let at = e * TILE_BLOCKS + group;
             row.0.copy_from_slice(&tile.words[at..at + 8]);
             if self.reduce {
-                row.0 = row.0.map(|word| F::from_wide(word.into()).to_canonical());
+                // By a constant, which takes a multiplication and no division.
+                row.0 = row.0.map(|word| word % F::MODULUS);
             }
         }
         let count = (tile.len - group).min(8);
@@ -222,7 +223,7 @@ impl<F: NttField> Limb for FieldLimb<F> {
         for _ in 0..COMBINATIONS {
             F::fill_random(&mut factors, rng);
             let combined: Vec<F> = columns.iter().map(|c| combine(&factors, c)).collect();
-            misfits.extend(code.decode(&combined)?.errors);
+            misfits.extend(code.locate(&combined)?);
         }
         Ok(misfits)
     }

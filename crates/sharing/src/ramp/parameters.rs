@@ -9,8 +9,8 @@ pub struct RampRequest {
     pub corrupt: usize,
     /// Parties d whose shares may be missing.
     pub dropouts: usize,
-    /// Whether k holders must confirm to each other whose sum they give shares of: no two sets may have k
-    /// holders each when c of these side with both.
+    /// Whether holders must confirm to each other whose sum they give shares of, so many of those k that rebuild it
+    /// that no two sets can be confirmed: [`RampParameters::quorum`].
     pub active: bool,
     /// Words L of a vector.
     pub words: usize,
@@ -24,6 +24,7 @@ pub struct RampRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RampParameters {
     parties: usize,
+    corrupt: usize,
     threshold: usize,
     packing: usize,
 }
@@ -110,6 +111,7 @@ impl RampParameters {
         };
         Ok(Self {
             parties: n,
+            corrupt: c,
             threshold,
             packing,
         })
@@ -123,6 +125,12 @@ impl RampParameters {
     /// Shares k that rebuild a sum.
     pub fn threshold(&self) -> usize {
         self.threshold
+    }
+
+    /// Parties that must confirm a set, if active: ⌊(n + c)/2⌋ + 1. Two sets with so many each would take more
+    /// honest parties than there are, though the c corrupt ones confirm both. At most k then.
+    pub fn quorum(&self) -> usize {
+        (self.parties + self.corrupt) / 2 + 1
     }
 
     /// Words l in a polynomial.

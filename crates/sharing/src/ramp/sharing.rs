@@ -164,8 +164,8 @@ impl RampSharing {
     /// Adds a packed column.
     ///
     /// # Errors
-    /// [`SharingError::ColumnLength`], and [`SharingError::ColumnElement`] for an element that is not
-    /// canonical; the sum is as it was then.
+    /// [`SharingError::ColumnLength`]; the sum is as it was then. [`SharingError::ColumnElement`] for an element
+    /// that is not canonical; the sum means nothing then.
     pub fn add(&self, sum: &mut ColumnSum, packed: &[u8]) -> Result<(), SharingError> {
         let need = self.column_len();
         if packed.len() != need {
@@ -174,24 +174,12 @@ impl RampSharing {
                 need,
             });
         }
-        let mut before = Vec::with_capacity(self.limbs.len());
         let mut rest = packed;
-        for limb in &self.limbs {
+        for (limb, sum) in self.limbs.iter().zip(&mut sum.limbs) {
             let (part, after) = rest.split_at(limb.element_len() * self.blocks);
-            before.push(part);
-            rest = after;
-        }
-        // All parts are checked against a zero column first, so that none is added alone.
-        if let [_, others @ ..] = &before[..] {
-            for (limb, part) in self.limbs.iter().skip(1).zip(others) {
-                let mut probe = Zeroizing::new(vec![0; self.blocks]);
-                limb.add(&mut probe, part)
-                    .map_err(|_| SharingError::ColumnElement)?;
-            }
-        }
-        for ((limb, part), sum) in self.limbs.iter().zip(before).zip(&mut sum.limbs) {
             limb.add(sum, part)
                 .map_err(|_| SharingError::ColumnElement)?;
+            rest = after;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 //!
 //! A secret is cut into five limbs of at most 52 bits. Each limb is the constant term of its own random polynomial of
 //! degree < t over the field modulo 2^61 − 1, and the share of the holder at point x is the five values at x. Points
-//! are public; everything else is treated as secret: no branch and no index depends on it, except in
-//! [`robust_reconstruct`], whose time depends on how many shares are wrong.
+//! are public; everything else is treated as secret: no branch and no index depends on it, except in [`Locator`]
+//! and [`robust_reconstruct`], whose time depends on how many shares are wrong.
 //!
 //! ```
 //! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -39,7 +39,7 @@ use self::limbs::{LIMBS, join, split};
 pub use self::point::Point;
 use self::point::field_points;
 use self::polynomials::{Polynomials, combine, weights_at_zero};
-pub use self::robust::robust_reconstruct;
+pub use self::robust::{Locator, robust_reconstruct};
 use crate::SharingError;
 
 /// Bytes of an encoded [`Share`].

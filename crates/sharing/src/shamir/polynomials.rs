@@ -38,6 +38,24 @@ impl<F: Field, const W: usize> Polynomials<F, W> {
     }
 }
 
+/// Products that are computed side by side: one alone would wait for each multiplication to end.
+const LANES: usize = 4;
+
+/// own · ∏ (other − own) over all other points, for each of the [`LANES`] points from `first` on; what is beyond the
+/// last one means nothing.
+fn divisors<F: Field>(first: usize, points: &[F]) -> [F; LANES] {
+    let own: [F; LANES] = std::array::from_fn(|lane| *points.get(first + lane).unwrap_or(&F::ZERO));
+    let mut products = own;
+    for (j, &other) in points.iter().enumerate() {
+        for (lane, product) in products.iter_mut().enumerate() {
+            if first + lane != j {
+                *product *= other - own[lane];
+            }
+        }
+    }
+    products
+}
+
 /// Lagrange coefficients at 0: Σ weight · f(point) = f(0) for every f of degree < `points.len()`.
 ///
 /// weight_i = ∏_{j≠i} x_j / (x_j − x_i), with one inversion for all of them.
@@ -48,14 +66,11 @@ pub(super) fn weights_at_zero<F: Field>(points: &[F]) -> Result<Vec<F>, MathErro
     let product = points
         .iter()
         .fold(F::ONE, |product, &point| product * point);
-    let mut weights: Vec<F> = points
-        .iter()
-        .enumerate()
-        .map(|(i, &own)| {
-            let others = points.iter().enumerate().filter(|(j, _)| *j != i);
-            others.fold(own, |divisor, (_, &other)| divisor * (other - own))
-        })
+    let mut weights: Vec<F> = (0..points.len())
+        .step_by(LANES)
+        .flat_map(|first| divisors(first, points))
         .collect();
+    weights.truncate(points.len());
     batch_invert(&mut weights)?;
     for weight in &mut weights {
         *weight *= product;

@@ -147,12 +147,9 @@ impl<'a> Drive<'a> {
         self.open(Some(&server));
         let aborted = loop {
             self.collect(Some(&mut server))?;
-            self.hooks
-                .before_close(self.stage)
-                .into_iter()
-                .for_each(|(from, message)| {
-                    self.receive(&mut server, from, &message);
-                });
+            for (from, message) in self.hooks.before_close(self.stage) {
+                self.receive(&mut server, from, &message)?;
+            }
             match self.serve(|rng| server.close(rng)) {
                 Err(fault) => break Some(fault),
                 Ok(Closed::Next {

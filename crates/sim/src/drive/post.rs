@@ -105,7 +105,7 @@ impl Drive<'_> {
         for (entry, letter) in entries {
             match &mut server {
                 Some(_) if self.missing == 0 => self.queue.put_back(entry),
-                Some(server) => self.deliver(server, entry.at, letter),
+                Some(server) => self.deliver(server, entry.at, letter)?,
                 None => self.drop_copy(letter),
             }
         }
@@ -114,7 +114,7 @@ impl Drive<'_> {
     }
 
     /// A copy of a letter reaches the server.
-    fn deliver(&mut self, server: &mut Server, at: Time, index: usize) {
+    fn deliver(&mut self, server: &mut Server, at: Time, index: usize) -> Result<(), SimError> {
         self.now = at;
         let Some(Letter {
             from,
@@ -122,17 +122,18 @@ impl Drive<'_> {
             ..
         }) = self.letters.get(index)
         else {
-            return;
+            return Ok(());
         };
         let (from, messages) = (*from, messages.clone());
         let mut taken = false;
         for message in messages {
-            taken |= self.receive(server, from, &message);
+            taken |= self.receive(server, from, &message)?;
         }
         if let Some(letter) = self.letters.get_mut(index) {
             letter.taken |= taken;
         }
         self.drop_copy(index);
+        Ok(())
     }
 
     fn drop_copy(&mut self, index: usize) {
@@ -148,20 +149,20 @@ impl Drive<'_> {
         server: &mut Server,
         from: PartyId,
         message: &Message,
-    ) -> bool {
+    ) -> Result<bool, SimError> {
         match self.serve(|_| server.receive(from, message)) {
             Ok(Receipt::Taken) => {
                 self.missing = self.missing.saturating_sub(1);
                 if server.relays() {
-                    self.kept.insert(from, message.clone());
+                    self.kept.keep(from, message).map_err(SimError::Spool)?;
                 }
-                true
+                Ok(true)
             }
-            Ok(Receipt::Repeated) => true,
+            Ok(Receipt::Repeated) => Ok(true),
             Err(fault) => {
                 self.hooks.refused(self.stage, &fault);
                 self.refused.push(fault);
-                false
+                Ok(false)
             }
         }
     }
@@ -179,7 +180,8 @@ impl Drive<'_> {
                 continue;
             }
             let (parcel, stage) = (Parcel::new(outgoing, &kept), leads_to - 1);
-            let message = parcel.open().ok_or(SimError::Relay { to, stage })?;
+            let message = parcel.open().map_err(SimError::Spool)?;
+            let message = message.ok_or(SimError::Relay { to, stage })?;
             let action = self.hooks.server_says(stage, to, &message);
             for parcel in parcel.apply(action, message) {
                 let transmission =

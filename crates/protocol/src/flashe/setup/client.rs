@@ -11,7 +11,7 @@ use super::messages::{Advert, Delivery, KEY_ID, KeyFor, Keys, PURPOSE, SealedKey
 use super::{key_ids, leader};
 use crate::flashe::held::{HeldKey, delivered, key_id};
 use crate::keys::{
-    SeenKeys, check_keys, load_key, load_pair, seal_header, seal_keys, sign_keys, suite_of,
+    SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys, sign_keys, suite_of,
 };
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::result::split_survivors;
@@ -29,12 +29,12 @@ pub(crate) fn start(
     let pair = KeyPair::generate(suite_of(&setup.round), rng)
         .map_err(|e| Fault::caller(FaultKind::Input(e.to_string())))?;
     let held = usable_key(setup).map_err(Fault::caller)?;
-    let signature = sign_keys(setup, &[pair.public().as_bytes()]);
-    let message = Advert {
+    let mut message = Advert {
         key_id: held.map_or(Vec::new(), |id| id.to_vec()).into(),
         key: pair.public().as_bytes().to_vec().into(),
-        signature: signature.into(),
+        signature: Vec::new().into(),
     };
+    message.signature = sign_keys(setup, &message.signed()).into();
     let body = encode(Advert::NAME, &message).map_err(Fault::caller)?;
     let next = AwaitKeys {
         setup: setup.clone(),
@@ -57,6 +57,10 @@ pub(crate) fn restore(
             pair: load_pair(&setup, &mut reader)?,
             leader: reader.party()?,
             leader_key: load_key(&setup, &mut reader)?,
+            leader_holds: {
+                let length = reader.length()?;
+                reader.bytes(length)?.to_vec()
+            },
             setup,
         }),
         2 => Box::new(AwaitHolders { setup }),
@@ -80,7 +84,11 @@ struct AwaitKeys {
 }
 
 impl AwaitKeys {
-    /// Everybody's fresh keys, every one checked, the own one as it was sent.
+    /// Everybody's fresh keys, the own one as it was sent.
+    ///
+    /// Of the signatures the own one is checked, which binds the name of the key that this party holds, and the
+    /// leader's; the leader checks those of all that it seals to. Nobody relies on the others: the server can make
+    /// somebody else the leader by hiding parties just as well as by changing what they say that they hold.
     fn check(&self, message: &Keys) -> Result<Vec<PublicKey>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
         if !ascending(message.entries.iter().map(|entry| entry.party)) {
@@ -95,10 +103,12 @@ impl AwaitKeys {
                 return Err(FaultKind::malformed("keys", rule));
             }
             check_key_id(advert)?;
-            let sent = [advert.key.as_slice()];
-            let [key] = check_keys(round, party, sent, advert.signature.as_slice())?;
+            let [key] = parse_keys(round, party, [advert.key.as_slice()])?;
             seen.add(party, [&key])?;
-            own |= party == *me && key == *self.pair.public();
+            if party == *me && key == *self.pair.public() {
+                advert.check_signature(round, party)?;
+                own = true;
+            }
             keys.push(key);
         }
         if !own {
@@ -112,42 +122,54 @@ impl AwaitKeys {
         Ok(keys)
     }
 
-    /// The leader's answer: its key, made here if nobody holds one, sealed to all who hold another or none.
+    /// The leader's answer: its key, made here if it holds none, sealed to all who hold another or none.
+    ///
+    /// # Errors
+    /// The server's, if one of those did not sign its fresh key; no key is made then.
     fn deliver(
         &self,
         message: &Keys,
         keys: &[PublicKey],
         rng: &mut dyn CryptoRng,
-    ) -> Result<Delivery, FaultKind> {
+    ) -> Result<Delivery, Fault> {
         let ClientSetup {
             round, me, vault, ..
         } = &*self.setup;
         let number = round.number();
         let next = number.saturating_add(1);
-        let held = HeldKey::load(&**vault)?.filter(|held| held.serves(round.job(), next));
+        let held = HeldKey::load(&**vault).map_err(Fault::caller)?;
+        let held = held.filter(|held| held.serves(round.job(), next));
+        let name = held.as_ref().map(|held| held.key.id().0);
+        let listed = message.entries.iter().zip(keys);
+        let lacking = listed.filter(|(entry, _)| {
+            let names = entry.advert.key_id.as_slice();
+            entry.party != me.0 && name.is_none_or(|name| name != names)
+        });
+        let mut receivers = Vec::new();
+        for (entry, key) in lacking {
+            let party = PartyId(entry.party);
+            let signed = entry.advert.check_signature(round, party);
+            signed.map_err(Fault::server)?;
+            receivers.push((party, key));
+        }
         let held = match held {
             Some(held) => held,
-            None => {
-                let held = HeldKey::new(JobKey::generate(rng), number, number, &**vault)?;
-                held.store(&**vault)?;
-                held
-            }
+            None => HeldKey::new(JobKey::generate(rng), number, number, &**vault)
+                .and_then(|made| made.store(&**vault).map(|()| made))
+                .map_err(Fault::caller)?,
         };
-        let (id, plaintext) = (held.key.id(), held.to_deliver());
-        let mut sealed = Vec::new();
-        for (entry, key) in message.entries.iter().zip(keys) {
-            let party = PartyId(entry.party);
-            if party == *me || entry.advert.key_id.as_slice() == id.0 {
-                continue;
-            }
+        let plaintext = held.to_deliver();
+        let seal = |(party, key): (PartyId, &PublicKey)| {
             let (to, _) = seal_keys(&self.setup, &self.pair, party, key, PURPOSE)?;
             let header = seal_header(round.context(), *me, party);
-            sealed.push(SealedKey {
-                party: party.0,
-                sealed: to.seal(&header, &plaintext).into(),
-            });
-        }
-        Ok(Delivery { sealed })
+            let sealed = to.seal(&header, &plaintext).into();
+            let party = party.0;
+            Ok(SealedKey { party, sealed })
+        };
+        let sealed: Result<_, FaultKind> = receivers.into_iter().map(seal).collect();
+        sealed
+            .map(|sealed| Delivery { sealed })
+            .map_err(Fault::server)
     }
 }
 
@@ -173,31 +195,32 @@ impl ClientStage for AwaitKeys {
         let keys = self.check(&message).map_err(Fault::server)?;
         let (leader, _) = leader(&key_ids(&message))
             .ok_or_else(|| Fault::server(FaultKind::malformed("keys", "nobody is listed")))?;
-        if leader == self.setup.me {
-            let delivery = self.deliver(&message, &keys, rng).map_err(Fault::caller)?;
-            let body = encode(Delivery::NAME, &delivery).map_err(Fault::caller)?;
-            let own = self.pair.public().clone();
-            let next = self.await_delivery(leader, own);
-            return Ok(ClientStep::Send { body, next });
-        }
-        let listed = message.entries.iter().zip(keys);
-        let of_leader = listed.filter(|(entry, _)| entry.party == leader.0);
-        let leader_key = of_leader.map(|(_, key)| key).next().ok_or_else(|| {
+        let listed = message.entries.iter().zip(&keys);
+        let mut of_leader = listed.filter(|(entry, _)| entry.party == leader.0);
+        let (entry, leader_key) = of_leader.next().ok_or_else(|| {
             Fault::server(FaultKind::malformed("keys", "the leader is not listed"))
         })?;
-        let next = self.await_delivery(leader, leader_key);
-        Ok(ClientStep::Wait { next })
-    }
-}
-
-impl AwaitKeys {
-    fn await_delivery(self, leader: PartyId, leader_key: PublicKey) -> Box<AwaitDelivery> {
-        let Self { setup, pair } = self;
-        Box::new(AwaitDelivery {
-            setup,
-            pair,
+        let delivery = match leader == self.setup.me {
+            true => Some(self.deliver(&message, &keys, rng)?),
+            false => {
+                let signed = entry.advert.check_signature(&self.setup.round, leader);
+                signed.map_err(Fault::server)?;
+                None
+            }
+        };
+        let next = Box::new(AwaitDelivery {
             leader,
-            leader_key,
+            leader_key: leader_key.clone(),
+            leader_holds: entry.advert.key_id.as_slice().to_vec(),
+            setup: self.setup,
+            pair: self.pair,
+        });
+        Ok(match delivery {
+            Some(delivery) => ClientStep::Send {
+                body: encode(Delivery::NAME, &delivery).map_err(Fault::caller)?,
+                next,
+            },
+            None => ClientStep::Wait { next },
         })
     }
 }
@@ -208,6 +231,8 @@ struct AwaitDelivery {
     pair: KeyPair,
     leader: PartyId,
     leader_key: PublicKey,
+    /// The name of the key that the leader said, and signed, that it holds; empty if it makes one.
+    leader_holds: Vec<u8>,
 }
 
 impl AwaitDelivery {
@@ -228,6 +253,10 @@ impl AwaitDelivery {
                 FaultKind::Vault(_) => Fault::caller(kind),
                 _ => Fault::party(from, kind),
             })?;
+        let promised = &self.leader_holds;
+        if !promised.is_empty() && *promised != held.key.id().0 {
+            return Err(Fault::party(from, FaultKind::OtherKey));
+        }
         held.store(&**vault).map_err(Fault::caller)
     }
 }
@@ -258,7 +287,9 @@ impl ClientStage for AwaitDelivery {
     fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
         let writer = Writer::default().bytes(self.pair.secret().expose());
         let writer = writer.number(self.leader.0);
-        Ok(Some(writer.bytes(self.leader_key.as_bytes()).finish()))
+        let writer = writer.bytes(self.leader_key.as_bytes());
+        let writer = writer.length(self.leader_holds.len());
+        Ok(Some(writer.bytes(&self.leader_holds).finish()))
     }
 }
 

@@ -11,8 +11,10 @@ use blindsum_crypto::sign::SIGNATURE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 use crate::flashe::held::DELIVERED;
+use crate::keys::check_signed;
 use crate::vault::KeyName;
 use crate::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
+use crate::{FaultKind, PartyId, Round};
 
 /// What the keys that seal the key of the job are for.
 pub(super) const PURPOSE: &str = "job key";
@@ -28,8 +30,20 @@ pub(super) struct Advert {
     pub key_id: Opaque,
     /// What the key of the job is sealed under.
     pub key: Opaque,
-    /// Over the fresh key and the round; empty if semi-honest.
+    /// Over the fresh key, the name and the round; empty if semi-honest.
     pub signature: Opaque,
+}
+
+impl Advert {
+    /// What is signed: the name stands behind the key, whose length the suite fixes.
+    pub fn signed(&self) -> [&[u8]; 2] {
+        [self.key.as_slice(), self.key_id.as_slice()]
+    }
+
+    /// Checks that `owner` made it for this round.
+    pub fn check_signature(&self, round: &Round, owner: PartyId) -> Result<(), FaultKind> {
+        check_signed(round, owner, &self.signed(), self.signature.as_slice())
+    }
 }
 
 impl Bounded for Advert {

@@ -8,7 +8,7 @@ use rand_core::CryptoRng;
 use super::client::check_key_id;
 use super::messages::{Advert, Delivery, Entry, KeyFor, Keys};
 use super::{key_ids, leader, most_common};
-use crate::keys::{SeenKeys, check_keys};
+use crate::keys::{SeenKeys, parse_keys};
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::wire::{Bounded, ascending, encode};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
@@ -43,8 +43,8 @@ impl ServerStage for CollectAdverts {
         let round = &self.round;
         let sent = Advert::read(round.parties(), body)?;
         check_key_id(&sent)?;
-        let keys = [sent.key.as_slice()];
-        let [key] = check_keys(round, from, keys, sent.signature.as_slice())?;
+        let [key] = parse_keys(round, from, [sent.key.as_slice()])?;
+        sent.check_signature(round, from)?;
         self.seen.add(from, [&key])?;
         self.adverts.insert(from, sent);
         Ok(())

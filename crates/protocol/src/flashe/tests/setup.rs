@@ -154,7 +154,11 @@ fn a_late_joiner_gets_the_key_from_a_party() {
 /// not spoil what the party keeps: neither may it encrypt twice, nor is it locked out for good.
 #[test]
 fn a_set_up_from_long_ago_spoils_nothing() {
-    let mut first = Rig::first_key_setup(spec(4), 7);
+    let semi_honest = JobSpec {
+        adversary: Adversary::SemiHonest,
+        ..spec(4)
+    };
+    let mut first = Rig::first_key_setup(semi_honest, 7);
     hold(&mut first);
     let id = key_id(&first, 2, 9);
     sum(&mut first.again(8)).unwrap();
@@ -233,16 +237,69 @@ fn case_07_changed_fresh_keys() {
         assert!(fault.to_string().contains(text), "{fault}");
         assert_ended(&mut rig, PartyId(2));
     }
-    // Keys are signed if the adversary is active: any other key is noticed.
+}
+
+/// Abuse case 7: what is signed is the fresh key and the name of the key that is held. Each party checks its own
+/// signature and the leader's; the leader also those of all that it seals to.
+#[test]
+fn case_07_signed_fresh_keys() {
+    type Change = fn(&mut Vec<ListedAdvert>);
+    // Whom the list is shown to, what is changed in it, and whose signature does not fit then.
+    let cases: [(u32, Change, u32); 6] = [
+        (2, |list| list[0].2 = vec![9; 32], 0),
+        (2, |list| list[0].1 = vec![9; 16], 0),
+        (2, |list| list[2].1 = vec![9; 16], 2),
+        (0, |list| list[3].2 = vec![9; 32], 3),
+        (0, |list| list[3].3[5] ^= 1, 3),
+        (0, |list| list[0].1 = vec![9; 16], 0),
+    ];
+    for (shown, change, signer) in cases {
+        let (shown, signer) = (PartyId(shown), PartyId(signer));
+        let mut rig = Rig::first_key_setup(spec(5), 7);
+        rig.serve().unwrap();
+        let message = rig.down[&shown].clone();
+        let other = adverts_of(body(&message), change);
+        let refused = rig.answer_to(shown, &with_body(&message, &other));
+        assert_eq!(
+            refused.unwrap_err(),
+            Fault::server(FaultKind::BadSignature { signer })
+        );
+        assert!(!rig.up.contains_key(&shown), "no key was sealed");
+        assert_ended(&mut rig, shown);
+    }
+}
+
+/// Signatures that nobody relies on are not checked: n parties check 3n signatures together, not n².
+#[test]
+fn who_does_not_lead_checks_two_signatures() {
     let mut rig = Rig::first_key_setup(spec(5), 7);
     rig.serve().unwrap();
     let message = rig.down[&PartyId(2)].clone();
-    let other = adverts_of(body(&message), |list| list[3].2 = vec![9; 32]);
-    let fault = rig
-        .answer_to(PartyId(2), &with_body(&message, &other))
-        .unwrap_err();
-    let signer = PartyId(3);
-    assert_eq!(fault, Fault::server(FaultKind::BadSignature { signer }));
+    let other = adverts_of(body(&message), |list| list[3].3[5] ^= 1);
+    let answer = rig.answer_to(PartyId(2), &with_body(&message, &other));
+    assert!(matches!(answer, Ok(Answer::Wait)));
+}
+
+/// A leader that delivers another key than the one that it said it holds.
+#[test]
+fn case_07_another_key_than_the_leader_named() {
+    let mut first = Rig::first_key_setup(spec(5), 7);
+    hold(&mut first);
+    let mut others = Rig::first_key_setup(spec(5), 8);
+    hold(&mut others);
+    let mut rig = first.key_setup(3);
+    let (leader, lacking) = (PartyId(0), PartyId(3));
+    rig.cohort.vaults[lacking.rank()] = Arc::new(MemoryVault::default());
+    let mut rig = Rig::of_parties(rig.cohort, rig.rng, &[0, 1, 2, 3, 4]);
+    rig.serve().unwrap();
+    let other = others.cohort.vaults[0].read().unwrap();
+    let vault = &rig.cohort.vaults[leader.rank()];
+    vault.write(&other.contents.unwrap(), other.mark).unwrap();
+    rig.answer_all().unwrap();
+    rig.serve().unwrap();
+    let fault = rig.answer(lacking).unwrap_err();
+    assert_eq!(fault, Fault::party(leader, FaultKind::OtherKey));
+    assert_eq!(key_id(&rig, lacking.0, 4), None);
 }
 
 /// Abuse case 8: a sealed key that is delivered to another party, or changed.
@@ -342,10 +399,15 @@ fn who_confirms_another_key_is_left_out() {
     assert!(matches!(rig.answer(PartyId(0)), Ok(Answer::KeyHeld(_))));
 }
 
-/// A server that hides who holds the key gets another one made; nobody gets a key from it.
+/// A server that hides who holds the key, which is noticed where it is signed, gets another one made; nobody gets a
+/// key from it.
 #[test]
 fn a_server_that_hides_the_holders() {
-    let mut first = Rig::first_key_setup(spec(5), 7);
+    let semi_honest = JobSpec {
+        adversary: Adversary::SemiHonest,
+        ..spec(5)
+    };
+    let mut first = Rig::first_key_setup(semi_honest, 7);
     hold(&mut first);
     let before = key_id(&first, 0, 4);
     let mut rig = first.key_setup(3);

@@ -92,6 +92,9 @@ impl AwaitColumns {
         self.sharing
             .add(&mut sum, &self.own)
             .map_err(|e| Fault::caller(FaultKind::Snapshot(e.to_string())))?;
+        // One buffer for all: a column is opened where the one before it was, and is still in the cache when it is
+        // added.
+        let mut column = Zeroizing::new(vec![0; self.sharing.column_len()]);
         let senders = survivors.iter().filter(|&party| party != me);
         let columns = columns.chunks_exact(sealed_len(self.sharing.column_len()));
         for (from, sealed) in senders.zip(columns) {
@@ -99,10 +102,12 @@ impl AwaitColumns {
                 culprit,
                 kind: FaultKind::Sealed { from },
             };
-            let column = self
-                .opening
+            self.opening
                 .remove(&from)
-                .and_then(|key| key.open(&seal_header(context, from, me), sealed).ok())
+                .and_then(|key| {
+                    let header = seal_header(context, from, me);
+                    key.open_into(&header, sealed, &mut column).ok()
+                })
                 .ok_or(damaged(Culprit::ServerOr(from)))?;
             // What opens was sealed by the sender, so that it alone can have made it wrong.
             self.sharing

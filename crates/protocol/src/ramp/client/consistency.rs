@@ -46,8 +46,8 @@ impl ClientStage for AwaitSignatures {
     ) -> Result<ClientStep, Fault> {
         let round = &self.setup.round;
         let message = Signatures::read(round.parties(), body).map_err(Fault::server)?;
-        // k > (n + c)/2: two sets would take more honest signers than there are.
-        let quorum = self.sharing.parameters().threshold();
+        // More than (n + c)/2: two sets would take more honest signers than there are.
+        let quorum = self.sharing.parameters().quorum();
         check_signatures(round, &self.survivors, &message, |_| true, quorum)
             .map_err(Fault::server)?;
         let body = std::mem::take(&mut *self.sum);

@@ -51,7 +51,7 @@ impl ServerStage for CollectSignatures {
     fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let signers: BTreeSet<PartyId> = self.signatures.keys().copied().collect();
         // As many as are needed: each costs every party a verification.
-        let quorum = self.required();
+        let quorum = self.common.sharing.parameters().quorum();
         let entries: Vec<SignatureEntry> = self
             .signatures
             .into_iter()

@@ -11,7 +11,7 @@ use crate::consistency::{SignatureEntry, Signatures, Signed, sign_survivors};
 use crate::machine::Outgoing;
 use crate::ramp::sharing_of;
 use crate::wire::{decode, encode};
-use crate::{Closed, Fault, PartySet, SurvivorListError};
+use crate::{Answer, Closed, Fault, PartySet, SurvivorListError};
 
 /// Party 5 has vanished before it shared or, earlier still, before it advertised a key; party 0 is told
 /// this bitmap.
@@ -156,43 +156,60 @@ fn case_20_two_survivor_sets() {
     assert_eq!(of_victim, function(&|e| word(secret, e)));
 }
 
-/// Case 20: in active mode the two groups sign different sets, and neither is confirmed by k = 8, though the
-/// corrupt parties sign both: nobody sends a sum.
+/// Case 20: in active mode the two groups sign different sets, and at most one is confirmed by ⌊(n + c)/2⌋ + 1 = 7,
+/// though the corrupt parties sign both: a group that is too small sends no sum.
 #[test]
 fn case_20_two_survivor_sets_are_not_confirmed() {
     for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
-        let spec = spec((protocol, Adversary::Active), 10);
-        let mut rig = Rig::at(spec, SHARE_VECTOR);
-        let signed = equivocate(&mut rig, &[5, 6, 7, 8, 9], 3);
-        let everybody = PartySet::of(10, rig.cohort.round.everyone());
-        let frame = rig.up[&PartyId(0)].clone();
-        for (set, group) in [
-            (without_victim(3), [5, 6, 7].as_slice()),
-            (everybody, &[0, 1, 2, 3, 4]),
-        ] {
-            let mut entries: Vec<SignatureEntry> = group
-                .iter()
-                .map(|&party| {
-                    let Signed { signature } = decode("signature", &signed[&party]).unwrap();
-                    SignatureEntry { party, signature }
-                })
-                .collect();
-            for party in [8, 9] {
-                let identity = &rig.cohort.identities[party as usize];
-                let signature = sign_survivors(&rig.cohort.round, identity, &set).into();
-                entries.push(SignatureEntry { party, signature });
-            }
-            let (have, need) = (entries.len(), 8);
-            let body = encode("signatures", &Signatures { entries }).unwrap();
-            for &party in group {
-                rig.up.remove(&PartyId(party));
-                let message = framed_at(&frame, CONSISTENCY, &body);
-                let fault = rig.answer_to(PartyId(party), &message).unwrap_err();
-                assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
-                assert!(!rig.up.contains_key(&PartyId(party)), "no sum was sent");
+        // The honest parties from this one on are told the set without the victim.
+        for (border, confirmed) in [(4, [false, false]), (5, [false, true])] {
+            let spec = spec((protocol, Adversary::Active), 10);
+            let mut rig = Rig::at(spec, SHARE_VECTOR);
+            let second: Vec<u32> = (border..10).collect();
+            let signed = equivocate(&mut rig, &second, 3);
+            let everybody = PartySet::of(10, rig.cohort.round.everyone());
+            let groups = [(without_victim(3), border..8), (everybody, 0..border)];
+            for ((set, group), confirmed) in groups.into_iter().zip(confirmed) {
+                let answers = confirm(&mut rig, &signed, &set, group);
+                for answer in answers {
+                    assert_eq!(answer.is_ok(), confirmed, "{answer:?}");
+                }
             }
         }
     }
+}
+
+/// Shows a group of honest parties all signatures over a set that there are: their own and those of the corrupt
+/// parties 8 and 9. Who refuses them sends no sum.
+fn confirm(
+    rig: &mut Rig,
+    signed: &BTreeMap<u32, Vec<u8>>,
+    set: &PartySet,
+    group: std::ops::Range<u32>,
+) -> Vec<Result<Answer, Fault>> {
+    let of_honest = group.clone().map(|party| {
+        let Signed { signature } = decode("signature", &signed[&party]).unwrap();
+        SignatureEntry { party, signature }
+    });
+    let of_corrupt = [8, 9].map(|party| {
+        let identity = &rig.cohort.identities[party as usize];
+        let signature = sign_survivors(&rig.cohort.round, identity, set).into();
+        SignatureEntry { party, signature }
+    });
+    let entries: Vec<SignatureEntry> = of_honest.chain(of_corrupt).collect();
+    let (have, need) = (entries.len(), 7);
+    let body = encode("signatures", &Signatures { entries }).unwrap();
+    let frame = rig.clients[&PartyId(0)].latest().clone();
+    let show = |party: u32| {
+        rig.up.remove(&PartyId(party));
+        let answer = rig.answer_to(PartyId(party), &framed_at(&frame, CONSISTENCY, &body));
+        if let Err(fault) = &answer {
+            assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+            assert!(!rig.up.contains_key(&PartyId(party)), "no sum was sent");
+        }
+        answer
+    };
+    group.map(show).collect()
 }
 
 /// Case 20: signatures over another set do not count.
@@ -202,7 +219,7 @@ fn case_20_signatures_over_another_set() {
     rig.serve().unwrap();
     let message = rig.down[&PartyId(0)].clone();
     let mut signatures: Signatures = decode("signatures", body(&message)).unwrap();
-    assert_eq!(signatures.entries.len(), 8, "as many as are needed");
+    assert_eq!(signatures.entries.len(), 7, "as many as are needed");
     let other = without_victim(3);
     for entry in &mut signatures.entries[..3] {
         let identity = &rig.cohort.identities[entry.party as usize];
@@ -212,7 +229,7 @@ fn case_20_signatures_over_another_set() {
     let fault = rig
         .answer_to(PartyId(0), &with_body(&message, &bytes))
         .unwrap_err();
-    let (have, need) = (5, 8);
+    let (have, need) = (4, 7);
     assert_eq!(fault.kind, FaultKind::Inconsistent { have, need });
     assert_ended(&mut rig, PartyId(0));
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::Common;
 use super::masked_input::MaskedSum;
-use super::recover::{Recovery, Secrets};
+use super::recover::{HeldShares, Recovery, Secrets};
 use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::result::result_body;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
@@ -25,7 +25,7 @@ pub(super) struct CollectRevealed {
     masked: MaskedSum,
     expected: BTreeSet<PartyId>,
     /// By owner of the secret, then by holder.
-    shares: BTreeMap<PartyId, BTreeMap<PartyId, Share>>,
+    shares: BTreeMap<PartyId, HeldShares>,
 }
 
 impl CollectRevealed {
@@ -107,8 +107,9 @@ impl ServerStage for CollectRevealed {
     }
 
     fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
-        let recovery = Recovery::new(&self.common, &self.masked);
-        let (secrets, faults) = recovery.rebuild(&self.shares)?;
+        let mut recovery = Recovery::new(&self.common, &self.masked, &self.shares);
+        let secrets = recovery.rebuild()?;
+        let faults = recovery.faults();
         let masks = self.masks_to_remove(&secrets).map_err(Fault::nobody)?;
         let Self {
             mut masked,
