@@ -1,18 +1,16 @@
 //! Messages that the coordinator passes on from parties to parties: kept in memory and in a file, sent
 //! again, damaged, and what happens where there is no room for them.
 
-mod common;
-
 use std::path::Path;
 use std::thread::JoinHandle;
 
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::{Direction, JobSpec, ProtocolName};
-use common::raw::Raw;
-use common::*;
 
 /// A column has two chunks, and what is passed on to a party eight.
 const DIM: usize = 40_000;

@@ -1,22 +1,20 @@
 //! Jobs of which only the parties learn sums and models: keys and models reach whoever lacks them, and
 //! nothing is lost where processes die.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::fake::Fake;
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ModelUpdate};
-use common::fake::Fake;
-use common::raw::Raw;
-use common::*;
 
 /// A party's next round, in which it gives ones.
 fn one(party: &mut Party) -> Result<RoundResult, NetError> {

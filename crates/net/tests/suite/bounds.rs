@@ -1,12 +1,10 @@
 //! Clipping bounds that follow from earlier rounds are part of the model: whoever has it has them.
 
-mod common;
-
+use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, RoundResult};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_protocol::{Clipping, EncodingName, JobSpec, ProtocolName};
-use common::*;
 
 const UPDATE: [f32; 5] = [0.01, -0.02, 0.03, 0.0, 0.05];
 

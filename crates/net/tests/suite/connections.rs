@@ -1,18 +1,16 @@
 //! Who is let in, and what becomes of those who misbehave.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::common::raw::{Raw, certificate, hello};
+use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
 use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
-use common::raw::{Raw, certificate, hello};
-use common::*;
 
 /// Joining must fail at once with this message.
 fn refused(config: PartyConfig, says: &[&str]) -> NetError {

@@ -1,11 +1,9 @@
 //! Exact sums of integers over real connections.
 
-mod common;
-
+use crate::common::*;
 use blindsum_net::NetError;
 use blindsum_net::party::{IntegerResult, Party, Update};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
-use common::*;
 
 fn integers(protocol: ProtocolName) -> JobSpec {
     JobSpec {

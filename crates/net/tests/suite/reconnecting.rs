@@ -1,20 +1,18 @@
 //! Links that are lost at a bad moment, and what stands between a party and its coordinator for a while:
 //! nobody is lost for good.
 
-mod common;
-
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::common::fake::{Cast, Fake, job};
+use crate::common::proxy::{Proxy, Way};
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::{Model, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
-use common::fake::{Cast, Fake, job};
-use common::proxy::{Proxy, Way};
-use common::raw::Raw;
-use common::*;
 
 /// A party that keeps trying for far longer than any test takes.
 fn patient(url: &str, credentials: blindsum_net::Credentials) -> PartyConfig {

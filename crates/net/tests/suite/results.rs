@@ -1,20 +1,18 @@
 //! What becomes of the result of a round that counts: whoever is in the sum is told it, whatever ends in
 //! between, and nobody who is in it hears the opposite.
 
-mod common;
-
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::common::proxy::Proxy;
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::NetError;
 use blindsum_net::coordinator::Config;
 use blindsum_net::party::{Party, PartyConfig, RoundResult, Update};
 use blindsum_net::pb;
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
-use common::proxy::Proxy;
-use common::raw::Raw;
-use common::*;
 use tempfile::TempDir;
 
 /// Parties behind a link that is lost at the worst moment, and one that speaks last, so that a test chooses
@@ -159,11 +157,10 @@ fn plain(rounds: u32) -> JobSpec {
 /// Nothing but the result itself shows what a round led to.
 fn without_model(protocol: ProtocolName) -> JobSpec {
     JobSpec {
-        protocol,
-        corrupt: 0.0,
         dropout: 0.0,
         model_update: ModelUpdate::Nothing,
-        ..plain(1)
+        rounds: 1,
+        ..spec(protocol, 3)
     }
 }
 

@@ -1,11 +1,9 @@
 //! Sparse rounds over a network: every party sends a part of its update and keeps the rest for later.
 
-mod common;
-
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::party::{Party, RoundResult};
 use blindsum_protocol::{EncodingName, JobSpec};
-use common::raw::Raw;
-use common::*;
 
 /// What a model must be after rounds in which everybody gives the same update: the largest `kept` coordinates of
 /// it and of what was left.

@@ -1,5 +1,6 @@
 //! What the logs say, and what they must never say.
 
+#[path = "../suite/common/mod.rs"]
 mod common;
 
 use std::io::Write;

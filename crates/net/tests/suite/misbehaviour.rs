@@ -1,17 +1,15 @@
 //! What becomes of parties that misbehave, and that nobody else notices.
 
-mod common;
-
 use std::io::Read;
 use std::net::TcpStream;
 
+use crate::common::raw::{Raw, hello};
+use crate::common::*;
 use blindsum_net::party::Party;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::ProtocolName;
-use common::raw::{Raw, hello};
-use common::*;
 
 #[test]
 fn case_27_frames_that_no_party_sends_end_the_connection_and_nothing_else() {

@@ -1,14 +1,12 @@
 //! Whole jobs over real connections, with every protocol.
 
-mod common;
-
+use crate::common::proxy::Proxy;
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::NetError;
 use blindsum_net::party::Party;
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
-use common::proxy::Proxy;
-use common::raw::Raw;
-use common::*;
 
 /// Every test for every protocol.
 macro_rules! each_protocol {

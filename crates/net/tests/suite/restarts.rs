@@ -1,19 +1,17 @@
 //! Coordinators and parties that are killed and started again.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::common::raw::Raw;
+use crate::common::*;
 use blindsum_net::coordinator::Coordinator;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
-use common::raw::Raw;
-use common::*;
 
 fn plain() -> JobSpec {
     JobSpec {
@@ -369,7 +367,7 @@ fn party_process() {
 /// A process that takes part in a round, and the lines that it says.
 fn spawn_party(folder: &Path) -> (Child, impl FnMut(&str) -> String) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "party_process", "--nocapture"])
+        .args(["--exact", "restarts::party_process", "--nocapture"])
         .env("BLINDSUM_TEST_PARTY", folder)
         .stdout(Stdio::piped())
         .spawn()

@@ -11,82 +11,98 @@ use blindsum_protocol::{
 };
 use proptest::prelude::*;
 
-type Set = BTreeSet<PartyId>;
+/// Parties of a round, by rank.
+type Set = Vec<bool>;
+
+fn count(set: &Set) -> usize {
+    set.iter().filter(|&&member| member).count()
+}
 
 /// What the coordinator can do in one round of `secagg` or `secagg+`: it knows the graph and who is corrupt, and says
 /// who was lost.
-struct Search<'a> {
-    graph: &'a AggregationGraph,
-    corrupt: &'a Set,
-    everyone: Set,
+struct Search {
+    /// The neighbours of each party and itself.
+    holders: Vec<Vec<usize>>,
+    corrupt: Set,
+    threshold: usize,
     /// Fewest survivors.
     least: usize,
 }
 
-impl Search<'_> {
-    fn threshold(&self) -> usize {
-        self.graph.parameters().threshold()
-    }
-
-    fn holders(&self, party: PartyId) -> impl Iterator<Item = PartyId> {
-        self.graph.neighbours(party).into_iter().chain([party])
-    }
-
-    /// Whether `survivors` open the sum of `piece` alone, where everybody beside it that it shares masks with is
-    /// said to be lost or corrupt.
-    fn opens(&self, piece: &Set, survivors: &Set) -> bool {
-        if survivors.len() < self.least {
-            return false;
-        }
-        let answers = |party: &PartyId| {
-            let held = self
-                .holders(*party)
-                .filter(|holder| survivors.contains(holder));
-            self.corrupt.contains(party)
-                || (survivors.contains(party) && held.count() >= self.threshold())
+impl Search {
+    fn new(graph: &AggregationGraph, corrupt: Set, least: usize) -> Self {
+        let holders = |rank: u32| {
+            let neighbours = graph.neighbours(PartyId(rank)).into_iter();
+            neighbours
+                .map(|party| party.0 as usize)
+                .chain([rank as usize])
+                .collect()
         };
-        let rebuilt =
-            |owner: PartyId| self.holders(owner).filter(answers).count() >= self.threshold();
-        let around = self.around(piece);
-        piece
-            .iter()
-            .chain(around.difference(self.corrupt))
-            .all(|&owner| rebuilt(owner))
-    }
-
-    fn around(&self, piece: &Set) -> Set {
-        let neighbours = piece.iter().flat_map(|&party| self.graph.neighbours(party));
-        neighbours.filter(|party| !piece.contains(party)).collect()
-    }
-
-    /// The sum of fewer honest parties than survive, grown from one of them by whom it costs the fewest losses to
-    /// add: on a circle these are its arcs.
-    fn grow(&self, from: PartyId) -> Option<usize> {
-        let mut piece = Set::from([from]);
-        loop {
-            let around = self.around(&piece);
-            let lost: Set = around.difference(self.corrupt).copied().collect();
-            let survivors: Set = self.everyone.difference(&lost).copied().collect();
-            let honest = survivors.difference(self.corrupt).count();
-            if piece.len() < honest && self.opens(&piece, &survivors) {
-                return Some(piece.len());
-            }
-            let next = lost.into_iter().min_by_key(|&party| {
-                let mut grown = piece.clone();
-                grown.insert(party);
-                (self.around(&grown).len(), party)
-            })?;
-            piece.insert(next);
+        Self {
+            holders: (0..corrupt.len() as u32).map(holders).collect(),
+            corrupt,
+            threshold: graph.parameters().threshold(),
+            least,
         }
+    }
+
+    fn holding(&self, owner: usize, set: &Set) -> usize {
+        self.holders[owner]
+            .iter()
+            .filter(|&&holder| set[holder])
+            .count()
+    }
+
+    /// Whether these survivors open the sum of `piece` alone: the seeds of its parties are rebuilt, and the mask keys
+    /// of everybody beside it, who are all said to be lost or are corrupt.
+    fn opens(&self, piece: &Set, survivors: &Set, lost: &Set) -> bool {
+        let answers: Set = (0..survivors.len())
+            .map(|party| {
+                self.corrupt[party]
+                    || (survivors[party] && self.holding(party, survivors) >= self.threshold)
+            })
+            .collect();
+        let owners = (0..piece.len()).filter(|&owner| piece[owner] || lost[owner]);
+        let rebuilt = |owner| self.holding(owner, &answers) >= self.threshold;
+        count(survivors) >= self.least && owners.into_iter().all(rebuilt)
+    }
+
+    /// How many honest parties' sum is open, fewer than survive: a piece grown from one of them by whoever has the
+    /// most neighbours in it. On a circle these are its arcs.
+    fn grow(&self, from: usize) -> Option<usize> {
+        let n = self.corrupt.len();
+        let mut piece = vec![false; n];
+        let mut next = Some(from);
+        while let Some(party) = next {
+            piece[party] = true;
+            let beside = |party: usize| !piece[party] && !self.corrupt[party];
+            let lost: Set = (0..n)
+                .map(|party| beside(party) && self.holding(party, &piece) > 0)
+                .collect();
+            let survivors: Set = lost.iter().map(|lost| !lost).collect();
+            let honest = (0..n)
+                .filter(|&party| survivors[party] && !self.corrupt[party])
+                .count();
+            if count(&piece) < honest && self.opens(&piece, &survivors, &lost) {
+                return Some(count(&piece));
+            }
+            let around = (0..n).filter(|&party| lost[party]);
+            next = around.max_by_key(|&party| (self.holding(party, &piece), n - party));
+        }
+        None
     }
 }
 
 /// Parties of a roster that are corrupt, at random.
 fn some_of(n: usize, count: usize, seed: &[u8; 32]) -> Set {
-    let key = |party: &u32| kdf::hash("corrupt", &[seed, &party.to_be_bytes()]);
-    let mut ranks: Vec<u32> = (0..n as u32).collect();
-    ranks.sort_by_key(key);
-    ranks.into_iter().take(count).map(PartyId).collect()
+    let mut ranks: Vec<usize> = (0..n).collect();
+    ranks.sort_by_key(|rank| kdf::hash("corrupt", &[seed, &rank.to_be_bytes()]));
+    let mut set = vec![false; n];
+    ranks
+        .into_iter()
+        .take(count)
+        .for_each(|rank| set[rank] = true);
+    set
 }
 
 /// What protects a party of a job that its policy takes, in a round of n parties with c corrupt ones.
@@ -108,51 +124,41 @@ fn check_round(job: &Job, n: usize, c: usize, seed: u64) {
         ProtocolName::SecAgg | ProtocolName::SecAggPlus => {
             let complete = spec.protocol == ProtocolName::SecAgg;
             let parameters = GraphParameters::find(spec, n, complete).unwrap();
-            for draw in 0..3u64 {
+            for draw in 0..2u64 {
                 let context = kdf::hash("draw", &[&seed.to_be_bytes(), &draw.to_be_bytes()]);
                 let graph = AggregationGraph::draw(parameters, &Context(context));
-                let corrupt = some_of(n, c, &context);
-                check_graph(&graph, &corrupt, job.min_parties(), &shown);
+                check_graph(&graph, some_of(n, c, &context), job.min_parties(), &shown);
             }
         }
         other => panic!("{other} is not for a careless party"),
     }
 }
 
-fn check_graph(graph: &AggregationGraph, corrupt: &Set, least: usize, shown: &dyn Fn() -> String) {
-    let (n, t) = (
-        graph.parameters().parties() as u32,
-        graph.parameters().threshold(),
-    );
-    let everyone: Set = (0..n).map(PartyId).collect();
-    let search = Search {
-        graph,
-        corrupt,
-        everyone: everyone.clone(),
-        least,
-    };
+fn check_graph(graph: &AggregationGraph, corrupt: Set, least: usize, shown: &dyn Fn() -> String) {
+    let t = graph.parameters().threshold();
     let witnesses = graph.witnesses();
     let lying = witnesses
         .iter()
-        .filter(|party| corrupt.contains(party))
+        .filter(|party| corrupt[party.rank()])
         .count();
     assert!(
         2 * t > witnesses.len() + lying,
         "two survivor sets are confirmed: {}",
         shown()
     );
-    for &party in everyone.difference(corrupt) {
-        let lying = search
-            .holders(party)
-            .filter(|holder| corrupt.contains(holder))
-            .count();
+    let search = Search::new(graph, corrupt, least);
+    let honest: Vec<usize> = (0..search.corrupt.len())
+        .filter(|&party| !search.corrupt[party])
+        .collect();
+    for &party in &honest {
+        let lying = search.holding(party, &search.corrupt);
         assert!(
             lying < t,
-            "corrupt parties rebuild the secrets of {party}: {}",
+            "corrupt parties rebuild the secrets of party {party}: {}",
             shown()
         );
     }
-    for &from in everyone.difference(corrupt).take(4) {
+    for &from in honest.iter().take(2) {
         let opened = search.grow(from);
         assert_eq!(
             opened,
@@ -246,11 +252,6 @@ fn case_46_the_search_finds_a_weak_graph() {
     };
     let parameters = GraphParameters::find(&weak, 40, false).unwrap();
     let graph = AggregationGraph::draw(parameters, &Context([1; 32]));
-    let search = Search {
-        graph: &graph,
-        corrupt: &Set::new(),
-        everyone: (0..40).map(PartyId).collect(),
-        least: 2,
-    };
-    assert_eq!(search.grow(PartyId(7)), Some(2));
+    let search = Search::new(&graph, vec![false; 40], 2);
+    assert_eq!(search.grow(7), Some(2));
 }

@@ -1,12 +1,10 @@
 //! Parties against coordinators that repeat, forget and replay: the same bytes or none.
 
-mod common;
-
+use crate::common::fake::{Cast, Fake, done, job, name, one_round, tripled, welcome};
+use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundRefusalCode};
-use common::fake::{Cast, Fake, done, job, name, one_round, tripled, welcome};
-use common::*;
 
 const FAULT: RoundRefusalCode = RoundRefusalCode::RoundRefusalFault;
 const UNABLE: RoundRefusalCode = RoundRefusalCode::RoundRefusalUnable;

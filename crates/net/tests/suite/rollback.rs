@@ -2,20 +2,18 @@
 //! started from it with another update, against a coordinator that says again whatever it said. Abuse case 48:
 //! nothing is encrypted, masked or sealed twice under one key.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::common::fake::{Fake, Line, name};
+use crate::common::play::{Play, Reply, Told, abort, offer, reply};
+use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundKind};
 use blindsum_protocol::{Adversary, EncodingName, JobSpec, ModelUpdate, ProtocolName};
-use common::fake::{Fake, Line, name};
-use common::play::{Play, Reply, Told, abort, offer, reply};
-use common::*;
 
 /// The files of a state folder.
 type Copy = BTreeMap<PathBuf, Vec<u8>>;

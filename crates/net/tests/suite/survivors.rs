@@ -1,16 +1,14 @@
 //! A party and the survivors of its rounds: what it signs, reveals and adds up for, over rounds, restarts and jobs.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::fake::Fake;
+use crate::common::play::{Play, Reply, abort, offer, reply};
+use crate::common::*;
 use blindsum_net::NetError;
 use blindsum_net::party::{PartyConfig, Policy, PolicyError};
 use blindsum_net::pb::{RoundKind, RoundRefusalCode};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
-use common::fake::Fake;
-use common::play::{Play, Reply, abort, offer, reply};
-use common::*;
 
 /// Protocols in which parties have a say in who survives, and in both modes.
 fn variants() -> impl Iterator<Item = JobSpec> {

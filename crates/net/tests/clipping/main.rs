@@ -1,5 +1,6 @@
 //! What clipping did to a party's update is told to that party, and to nobody else.
 
+#[path = "../suite/common/mod.rs"]
 mod common;
 
 use std::io::Write;

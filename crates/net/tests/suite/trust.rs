@@ -1,16 +1,14 @@
 //! What a party refuses, whatever the coordinator says: every test has a coordinator that lies.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::fake::{Cast, Fake, Line, done, job, name, one_round, tripled, welcome};
+use crate::common::raw::certificate;
+use crate::common::*;
 use blindsum_net::party::{PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb::{self, RoundRefusalCode};
 use blindsum_net::{Credentials, Model, NetError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
-use common::fake::{Cast, Fake, Line, done, job, name, one_round, tripled, welcome};
-use common::raw::certificate;
-use common::*;
 
 /// A party `a` that must refuse what `lie` makes of the beginning of its first round, with this reason,
 /// before it has said anything.

@@ -1,0 +1,20 @@
+//! Coordinators and parties over real connections on the loopback interface, honest and not.
+
+mod common;
+
+mod bounds;
+mod connections;
+mod flashe;
+mod integers;
+mod misbehaviour;
+mod reconnecting;
+mod relay;
+mod replays;
+mod restarts;
+mod results;
+mod rollback;
+mod rounds;
+mod search;
+mod sparse;
+mod survivors;
+mod trust;
