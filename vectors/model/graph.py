@@ -114,18 +114,24 @@ def table() -> list[list[object]]:
         for complete in (True, False)
     ]
     rows += [
-        parameters_of(100, roster=roster, **given)
-        for roster in (67, 68, 90, 98)
-        for given in ({"neighbours": 43}, {"neighbours": 80}, {"threshold": 60}, {"neighbours": 50, "threshold": 40})
+        parameters_of(100, roster=roster, **given) for roster in (67, 68, 90, 98) for given in SMALL_ROSTERS
     ]
     rows += [parameters_of(100, roster=n, threshold=90, complete=True) for n in (90, 95, 98)]
     return rows
 
 
+SMALL_ROSTERS: tuple[dict[str, Any], ...] = (
+    {"neighbours": 43},
+    {"neighbours": 80},
+    {"threshold": 60},
+    {"neighbours": 50, "threshold": 40},
+)
+
+
 def tolerances() -> list[list[object]]:
     """Corrupt parties, fewest survivors and tolerated losses of many jobs and rosters."""
     jobs = [
-        Job(protocol=protocol, adversary=adversary, parties=n, corrupt=corrupt, dropout=dropout, min_parties=least)
+        Job("", protocol, adversary, parties=n, corrupt=corrupt, dropout=dropout, min_parties=least)
         for protocol in ("plain", "secagg", "secagg+", "fssa", "pss", "flashe")
         for adversary in ("semi-honest", "active")
         for n, rosters in TOLERANCE_ROSTERS.items()

@@ -27,9 +27,7 @@ class Wish:
 
 def wish_of(job: Job, n: int) -> Wish:
     """What a round of ``n`` parties of a job asks."""
-    return Wish(
-        job.is_active(), job.corrupt_parties(), job.losses_among(n), job.threshold, job.packing
-    )
+    return Wish(job.is_active(), job.corrupt_parties(), job.losses_among(n), job.threshold, job.packing)
 
 
 def corrupt_among(fraction: float, n: int) -> int:

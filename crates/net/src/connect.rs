@@ -166,6 +166,11 @@ impl Target {
                 "the coordinator's certificate has expired".into()
             }
             C::Revoked => "the coordinator's certificate is revoked".into(),
+            C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
+                "what answers there shows no coordinator's certificate: one has server authentication as its only \
+                 extended key usage; the CA makes it by: blindsum pki issue CA NAME --coordinator --host HOST"
+                    .into()
+            }
             C::NotValidForName | C::NotValidForNameContext { .. } => format!(
                 "the coordinator's certificate is for other hosts than {}; connect by a host that \
                  it names, or give its name as server_name",

@@ -292,7 +292,8 @@ struct Session {
     frames: (u32, Instant),
 }
 
-/// Frames other than chunks that a party may send in a second: it has a handful to say in a round.
+/// Frames other than chunks that are read of a party in a second: it has a handful to say in a round, and rounds may be
+/// short.
 const FRAMES_A_SECOND: u32 = 1000;
 
 /// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
@@ -338,11 +339,8 @@ impl Session {
             let passed = match frame {
                 Frame::Chunk(chunk) => self.chunk(chunk).await,
                 Frame::Hello(_) => Err(bad_frame("a second Hello").into()),
-                _ if self.too_many_frames() => {
-                    let reason = format!("more than {FRAMES_A_SECOND} frames in a second");
-                    Err(bad_frame(reason).into())
-                }
                 frame => {
+                    self.keep_pace().await;
                     let event = Event::Frame {
                         session: self.id,
                         name: self.name.clone(),
@@ -357,13 +355,17 @@ impl Session {
         }
     }
 
-    fn too_many_frames(&mut self) -> bool {
+    /// Waits for the next second where this one has had its frames: the party is not read meanwhile, and waits too.
+    async fn keep_pace(&mut self) {
+        const SECOND: Duration = Duration::from_secs(1);
         let (count, since) = &mut self.frames;
-        if since.elapsed() >= Duration::from_secs(1) {
-            (*count, *since) = (0, Instant::now());
-        }
         *count += 1;
-        *count > FRAMES_A_SECOND
+        if *count > FRAMES_A_SECOND {
+            tokio::time::sleep(SECOND.saturating_sub(since.elapsed())).await;
+        }
+        if since.elapsed() >= SECOND {
+            (*count, *since) = (1, Instant::now());
+        }
     }
 
     async fn pass(&self, event: Event) -> Result<(), End> {

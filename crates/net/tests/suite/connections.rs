@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::common::fake::Fake;
 use crate::common::raw::{Raw, certificate, hello};
 use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
@@ -11,6 +12,7 @@ use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
 use blindsum_net::{Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
+use rcgen::ExtendedKeyUsagePurpose;
 
 /// Joining must fail at once with this message.
 fn refused(config: PartyConfig, says: &[&str]) -> NetError {
@@ -93,6 +95,33 @@ fn case_32_a_revoked_certificate_is_refused() {
         config,
         &["does not accept this party's certificate", "evoked"],
     );
+    honest_round_works(&pki, &coordinator);
+}
+
+/// Case 59: TLS takes a certificate without extended key usage for everything, and one with both for both. Here they
+/// are for nothing, on either side.
+#[test]
+fn case_59_certificates_of_no_role_and_of_two_are_refused_on_both_sides() {
+    let pki = Pki::new(59);
+    let coordinator = coordinator(&pki);
+    let both = [
+        ExtendedKeyUsagePurpose::ClientAuth,
+        ExtendedKeyUsagePurpose::ServerAuth,
+    ];
+    for usages in [&[][..], &both] {
+        let unusual = pki.unusual("a", usages);
+        let own = party_config(&coordinator.url(), unusual.clone());
+        refused(
+            own,
+            &["client authentication as its only extended key usage"],
+        );
+        let said = foreign_client_hears(&coordinator, &unusual);
+        assert_ne!(said, "let in", "{usages:?}");
+        let fake = Fake::with(&pki, pki.unusual("localhost", usages));
+        let honest = party_config(&fake.url(), pki.party("b"));
+        let error = refused(honest, &["shows no coordinator's certificate"]);
+        assert!(matches!(error, NetError::Tls { .. }), "{error}");
+    }
     honest_round_works(&pki, &coordinator);
 }
 

@@ -9,7 +9,7 @@ use blindsum_net::party::Party;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, NetError};
-use blindsum_protocol::ProtocolName;
+use blindsum_protocol::{JobSpec, ProtocolName};
 
 #[test]
 fn case_27_frames_that_no_party_sends_end_the_connection_and_nothing_else() {
@@ -293,4 +293,25 @@ fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
     assert!(error.to_string().contains("the job has failed"), "{error}");
     let error = coordinator.stop().unwrap_err().to_string();
     assert!(error.contains("job test"), "{error}");
+}
+
+/// Case 31: a party that says more in a second than a round asks for waits, and keeps its place; its round is only
+/// later.
+#[test]
+fn case_31_a_party_that_says_much_is_read_slowly() {
+    let pki = Pki::new(31);
+    let spec = JobSpec {
+        parties: 2,
+        ..spec(ProtocolName::Plain, 2)
+    };
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let mut raw = Raw::join(&url, pki.party("b"), "b");
+    // Of a version that is not the current one: nothing is sent.
+    (0..2500).for_each(|_| raw.send(pb::ModelRequest { version: 7 }));
+    let honest = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let start = raw.begin();
+    raw.play(&start, 3.0, u8::MAX);
+    let rounds = honest.join().unwrap().unwrap();
+    assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
 }

@@ -20,6 +20,7 @@ use blindsum_net::{Credentials, Limits, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 
 /// Everything a test gives up after: far longer than anything takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -87,6 +88,18 @@ impl Pki {
             &Kind::Coordinator { hosts },
             Validity::days(now() - 60, 1),
         )
+    }
+
+    /// A certificate for these extended key usages, as no command of ours makes one.
+    pub fn unusual(&self, name: &str, usages: &[ExtendedKeyUsagePurpose]) -> Credentials {
+        let ca_key = KeyPair::from_pem(&self.ca.key().unwrap()).unwrap();
+        let issuer = Issuer::from_ca_cert_pem(self.ca_pem(), ca_key).unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = usages.to_vec();
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        Credentials::new(certificate.pem(), key.serialize_pem(), self.ca_pem())
     }
 
     /// A list that revokes these certificates.
