@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use blindsum_protocol::{
-    Adversary, Answer, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
-    MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server,
-    SparseInput,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job,
+    JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
+    Server, SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;

@@ -371,7 +371,11 @@ fn case_59_other_usages_are_no_parties_and_no_coordinators() {
             &[KeyEncipherment],
             &[DigitalSignature, KeyCertSign],
         ] {
-            assert_eq!(verify(&[role.clone()], usages), neither, "{usages:?}");
+            assert_eq!(
+                verify(std::slice::from_ref(&role), usages),
+                neither,
+                "{usages:?}"
+            );
         }
     }
 }
