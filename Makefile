@@ -68,7 +68,7 @@ lint-rust: .state/tools
 	cargo clippy --workspace --all-targets --locked -j $(JOBS) -- -D warnings
 
 test-rust: .state/tools
-	cargo test --workspace --locked -j $(JOBS)
+	$(PYTHON) tools/test_rust.py --workspace --locked -j $(JOBS)
 
 lint-python: .state/debug
 	$(BIN)/ruff check .
