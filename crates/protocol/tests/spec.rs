@@ -487,4 +487,24 @@ proptest! {
             assert_rosters(job);
         }
     }
+
+    /// A coordinator that looks for a sparse graph which isolates a party, where nobody is said to be corrupt or to
+    /// drop out.
+    #[test]
+    fn case_46_no_sparse_graph_isolates_a_party(
+        parties in 3..80u32,
+        min_parties in prop_oneof![Just(0), 0..80u32],
+        neighbours in 0..24u32,
+        threshold in prop_oneof![Just(0), 0..24u32],
+        corrupt in prop_oneof![Just(0.0), 0.0..0.1f64],
+        dropout in prop_oneof![Just(0.0), 0.0..0.1f64],
+    ) {
+        let spec = JobSpec {
+            parties, min_parties, neighbours, threshold, corrupt, dropout,
+            ..good(ProtocolName::SecAggPlus)
+        };
+        if let Ok(job) = spec.validate() {
+            assert_rosters(job);
+        }
+    }
 }
