@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments fuzz docs build format clean \
+.PHONY: help demo test bench experiments fuzz mutants docs build format clean \
 	test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -47,6 +47,9 @@ experiments: .state/release ## Repeat the experiments of the papers, into experi
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
+mutants: .state/tools ## Take each defence out once and see its tests turn red (takes hours)
+	$(PYTHON) tools/mutants.py
+
 docs: ## API documentation, and check the links of docs/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(PYTHON) tools/links.py
@@ -68,7 +71,7 @@ lint-rust: .state/tools
 	cargo clippy --workspace --all-targets --locked -j $(JOBS) -- -D warnings
 
 test-rust: .state/tools
-	cargo test --workspace --locked -j $(JOBS)
+	$(PYTHON) tools/test_rust.py --workspace --locked -j $(JOBS)
 
 lint-python: .state/debug
 	$(BIN)/ruff check .
@@ -79,6 +82,7 @@ vectors:
 	$(PYTHON) vectors/make.py --check
 
 cases:
+	$(PYTHON) tools/mutants.py --check
 	$(PYTHON) tools/cases.py --check
 
 test-python: .state/debug

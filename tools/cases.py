@@ -1,10 +1,10 @@
-"""Writes docs/security/cases.md, the index of the abuse suite, from the names of the tests.
+"""Writes docs/security/cases.md, the index of the abuse suite, from the names of the tests and the mutants.
 
     python3 tools/cases.py            write the index
     python3 tools/cases.py --check    compare, exit 1 if it is not what the tests say
 
 A test that shows case N has `case_NN_` in its name; tests that show one by another name are listed in
-`OTHERS`, and must exist too.
+`OTHERS`, and must exist too. What the tests of a case guard is what its mutants take out (tools/mutants.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+
+from mutants import EXCEPTIONS, Mutant, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = ROOT / "docs" / "security" / "cases.md"
@@ -164,6 +166,7 @@ OTHERS = {
         ("crates/crypto/src/kdf.rs", "every_input_separates"),
         ("crates/protocol/src/secagg/tests/laws.rs", "masks_cancel_for_every_survivor_set"),
     ],
+    11: [("crates/protocol/src/round.rs", "other_bounds_are_another_context")],
     13: [
         ("crates/crypto/src/roster/tests.rs", "a_self_made_certificate"),
         ("crates/crypto/src/roster/tests.rs", "a_forged_certificate"),
@@ -189,6 +192,10 @@ OTHERS = {
         ("crates/sharing/src/shamir/privacy.rs", "drawn_polynomials_reach_every_view_of_every_limb"),
         ("crates/sharing/src/shamir/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],
+    29: [
+        ("crates/protocol/src/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
+        ("crates/protocol/src/secagg/tests/keys.rs", "wrong_shares_are_corrected_and_named"),
+    ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
         ("crates/encode/src/tests/limits.rs", "the_width_holds_the_largest_sum"),
@@ -207,6 +214,10 @@ OTHERS = {
         ("fuzz/fuzz_targets/shares.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/roster.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/certificates.rs", "fuzz_target"),
+    ],
+    33: [
+        ("crates/protocol/src/flashe/tests/setup.rs", "a_late_joiner_gets_the_key_from_a_party"),
+        ("crates/protocol/src/flashe/tests/setup.rs", "a_set_up_from_long_ago_spoils_nothing"),
     ],
     41: [
         ("crates/crypto/tests/wiped.rs", "secrets_are_wiped"),
@@ -229,8 +240,12 @@ TEST = re.compile(r"(?:fn|def)\s+(?:test_)?(case_(\d+)_\w+)")
 HEAD = """# The abuse suite
 
 What Blindsum is tested to withstand, by number, and the tests that show it. Numbers are stable; those
-that are missing belong to protocols that do not exist yet. This page is written by
-`python3 tools/cases.py`; `make test` fails if it is not what the tests say.
+that are missing belong to protocols that do not exist yet.
+
+*Guarded* are lines of the code that were taken out on purpose, one at a time: without them tests of the case
+turn red. `make mutants` does it again.
+
+This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests say.
 
 """
 
@@ -245,9 +260,22 @@ def numbered() -> dict[int, list[tuple[str, str]]]:
     return found
 
 
+def guarded(number: int, every: list[Mutant]) -> str:
+    """The lines that the tests of a case guard, or why there are none."""
+    if number in EXCEPTIONS:
+        return f"Guarded: nothing; it {EXCEPTIONS[number]}.\n"
+    rows = ""
+    for mutant in every:
+        if number in mutant.cases:
+            function, line = mutant.place()
+            where = f"[{mutant.file}](../../{mutant.file})" + (f", `{function}`" if function else "")
+            rows += f"* {where}: {mutant.defence}: `` {line} ``\n"
+    return f"Guarded:\n\n{rows}"
+
+
 def index() -> str:
     """Make the page."""
-    tests = numbered()
+    tests, every = numbered(), mutants()
     if unknown := sorted(set(tests) - set(CASES)):
         raise SystemExit(f"tools/cases.py: tests name cases that CASES does not describe: {unknown}")
     page = HEAD
@@ -259,13 +287,13 @@ def index() -> str:
             rows.append((file, name))
         if not rows:
             raise SystemExit(f"tools/cases.py: no test shows case {number}")
-        page += f"## Case {number}\n\n{tried}.\n\nExpected: {outcome}.\n\n"
+        page += f"## Case {number}\n\n{tried}.\n\nExpected: {outcome}.\n\nTests:\n\n"
         by_file = defaultdict(list)
         for file, name in rows:
             by_file[file].append(f"`{name}`")
         for file, names in by_file.items():
             page += f"* [{file}](../../{file}): {', '.join(names)}\n"
-        page += "\n"
+        page += f"\n{guarded(number, every)}\n"
     return page.rstrip() + "\n"
 
 

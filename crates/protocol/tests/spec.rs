@@ -399,11 +399,62 @@ fn case_24_rosters_that_have_no_parameters() {
     }
 }
 
-/// Every legal roster has parameters.
+/// All corrupt parties of the job may be in the smallest roster: it has as many random elements as they have shares.
+#[test]
+fn case_47_small_rosters_of_ramp_sharing() {
+    for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
+        let job = JobSpec {
+            protocol,
+            parties: 100,
+            min_parties: 70,
+            dim: 1000,
+            ..JobSpec::default()
+        };
+        let job = job.validate().unwrap();
+        for n in [70, 80, 100] {
+            let found = job.parameters_for(n).unwrap();
+            let value = |name| found.iter().find(|(of, _)| *of == name).unwrap().1;
+            assert!(value("random") >= 10, "n = {n}: {found:?}");
+            assert!(2 * value("threshold") > n + 10, "n = {n}: {found:?}");
+        }
+    }
+}
+
+/// Every legal roster has parameters, and against an active adversary none that isolate a party: no two stories can
+/// both be confirmed, and who has lost the neighbours on one side cannot be unmasked.
 fn assert_rosters(job: Job) {
-    for n in job.min_parties()..=job.spec().parties as usize {
-        job.parameters_for(n)
-            .unwrap_or_else(|error| panic!("{error}: {:?}", job.spec()));
+    let spec = job.spec();
+    let corrupt = corrupt_parties(spec);
+    for n in job.min_parties()..=spec.parties as usize {
+        let found = job
+            .parameters_for(n)
+            .unwrap_or_else(|error| panic!("{error}: {spec:?}"));
+        let value = |name| {
+            found
+                .iter()
+                .find(|(of, _)| *of == name)
+                .map(|(_, value)| *value)
+        };
+        let threshold = value("threshold");
+        let (neighbours, random) = (value("neighbours"), value("random"));
+        if let (Adversary::Active, Some(t)) = (spec.adversary, threshold) {
+            let whole = neighbours.is_none_or(|neighbours| neighbours == n - 1);
+            assert!(!whole || 2 * t > n + corrupt, "n = {n}, t = {t}: {spec:?}");
+            let sparse = neighbours.filter(|_| !whole);
+            let safe = |k| k >= 16 && t > k / 2 + k % 2 + 2;
+            assert!(sparse.is_none_or(safe), "n = {n}, t = {t}: {spec:?}");
+        }
+        let enough = random.is_none_or(|random| random >= corrupt.max(1));
+        assert!(enough, "n = {n}: {spec:?}");
+    }
+}
+
+/// Parties that may be corrupt, counted here once more.
+fn corrupt_parties(spec: &JobSpec) -> usize {
+    let corrupt = (spec.corrupt * f64::from(spec.parties) - 1e-9).ceil() as usize;
+    match spec.adversary {
+        Adversary::SemiHonest => corrupt,
+        Adversary::Active => corrupt.max(1),
     }
 }
 
@@ -416,8 +467,8 @@ proptest! {
     fn case_46_validated_jobs_have_parameters_for_every_roster(
         protocol in prop::sample::select(ProtocolName::ALL.to_vec()),
         adversary in prop::sample::select(Adversary::ALL.to_vec()),
-        parties in 0..130u32,
-        min_parties in prop_oneof![Just(0), 0..130u32],
+        parties in prop_oneof![0..8u32, 0..130u32],
+        min_parties in prop_oneof![Just(0), 0..8u32, 0..130u32],
         neighbours in prop_oneof![3 => Just(0), 1 => 0..130u32],
         threshold in prop_oneof![3 => Just(0), 1 => 0..130u32],
         packing in prop_oneof![3 => Just(0), 1 => 0..20u32],
@@ -431,9 +482,28 @@ proptest! {
         if let Ok(job) = spec.validate() {
             let protects = !matches!(protocol, ProtocolName::Plain | ProtocolName::Flashe);
             if protects && adversary == Adversary::Active {
-                let corrupt = ((corrupt * f64::from(parties) - 1e-9).ceil() as usize).max(1);
-                prop_assert!(job.min_parties() >= corrupt + 2);
+                prop_assert!(job.min_parties() >= corrupt_parties(job.spec()) + 2);
             }
+            assert_rosters(job);
+        }
+    }
+
+    /// A coordinator that looks for a sparse graph which isolates a party, where nobody is said to be corrupt or to
+    /// drop out.
+    #[test]
+    fn case_46_no_sparse_graph_isolates_a_party(
+        parties in 3..80u32,
+        min_parties in prop_oneof![Just(0), 0..80u32],
+        neighbours in 0..24u32,
+        threshold in prop_oneof![Just(0), 0..24u32],
+        corrupt in prop_oneof![Just(0.0), 0.0..0.1f64],
+        dropout in prop_oneof![Just(0.0), 0.0..0.1f64],
+    ) {
+        let spec = JobSpec {
+            parties, min_parties, neighbours, threshold, corrupt, dropout,
+            ..good(ProtocolName::SecAggPlus)
+        };
+        if let Ok(job) = spec.validate() {
             assert_rosters(job);
         }
     }

@@ -135,17 +135,25 @@ fn sparse_graph_with_losses() {
     );
 }
 
-/// Case 4: a server that goes on with too few cannot make clients reveal anything.
+/// Case 4: a server that goes on with too few cannot make clients reveal anything, neither with fewer than rebuild
+/// a secret nor with fewer than the job's minimum.
 #[test]
 fn case_04_clients_refuse_too_few_survivors() {
-    let mut rig = Rig::at(active(9), MASKED_INPUT);
-    rig.serve().unwrap();
-    let few = crate::PartySet::of(9, parties(0..6));
-    for party in parties(0..6) {
-        let message = with_body(&rig.down[&party], few.as_bitmap());
-        let fault = rig.answer_to(party, &message).unwrap_err();
-        assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have: 6, need: 7 });
-        assert_ended(&mut rig, party);
+    for (min_parties, few, need) in [(0, 6, 7), (8, 7, 8)] {
+        let spec = JobSpec {
+            min_parties,
+            ..active(9)
+        };
+        let mut rig = Rig::at(spec, MASKED_INPUT);
+        rig.serve().unwrap();
+        let set = crate::PartySet::of(9, parties(0..few));
+        for party in parties(0..few) {
+            let message = with_body(&rig.down[&party], set.as_bitmap());
+            let fault = rig.answer_to(party, &message).unwrap_err();
+            let have = few as usize;
+            assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have, need });
+            assert_ended(&mut rig, party);
+        }
+        assert!(rig.up.is_empty());
     }
-    assert!(rig.up.is_empty());
 }

@@ -19,6 +19,7 @@ use crate::keys::suite_of;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
 use crate::secagg::messages::{Advertise, Revealed, SharesIn};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
+use crate::snapshot::Reader;
 use crate::wire::{decode, encode};
 
 /// The parties of the circle's places `range`, modulo the cohort.
@@ -26,17 +27,34 @@ fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId>
     range.map(|place| graph.at_place(place)).collect()
 }
 
-/// A job with as few corrupt and lost parties as there may be: with the smallest threshold that it is let.
-fn lowest_threshold(parties: u32, neighbours: u32) -> JobSpec {
+/// A job in which nobody drops out by itself: with the smallest threshold that it is let.
+fn lowest_threshold(parties: u32, neighbours: u32, corrupt: f64) -> JobSpec {
     let with = |threshold| JobSpec {
         neighbours,
         threshold,
-        corrupt: 0.0,
+        corrupt,
+        dropout: 0.0,
         dim: 16,
         ..spec(ProtocolName::SecAggPlus, Adversary::Active, parties)
     };
-    let least = (1..).find(|&threshold| with(threshold).validate().is_ok());
-    with(least.unwrap())
+    let least = (1..parties).find(|&threshold| with(threshold).validate().is_ok());
+    with(least.expect("some threshold is let"))
+}
+
+/// The state of a corrupt party's machine.
+fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
+    let (context, rank) = (rig.cohort.round.context().0, party.0.to_be_bytes());
+    let header = [b"blindsum snapshot" as &[u8], &context, &rank].concat();
+    let key = storage_key();
+    let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
+    let bytes = key.open(&header, &sealed).unwrap();
+    let mut reader = Reader::new(&bytes);
+    for _ in 0..reader.number().unwrap() {
+        reader.array::<16>().unwrap();
+    }
+    let latest = reader.length().unwrap();
+    reader.bytes(latest).unwrap();
+    reader.rest().to_vec()
 }
 
 /// The server's attack: what it shows to whom, and what it has got.
@@ -48,11 +66,18 @@ struct Attack {
     /// By owner of the secret, then by holder: of b or of s, by what the holder was told.
     seeds: BTreeMap<PartyId, BTreeMap<PartyId, Share>>,
     mask_keys: BTreeMap<PartyId, BTreeMap<PartyId, Share>>,
+    /// s of corrupt parties.
+    known: BTreeMap<PartyId, [u8; 32]>,
 }
 
 impl Attack {
-    /// Everybody has uploaded; shares from `hidden(receiver)` were never passed on to the receiver.
-    fn uploads(spec: JobSpec, hidden: impl Fn(&AggregationGraph, PartyId) -> Vec<PartyId>) -> Self {
+    /// Everybody has uploaded; shares from `hidden(receiver)` were never passed on to the receiver. The corrupt
+    /// parties have told the server all they know.
+    fn uploads(
+        spec: JobSpec,
+        corrupt: impl Fn(&AggregationGraph) -> Vec<PartyId>,
+        hidden: impl Fn(&AggregationGraph, PartyId) -> Vec<PartyId>,
+    ) -> Self {
         let mut rig = Rig::at(spec, 0);
         let round = rig.cohort.round.clone();
         let graph = graph_of(&round).unwrap();
@@ -64,6 +89,13 @@ impl Attack {
         let keys = keys.collect();
         rig.serve().unwrap();
         rig.answer_all().unwrap();
+        let corrupt = corrupt(&graph);
+        // The secrets of both key pairs come first: that of the sealing key, then s.
+        let known = corrupt.iter().map(|&party| {
+            let state = state_of(&mut rig, party);
+            (party, state[32..64].try_into().unwrap())
+        });
+        let known = known.collect();
         rig.serve().unwrap();
         for party in round.everyone() {
             let message = rig.down[&party].clone();
@@ -78,13 +110,37 @@ impl Attack {
             );
         }
         rig.answer_all().unwrap();
-        Self {
+        let mut attack = Self {
             vectors: std::mem::take(&mut rig.up),
             rig,
             keys,
             signed: BTreeMap::new(),
             seeds: BTreeMap::new(),
             mask_keys: BTreeMap::new(),
+            known,
+        };
+        corrupt
+            .into_iter()
+            .for_each(|party| attack.take_shares(party));
+        attack
+    }
+
+    /// The shares of both secrets that a corrupt party holds.
+    fn take_shares(&mut self, holder: PartyId) {
+        let state = state_of(&mut self.rig, holder);
+        let mut reader = Reader::new(&state);
+        let of_own_seed = reader.share().unwrap();
+        self.seeds
+            .entry(holder)
+            .or_default()
+            .insert(holder, of_own_seed);
+        for _ in 0..reader.number().unwrap() {
+            let owner = reader.party().unwrap();
+            let (of_mask_key, of_seed) = (reader.share().unwrap(), reader.share().unwrap());
+            let mask_keys = self.mask_keys.entry(owner).or_default();
+            mask_keys.insert(holder, of_mask_key);
+            let seeds = self.seeds.entry(owner).or_default();
+            seeds.insert(holder, of_seed);
         }
     }
 
@@ -104,21 +160,34 @@ impl Attack {
         }
     }
 
+    /// The signatures over a story: those of witnesses, and where these are too few, of whoever else signed it.
+    fn signatures(&self, story: &BTreeMap<PartyId, PartySet>, set: &PartySet) -> Signatures {
+        let graph = self.graph();
+        let witnesses = graph.witnesses();
+        let signers = self
+            .signed
+            .keys()
+            .copied()
+            .filter(|signer| story[signer] == *set);
+        let (mut signers, others): (Vec<PartyId>, Vec<PartyId>) =
+            signers.partition(|signer| witnesses.contains(signer));
+        let missing = graph.parameters().threshold().saturating_sub(signers.len());
+        signers.extend(others.into_iter().take(missing));
+        signers.sort_unstable();
+        let entries = signers.into_iter().map(|signer| SignatureEntry {
+            party: signer.0,
+            signature: self.signed[&signer].signature.clone(),
+        });
+        Signatures {
+            entries: entries.collect(),
+        }
+    }
+
     /// Gives every party the signatures over its own story and keeps the shares of those who reveal any.
     fn unmask(&mut self, story: &BTreeMap<PartyId, PartySet>) {
         let context = *self.rig.cohort.round.context();
-        let graph = self.graph();
         for (&party, set) in story {
-            let entries = graph.witnesses().into_iter().filter_map(|signer| {
-                let signature = self.signed.get(&signer)?.signature.clone();
-                let agrees = story[&signer] == *set;
-                agrees.then_some(SignatureEntry {
-                    party: signer.0,
-                    signature,
-                })
-            });
-            let entries = entries.collect();
-            let bytes = encode("signatures", &Signatures { entries }).unwrap();
+            let bytes = encode("signatures", &self.signatures(story, set)).unwrap();
             let message = crate::wire::frame(&context, CONSISTENCY, &bytes);
             if self.rig.answer_to(party, &message).is_err() {
                 continue;
@@ -161,7 +230,10 @@ impl Attack {
             ));
         }
         for &outside in cut_off {
-            let secret = self.rebuild(self.mask_keys.get(&outside))?;
+            let secret = match self.known.get(&outside) {
+                Some(known) => Secret::from(*known),
+                None => self.rebuild(self.mask_keys.get(&outside))?,
+            };
             let pair = KeyPair::from_secret(suite_of(round), secret).unwrap();
             for other in self
                 .graph()
@@ -183,16 +255,21 @@ impl Attack {
     }
 }
 
-/// Case 1: one story for all, but the lost ones are chosen to lie on both sides of an arc.
+/// Case 1: one story for all, but the lost ones are chosen to lie on both sides of an arc. The one next to either end
+/// is corrupt and survives, so that everybody on the arc has a holder more; its pair masks the server knows.
 #[test]
 fn case_01_an_arc_cannot_be_cut_out() {
     let half = 8;
-    let mut attack = Attack::uploads(lowest_threshold(60, 2 * half as u32), |_, _| Vec::new());
+    let corrupt = |graph: &AggregationGraph| vec![graph.at_place(-1), graph.at_place(10)];
+    let spec = lowest_threshold(60, 2 * half as u32, 0.03);
+    let mut attack = Attack::uploads(spec, corrupt, |_, _| Vec::new());
     let graph = attack.graph();
     let arc = places(&graph, 0..10);
-    let lost = [places(&graph, -half..0), places(&graph, 10..10 + half)].concat();
+    let cut_off = [places(&graph, -half..0), places(&graph, 10..10 + half)].concat();
+    let lost = |party: &PartyId| cut_off.contains(party) && !attack.known.contains_key(party);
     let round = attack.rig.cohort.round.clone();
-    let survivors = PartySet::of(60, round.everyone().filter(|party| !lost.contains(party)));
+    assert_eq!(round.job().spec().corrupt_parties(), 2);
+    let survivors = PartySet::of(60, round.everyone().filter(|party| !lost(party)));
     assert!(survivors.len() >= round.job().min_parties());
     let story = survivors
         .iter()
@@ -201,7 +278,7 @@ fn case_01_an_arc_cannot_be_cut_out() {
     attack.tell(&story);
     attack.unmask(&story);
     assert!(
-        attack.sum_of(&arc, &lost).is_none(),
+        attack.sum_of(&arc, &cut_off).is_none(),
         "the sum of 10 of 60 parties is in the open"
     );
 }
@@ -218,7 +295,8 @@ fn case_01_two_arcs_cannot_be_told_two_stories() {
     let near = |graph: &AggregationGraph| beyond(graph, -2..0);
     let far = |graph: &AggregationGraph| beyond(graph, -half..-2);
     let mut attack = Attack::uploads(
-        lowest_threshold(parties, 2 * half as u32),
+        lowest_threshold(parties, 2 * half as u32, 0.0),
+        |_| Vec::new(),
         |graph, party| match places(graph, 0..length).contains(&party) {
             true => far(graph),
             false => Vec::new(),

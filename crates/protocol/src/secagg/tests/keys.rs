@@ -61,9 +61,23 @@ fn case_06_swapped_keys_and_missing_signature() {
     assert_eq!(fault.kind, FaultKind::BadSignature { signer: PartyId(2) });
 }
 
+/// Case 6: keys that the party itself has signed, for another round.
+#[test]
+fn case_06_keys_of_another_round() {
+    let earlier = Rig::new(active(6), 7).again(6).up[&PartyId(2)].clone();
+    let earlier: crate::secagg::messages::Advertise = decode("keys", body(&earlier)).unwrap();
+    let fault = keys_changed(active(6), |keys| keys.entries[2].keys = earlier);
+    assert_eq!(fault.kind, FaultKind::BadSignature { signer: PartyId(2) });
+}
+
 /// Case 7: one error for each unusable key.
 #[test]
 fn case_07_unusable_keys() {
+    let fault = keys_changed(semi_honest(), |keys| {
+        let keys = &mut keys.entries[2].keys;
+        keys.mask_key = keys.seal_key.clone();
+    });
+    bad_key(fault, 2, "its two keys are the same");
     let fault = keys_changed(semi_honest(), |keys| {
         keys.entries[2].keys = keys.entries[3].keys.clone();
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
-use blindsum_crypto::roster::{Member, Roster, RosterError};
+use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_crypto::sign::Algorithm;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
@@ -65,6 +65,30 @@ fn case_11_another_model_for_one_party() {
         }
         assert!(rig.up.is_empty(), "no vector was sent");
     }
+}
+
+/// Case 11: who is told another job, number, roster or model is in another round, from which nothing is of use in
+/// this one.
+#[test]
+fn case_11_everything_told_is_in_the_context() {
+    let told = |spec: JobSpec, number, roster: &Arc<CertifiedRoster>, model| {
+        let job = Arc::new(spec.validate().unwrap());
+        *Round::new(job, number, roster.clone(), &[model; 32])
+            .unwrap()
+            .context()
+    };
+    let (rig, other) = (Rig::new(active(4), 1), Rig::new(active(4), 2));
+    let roster = rig.cohort.round.roster();
+    let honest = told(active(4), 5, roster, 9);
+    assert_eq!(told(active(4), 5, roster, 9), honest);
+    let longer = JobSpec {
+        stage_deadline: 31.0,
+        ..active(4)
+    };
+    assert_ne!(told(longer, 5, roster, 9), honest);
+    assert_ne!(told(active(4), 6, roster, 9), honest);
+    assert_ne!(told(active(4), 5, other.cohort.round.roster(), 9), honest);
+    assert_ne!(told(active(4), 5, roster, 8), honest);
 }
 
 /// Case 13: a party whose certificate the server made itself. There is no round with it.

@@ -1,0 +1,218 @@
+"""Takes one defence out at a time and sees whether the tests of its case turn red.
+
+    python3 tools/mutants.py                 all of them (hours on a small machine)
+    python3 tools/mutants.py 1 33            those of some cases
+    python3 tools/mutants.py witness-rule    by name
+    python3 tools/mutants.py --list [...]    what there is
+    python3 tools/mutants.py --check         only that each one still fits its file and each case has one
+
+A mutant is a small patch, an entry of a file in tools/mutants: the numbered cases whose tests must notice it,
+the file, what the defence is, the text that is there once and the text that takes its place, and the tests
+that must fail, as arguments of `cargo test` or of `pytest` (the entry says which by the first word). The
+patch is applied, the tests are built and run, and the file is put back, also on Ctrl-C. A mutant must be
+found by a test that fails: one that does not build proves nothing, nor does one whose tests run into their
+time limit. Exit status 1 if a mutant survives or does not fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLES = ROOT / "tools" / "mutants"
+# Cases that have tests and no mutant, and why.
+EXCEPTIONS = {
+    35: "shows a stated limit of FLASHE: there is no defence to take out",
+}
+FAILED = re.compile(
+    r"^(?:test (.+?)(?: - should panic| - compile fail)? \.\.\. FAILED|FAILED (\S+))", re.MULTILINE
+)
+TOO_LONG = "test_rust:"
+FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:fn|def) (\w+)")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A patch that takes a defence out."""
+
+    name: str
+    # Whose tests must notice.
+    cases: tuple[int, ...]
+    # From the top of the repository.
+    file: str
+    # What is taken out, in a line.
+    defence: str
+    old: str
+    new: str
+    # Arguments of `cargo test`, or of pytest behind the word.
+    test: str
+
+    def fault(self) -> str | None:
+        """What keeps the patch from being applied."""
+        path = ROOT / self.file
+        if not path.is_file():
+            return f"there is no {self.file}"
+        found = path.read_text().count(self.old)
+        return None if found == 1 else f"its text is {found} times in {self.file}, must be there once"
+
+    def place(self) -> tuple[str, str]:
+        """The function that the patch is in, and the first line of the code that it changes."""
+        text = (ROOT / self.file).read_text()
+        before = text[: text.index(self.old)].splitlines()
+        old, new = self.old.splitlines(), self.new.splitlines()
+        changed = next((line for line, other in zip(old, new, strict=False) if line != other), None)
+        line = old[len(new)] if changed is None and len(old) > len(new) else changed or old[0]
+        upto = before + old[: old.index(line) + 1]
+        names = (found[1] for at in reversed(upto) if (found := FUNCTION.match(at)))
+        return next(names, ""), line.strip()
+
+
+def mutants() -> list[Mutant]:
+    """Read the tables."""
+    found = []
+    for table in sorted(TABLES.glob("*.toml")):
+        for entry in tomllib.loads(table.read_text())["mutant"]:
+            cases = tuple(entry.pop("cases"))
+            try:
+                found.append(Mutant(cases=cases, **entry))
+            except TypeError as error:
+                raise SystemExit(f"tools/mutants.py: {table.name}: {entry.get('name')}: {error}") from None
+    return found
+
+
+def check(every: list[Mutant], cases: set[int]) -> list[str]:
+    """What is wrong with the tables, where these cases have tests."""
+    wrong = [f"{mutant.name}: {fault}" for mutant in every if (fault := mutant.fault())]
+    names = [mutant.name for mutant in every]
+    wrong += [f"{name}: two mutants have this name" for name in sorted(set(names)) if names.count(name) > 1]
+    covered = {case for mutant in every for case in mutant.cases}
+    wrong += [f"case {case} has tests and no mutant" for case in sorted(cases - covered - set(EXCEPTIONS))]
+    wrong += [f"case {case} has a mutant and no test" for case in sorted(covered - cases)]
+    wrong += [f"case {case} is no exception: it has a mutant" for case in sorted(covered & set(EXCEPTIONS))]
+    return wrong
+
+
+@contextlib.contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """The file with the patch, as long as the block runs."""
+    path = ROOT / mutant.file
+    original = path.read_bytes()
+    try:
+        path.write_text(original.decode().replace(mutant.old, mutant.new))
+        yield
+    finally:
+        path.write_bytes(original)
+
+
+def commands(mutant: Mutant) -> tuple[list[str], list[str]]:
+    """How its tests are built, and how they are run."""
+    first, *rest = shlex.split(mutant.test)
+    if first == "pytest":
+        return ["make", ".state/debug"], [str(ROOT / ".venv" / "bin" / "pytest"), *rest]
+    arguments = [first, *rest]
+    build = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    # Documentation tests are built when they are run.
+    built = [argument for argument in build if argument != "--doc"]
+    runner = [sys.executable, str(ROOT / "tools" / "test_rust.py"), "--locked"]
+    return ["cargo", "test", "--locked", "--no-run", *built], [*runner, *arguments]
+
+
+def judge(mutant: Mutant) -> tuple[bool, str]:
+    """Whether the tests notice the patch, and what there is to say."""
+    build, run = commands(mutant)
+    with applied(mutant):
+        built = output(build)
+        if built.returncode != 0:
+            return False, f"does not build:\n{built.stdout}"
+        ran = output(run)
+    failed = sorted({name or other for name, other in FAILED.findall(ran.stdout)})
+    if TOO_LONG in ran.stdout:
+        return False, f"a test ran too long or was killed:\n{ran.stdout}"
+    if ran.returncode == 0 or not failed:
+        return False, "SURVIVED" if ran.returncode == 0 else f"no test failed:\n{ran.stdout}"
+    return True, ", ".join(failed)
+
+
+def output(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command; its output and errors in one."""
+    return subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+def chosen(every: list[Mutant], wanted: list[str]) -> list[Mutant]:
+    """The mutants of these cases or names; all where nothing is wanted."""
+    picked = [
+        mutant
+        for mutant in every
+        if not wanted or mutant.name in wanted or {str(case) for case in mutant.cases} & set(wanted)
+    ]
+    known = {mutant.name for mutant in every} | {str(case) for mutant in every for case in mutant.cases}
+    if unknown := set(wanted) - known:
+        raise SystemExit(f"tools/mutants.py: no mutant and no case: {', '.join(sorted(unknown))}")
+    return picked
+
+
+def hunt(picked: list[Mutant]) -> int:
+    """Try them one after the other; the exit status."""
+    survivors = []
+    for number, mutant in enumerate(picked, start=1):
+        started = time.monotonic()
+        cases = ", ".join(map(str, mutant.cases))
+        print(f"[{number}/{len(picked)}] case {cases}: {mutant.name}: ", end="", flush=True)
+        if fault := mutant.fault():
+            noticed, said = False, fault
+        else:
+            noticed, said = judge(mutant)
+        if not noticed:
+            survivors.append(mutant.name)
+        print(f"{'red' if noticed else 'GREEN'} ({time.monotonic() - started:.0f} s): {said}", flush=True)
+    print(f"mutants: {len(picked)} tried, not noticed: {', '.join(survivors) or 'none'}")
+    return 1 if survivors else 0
+
+
+def main() -> int:
+    """Check, list or try; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only that the patches fit; builds nothing")
+    parser.add_argument("--list", action="store_true", help="say what there is")
+    parser.add_argument("wanted", nargs="*", help="numbers of cases or names of mutants (default: all)")
+    options = parser.parse_args()
+    every = mutants()
+    if options.check:
+        from cases import CASES
+
+        wrong = check(every, set(CASES))
+        print("".join(f"tools/mutants.py: {line}\n" for line in wrong), file=sys.stderr, end="")
+        return 1 if wrong else 0
+    picked = chosen(every, options.wanted)
+    if options.list:
+        for mutant in picked:
+            print(
+                f"{mutant.name}: case {', '.join(map(str, mutant.cases))}: {mutant.defence} ({mutant.file})"
+            )
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.environ.setdefault("CARGO_INCREMENTAL", "1")
+    # What finds a mutant is no regression of the code.
+    os.environ["PROPTEST_DISABLE_FAILURE_PERSISTENCE"] = "1"
+    try:
+        return hunt(picked)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+if __name__ == "__main__":
+    sys.exit(main())
