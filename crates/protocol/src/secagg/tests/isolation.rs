@@ -47,7 +47,7 @@ fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     let header = [b"blindsum snapshot" as &[u8], &context, &rank].concat();
     let key = storage_key();
     let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
-    let bytes = key.open(&header, &sealed).unwrap();
+    let bytes = key.open(&header, &sealed.unwrap()).unwrap();
     let mut reader = Reader::new(&bytes);
     for _ in 0..reader.number().unwrap() {
         reader.array::<16>().unwrap();
@@ -90,12 +90,6 @@ impl Attack {
         rig.serve().unwrap();
         rig.answer_all().unwrap();
         let corrupt = corrupt(&graph);
-        // The secrets of both key pairs come first: that of the sealing key, then s.
-        let known = corrupt.iter().map(|&party| {
-            let state = state_of(&mut rig, party);
-            (party, state[32..64].try_into().unwrap())
-        });
-        let known = known.collect();
         rig.serve().unwrap();
         for party in round.everyone() {
             let message = rig.down[&party].clone();
@@ -117,31 +111,42 @@ impl Attack {
             signed: BTreeMap::new(),
             seeds: BTreeMap::new(),
             mask_keys: BTreeMap::new(),
-            known,
+            known: BTreeMap::new(),
         };
-        corrupt
-            .into_iter()
-            .for_each(|party| attack.take_shares(party));
+        corrupt.into_iter().for_each(|party| attack.corrupt(party));
         attack
     }
 
-    /// The shares of both secrets that a corrupt party holds.
-    fn take_shares(&mut self, holder: PartyId) {
+    /// A corrupt party says all it knows: the shares of both secrets that it holds, and its own s, which is read here
+    /// from its neighbours: a machine that will still mask gives its state to nobody.
+    fn corrupt(&mut self, party: PartyId) {
+        let (own, held) = self.shares_of(party);
+        self.seeds.entry(party).or_default().insert(party, own);
+        for (owner, (of_mask_key, of_seed)) in held {
+            let mask_keys = self.mask_keys.entry(owner).or_default();
+            mask_keys.insert(party, of_mask_key);
+            self.seeds.entry(owner).or_default().insert(party, of_seed);
+        }
+        let neighbours = self.graph().neighbours(party);
+        let of_own = neighbours.into_iter().filter_map(|holder| {
+            let (of_mask_key, _) = self.shares_of(holder).1.remove(&party)?;
+            Some((holder, of_mask_key))
+        });
+        let of_own: BTreeMap<PartyId, Share> = of_own.collect();
+        let secret = self.rebuild(Some(&of_own)).unwrap();
+        self.known.insert(party, *secret.expose());
+    }
+
+    /// What a party holds after its upload: the share of its own b, and of each neighbour's s and b.
+    fn shares_of(&mut self, holder: PartyId) -> (Share, BTreeMap<PartyId, (Share, Share)>) {
         let state = state_of(&mut self.rig, holder);
         let mut reader = Reader::new(&state);
         let of_own_seed = reader.share().unwrap();
-        self.seeds
-            .entry(holder)
-            .or_default()
-            .insert(holder, of_own_seed);
-        for _ in 0..reader.number().unwrap() {
+        let held = (0..reader.number().unwrap()).map(|_| {
             let owner = reader.party().unwrap();
-            let (of_mask_key, of_seed) = (reader.share().unwrap(), reader.share().unwrap());
-            let mask_keys = self.mask_keys.entry(owner).or_default();
-            mask_keys.insert(holder, of_mask_key);
-            let seeds = self.seeds.entry(owner).or_default();
-            seeds.insert(holder, of_seed);
-        }
+            (owner, (reader.share().unwrap(), reader.share().unwrap()))
+        });
+        (of_own_seed, held.collect())
     }
 
     fn graph(&self) -> std::sync::Arc<AggregationGraph> {
