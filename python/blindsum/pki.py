@@ -2,7 +2,8 @@
 
 A CA is a folder with ``ca.pem`` (give it to everybody), ``ca.key`` (keep it off line) and, once
 somebody was revoked, ``crl.pem``. An identity is a pair of files ``NAME.pem`` and ``NAME.key``. Keys
-are readable by their owner only, and no file is ever overwritten but the revocation list.
+are readable by their owner only, and no file is ever overwritten but the revocation list and, where that
+is asked for, a certificate.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.errors import IdentityError
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
@@ -22,6 +23,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 CA_DAYS = 3650
 IDENTITY_DAYS = 365
 REVOCATION_DAYS = 90
+MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519",
         The folder holds a CA already.
     """
     folder = Path(folder)
+    checks.setting("days", days, 1, MOST_DAYS)
     _refuse_existing(folder / "ca.pem", folder / "ca.key")
     certificate, key = _native.pki_create_authority(name, algorithm, days)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -139,6 +142,7 @@ def issue(
     blindsum.IdentityError
         No such CA, a bad name, or the files exist.
     """
+    checks.setting("days", days, 1, MOST_DAYS)
     prefix = Path(out if out is not None else ca) / name
     _refuse_existing(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
     certificate, key = _native.pki_issue(_authority(ca), name, _hosts(hosts), algorithm, days)
@@ -175,6 +179,7 @@ def sign(
     hosts: Sequence[str] | None = None,
     out: AnyPath | None = None,
     days: int = IDENTITY_DAYS,
+    replace: bool = False,
 ) -> Path:
     """Turn a signing request into a certificate ``NAME.pem``; the private key is not needed.
 
@@ -192,18 +197,27 @@ def sign(
         Folder of the certificate; ``None`` takes the request's.
     days
         How long the certificate is valid.
+    replace
+        Whether the certificate takes the place of an older one, all at once: the same request signed again
+        is a renewal, with the same key.
 
     Raises
     ------
     blindsum.IdentityError
         The request is malformed or asks for another name, or the certificate exists.
     """
+    checks.setting("days", days, 1, MOST_DAYS)
     path = Path(request_file)
     name = path.name.removesuffix(".csr") if name is None else name
     target = _with_ending(Path(out if out is not None else path.parent) / name, ".pem")
-    _refuse_existing(target)
+    if not replace:
+        _refuse_existing(target)
     text = _read(path, "signing request")
-    _write(target, _native.pki_sign(_authority(ca), text, name, _hosts(hosts), days), 0o644)
+    certificate = _native.pki_sign(_authority(ca), text, name, _hosts(hosts), days)
+    if replace:
+        _replace(target, certificate)
+    else:
+        _write(target, certificate, 0o644)
     return target
 
 
@@ -223,13 +237,19 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
     -------
     pathlib.Path
         The list. Coordinators and parties must be given it.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        No such CA, or a certificate that it has not signed.
     """
+    checks.setting("days", days, 1, MOST_DAYS)
     folder = Path(ca)
     record = folder / "revoked.json"
     state: dict[str, Any] = {"number": 0, "serials": []}
     if record.exists():
         state = json.loads(record.read_text())
-    added = [show(path)["serial"] for path in certificates]
+    added = [_serial(folder, Path(path)) for path in certificates]
     serials = sorted({*state["serials"], *added})
     number = state["number"] + 1
     text = _native.pki_revoke(_authority(folder), serials, number, days)
@@ -238,6 +258,15 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
     _replace(record, json.dumps({"number": number, "serials": serials}))
     _replace(target, text)
     return target
+
+
+def _serial(ca: Path, certificate: Path) -> str:
+    text = _read(certificate, "certificate")
+    if not _native.pki_has_signed(_authority(ca), text):
+        raise IdentityError(
+            f"certificate {certificate}: not signed by CA {ca}, which can only revoke what it has signed"
+        )
+    return str(_native.pki_describe(text)["serial"])
 
 
 def show(certificate: AnyPath) -> dict[str, Any]:

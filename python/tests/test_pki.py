@@ -137,3 +137,38 @@ def test_damaged_files_are_refused(ca, tmp_path):
     (ca / "ca.key").write_text("nonsense")
     with pytest.raises(bs.IdentityError):
         pki.issue(ca, "a")
+
+
+def test_a_ca_revokes_only_what_it_has_signed(ca, tmp_path):
+    # Of the same name.
+    other = pki.init(tmp_path / "other").parent
+    foreign = pki.issue(other, "a")
+    with pytest.raises(bs.IdentityError, match="not signed by CA"):
+        pki.revoke(ca, [foreign.certificate])
+    assert not (ca / "crl.pem").exists()
+    pki.revoke(ca, [pki.issue(ca, "agg", hosts=["localhost"]).certificate])
+
+
+@pytest.mark.parametrize("days", [-1, 0, 1.5, 2**40])
+def test_times_that_no_certificate_can_have_are_refused(ca, days, tmp_path):
+    request = pki.request("b", out=tmp_path)
+    for make in (
+        lambda: pki.init(tmp_path / "new", days=days),
+        lambda: pki.issue(ca, "a", days=days),
+        lambda: pki.sign(ca, request, days=days),
+        lambda: pki.revoke(ca, [], days=days),
+    ):
+        with pytest.raises(bs.ConfigError) as error:
+            make()
+        assert error.value.field == "days"
+
+
+def test_a_request_that_is_signed_again_renews_the_certificate(ca, tmp_path):
+    request = pki.request("hospital-a", out=tmp_path)
+    first = load(pki.sign(ca, request, days=1))
+    with pytest.raises(bs.IdentityError, match="not overwritten"):
+        pki.sign(ca, request)
+    second = load(pki.sign(ca, request, replace=True))
+    assert second.public_key() == first.public_key()
+    assert second.not_valid_after_utc > first.not_valid_after_utc
+    assert load(tmp_path / "hospital-a.pem") == second

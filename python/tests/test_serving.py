@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 import blindsum as bs
-from blindsum import pki
+from blindsum import _native, pki
 from blindsum.coordinator import back_up, stored_jobs, stored_model, stored_rounds
 
 
@@ -142,7 +142,10 @@ def test_serve_refuses_a_certificate_of_another_ca(serve, tmp_path):
 
 
 def test_serve_refuses_an_expired_certificate(serve, place, tmp_path):
-    pki.issue(place.folder, "old", hosts=["localhost"], out=tmp_path, days=0)
+    authority = ((place.folder / "ca.pem").read_text(), (place.folder / "ca.key").read_text())
+    certificate, key = _native.pki_issue(authority, "old", ["localhost"], "ed25519", 0)
+    (tmp_path / "old.pem").write_text(certificate)
+    (tmp_path / "old.key").write_text(key)
     time.sleep(1.5)
     process, ready = serve(certificate=tmp_path / "old")
     assert ready is None

@@ -21,14 +21,15 @@ use x509_parser::{
 };
 
 use crate::{
-    CryptoError, kdf,
+    CryptoError,
+    calendar::utc,
+    kdf,
     kex::Hex,
     sign::{Algorithm, VerifyingKey},
     usage::Role,
 };
 
-/// Seconds since 1970-01-01 00:00 UTC.
-pub type UnixSeconds = u64;
+pub use crate::calendar::UnixSeconds;
 
 /// Why a certificate was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ pub enum CertificateError {
     #[error("certificate: malformed: {0}")]
     Malformed(String),
     /// Its time is over.
-    #[error("certificate: expired (valid until {not_after}, now {now}, Unix seconds)")]
+    #[error("certificate: expired (valid until {}, now {})", utc(*.not_after), utc(*.now))]
     Expired {
         /// The last second in which it was valid.
         not_after: UnixSeconds,
@@ -46,7 +47,7 @@ pub enum CertificateError {
         now: UnixSeconds,
     },
     /// Its time has not come.
-    #[error("certificate: not valid yet (valid from {not_before}, now {now}, Unix seconds)")]
+    #[error("certificate: not valid yet (valid from {}, now {})", utc(*.not_before), utc(*.now))]
     NotYetValid {
         /// The first second in which it is valid.
         not_before: UnixSeconds,
@@ -66,7 +67,7 @@ pub enum CertificateError {
     #[error("revocation list: not signed by the job's CA")]
     RevocationListForeign,
     /// The revocation list of its CA is out of date.
-    #[error("revocation list: out of date (next update {next_update}, now {now}, Unix seconds)")]
+    #[error("revocation list: out of date (the next one was due {}, now {})", utc(*.next_update), utc(*.now))]
     RevocationListExpired {
         /// When the CA promised the next list.
         next_update: UnixSeconds,
@@ -173,6 +174,13 @@ impl TrustAnchor {
     pub fn replace(&self, newer: TrustAnchor) {
         let newer = newer.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = newer;
+    }
+
+    /// The first second in which one of the revocation lists is out of date and no certificate passes any more;
+    /// none where there are no lists.
+    pub fn lists_valid_until(&self) -> Option<UnixSeconds> {
+        let trusted = self.trusted();
+        (!trusted.lists.is_empty()).then_some(trusted.lists_valid_until)
     }
 
     fn trusted(&self) -> Arc<Trusted> {

@@ -12,6 +12,7 @@
 //! | [`sign`] | the long-term identity key of a party |
 //! | [`certificate`] | what the job's CA vouches for |
 //! | [`roster`] | the parties of one round, all certified |
+//! | [`calendar`] | times as people read them |
 //! | [`pki`] | making the CA, certificates and revocation lists |
 //! | [`fingerprint`] | recognising a message that came before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
@@ -22,6 +23,7 @@
 
 #[cfg(any(test, feature = "audit"))]
 pub mod audit;
+pub mod calendar;
 pub mod certificate;
 pub mod fingerprint;
 pub mod kdf;

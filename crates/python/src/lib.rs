@@ -35,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_sign, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_revoke, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_describe, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_has_signed, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
     module.add_class::<party::Party>()?;
     module.add_class::<party::Round>()?;

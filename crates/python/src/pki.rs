@@ -106,6 +106,17 @@ pub fn pki_revoke(
         .or_raise(py)
 }
 
+/// Whether the CA has signed a certificate.
+#[pyfunction]
+pub fn pki_has_signed(
+    py: Python<'_>,
+    authority: (&str, &str),
+    certificate: &str,
+) -> PyResult<bool> {
+    let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
+    authority.has_signed(certificate).or_raise(py)
+}
+
 /// What a certificate says; nothing of it has been verified.
 #[pyfunction]
 pub fn pki_describe<'py>(py: Python<'py>, certificate: &str) -> PyResult<Bound<'py, PyDict>> {

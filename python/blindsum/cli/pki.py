@@ -15,6 +15,7 @@ examples:
   blindsum pki issue ca agg --coordinator --host agg.example --host 10.0.0.5
   blindsum pki request hospital-a                     # at the party: key stays, .csr goes out
   blindsum pki sign ca hospital-a.csr                 # at the CA: .csr in, hospital-a.pem out
+  blindsum pki sign ca hospital-a.csr --replace       # the same request again: a renewal, with the same key
   blindsum pki revoke ca hospital-a.pem               # writes ca/crl.pem
   blindsum pki show hospital-a.pem
 """
@@ -53,6 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _add_kind(sign)
     sign.add_argument("--out", metavar="DIR", help="folder of the certificate")
     sign.add_argument("--days", type=int, default=pki.IDENTITY_DAYS, help="validity")
+    sign.add_argument("--replace", action="store_true", help="renew: take the place of an older certificate")
     sign.set_defaults(run=_sign)
 
     revoke = actions.add_parser("revoke", help="write the revocation list, with these certificates")
@@ -128,6 +130,7 @@ def _sign(options: argparse.Namespace) -> int:
         hosts=hosts,
         out=options.out,
         days=options.days,
+        replace=options.replace,
     )
     print(f"certificate {path}: send it back")
     return 0

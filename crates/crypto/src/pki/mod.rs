@@ -27,7 +27,7 @@ pub use describe::{Description, describe};
 
 use crate::{
     CryptoError,
-    certificate::{UnixSeconds, check_name, verifying_key},
+    certificate::{TrustAnchor, UnixSeconds, check_name, verifying_key},
     sign::{Algorithm, IdentityKey},
 };
 
@@ -233,6 +233,23 @@ impl CertificateAuthority {
             return Err(refuse("key must be Ed25519 or P-256".into()));
         }
         self.certify(name, kind, &request.public_key, validity, rng)
+    }
+
+    /// Whether this CA has signed a party's or coordinator's certificate (PEM), in its time or not, revoked or not.
+    ///
+    /// # Errors
+    ///
+    /// [`CryptoError::Pem`] if it is no certificate.
+    pub fn has_signed(&self, certificate: &str) -> Result<bool, CryptoError> {
+        let refuse = |e: rustls_pki_types::pem::Error| CryptoError::Pem {
+            what: "certificate",
+            why: e.to_string(),
+        };
+        let began = describe(certificate)?.not_before;
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(refuse)?;
+        let anchor = TrustAnchor::from_pem(&self.pem, None)?;
+        Ok(anchor.verify_party(&der, began).is_ok()
+            || anchor.verify_coordinator(&der, &[], began).is_ok())
     }
 
     /// The revocation list (PEM) with these certificates, given by their serial numbers in hexadecimal

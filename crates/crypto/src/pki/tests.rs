@@ -208,6 +208,24 @@ fn descriptions_say_what_was_asked_for() {
 }
 
 #[test]
+fn a_ca_knows_its_own_certificates_also_when_their_time_is_over() {
+    // Two CAs of one name.
+    let mut rng = rng(14);
+    let mut made =
+        || CertificateAuthority::create("CA", Algorithm::P256, year(), &mut rng).unwrap();
+    let (own, other) = (made(), made());
+    let hosts = vec!["localhost".to_owned()];
+    for kind in [Kind::Party, Kind::Coordinator { hosts }] {
+        let short = Validity::days(NOW - 9 * 86_400, 1);
+        let issued = own.issue("a", &kind, Algorithm::P256, short, &mut rng);
+        let certificate = issued.unwrap().certificate;
+        assert_eq!(own.has_signed(&certificate), Ok(true));
+        assert_eq!(other.has_signed(&certificate), Ok(false));
+    }
+    assert!(own.has_signed("nothing").is_err());
+}
+
+#[test]
 fn revoked_serials_are_revoked() {
     let ca = authority(Algorithm::Ed25519);
     let mut rng = rng(13);
