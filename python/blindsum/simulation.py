@@ -232,6 +232,8 @@ def simulate(
     array([  1, 510], dtype=uint64)
     """
     checks.job_spec(spec)
+    if progress is not None and not callable(progress):
+        raise ConfigError("progress", f"{progress!r} must be a function, or None")
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
@@ -250,7 +252,10 @@ def simulate(
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
-    rows: Sequence[object] = list(updates)
+    try:
+        rows: Sequence[object] = list(updates)
+    except TypeError as error:
+        raise InputError(f"updates: must be one array per party, not {updates!r}") from error
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)}, but the job has parties = {spec.parties}")
     named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]

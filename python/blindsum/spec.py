@@ -51,7 +51,8 @@ class JobSpec:
     suite : str
         Key agreement: ``"x25519"`` or ``"p256"``.
     min_parties : int
-        Smallest number of survivors whose sum may be opened; 0 chooses the protocol's threshold.
+        Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by
+        ``parties``, ``corrupt`` and ``dropout``: :attr:`quorum` says what.
     rounds : int
         Number of rounds; 0 goes on until the job is stopped.
     encoding : str
@@ -241,7 +242,7 @@ class JobSpec:
 
     @property
     def quorum(self) -> int:
-        """Smallest number of survivors whose sum may be opened."""
+        """Smallest number of survivors whose sum may be opened: fewer parties begin no round."""
         return int(self._checked["min_parties"])
 
     @property

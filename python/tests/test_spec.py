@@ -115,3 +115,30 @@ def test_what_protocols_choose() -> None:
     assert spec.parameters == chosen
     assert spec.replace(packing=1).parameters["blocks"] == 1009
     assert spec.replace(protocol="secagg").parameters["neighbours"] == 99
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("max_weight", 0), ("clip", 0.0), ("bits", 65), ("tensors", [bs.Tensor("a", 2, 1.0)]), ("parties", 2)],
+)
+def test_the_field_of_an_error_is_one_of_the_job(field, value):
+    with pytest.raises(bs.SpecError) as error:
+        bs.JobSpec(**{"protocol": "secagg+", "parties": 4, "dim": 4} | {field: value})
+    assert error.value.field == field
+
+
+def test_two_parties_hear_of_the_way_that_there_is():
+    with pytest.raises(bs.SpecError, match=r"must be at least 3 \(is 2\).*adversary = semi-honest"):
+        bs.JobSpec(protocol="secagg+", parties=2, dim=4)
+    assert bs.JobSpec(protocol="secagg+", parties=2, dim=4, adversary="semi-honest").quorum == 2
+
+
+def test_limits_and_settings_are_named(place):
+    for name, value in (("farewell", "x"), ("connections", -1), ("nonsense", 1)):
+        with pytest.raises(bs.ConfigError) as error, place.coordinator(place.spec(), limits={name: value}):
+            pass
+        assert error.value.field == f"limits.{name}"
+    with pytest.raises(bs.InputError, match="one array per party"):
+        bs.simulate(place.spec(), 5)
+    with pytest.raises(bs.ConfigError, match="progress"):
+        bs.simulate(place.spec(), progress=5)

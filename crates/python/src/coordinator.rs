@@ -18,7 +18,7 @@ use crate::errors::{OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
-use crate::spec::read_job;
+use crate::spec::{read_fields, read_job};
 use crate::wait::{abandonable, locked, patiently};
 
 /// What happens at a coordinator.
@@ -55,8 +55,8 @@ pub fn serve(
     limits: &str,
     stop_when_done: bool,
 ) -> PyResult<Coordinator> {
-    let limits: Limits = serde_json::from_str(limits)
-        .map_err(|e| raise(py, "ConfigError", ("limits", e.to_string())))?;
+    let limits: Limits = read_fields(limits)
+        .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let spec = read_job(spec).or_raise(py)?.spec().clone();
     let initial_model = model
         .map(|model| model.as_slice().map(<[f32]>::to_vec))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use blindsum_protocol::{Job, JobSpec, SpecError};
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::errors::OrRaise;
@@ -63,16 +64,20 @@ pub fn read_job(spec: &str) -> Result<Job, SpecError> {
         field: field.into(),
         rule,
     };
-    let fields: Map<String, Value> =
-        serde_json::from_str(spec).map_err(|e| refused("JSON", e.to_string()))?;
-    // Every field has a default, so each can be read by itself: the error then has a name.
+    let spec: JobSpec = read_fields(spec).map_err(|(field, rule)| refused(&field, rule))?;
+    spec.validate()
+}
+
+/// A value of which every field has a default, from a JSON object; an error names the field and says what is wrong.
+pub fn read_fields<T: DeserializeOwned>(text: &str) -> Result<T, (String, String)> {
+    let object = |e: serde_json::Error| ("JSON".to_owned(), e.to_string());
+    let fields: Map<String, Value> = serde_json::from_str(text).map_err(object)?;
+    // Each can be read by itself: the error then has a name.
     for (field, value) in &fields {
         let alone = Map::from_iter([(field.clone(), value.clone())]);
-        if let Err(error) = serde_json::from_value::<JobSpec>(alone.into()) {
-            return Err(refused(field, in_plain_words(&error.to_string())));
+        if let Err(error) = serde_json::from_value::<T>(alone.into()) {
+            return Err((field.clone(), in_plain_words(&error.to_string())));
         }
     }
-    let spec: JobSpec =
-        serde_json::from_value(fields.into()).map_err(|e| refused("JSON", e.to_string()))?;
-    spec.validate()
+    serde_json::from_value(fields.into()).map_err(object)
 }

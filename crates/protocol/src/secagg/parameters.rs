@@ -151,7 +151,7 @@ impl<'a> Bounds<'a> {
     fn find(&self) -> Result<GraphParameters, ParameterError> {
         if self.parties < 2 {
             let rule = format!(
-                "parties = {} >= 2: the sum of one party is its vector",
+                "must be at least 2 (is {}): the sum of one party is its vector",
                 self.parties
             );
             return fails("parties", rule);

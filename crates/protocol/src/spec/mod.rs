@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;
 use blindsum_encode::{
-    ClipSpec, DensitySchedule, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec,
-    UpdateHistory,
+    ClipSpec, DensitySchedule, EncodeError, Encoding, EncodingKind, EncodingSpec, Rounding,
+    TensorSpec, UpdateHistory,
 };
 use blindsum_math::words::{Width, Words};
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,14 @@ impl SpecError {
     }
 }
 
+/// The fields of an encoding have the names that they have in the job.
+fn encoding_refused(error: EncodeError) -> SpecError {
+    match error {
+        EncodeError::Spec { field, rule } => SpecError::new(field, rule),
+        other => SpecError::new("encoding", other.to_string()),
+    }
+}
+
 /// Largest number of parties in a round.
 pub const MAX_PARTIES: u32 = 100_000;
 /// Largest number of coordinates.
@@ -182,12 +190,9 @@ impl JobSpec {
     pub fn validate(self) -> Result<Job, SpecError> {
         self.check_name()?;
         self.check_numbers()?;
-        let encoding = self
-            .encoding_spec()
-            .validate()
-            .map_err(|e| SpecError::new("encoding", e.to_string()))?;
+        let encoding = self.encoding_spec().validate().map_err(encoding_refused)?;
         if self.clipping == Clipping::Aciq {
-            UpdateHistory::new(&encoding).map_err(|e| SpecError::new("clipping", e.to_string()))?;
+            UpdateHistory::new(&encoding).map_err(encoding_refused)?;
         }
         let job = Job {
             hash: self.hash(),

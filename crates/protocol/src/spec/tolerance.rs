@@ -68,22 +68,34 @@ impl JobSpec {
         let why = match self.adversary {
             Adversary::SemiHonest => "the sum of one party is its vector".into(),
             Adversary::Active => format!(
-                "with {c} corrupt parties (corrupt = {} of parties = {n}, at least 1) fewer leave the sum of one \
-                 honest party",
+                "with {c} corrupt {} (corrupt = {} of parties = {n}, at least 1) fewer leave the sum of one honest \
+                 party",
+                if c == 1 { "party" } else { "parties" },
                 self.corrupt
             ),
         };
         if n < least {
-            let rule = format!("parties = {n} >= {least}: {why}");
+            let way_out = match self.adversary {
+                Adversary::Active if n == 2 => {
+                    "; two parties can only sum with adversary = semi-honest"
+                }
+                _ => "",
+            };
+            let rule = format!("must be at least {least} (is {n}): {why}{way_out}");
             return Err(SpecError::new("parties", rule));
         }
         if self.min_parties != 0 && (self.min_parties as usize) < least {
-            let rule = format!("min_parties = {} >= {least}: {why}", self.min_parties);
+            let chosen = self.min_parties;
+            let rule = format!("must be at least {least} (is {chosen}): {why}");
             return Err(SpecError::new("min_parties", rule));
         }
         let lost = self.dropouts_among(n);
         if self.min_parties == 0 && n - lost < least {
-            let rule = format!("survivors = {n} - {lost} dropped >= {least}: {why}");
+            let rule = format!(
+                "where {lost} of parties = {n} drop out, {} are left, and there must be at least {least}: {why}; lower \
+                 dropout or corrupt, or raise parties",
+                n - lost
+            );
             return Err(SpecError::new("dropout", rule));
         }
         Ok(())

@@ -31,9 +31,12 @@ fn case_24_inequalities() {
         |s| s.min_parties = 3,
         &active,
         "min_parties",
-        "3 >= 4: with 2",
+        "must be at least 4 (is 3): with 2",
     );
-    refused(|s| s.parties = 2, &active, "parties", "2 >= 3: with 1");
+    let two = "must be at least 3 (is 2): with 1";
+    refused(|s| s.parties = 2, &active, "parties", two);
+    let way_out = "two parties can only sum with adversary = semi-honest";
+    refused(|s| s.parties = 2, &active, "parties", way_out);
     refused(|s| s.dim = 0, &active, "dim", "dim = 0");
     let most = "n = 16385 <= 16384";
     refused(|s| s.parties = 16_385, &active, "parties", most);
