@@ -141,6 +141,12 @@ pub struct JobStatus {
     pub connected: Vec<String>,
     /// Who is waited for in the stage under way.
     pub waiting_for: Vec<String>,
+    /// How many parties a round needs.
+    #[serde(default)]
+    pub min_parties: usize,
+    /// What the operator must do soon, as about a revocation list that ends; empty where that is nothing.
+    #[serde(default)]
+    pub warning: String,
     /// Survivors of the latest round that counts who have not confirmed its result yet.
     #[serde(default)]
     pub unconfirmed: Vec<String>,

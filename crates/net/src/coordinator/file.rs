@@ -1,4 +1,5 @@
-//! The coordinator's configuration file, in TOML. `blindsumd` and `blindsum serve` read the same one.
+//! The coordinator's configuration file, in TOML. `blindsumd` reads it; `blindsum serve` has
+//! arguments instead.
 //!
 //! ```toml
 //! listen = "0.0.0.0:9443"

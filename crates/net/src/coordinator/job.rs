@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use super::ended::Ended;
 use super::hidden::SealedModel;
 use super::members::Member;
+use super::revocation::LIST_LOOK;
 use super::round::{Joining, Running, blocking};
 use super::session::{Event, Gate, refused};
 use crate::limits::{Limits, seconds};
@@ -75,6 +76,10 @@ pub(crate) struct JobTask {
     published: Option<Instant>,
     /// Whether there is progress that was not.
     pub(super) unpublished: bool,
+    /// What the operator must do soon about the revocation list; empty where that is nothing.
+    pub(super) warning: String,
+    /// When the list is looked at next.
+    pub(super) list_look: Instant,
     pub(super) state: JobState,
     /// Why the job failed.
     pub(super) reason: String,
@@ -129,6 +134,8 @@ impl JobTask {
             unreadable: mpsc::unbounded_channel(),
             published: None,
             unpublished: false,
+            warning: String::new(),
+            list_look: Instant::now(),
             state: JobState::Running,
             reason: String::new(),
             parts,
@@ -180,6 +187,8 @@ impl JobTask {
             };
             match halt {
                 Ok(()) => failed_in_row = 0,
+                // Nobody can be certified: no round is to blame, and none begins before there is a new list.
+                Err(Halt::Aborted(_)) if self.list_is_over() => {}
                 Err(Halt::Aborted(reason)) => {
                     failed_in_row += 1;
                     if failed_in_row >= self.parts.limits.failed_rounds {
@@ -207,14 +216,18 @@ impl JobTask {
         Ok(())
     }
 
-    /// Until enough parties are connected for a round.
+    /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
+    /// date nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.parts.job.min_parties();
-        while self.members.len() < need {
-            if Instant::now() >= self.patience {
+        while self.members.len() < need || self.list_is_over() {
+            if self.list_is_over() {
+                self.patience = Instant::now() + seconds(self.parts.limits.patience);
+            } else if Instant::now() >= self.patience {
                 return Err(self.out_of_patience("connected", self.members.len()));
             }
-            if let Some(event) = self.next_event(Some(self.patience)).await? {
+            let until = self.patience.min(Instant::now() + LIST_LOOK);
+            if let Some(event) = self.next_event(Some(until)).await? {
                 self.handle(event);
             }
         }
@@ -222,6 +235,9 @@ impl JobTask {
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
+        if self.list_is_over() {
+            return Halt::Aborted(self.warning.clone());
+        }
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",
             self.parts.limits.patience,
@@ -285,8 +301,9 @@ impl JobTask {
         deadline: Option<Instant>,
     ) -> Result<Option<Event>, Halt> {
         loop {
+            let look = Some(self.heed_list());
             let progress = self.publish_progress();
-            let until = [deadline, progress].into_iter().flatten().min();
+            let until = [deadline, progress, look].into_iter().flatten().min();
             let event = self.event_until(until).await?;
             if event.is_some() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(event);
@@ -427,6 +444,7 @@ impl JobTask {
                 (None, None) => Vec::new(),
             };
             status.unconfirmed = self.ended.unconfirmed();
+            status.warning.clone_from(&self.warning);
             if latest.is_some() {
                 status.round = latest;
             }

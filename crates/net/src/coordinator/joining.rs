@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindsum_crypto::certificate::CertificateError;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_protocol::{KeyName, Round, RoundKind};
 use tokio::time::Instant;
@@ -224,24 +225,32 @@ impl JobTask {
             .take(most)
             .collect();
         members.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut last = None;
         loop {
             let error = match Roster(members.clone()).certify(&self.parts.anchor, unix_seconds()) {
                 Ok(roster) => return Ok(roster),
                 Err(error) => error,
             };
             let culprit = match &error {
+                // The list is nobody's: whoever is asked about next fails by it too.
+                RosterError::Certificate {
+                    error: error @ CertificateError::RevocationListExpired { .. },
+                    ..
+                } => return Err(Halt::Aborted(error.to_string())),
                 RosterError::Certificate { party, .. }
                 | RosterError::WrongName { party, .. }
                 | RosterError::DuplicateKey { party, .. }
                 | RosterError::DuplicateName { party } => party.clone(),
                 RosterError::Empty => {
-                    return Err(Halt::Aborted("nobody was ready in time".into()));
+                    let reason = last.unwrap_or_else(|| "nobody was ready in time".into());
+                    return Err(Halt::Aborted(reason));
                 }
                 other => return Err(Halt::Aborted(other.to_string())),
             };
             warn!(job = %self.name, round, party = %culprit, %error, "left out of the roster");
             self.tell_dropped(round, &culprit, &error.to_string());
             members.retain(|member| member.name != culprit);
+            last = Some(error.to_string());
         }
     }
 

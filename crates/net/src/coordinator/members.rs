@@ -41,6 +41,9 @@ impl JobTask {
         if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
             return Err(self.job_failed());
         }
+        if let Some(refusal) = self.revoked(&session) {
+            return Err(refusal);
+        }
         if let Some(older) = self.members.get(&name) {
             if older.session.peer.certificate != session.peer.certificate {
                 let reason = format!(

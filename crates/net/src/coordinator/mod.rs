@@ -1,7 +1,7 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
 //! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds, `ended`
+//! of one job, `members` its connected parties, `revocation` who of them must go, `joining`, `running`, `round` and `collecting` its rounds, `ended`
 //! what became of them.
 
 mod collecting;
@@ -12,6 +12,7 @@ mod job;
 mod joining;
 mod listener;
 mod members;
+mod revocation;
 mod round;
 mod running;
 mod service;
@@ -31,7 +32,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::chunks::CHUNK;
 use crate::limits::{Limits, seconds};
@@ -135,9 +136,9 @@ impl Coordinator {
         };
         let mut tasks = JoinSet::new();
         let mut served = BTreeMap::new();
-        for (job, initial) in jobs {
-            let name = job.spec().job.clone();
-            let (task, handle) = open_job(job, initial, &shared)?;
+        for checked in jobs {
+            let name = checked.job.spec().job.clone();
+            let (task, handle) = open_job(checked, &shared)?;
             tasks.spawn(task.run());
             served.insert(name, handle);
         }
@@ -235,7 +236,7 @@ fn judge(
     limits: &Limits,
     credentials: Credentials,
     jobs: Vec<JobConfig>,
-) -> Result<(Arc<Renewed<CoordinatorSide>>, CheckedJobs), NetError> {
+) -> Result<(Arc<Renewed<CoordinatorSide>>, Vec<CheckedJob>), NetError> {
     limits
         .check()
         .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
@@ -243,10 +244,15 @@ fn judge(
     Ok((side, check_jobs(jobs)?))
 }
 
-/// Jobs and the models that they start from.
-type CheckedJobs = Vec<(Arc<Job>, Model)>;
+/// A job and the model that it starts from.
+struct CheckedJob {
+    job: Arc<Job>,
+    initial: Model,
+    /// Whether that model was given.
+    given: bool,
+}
 
-fn check_jobs(configs: Vec<JobConfig>) -> Result<CheckedJobs, NetError> {
+fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
     if configs.is_empty() {
         return Err(NetError::config("jobs", "there must be at least one job"));
     }
@@ -259,7 +265,8 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<CheckedJobs, NetError> {
             let rule = format!("two jobs have the name {name:?}; give each a name of its own");
             return Err(NetError::config("jobs", rule));
         }
-        let model = match config.initial_model {
+        let given = config.initial_model.is_some();
+        let initial = match config.initial_model {
             Some(values) if values.len() as u64 != job.spec().dim => {
                 let rule = format!(
                     "initial_model of job {name:?} has {} values, dim is {}",
@@ -275,7 +282,11 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<CheckedJobs, NetError> {
             Some(values) => Model::first(&job, values),
             None => Model::initial(&job),
         };
-        jobs.push((job, model));
+        jobs.push(CheckedJob {
+            job,
+            initial,
+            given,
+        });
     }
     Ok(jobs)
 }
@@ -289,13 +300,19 @@ struct Shared {
     stopping: watch::Receiver<bool>,
 }
 
-fn open_job(
-    job: Arc<Job>,
-    initial: Model,
-    shared: &Shared,
-) -> Result<(JobTask, ServedJob), NetError> {
+fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(JobTask, ServedJob), NetError> {
+    let CheckedJob {
+        job,
+        initial,
+        given,
+    } = checked;
     let stored = shared.store.open_job(&job, &initial)?;
     let spec = job.spec();
+    if given && stored.model.hash() != initial.hash() {
+        let version = stored.model.version();
+        warn!(job = %spec.job, version, "the store has the job already: it goes on from its model, and the one that was \
+            given to start from is not used");
+    }
     let status = JobStatus {
         job: spec.job.clone(),
         state: JobState::Running,
@@ -307,6 +324,8 @@ fn open_job(
         model_hash: String::new(),
         connected: Vec::new(),
         waiting_for: Vec::new(),
+        min_parties: job.min_parties(),
+        warning: String::new(),
         unconfirmed: Vec::new(),
         round: None,
     };

@@ -21,6 +21,7 @@ use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use crate::relay::Unreadable;
 
 /// What the job needs to talk to a connected party.
+#[derive(Clone)]
 pub(crate) struct SessionHandle {
     pub id: u64,
     pub peer: Peer,

@@ -35,6 +35,8 @@ pub struct StoredStatus {
     pub rounds_done: u64,
     /// Rounds to finish; 0 goes on until it is stopped.
     pub rounds: u64,
+    /// How many parties a round needs.
+    pub min_parties: usize,
     /// The current model.
     pub model_version: u64,
     /// The latest round, under way or over.
@@ -85,6 +87,7 @@ impl StoreReader {
                         protocol: String::new(),
                         rounds_done: row.get(5)?,
                         rounds: 0,
+                        min_parties: 0,
                         model_version: row.get(4)?,
                         round: None,
                     };
@@ -108,6 +111,7 @@ impl StoreReader {
         Ok(StoredStatus {
             protocol: spec.protocol.to_string(),
             rounds: spec.rounds.into(),
+            min_parties: spec.least_survivors(),
             round: latest.into_iter().next(),
             ..status
         })

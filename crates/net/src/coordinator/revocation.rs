@@ -1,0 +1,119 @@
+//! The CA's revocation list while a job runs: whoever comes on it has to go, and the operator hears in time that the
+//! list ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::calendar::{UnixSeconds, utc};
+use blindsum_crypto::certificate::CertificateError;
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+use super::job::JobTask;
+use super::session::{SessionHandle, refused};
+use crate::outbox::Queued;
+use crate::pb::{self, RefusalCode};
+use crate::system::unix_seconds;
+
+/// Time between two looks at the list. A changed file is read as often.
+pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
+
+/// So long before its end a list is warned of: a week.
+const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
+
+impl JobTask {
+    /// Does what the list asks for, where it is time to look; gives the time of the next look.
+    pub(super) fn heed_list(&mut self) -> Instant {
+        if Instant::now() < self.list_look {
+            return self.list_look;
+        }
+        self.list_look = Instant::now() + LIST_LOOK;
+        self.expel_revoked();
+        let warning = warning(self.parts.anchor.lists_valid_until(), unix_seconds());
+        if warning != self.warning {
+            match self.list_is_over() {
+                true => error!(job = %self.name, "{warning}"),
+                false if !warning.is_empty() => warn!(job = %self.name, "{warning}"),
+                false => {}
+            }
+            self.warning = warning;
+            self.unpublished = true;
+        }
+        self.list_look
+    }
+
+    /// Whether there is a list and its time is over: nobody can be certified then.
+    pub(super) fn list_is_over(&self) -> bool {
+        let until = self.parts.anchor.lists_valid_until();
+        until.is_some_and(|until| until <= unix_seconds())
+    }
+
+    /// What a party hears whose certificate is on the list.
+    pub(super) fn revoked(&self, session: &SessionHandle) -> Option<pb::Refused> {
+        // Without a list there is nothing to verify.
+        self.parts.anchor.lists_valid_until()?;
+        let certificate = &session.peer.certificate;
+        let verified = self.parts.anchor.verify_party(certificate, unix_seconds());
+        (verified == Err(CertificateError::Revoked)).then(|| {
+            let reason = "the coordinator does not accept this party's certificate any more, it is revoked: ask the CA \
+                          for a new one";
+            refused(RefusalCode::RefusalCertificate, reason)
+        })
+    }
+
+    /// Ends the connections of those whose certificate is on the list: they are in no round any more, and get no
+    /// further model.
+    fn expel_revoked(&mut self) {
+        let found = self.members.iter().filter_map(|(name, member)| {
+            let refusal = self.revoked(&member.session)?;
+            Some((name.clone(), member.session.clone(), refusal))
+        });
+        let found: Vec<(Arc<str>, SessionHandle, pb::Refused)> = found.collect();
+        for (name, session, refusal) in found {
+            warn!(job = %self.name, party = %name, "its certificate was revoked: the connection is closed");
+            session.outbox.put(Queued::Last(refusal.into()));
+            self.leave(session.id, &name, "its certificate was revoked");
+            if let Some(joining) = &mut self.joining {
+                joining.forget(&name);
+            }
+        }
+    }
+}
+
+/// What is to be done about a list that ends at `until`; empty where that is nothing.
+fn warning(until: Option<UnixSeconds>, now: UnixSeconds) -> String {
+    match until {
+        Some(until) if until <= now => format!(
+            "the revocation list is out of date since {}: no party can be let in, and no round begins, until there is \
+             a new one; at the CA: blindsum pki revoke CA",
+            utc(until)
+        ),
+        Some(until) if until - now <= WARNED_AHEAD => format!(
+            "the revocation list ends {}, and then no round begins: give the coordinator a new one before; at the CA: \
+             blindsum pki revoke CA",
+            utc(until)
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::warning;
+
+    #[test]
+    fn a_list_is_warned_of_a_week_before_its_end_and_after_it() {
+        let (until, day) = (1_800_000_000, 86_400);
+        assert_eq!(warning(None, until), "");
+        assert_eq!(warning(Some(until), until - 8 * day), "");
+        let soon = warning(Some(until), until - 6 * day);
+        assert!(soon.contains("ends 2027-01-15 08:00:00 UTC"), "{soon}");
+        // It does not change from day to day: it is said once.
+        assert_eq!(warning(Some(until), until - day), soon);
+        let over = warning(Some(until), until);
+        assert!(
+            over.contains("out of date since 2027-01-15 08:00:00 UTC"),
+            "{over}"
+        );
+    }
+}
