@@ -256,15 +256,13 @@ class ClippingLog:
         if clipped.scaled_by is None:
             what = f"{clipped.coordinates} of {spec.dim} coordinates of this party's update were cut off"
         else:
-            what = f"this party's update was scaled down by {clipped.scaled_by:.3g}"
+            what = f"this party's update was multiplied by {clipped.scaled_by:.3g}"
         if self._told:
             logger.info("job %r, round %d: %s", spec.job, number, what)
             return
         self._told = True
-        advice = {
-            "tensor": 'raise clip in the job, or take clipping = "aciq" or "l2"',
-            "l2": "raise clip in the job",
-            "aciq": "a few are meant to be; where it is many, raise clip in the job",
-        }[spec.clipping]
+        advice = "raise clip in the job"
+        if spec.clipping == "aciq":
+            advice = f"a few are meant to be; where it is many, {advice}"
         text = "job %r, round %d: %s (clip = %g); the mean lacks that: %s"
         logger.warning(text, spec.job, number, what, spec.clip, advice)

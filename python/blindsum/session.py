@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from blindsum import _native
+from blindsum import _native, checks
 from blindsum.errors import BlindsumError, ConfigError, Fault, PolicyError, RoundAborted, WaitTimeoutError
 from blindsum.pki import AnyPath, Identity
 from blindsum.rounds import Array, ClippingLog, Round, logger
-from blindsum.spec import JobSpec
+from blindsum.spec import JobSpec, protocols
 
 OnLost: TypeAlias = Callable[[BlindsumError], object]
 """Called with why a round was lost: :class:`RoundAborted`, :class:`Fault`, or, where this party refused it,
@@ -28,6 +28,8 @@ OnLost: TypeAlias = Callable[[BlindsumError], object]
 
 MASK_MEMORY = 256 << 20
 """Bytes of masks that may be computed ahead, by default: enough for 2**26 words of up to 32 bits."""
+
+MOST_MASK_MEMORY = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,11 @@ class Policy:
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, where its specification was agreed on;
         ``None`` takes any job that keeps the other rules.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        A rule that can be no rule; ``field`` names it, as in ``policy.min_honest``.
     """
 
     allowed_protocols: Sequence[str] | None = None
@@ -79,12 +86,39 @@ class Policy:
     max_dim: int = 2**28
     job_hash: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.allowed_protocols is not None:
+            _check_protocols(self.allowed_protocols)
+        if self.require_adversary not in (None, "semi-honest", "active"):
+            rule = f"{self.require_adversary!r} must be 'active', 'semi-honest' or None"
+            raise ConfigError("policy.require_adversary", rule)
+        if self.job_hash is not None and not re.fullmatch("[0-9a-fA-F]{64}", str(self.job_hash)):
+            rule = f"{self.job_hash!r} must be 64 hexadecimal digits, as JobSpec.hash"
+            raise ConfigError("policy.job_hash", rule)
+        if checks.fraction("policy.min_corrupt", self.min_corrupt) == 1:
+            raise ConfigError("policy.min_corrupt", "1 must be below 1: then nobody is honest")
+        for name in ("min_honest", "min_cohort", "min_cohort_change", "max_dim"):
+            checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
+        if self.max_weight is not None:
+            checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
+
     def to_json(self) -> str:
         """Every rule, as a JSON object."""
         rules = dataclasses.asdict(self)
         if self.allowed_protocols is None:
             del rules["allowed_protocols"]
         return json.dumps(rules)
+
+
+MOST_COUNTED = 2**63 - 1
+
+
+def _check_protocols(names: object) -> None:
+    known = protocols()
+    right = isinstance(names, Sequence) and not isinstance(names, str) and len(names) > 0
+    if not right or any(name not in known for name in names):  # type: ignore[attr-defined]
+        rule = f"{names!r} must be a list of some of {', '.join(known)}"
+        raise ConfigError("policy.allowed_protocols", rule)
 
 
 class Session:
@@ -294,9 +328,9 @@ def join(
                 rnd.submit(update, weight=len(data))
                 mean = rnd.result()  # None where the round was lost; the loop goes on
     """
-    memory = operator.index(mask_memory)
-    if not 0 <= memory < 2**63:
-        raise ConfigError("mask_memory", f"0 <= mask_memory = {memory} < 2**63 must hold, in bytes")
+    if policy is not None and not isinstance(policy, Policy):
+        raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
+    memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
     native = _native.join(
         url,
         job,

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM
+from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.serve import identity_from
@@ -21,7 +21,7 @@ from blindsum.cli.signals import on_hangup, stop_signals
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError
     from blindsum.rounds import Round, RoundResult
-    from blindsum.session import Policy
+    from blindsum.session import Policy, Session
 
 MASK_MIB = 256
 MOST_MIB = 2**63 >> 20
@@ -50,16 +50,36 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
   max_dim=268435456      longest vector
   job_hash=none          the job's hash, where its specification was agreed on
 
-exit status: 0 the job is over, 1 the training function raised or the coordinator is lost, 2 wrong arguments,
-updates or credentials, 3 the job is over and the last round gave this party nothing, 130 stopped by SIGTERM
-or Ctrl-C
+Jobs that the defaults refuse, and the policy that takes them:
+{recipes}
+exit status: 0 the job is over, 1 the policy refuses the job, the training function raised or the
+coordinator is lost, 2 wrong arguments, updates or credentials, 3 the job is over and the last round gave this
+party nothing, 130 stopped by SIGTERM or Ctrl-C
 """
+
+
+RECIPES = {
+    "plain, with min_parties = 3 in the job; the coordinator reads every update": (
+        *("--policy", "allowed_protocols=plain"),
+        *("--policy", "require_adversary=none"),
+    ),
+    'two parties, with adversary = "semi-honest"; each learns the other\'s update from the sum': (
+        *("--policy", "require_adversary=semi-honest"),
+        *("--policy", "min_honest=1"),
+        *("--policy", "min_cohort=2"),
+    ),
+    "flashe; the coordinator reads every update if one party helps it": (
+        *("--policy", "allowed_protocols=flashe"),
+    ),
+}
+"""Jobs that the default policy refuses, and what takes them."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Take part in a job: your function trains, nobody sees its result."
-    parser.epilog = EXAMPLES.format(training=example("training.py"))
+    recipes = "".join(f"  {job}\n    {' '.join(words)}\n" for job, words in RECIPES.items())
+    parser.epilog = EXAMPLES.format(training=example("training.py"), recipes=recipes)
     parser.add_argument("url", metavar="URL", help="the coordinator, https://HOST:PORT")
     parser.add_argument("--job", required=True, metavar="NAME", help="name of the job")
     parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
@@ -86,7 +106,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="what this party agrees to: a rule of blindsum.Policy, see below",
     )
     parser.add_argument("--out", metavar="FILE", help="write the model after the last round there, .npy")
-    parser.add_argument("--log", metavar="LEVEL", help="log to stderr: error, warn, info, debug")
+    log.add(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per round")
     parser.set_defaults(run=run)
 
@@ -98,7 +118,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from blindsum import _native
     from blindsum.errors import ConfigError
     from blindsum.session import join
 
@@ -106,8 +125,7 @@ def _run(options: argparse.Namespace) -> int:
     if not 0 <= options.mask_memory < MOST_MIB:
         raise ConfigError("--mask-memory", f"0 <= {options.mask_memory} < {MOST_MIB} MiB must hold")
 
-    if options.log:
-        _native.log_to_stderr(options.log)
+    log.start(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
     with join(
@@ -124,6 +142,7 @@ def _run(options: argparse.Namespace) -> int:
     ) as session:
         on_hangup(session.reload)
         told = _Told(options.json)
+        told.joined(session)
         for current in session.rounds(told.lost):
             try:
                 _submit(current, train)
@@ -143,6 +162,13 @@ class _Told:
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
         self.status = EXIT_SUM
+
+    def joined(self, session: Session) -> None:
+        """The party is in the job; rounds come when enough others are."""
+        if not self._json:
+            spec = session.spec
+            least = f"a round begins when at least {spec.quorum} parties are here"
+            print(f"joined job {spec.job} as {session.name}: {least}", flush=True)
 
     def done(self, number: int, outcome: RoundResult) -> None:
         """The round has a result."""
@@ -216,11 +242,17 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(report), flush=True)
     elif report["outcome"] == "sum":
-        cut = report["clipped"]["coordinates"] if report["clipped"] else 0
-        clipped = f"; {cut} coordinates of this party's update clipped" if cut else ""
+        clipped = _clipping(report["clipped"] or {})
         print(f"round {report['round']}: sum of {len(report['survivors'])} parties{clipped}", flush=True)
     else:
         print(f"lost a round: {report['fault']}", flush=True)
+
+
+def _clipping(clipped: dict[str, Any]) -> str:
+    if (factor := clipped.get("scaled_by")) is not None:
+        return f"; this party's update was clipped: multiplied by {factor:.3g}"
+    cut = clipped.get("coordinates", 0)
+    return f"; {cut} coordinates of this party's update clipped" if cut else ""
 
 
 def training_function(text: str) -> Callable[..., Any]:

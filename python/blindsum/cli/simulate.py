@@ -110,7 +110,7 @@ def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
     if not changed:
         return
     if result.scaled_by_party:
-        what = f"scaled down, at most by {min(result.scaled_by_party.values()):.3g}"
+        what = f"multiplied by {min(result.scaled_by_party.values()):.3g} or more"
     else:
         what = f"clipped, {result.clipped} coordinates"
     error = result.max_abs_error_unclipped
