@@ -42,7 +42,8 @@ class Coordinator:
         The SQLite file that remembers rounds and models; ``None`` forgets them at the end. Where
         :attr:`JobSpec.hides_sum`, it has no models but the first: only the parties have them.
     model
-        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros.
+        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. Where the
+        store has the job already, it goes on from the store's model, and the log warns.
     limits
         Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a
         round may come back. Missing ones take defaults; the error for a wrong name lists them all.
@@ -98,7 +99,9 @@ class Coordinator:
         A status is plain data. Its ``round`` says by ``key_setup`` whether it only gives parties the key of
         the job, its ``survivors`` then; ``total_weight`` is ``None`` before there is a sum, and where
         :attr:`JobSpec.hides_sum`. ``result`` is the name of the result, as in :attr:`RoundResult.result`;
-        ``unconfirmed`` lists survivors of the latest sum that have not confirmed it.
+        ``unconfirmed`` lists survivors of the latest sum that have not confirmed it; ``connected`` who is
+        here, ``min_parties`` how many a round needs; ``warning`` what the operator must do soon, as about a
+        revocation list that ends: while it is out of date no round begins, and none counts as failed.
 
         Parameters
         ----------
@@ -148,7 +151,8 @@ def stored_jobs(store: AnyPath) -> list[dict[str, Any]]:
     """Every job of a store, by name, as plain data; a coordinator may use the store meanwhile.
 
     Each has ``job``, ``state`` (``"running"``, ``"done"`` or ``"failed"``), ``reason``, ``protocol``,
-    ``rounds_done``, ``rounds``, ``model_version`` and ``round``, the report of the latest round.
+    ``rounds_done``, ``rounds``, ``min_parties``, ``model_version`` and ``round``, the report of the latest
+    round.
 
     Raises
     ------

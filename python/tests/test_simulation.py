@@ -299,3 +299,11 @@ print("leaving")
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (0, "leaving\n"), done.stderr
+
+
+@pytest.mark.parametrize(("parties", "lost"), [(3, 0), (4, 1), (10, 3)])
+@pytest.mark.parametrize("protocol", ["secagg", "secagg+"])
+def test_so_many_may_vanish_as_the_readme_says(protocol, parties, lost):
+    job = bs.JobSpec(protocol=protocol, parties=parties, dim=4)
+    outcomes = [bs.simulate(job, drop_at={job.input_stage: lost + more}).outcome for more in (0, 1)]
+    assert outcomes == ["sum", "abort"]

@@ -1,5 +1,6 @@
 //! What party and coordinator have in common: credentials, errors, logs.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use blindsum_net::{CredentialFiles, Credentials, NetError, StoreError};
@@ -32,6 +33,7 @@ pub fn log_to_stderr(py: Python<'_>, filter: &str) -> PyResult<()> {
         tracing_subscriber::EnvFilter::try_new(filter).map_err(|e| refused(e.to_string()))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init()
         .map_err(|e| refused(e.to_string()))

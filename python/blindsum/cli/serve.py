@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.jobs import spec_from_file
@@ -36,6 +36,9 @@ SIGTERM and SIGINT (Ctrl-C) tell the parties and stop; with --store a later star
 reads the certificate, its key, the CA and the revocation list again, which also happens by itself when one
 changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
 
+A job in the store goes on from the store's model; --model is for the first start, and a later one warns
+that it is not used.
+
 When the job is done it stays for survivors of the last round that have not confirmed the result, up to
 --limit farewell=30 seconds. With --store it can be started again for those that come later.
 
@@ -62,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
     )
     parser.add_argument("--stay", action="store_true", help="go on listening when the job is over")
-    parser.add_argument("--log", metavar="LEVEL", help="log to stderr: error, warn, info, debug")
+    log.add(parser)
     parser.add_argument("--json", action="store_true", help="print events as JSON lines")
     parser.set_defaults(run=run)
 
@@ -74,12 +77,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from blindsum import _native
     from blindsum.coordinator import Coordinator
     from blindsum.errors import ConfigError
 
-    if options.log:
-        _native.log_to_stderr(options.log)
+    log.start(options.log)
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
     check_file("--out", options.out)
@@ -111,19 +112,28 @@ def _run(options: argparse.Namespace) -> int:
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()
+    if last.get("state") == "failed":
+        return EXIT_FAILED
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
-    return EXIT_FAILED if last.get("state") == "failed" else EXIT_SUM
+    return EXIT_SUM
 
 
 def _watch(coordinator: Any, say: Any, out: Output) -> dict[str, Any]:
+    from blindsum.errors import BlindsumError
+
     last: dict[str, Any] = {}
-    for status in coordinator.statuses(quiet_after=LOOK_EVERY):
-        if status is None:
-            out.go_on()
-        else:
-            last = status
-            say("status", status)
+    try:
+        for status in coordinator.statuses(quiet_after=LOOK_EVERY):
+            if status is None:
+                out.go_on()
+            else:
+                last = status
+                say("status", status)
+    except BlindsumError:
+        # That the job failed was a status, with the reason.
+        if last.get("state") != "failed":
+            raise
     return last
 
 
@@ -148,8 +158,12 @@ def _model(path: str | None) -> Any:
         return None
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ConfigError("--model", f"{path} cannot be read as .npy: {error}") from error
+    except OSError as error:
+        raise ConfigError("--model", f"{path} cannot be read: {error}") from error
+    except (ValueError, EOFError) as error:
+        raise ConfigError(
+            "--model", f"{path} is no .npy file of numbers, as numpy.save writes them"
+        ) from error
 
 
 def _write_model(store: str, job: str, version: int, path: str) -> None:
@@ -188,11 +202,14 @@ class _Json:
 
 
 class _Lines:
-    """Events for people: a line when a round begins to run and when it ends."""
+    """Events for people: who is waited for, a line when a round begins to run and when it ends, warnings."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
         self._said: tuple[Any, ...] = ()
+        self._here: int | None = None
+        self._warning = ""
+        self._failed = False
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
         """Print what is new."""
@@ -204,10 +221,25 @@ class _Lines:
             self._out.line(f"blindsum: parties connect by a name in the certificate: {hosts}")
         elif event == "stopped":
             self._out.line(f"blindsum: stopped after {fields['rounds_done']} rounds")
-        elif (current := fields.get("round")) is not None:
+        else:
+            self._status(fields)
+
+    def _status(self, status: dict[str, Any]) -> None:
+        if status["warning"] != self._warning:
+            self._warning = status["warning"]
+            self._out.line(f"blindsum: {self._warning or 'there is a new revocation list'}")
+        if (current := status["round"]) is not None:
             self._round(current)
-        if fields.get("state") == "failed":
-            self._out.line(f"blindsum: the job failed: {fields['reason']}")
+        if status["state"] == "failed" and not self._failed:
+            self._failed = True
+            self._out.line(f"blindsum: the job failed: {status['reason']}")
+        if status["state"] == "running" and (current is None or current["state"] != "running"):
+            self._waiting(len(status["connected"]), status["min_parties"])
+
+    def _waiting(self, here: int, least: int) -> None:
+        if here < least and here != self._here:
+            self._out.line(f"{here} of at least {least} parties are here; waiting")
+        self._here = here
 
     def _round(self, current: dict[str, Any]) -> None:
         state = (current["number"], current["state"])

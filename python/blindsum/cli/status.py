@@ -37,9 +37,12 @@ def run(options: argparse.Namespace) -> int:
             f"job {job['job']} ({job['protocol']}): {job['state']}, {job['rounds_done']}{of} rounds done, "
             f"model version {job['model_version']}"
         )
+        latest = job["round"]
+        if job["state"] == "running" and (latest is None or latest["state"] != "running"):
+            print(f"  a round begins when at least {job['min_parties']} parties are here")
         if job["reason"]:
             print(f"  failed: {job['reason']}")
-        if (latest := job["round"]) is not None:
+        if latest is not None:
             reason = f": {latest['reason']}" if latest["reason"] else ""
             parties = f", {len(latest['parties'])} parties" if latest["parties"] else ""
             print(f"  round {latest['number']}: {latest['state']}{reason}{parties}")
