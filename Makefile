@@ -84,6 +84,7 @@ vectors:
 cases:
 	$(PYTHON) tools/mutants.py --check
 	$(PYTHON) tools/cases.py --check
+	$(PYTHON) tools/links.py
 
 test-python: .state/debug
 	$(BIN)/pytest
