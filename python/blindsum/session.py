@@ -35,7 +35,8 @@ class Policy:
     """What a party agrees to, whatever the coordinator says.
 
     The coordinator writes the job. The defaults are for a party that trusts neither it nor one in ten of
-    the others; a job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
+    the others, and one at least; how many others there are is the job's word, so who knows of more that may
+    work together says it in ``min_corrupt_parties``. A job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
 
     Attributes
     ----------
@@ -49,21 +50,31 @@ class Policy:
     min_corrupt : float
         The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
         or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
+    min_corrupt_parties : int
+        So many parties at least may work with the coordinator, however few parties a job has; it must
+        tolerate as many.
     min_honest : int
-        No sum over fewer honest parties than this: beside ``ceil(min_corrupt * parties)`` corrupt ones, at
-        least one, so many must be in the smallest sum of the job and in every set of survivors.
+        No sum over fewer honest parties than this: beside the corrupt ones, ``ceil(min_corrupt * parties)``
+        or ``min_corrupt_parties``, so many must be in the smallest sum of the job and in every set of
+        survivors; and no coordinate of a sparse job is handed out that fewer have sent.
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
-        By how many parties a set of survivors must differ from every earlier one that is not the same:
-        the difference of two sums over almost the same parties is one party's update. 0 allows
-        everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sets are remembered
-        while the rule is on, the last 256, across processes with a ``state_dir``.
+        By how many honest parties a set of survivors must differ from every earlier one that is not the
+        same: the difference of two sums over almost the same parties is one party's update. Corrupt
+        parties come on top of it, as many as in ``min_honest``, and all sums together must not give that of
+        a smaller group than ``min_honest`` allows. 0 allows everything. In ``plain`` and ``flashe`` the
+        cohorts of rounds are compared. Sets are remembered while the rule is on, the last 256, across
+        processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int
         Largest ``dim`` of the job: what this party will allocate for, 4 bytes a coordinate and vector, and
         several vectors in a round.
+    max_message : int
+        Bytes of the largest message that the job may ask for or send.
+    max_parties : int
+        Most ``parties`` of the job.
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, where its specification was agreed on;
         ``None`` takes any job that keeps the other rules.
@@ -72,11 +83,14 @@ class Policy:
     allowed_protocols: Sequence[str] | None = None
     require_adversary: str | None = "active"
     min_corrupt: float = 0.1
+    min_corrupt_parties: int = 1
     min_honest: int = 2
     min_cohort: int = 3
     min_cohort_change: int = 0
     max_weight: int | None = None
     max_dim: int = 2**28
+    max_message: int = 2**32
+    max_parties: int = 10_000
     job_hash: str | None = None
 
     def to_json(self) -> str:

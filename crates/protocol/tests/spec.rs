@@ -399,6 +399,52 @@ fn case_24_rosters_that_have_no_parameters() {
     }
 }
 
+/// A threshold that no sparse graph of some roster makes safe, though the complete graph does.
+#[test]
+fn case_47_a_threshold_that_only_the_complete_graph_makes_safe() {
+    let base = |parties, threshold| JobSpec {
+        parties,
+        threshold,
+        ..good(ProtocolName::SecAggPlus)
+    };
+    for spec in [
+        JobSpec {
+            corrupt: 0.25,
+            dropout: 0.0,
+            ..base(100, 48)
+        },
+        JobSpec {
+            corrupt: 0.3154,
+            dropout: 0.573,
+            min_parties: 60,
+            ..base(81, 59)
+        },
+    ] {
+        assert_rosters(spec.validate().unwrap());
+    }
+    let mut jobs = 0;
+    for (n, corrupt, dropout) in [
+        (40, 0.1, 0.1),
+        (60, 0.2, 0.1),
+        (80, 0.25, 0.0),
+        (100, 0.2, 0.2),
+    ] {
+        for threshold in 2..n {
+            let spec = JobSpec {
+                corrupt,
+                dropout,
+                min_parties: n * 6 / 10,
+                ..base(n, threshold)
+            };
+            if let Ok(job) = spec.validate() {
+                assert_rosters(job);
+                jobs += 1;
+            }
+        }
+    }
+    assert!(jobs > 20, "{jobs} jobs");
+}
+
 /// All corrupt parties of the job may be in the smallest roster: it has as many random elements as they have shares.
 #[test]
 fn case_47_small_rosters_of_ramp_sharing() {
@@ -452,10 +498,7 @@ fn assert_rosters(job: Job) {
 /// Parties that may be corrupt, counted here once more.
 fn corrupt_parties(spec: &JobSpec) -> usize {
     let corrupt = (spec.corrupt * f64::from(spec.parties) - 1e-9).ceil() as usize;
-    match spec.adversary {
-        Adversary::SemiHonest => corrupt,
-        Adversary::Active => corrupt.max(1),
-    }
+    corrupt.max(1)
 }
 
 proptest! {

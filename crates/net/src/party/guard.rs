@@ -43,7 +43,8 @@ impl Guard {
             .iter()
             .filter_map(|party| Some(members.get(party.rank())?.name.clone()));
         let cohort = names.collect();
-        self.policy.check_difference(&cohort, &self.earlier)?;
+        self.policy
+            .check_difference(parties, &cohort, &self.earlier)?;
         Ok(cohort)
     }
 }

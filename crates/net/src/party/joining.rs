@@ -303,7 +303,7 @@ impl Task {
             return Ok(());
         }
         policy
-            .check_difference(cohort, &self.sums.sets())
+            .check_difference(round.job().spec().parties, cohort, &self.sums.sets())
             .map_err(broken)?;
         self.remember_sum(cohort.clone()).await
     }

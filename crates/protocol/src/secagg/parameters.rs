@@ -203,7 +203,9 @@ impl<'a> Bounds<'a> {
         // Harary graphs of odd degree have an even number of parties.
         let step = 1 + self.parties % 2;
         let sparse = || (CHEAP_NEIGHBOURS..all.min(MOST_NEIGHBOURS)).step_by(step);
-        let safe = sparse().find(|&neighbours| self.suffices(neighbours));
+        let safe = sparse()
+            .chain([all])
+            .find(|&neighbours| self.suffices(neighbours));
         // A threshold that no graph makes safe is refused with the bounds of the first one that reaches it.
         let reached = || {
             let threshold = Some(self.threshold).filter(|chosen| *chosen != 0)?;
