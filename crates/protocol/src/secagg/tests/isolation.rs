@@ -47,7 +47,7 @@ fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     let header = [b"blindsum snapshot" as &[u8], &context, &rank].concat();
     let key = storage_key();
     let sealed = rig.clients[&party].seal(&key, &mut rig.rng).unwrap();
-    let bytes = key.open(&header, &sealed).unwrap();
+    let bytes = key.open(&header, &sealed.unwrap()).unwrap();
     let mut reader = Reader::new(&bytes);
     for _ in 0..reader.number().unwrap() {
         reader.array::<16>().unwrap();
