@@ -260,6 +260,12 @@ def numbered() -> dict[int, list[tuple[str, str]]]:
     return found
 
 
+def tests_of_cases() -> dict[int, set[tuple[str, str]]]:
+    """All tests of each case: (file, test)."""
+    tests = numbered()
+    return {number: {*tests[number], *OTHERS.get(number, [])} for number in CASES}
+
+
 def guarded(number: int, every: list[Mutant]) -> str:
     """The lines that the tests of a case guard, or why there are none."""
     if number in EXCEPTIONS:

@@ -11,9 +11,10 @@ use blindsum_crypto::mask::{Sign, apply_masks};
 use blindsum_crypto::secret::Secret;
 use blindsum_math::words::Words;
 use blindsum_sharing::{Share, reconstruct};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
 
 use super::*;
-use crate::PartySet;
 use crate::consistency::{SignatureEntry, Signatures, Signed};
 use crate::keys::suite_of;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
@@ -21,6 +22,7 @@ use crate::secagg::messages::{Advertise, Revealed, SharesIn};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
 use crate::snapshot::Reader;
 use crate::wire::{decode, encode};
+use crate::{Client, PartySet};
 
 /// The parties of the circle's places `range`, modulo the cohort.
 fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId> {
@@ -41,7 +43,20 @@ fn lowest_threshold(parties: u32, neighbours: u32, corrupt: f64) -> JobSpec {
     with(least.expect("some threshold is let"))
 }
 
-/// The state of a corrupt party's machine.
+/// A corrupt party starts its machine with randomness that the server knows; gives its s.
+fn begin_again(rig: &mut Rig, party: PartyId) -> [u8; 32] {
+    let mut rng = ChaCha20Rng::seed_from_u64(party.0.into());
+    let setup = rig.cohort.setup(party);
+    let (client, message) = Client::start(setup, None, &mut rng.clone()).unwrap();
+    rig.clients.insert(party, client);
+    rig.up.insert(party, message);
+    // The machine draws its two key pairs first, that of the mask second.
+    let suite = suite_of(&rig.cohort.round);
+    let [_, mask] = [(); 2].map(|()| KeyPair::generate(suite, &mut rng).unwrap());
+    *mask.secret().expose()
+}
+
+/// The state of a corrupt party's machine, once its vector is out.
 fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     let (context, rank) = (rig.cohort.round.context().0, party.0.to_be_bytes());
     let header = [b"blindsum snapshot" as &[u8], &context, &rank].concat();
@@ -81,6 +96,11 @@ impl Attack {
         let mut rig = Rig::at(spec, 0);
         let round = rig.cohort.round.clone();
         let graph = graph_of(&round).unwrap();
+        let corrupt = corrupt(&graph);
+        let known = corrupt
+            .iter()
+            .map(|&party| (party, begin_again(&mut rig, party)))
+            .collect();
         let keys = rig.up.iter().map(|(&party, message)| {
             let sent: Advertise = decode("keys", body(message)).unwrap();
             let key = PublicKey::parse(suite_of(&round), sent.mask_key.as_slice()).unwrap();
@@ -89,13 +109,6 @@ impl Attack {
         let keys = keys.collect();
         rig.serve().unwrap();
         rig.answer_all().unwrap();
-        let corrupt = corrupt(&graph);
-        // The secrets of both key pairs come first: that of the sealing key, then s.
-        let known = corrupt.iter().map(|&party| {
-            let state = state_of(&mut rig, party);
-            (party, state[32..64].try_into().unwrap())
-        });
-        let known = known.collect();
         rig.serve().unwrap();
         for party in round.everyone() {
             let message = rig.down[&party].clone();
