@@ -239,16 +239,17 @@ TEST = re.compile(r"(?:fn|def)\s+(?:test_)?(case_(\d+)_\w+)")
 
 HEAD = """# The abuse suite
 
-What Blindsum is tested to withstand, by number. Numbers are stable; those that are missing belong to parts that do
-not exist yet. For each case this page says
+What Blindsum is tested to withstand, by number. Numbers are stable; those that are missing belong to parts
+that do not exist yet. For each case this page says
 
 * what somebody tries, and what must come of it;
 * the tests that show it, which can be run by name: `cargo test case_02`;
-* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose, by a patch
-  of [tools/mutants](../../tools/mutants), and tests of the case turned red. `python3 tools/mutants.py 2` tries those of
-  case 2 again, `make mutants` all.
+* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose, by
+  a patch of [tools/mutants](../../tools/mutants), and tests of the case turned red. `python3 tools/mutants.py 2`
+  tries those of case 2 again, `make mutants` all.
 
-This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests and the patches say.
+This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests and the patches
+say.
 
 | case | what is tried | tests | defences |
 |---:|---|---:|---:|

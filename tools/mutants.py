@@ -11,9 +11,9 @@ the file, what the defence is, the text that is there once and the text that tak
 that must fail, as arguments of `cargo test` or of `pytest` (the entry says which by the first word). The
 patch is applied, the tests are built and run, and the file is put back, also on Ctrl-C.
 
-Of each of its cases a test must fail, or reach its time limit, as one does that waits for what no longer comes. A
-mutant that does not build proves nothing, nor does one that crashes the tests, nor a filter that matches no test.
-Exit status 1 if a mutant survives or does not fit.
+Of each of its cases a test must fail, or reach its time limit, as one does that waits for what no longer
+comes. A mutant that does not build proves nothing, nor does one that crashes the tests, nor a filter that
+matches no test. Exit status 1 if a mutant survives or does not fit.
 """
 
 from __future__ import annotations
