@@ -244,12 +244,11 @@ that do not exist yet. For each case this page says
 
 * what somebody tries, and what must come of it;
 * the tests that show it, which can be run by name: `cargo test case_02`;
-* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose, by
-  a patch of [tools/mutants](../../tools/mutants), and tests of the case turned red. `python3 tools/mutants.py 2`
-  tries those of case 2 again, `make mutants` all.
+* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose,
+  by a patch of [tools/mutants](../../tools/mutants), and tests of the case turned red. To try those of case 2
+  again: `python3 tools/mutants.py 2`; all: `make mutants`.
 
-This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests and the patches
-say.
+This page is written by `python3 tools/cases.py`; `make test` fails if it is not what tests and patches say.
 
 | case | what is tried | tests | defences |
 |---:|---|---:|---:|
