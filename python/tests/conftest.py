@@ -15,10 +15,6 @@ import blindsum as bs
 from blindsum import pki
 
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
-TAKE_ANY = bs.Policy(
-    allowed_protocols=bs.protocols(), require_adversary=None, min_corrupt=0, min_honest=0, min_cohort=1
-)
-
 
 TRAINING = """
 import numpy as np
@@ -85,6 +81,7 @@ def _no_process_stays():
 class Place:
     """Certificates of one job, and what runs in it."""
 
+    # A policy that takes any job, on the command line.
     take_any = (
         *("--policy", f"allowed_protocols={','.join(bs.protocols())}", "--policy", "require_adversary=none"),
         *("--policy", "min_corrupt=0", "--policy", "min_honest=0", "--policy", "min_cohort=1"),
@@ -92,6 +89,14 @@ class Place:
 
     def __init__(self, folder):
         self.folder = folder
+        # The same, in Python.
+        self.any_job = {
+            "allowed_protocols": bs.protocols(),
+            "require_adversary": None,
+            "min_corrupt": 0,
+            "min_honest": 0,
+            "min_cohort": 1,
+        }
         pki.init(folder)
         pki.issue(folder, "agg", hosts=["localhost", "127.0.0.1"])
 
@@ -115,7 +120,7 @@ class Place:
                 pass
 
     def join(self, coordinator, name, **options):
-        options = {"policy": TAKE_ANY, "give_up_after": 5.0} | options
+        options = {"policy": bs.Policy(**self.any_job), "give_up_after": 5.0} | options
         port = coordinator.address.rpartition(":")[2]
         return bs.join(
             f"https://localhost:{port}",

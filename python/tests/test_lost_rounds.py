@@ -108,7 +108,7 @@ def test_a_straggler_goes_on_with_the_next_round(place, partner):
 def test_a_round_that_the_policy_refuses_does_not_end_the_loop(place, partner):
     # With three parties instead of two the cohort changes by one: too little for this party.
     spec = place.spec(parties=3, min_parties=1, rounds=4, join_deadline=1.0)
-    policy = bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1, min_cohort_change=2)
+    policy = bs.Policy(**place.any_job | {"min_cohort_change": 2})
     told, rounds = [], []
     with place.coordinator(spec) as coordinator:
         first = partner(place, coordinator, "b", np.zeros(4))
@@ -147,8 +147,7 @@ def test_the_command_survives_what_the_loop_survives(processes, place):
         url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
 
         def party(name, *rules):
-            rules = ["min_cohort=1", "allowed_protocols=plain", *rules]
-            rules = [word for rule in rules for word in ("--policy", rule)]
+            rules = [*place.take_any, *(word for rule in rules for word in ("--policy", rule))]
             identity = ["--identity", place.identity(name), "--ca", place.folder / "ca.pem"]
             words = ["join", url, "--job", "job", *identity, *rules, "--train", "training:light", "--json"]
             return processes(*words)
@@ -172,8 +171,8 @@ def test_a_training_function_that_returns_something_else_is_told(processes, plac
     with place.coordinator(place.spec(parties=1)) as coordinator:
         url = f"https://localhost:{coordinator.address.rpartition(':')[2]}"
         identity = ["--identity", place.identity("a"), "--ca", place.folder / "ca.pem"]
-        policy = ["--policy", "min_cohort=1", "--policy", "allowed_protocols=plain"]
-        party = processes("join", url, "--job", "job", *identity, *policy, "--train", "training:three")
+        words = ["join", url, "--job", "job", *identity, *place.take_any, "--train", "training:three"]
+        party = processes(*words)
         _, err = party.communicate(timeout=60)
     assert party.returncode == 2
     assert err.startswith("blindsum: error: training function: returned a tuple of 3 values; ")

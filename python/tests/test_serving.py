@@ -39,7 +39,7 @@ def serve(processes, place, tmp_path):
 def joined(place, ready, name, **options):
     url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
     options = {
-        "policy": bs.Policy(allowed_protocols=bs.protocols(), min_cohort=1),
+        "policy": bs.Policy(**place.any_job),
         "give_up_after": 5.0,
     } | options
     return bs.join(url, job="job", identity=place.identity(name), ca=place.folder / "ca.pem", **options)

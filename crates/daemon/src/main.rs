@@ -68,11 +68,12 @@ fn run(args: &Args) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
     let config = file.load()?;
+    logs::start(&program)?;
     if args.check {
-        println!("the configuration is fine: {} jobs", config.jobs.len());
+        let jobs = Coordinator::check(config)?;
+        println!("the configuration is fine: {jobs} jobs");
         return Ok(());
     }
-    logs::start(&program)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -118,6 +118,16 @@ fn a_right_configuration_is_said_to_be_fine() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 jobs"));
 }
 
+/// What would keep it from serving is said by the check already.
+#[test]
+fn the_check_reads_certificates_and_the_format_of_logs() {
+    let folder = folder();
+    let other = ["--check", "--set", "program.log_format='xml'"];
+    fails(folder.path(), &other, 2, &["program.log_format", "xml"]);
+    std::fs::copy(folder.path().join("ca.pem"), folder.path().join("own.pem")).unwrap();
+    fails(folder.path(), &["--check"], 2, &["own.pem"]);
+}
+
 #[test]
 fn wrong_configurations_say_what_and_where() {
     let folder = folder();

@@ -69,7 +69,7 @@ fn each(dim: usize, mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
         work("judge", name, &mut || {
             black_box(encoder(&encoding, black_box(&values)));
         });
-        let mut encoder = encoder(&encoding, &values);
+        let encoder = encoder(&encoding, &values);
         let mut words = Words::zeros(encoding.width(), encoding.lanes());
         work("encode", name, &mut || {
             for first in (0..dim).step_by(TILE) {

@@ -31,11 +31,10 @@ struct RealWords<'a> {
     /// What the vector is scaled with before anything else: below 1 where its norm is too large.
     factor: f64,
     stream: MaskStream,
-    random: Zeroizing<Vec<u32>>,
 }
 
-/// Coordinates rounded at a time, so that their random bits stay in the first-level cache.
-const PIECE: usize = 1024;
+/// Coordinates rounded at a time: their random bits are on the stack, and wiped after each tile.
+const PIECE: usize = 512;
 
 impl<'a> Encoder<'a> {
     /// Judges `values` and prepares to encode them with `weight`.
@@ -71,7 +70,6 @@ impl<'a> Encoder<'a> {
             report,
             factor,
             stream: MaskStream::new(seed, Sign::Add),
-            random: Zeroizing::new(vec![0; PIECE]),
         })))
     }
 
@@ -95,8 +93,8 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`EncodeError::Tile`] if they are not all in the vector or the lanes are not those of its width.
-    pub fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
-        match &mut self.0 {
+    pub fn encode_tile(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
+        match &self.0 {
             Source::Reals(words) => words.encode_tile(first_lane, tile),
             Source::Integers(words) => words.encode_tile(first_lane, tile),
         }
@@ -104,7 +102,7 @@ impl<'a> Encoder<'a> {
 }
 
 impl RealWords<'_> {
-    fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
+    fn encode_tile(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
         lanes::check_tile(self.encoding, first_lane, &tile)?;
         match (self.values, tile) {
             (Values::Integers(_), _) => unreachable!("judged to be real numbers"),
@@ -121,7 +119,7 @@ impl RealWords<'_> {
     }
 
     /// Lanes of `u64`, which fixed point has always.
-    fn encode_wide<R: Real>(&mut self, values: &[R], first: usize, lanes: &mut [u64]) {
+    fn encode_wide<R: Real>(&self, values: &[R], first: usize, lanes: &mut [u64]) {
         if self.encoding.kind() != Kind::Fixed64 {
             return self.encode(values, first, lanes);
         }
@@ -141,7 +139,7 @@ impl RealWords<'_> {
         }
     }
 
-    fn encode<R: Real, L: Lane>(&mut self, values: &[R], first: usize, lanes: &mut [L]) {
+    fn encode<R: Real, L: Lane>(&self, values: &[R], first: usize, lanes: &mut [L]) {
         let Kind::Quantised { bits, rounding, .. } = self.encoding.kind() else {
             unreachable!("the words of fixed point are 64 bits wide");
         };
@@ -162,9 +160,10 @@ impl RealWords<'_> {
                 }
                 Rounding::Stochastic => {
                     let scale = Scale::stochastic(clip, top, self.factor);
+                    let mut random = Zeroizing::new([0; PIECE]);
                     for (lanes, start) in of_run.chunks_mut(PIECE).zip(run.step_by(PIECE)) {
                         let values = &values[start..start + lanes.len()];
-                        let random = &mut self.random[..lanes.len()];
+                        let random = &mut random[..lanes.len()];
                         random.fill(0);
                         apply_masks(
                             std::slice::from_ref(&self.stream),

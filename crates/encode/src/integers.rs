@@ -105,7 +105,7 @@ impl<'a> IntegerWords<'a> {
     ///
     /// # Errors
     /// [`EncodeError::Tile`] if they are not all in the vector or the lanes are not those of its width.
-    pub fn encode_tile(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
+    pub fn encode_tile(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), EncodeError> {
         lanes::check_tile(self.encoding, first_lane, &tile)?;
         match tile {
             TileMut::W32(lanes) => self.write(first_lane, lanes),

@@ -134,12 +134,6 @@ fn nothing_is_left_behind() {
                 .expect("of this round")
         };
         assert_eq!(left_behind(&needle, encrypt), 0);
-        let encrypt = || {
-            prepared()
-                .encrypt_parallel(ticket(), shape, read)
-                .expect("of this round")
-        };
-        assert_eq!(left_behind(&needle, encrypt), 0);
         let all = SparseMask::new(LANES, &(0..LANES as u32).collect::<Vec<_>>()).expect("in order");
         let read = |coordinates: &[u32], tile: TileMut<'_>| read(coordinates[0] as usize, tile);
         let encrypt = || {

@@ -12,6 +12,7 @@ mod chosen;
 #[cfg(test)]
 mod laws;
 mod pack;
+mod pieces;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod vbmi;
@@ -21,6 +22,7 @@ mod vectors;
 
 pub use chosen::{add_chosen, add_compacted, compact, subtract_chosen};
 pub use pack::{add_packed_tile, add_packed_tiles, pack_tile, pack_tile_into};
+pub use pieces::pack_by_tiles;
 pub use vector::Words;
 
 use zeroize::Zeroize;

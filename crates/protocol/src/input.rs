@@ -6,8 +6,8 @@ use blindsum_math::words::TileMut;
 use crate::FaultKind;
 
 /// A party's encoded vector, given out tile by tile so that encoding, masking and packing happen in
-/// one pass over the cache.
-pub trait Input {
+/// one pass over the cache, by several threads where there are many.
+pub trait Input: Sync {
     /// How many words there are; must equal [`crate::Job::lanes`], or the number of [`coordinates`](Self::coordinates).
     fn lanes(&self) -> usize;
 
@@ -21,7 +21,7 @@ pub trait Input {
     ///
     /// # Errors
     /// A value that cannot be encoded; nothing may be sent then.
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind>;
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind>;
 }
 
 /// The words at some coordinates, for sparse rounds.
@@ -46,7 +46,7 @@ impl<I: Input> Input for SparseInput<'_, I> {
         Some(self.coordinates)
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         self.words.read(first_lane, tile)
     }
 }
@@ -56,7 +56,7 @@ impl Input for Encoder<'_> {
         Encoder::lanes(self)
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         self.encode_tile(first_lane, tile)
             .map_err(|e| FaultKind::Input(e.to_string()))
     }

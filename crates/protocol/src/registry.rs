@@ -71,7 +71,7 @@ pub enum Direction {
 pub(crate) type Parameters = Vec<(&'static str, usize)>;
 pub(crate) type Prepare = fn(&ClientSetup, usize) -> Result<usize, FaultKind>;
 pub(crate) type StartClient =
-    fn(&Arc<ClientSetup>, InputRef<'_, '_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
+    fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
 pub(crate) type HeldKeyName = fn(&Job, &dyn Vault, u64) -> Result<Option<KeyName>, FaultKind>;
 pub(crate) type RestoreClient =

@@ -64,7 +64,7 @@ impl ClientStage for AwaitResult {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let result = read_result(&self.setup.round, body).map_err(Fault::server)?;

@@ -26,7 +26,7 @@ impl Input for Given<'_> {
         self.0.len()
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         match tile {
             TileMut::W32(lanes) => {
                 (first_lane..)
@@ -226,7 +226,7 @@ impl Input for At<'_> {
         self.coordinates.len()
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let coordinates = &self.coordinates[first_lane..first_lane + tile.len()];
         let values: Vec<u64> = coordinates
             .iter()
@@ -298,8 +298,8 @@ impl Rig {
     pub fn of_parties(cohort: Cohort, mut rng: ChaCha20Rng, present: &[u32]) -> Self {
         let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
         for party in parties(present.iter().copied()) {
-            let mut input = cohort.input(party);
-            let started = Client::start(cohort.setup(party), Some(&mut *input), &mut rng);
+            let input = cohort.input(party);
+            let started = Client::start(cohort.setup(party), Some(&*input), &mut rng);
             let (client, message) = started.unwrap();
             clients.insert(party, client);
             up.insert(party, message);
@@ -380,9 +380,9 @@ impl Rig {
 
     /// One client answers any message.
     pub fn answer_to(&mut self, party: PartyId, message: &[u8]) -> Result<Answer, Fault> {
-        let mut input = self.cohort.input(party);
+        let input = self.cohort.input(party);
         let client = self.clients.get_mut(&party).unwrap();
-        let answer = client.answer(message, Some(&mut *input), &mut self.rng)?;
+        let answer = client.answer(message, Some(&*input), &mut self.rng)?;
         if let Answer::Send(message) = &answer {
             self.up.insert(party, message.clone());
         }

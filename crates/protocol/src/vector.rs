@@ -1,7 +1,6 @@
 //! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
 
-use blindsum_math::words::{Lane, TileMut, Width, pack_tile};
-use zeroize::Zeroizing;
+use blindsum_math::words::{Lane, TileMut, Width, pack_by_tiles};
 
 use crate::wire::HEADER;
 use crate::{FaultKind, Input, Job};
@@ -16,39 +15,39 @@ pub(crate) const TILE: usize = 4096;
 /// An input of another length, or one that cannot be encoded.
 pub(crate) fn pack_input(
     job: &Job,
-    input: &mut dyn Input,
-    mask: impl Fn(u64, TileMut<'_>),
+    input: &dyn Input,
+    mask: impl Fn(u64, TileMut<'_>) + Sync,
 ) -> Result<Vec<u8>, FaultKind> {
     let lanes = job.lanes();
     if input.lanes() != lanes {
         return Err(FaultKind::lanes(input.lanes(), lanes));
     }
-    let mut packed = Vec::with_capacity(HEADER + job.packed_len());
-    if job.width().bits() <= 32 {
-        let mut tile = Zeroizing::new(vec![0u32; TILE.min(lanes)]);
-        pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
-    } else {
-        let mut tile = Zeroizing::new(vec![0u64; TILE.min(lanes)]);
-        pack_tiles(lanes, &mut tile, job.width(), &mut packed, input, mask)?;
+    // With room for the frame, whose bytes come before these.
+    let mut packed = vec![0; HEADER + job.packed_len()];
+    packed.truncate(job.packed_len());
+    match job.width().fits_u32() {
+        true => pack_tiles::<u32>(job.width(), input, &mut packed, mask)?,
+        false => pack_tiles::<u64>(job.width(), input, &mut packed, mask)?,
     }
     Ok(packed)
 }
 
-fn pack_tiles<T: Lane>(
-    lanes: usize,
-    tile: &mut [T],
+fn pack_tiles<L: Lane>(
     width: Width,
-    packed: &mut Vec<u8>,
-    input: &mut dyn Input,
-    mask: impl Fn(u64, TileMut<'_>),
+    input: &dyn Input,
+    packed: &mut [u8],
+    mask: impl Fn(u64, TileMut<'_>) + Sync,
 ) -> Result<(), FaultKind> {
-    for first in (0..lanes).step_by(TILE) {
-        let Some(tile) = tile.get_mut(..TILE.min(lanes - first)) else {
-            break;
-        };
-        input.read(first, T::tile_mut(tile))?;
-        mask(first as u64, T::tile_mut(tile));
-        pack_tile(width, T::tile(tile), packed);
-    }
-    Ok(())
+    let make = |first: usize, tile: &mut [L]| {
+        input.read(first, L::tile_mut(tile))?;
+        mask(first as u64, L::tile_mut(tile));
+        Ok(())
+    };
+    pack_by_tiles(
+        width,
+        (input.lanes(), TILE),
+        packed,
+        ((), |(), ()| ()),
+        make,
+    )
 }

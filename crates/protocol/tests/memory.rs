@@ -58,7 +58,7 @@ impl Input for Counting {
         self.0
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let TileMut::W32(lanes) = tile else {
             panic!("words of 22 bits")
         };
@@ -85,12 +85,8 @@ fn a_vector_is_shared_in_the_memory_of_its_message() {
         let me = PartyId(1);
         let keys = rig.down[&me].clone();
         let client = rig.clients.get_mut(&me).unwrap();
-        let mut input = Counting(DIM);
-        let (peak, answer) = peak_of(|| {
-            client
-                .answer(&keys, Some(&mut input), &mut rig.rng)
-                .unwrap()
-        });
+        let input = Counting(DIM);
+        let (peak, answer) = peak_of(|| client.answer(&keys, Some(&input), &mut rig.rng).unwrap());
         let Answer::Send(message) = answer else {
             panic!("columns go out")
         };

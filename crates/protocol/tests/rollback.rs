@@ -117,8 +117,8 @@ impl Lived {
                 };
                 let mut client = Client::unseal(setup, &storage_key(), snapshot).unwrap();
                 let latest = client.latest().clone();
-                let mut input = Given(&other);
-                let answer = client.answer(&message, Some(&mut input), &mut rng);
+                let input = Given(&other);
+                let answer = client.answer(&message, Some(&input), &mut rng);
                 let answer = match answer {
                     Ok(Answer::Send(answer)) => answer,
                     _ => Message::new(),

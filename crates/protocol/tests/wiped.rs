@@ -99,7 +99,7 @@ fn self_mask_seed(canary: &[u8; 32]) {
     let found = left_behind(canary, || {
         let client = rig.clients.get_mut(&me).unwrap();
         client
-            .answer(&shares, Some(&mut Given(&words)), &mut planted)
+            .answer(&shares, Some(&Given(&words)), &mut planted)
             .unwrap()
     });
     assert_eq!(found, 0, "expanded and dropped");
@@ -113,7 +113,7 @@ impl Input for Breaking<'_> {
         self.1
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let TileMut::W32(lanes) = tile else {
             panic!("words of 18 bits")
         };
@@ -134,10 +134,10 @@ fn refused_input(canary: &[u8; 32]) {
     rig.serve().unwrap();
     let shares = rig.down[&me].clone();
     let mut client = rig.clients.remove(&me).unwrap();
-    let mut plain = Breaking(canary, rig.cohort.round.job().lanes());
+    let plain = Breaking(canary, rig.cohort.round.job().lanes());
     let found = left_behind(canary, || {
         client
-            .answer(&shares, Some(&mut plain), &mut rig.rng)
+            .answer(&shares, Some(&plain), &mut rig.rng)
             .unwrap_err()
     });
     assert_eq!(found, 0);
@@ -151,7 +151,7 @@ impl Input for Repeating<'_> {
         self.1
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let TileMut::W64(lanes) = tile else {
             panic!("words of 64 bits")
         };
@@ -179,13 +179,11 @@ fn ramp_sharing(canary: &[u8; 32], protocol: ProtocolName) {
         let words = rig.cohort.inputs[me.rank()].clone();
         let found = left_behind(canary, || {
             let mut client = rig.clients.remove(&me).unwrap();
-            let mut input: Box<dyn Input> = match seed {
+            let input: Box<dyn Input> = match seed {
                 Some(_) => Box::new(Given(&words)),
                 None => Box::new(Repeating(canary, 3000)),
             };
-            client
-                .answer(&keys, Some(&mut *input), &mut planted)
-                .unwrap();
+            client.answer(&keys, Some(&*input), &mut planted).unwrap();
             let sealed = client.seal(&key, &mut planted).unwrap().unwrap();
             drop(client);
             Client::unseal(rig.cohort.setup(me), &key, &sealed).unwrap()

@@ -78,7 +78,7 @@ impl Reference {
         seed: MaskSeed,
         tile: &mut Tile,
     ) -> Result<EncodeReport, String> {
-        let mut encoder =
+        let encoder =
             Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
         let report = encoder.report();
         if !report.is_whole() && self.cut.is_none() {

@@ -140,7 +140,7 @@ impl SparseReference {
         seed: MaskSeed,
     ) -> Result<(), blindsum_encode::EncodeError> {
         let (encoding, values) = (selection.encoding(), selection.values());
-        let mut encoder = Encoder::new(encoding, Values::F32(values), 1, seed)?;
+        let encoder = Encoder::new(encoding, Values::F32(values), 1, seed)?;
         let mut words = Words::zeros(encoding.width(), values.len());
         encoder.encode_tile(0, words.tile_mut(0..values.len()))?;
         for (&d, word) in selection.indices().iter().zip(words.iter()) {

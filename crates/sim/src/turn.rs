@@ -177,7 +177,7 @@ impl Seat {
                 Some(values) => setting.sparsifiers.select(&believed, party, values)?,
                 None => None,
             };
-            let mut input = match (values, &selection) {
+            let input = match (values, &selection) {
                 (None, _) => None,
                 (Some(_), Some(selection)) => Some(Encoded::sparse(selection, seed)?),
                 (Some(values), None) => Some(Encoded {
@@ -185,7 +185,7 @@ impl Seat {
                     coordinates: None,
                 }),
             };
-            let input = input.as_mut().map(|input| input as &mut dyn Input);
+            let input = input.as_ref().map(|input| input as &dyn Input);
             Ok(match &mut self.client {
                 Some(client) => client.answer(&message, input, &mut self.rng),
                 None => Client::start(setup, input, &mut self.rng).map(|(client, message)| {
@@ -306,7 +306,7 @@ impl Input for Encoded<'_> {
         self.coordinates
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         self.words
             .encode_tile(first_lane, tile)
             .map_err(|error| FaultKind::Input(error.to_string()))

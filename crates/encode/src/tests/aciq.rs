@@ -155,7 +155,7 @@ fn play(job: &Encoding, history: &mut UpdateHistory, round: usize, updates: &[Ve
     let mut clipped = 0;
     for (party, update) in updates.iter().enumerate() {
         let seed = super::seed((round * updates.len() + party) as u8);
-        let mut encoder = Encoder::new(&of_round, &update[..], 1, seed).unwrap();
+        let encoder = Encoder::new(&of_round, &update[..], 1, seed).unwrap();
         clipped += encoder.report().clipped;
         let mut words = Words::zeros(job.width(), job.lanes());
         encoder

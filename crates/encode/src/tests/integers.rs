@@ -82,7 +82,7 @@ proptest! {
         let values: Vec<u64> = values.iter().map(|x| x & (u64::MAX >> (64 - bits))).collect();
         let weight = 1 + weight % max_weight;
         let whole = encode(&encoding, &values[..], weight, 0).unwrap();
-        let mut encoder = Encoder::new(&encoding, &values[..], weight, seed(0)).unwrap();
+        let encoder = Encoder::new(&encoding, &values[..], weight, seed(0)).unwrap();
         prop_assert_eq!(encoder.lanes(), whole.len());
         let mut words = Words::zeros(encoding.width(), encoding.lanes());
         for first in (0..encoding.lanes()).step_by(tile_len) {
@@ -206,7 +206,7 @@ fn real_numbers_and_integers_have_encodings_of_their_own() {
         let refused = real.decode_sums(&zeros, 1, &mut [0; 3]);
         assert_eq!(refused, Err(EncodeError::Integers));
     }
-    let mut words = IntegerWords::new(&encoding, &[1_u64, 2, 3][..], 1).unwrap();
+    let words = IntegerWords::new(&encoding, &[1_u64, 2, 3][..], 1).unwrap();
     let mut sum = Words::zeros(encoding.width(), encoding.lanes());
     words.encode_tile(0, sum.tile_mut(0..3)).unwrap();
     assert_eq!(sum.iter().collect::<Vec<_>>(), [1, 2, 3]);

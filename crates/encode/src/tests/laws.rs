@@ -115,7 +115,7 @@ proptest! {
     ) {
         let weight = 1 + weight % encoding.max_weight();
         let whole = encode(&encoding, &values[..], weight, 7).unwrap();
-        let mut encoder = Encoder::new(&encoding, &values[..], weight, seed(7)).unwrap();
+        let encoder = Encoder::new(&encoding, &values[..], weight, seed(7)).unwrap();
         let lanes = encoding.lanes();
         let mut words = Words::zeros(encoding.width(), lanes);
         // From the last tile to the first, as words do not depend on those before.

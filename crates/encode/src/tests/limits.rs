@@ -251,7 +251,7 @@ fn tiles_outside_the_vector_or_of_the_wrong_lanes_are_refused() {
         .validate()
         .unwrap();
     let values = [0.0_f32; 3];
-    let mut encoder = Encoder::new(&encoding, &values[..], 1, seed(0)).unwrap();
+    let encoder = Encoder::new(&encoding, &values[..], 1, seed(0)).unwrap();
     assert_eq!(encoder.lanes(), 4);
     let mut narrow = [0_u32; 5];
     for (first, len) in [(0, 5), (4, 1), (5, 0), (usize::MAX, 2)] {
@@ -383,7 +383,7 @@ fn without_weights_no_word_is_spent_on_them() {
 #[test]
 fn integers_pass_as_they_are_times_the_weight() {
     let encoding = small();
-    let words_of = |mut source: IntegerWords<'_>| {
+    let words_of = |source: IntegerWords<'_>| {
         let mut words = Words::zeros(encoding.width(), source.lanes());
         for lane in 0..source.lanes() {
             source

@@ -49,7 +49,7 @@ fn encode<'a>(
     weight: u32,
     seed_byte: u8,
 ) -> Result<Words, EncodeError> {
-    let mut encoder = Encoder::new(encoding, values, weight, seed(seed_byte))?;
+    let encoder = Encoder::new(encoding, values, weight, seed(seed_byte))?;
     let mut words = Words::zeros(encoding.width(), encoding.lanes());
     encoder.encode_tile(0, words.tile_mut(0..encoding.lanes()))?;
     Ok(words)

@@ -134,7 +134,7 @@ fn select(
 
 fn words_of(selection: &Selection, seed_text: &str) -> Vec<u64> {
     let compact = selection.encoding();
-    let mut encoder = Encoder::new(compact, selection.values(), 1, seed(seed_text)).unwrap();
+    let encoder = Encoder::new(compact, selection.values(), 1, seed(seed_text)).unwrap();
     let mut words = Words::zeros(compact.width(), compact.lanes());
     encoder
         .encode_tile(0, words.tile_mut(0..compact.lanes()))

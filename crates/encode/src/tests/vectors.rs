@@ -135,7 +135,7 @@ impl Spec {
 
 /// The words of a party and its report.
 fn encode(encoding: &Encoding, values: Values<'_>, party: &Party) -> (Words, EncodeReport) {
-    let mut encoder = Encoder::new(encoding, values, party.weight, seed(&party.seed)).unwrap();
+    let encoder = Encoder::new(encoding, values, party.weight, seed(&party.seed)).unwrap();
     let mut words = Words::zeros(encoding.width(), encoding.lanes());
     encoder
         .encode_tile(0, words.tile_mut(0..encoding.lanes()))

@@ -2,10 +2,9 @@
 
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, TileMut, Width, Words, add_packed_tile, pack_tile, pack_tile_into},
+    words::{Lane, TileMut, Words, add_packed_tile, pack_by_tiles},
 };
 use rayon::prelude::*;
-use zeroize::Zeroizing;
 
 use super::{
     EncryptionTicket, RoundKey, Shape, Survivors, TILE,
@@ -15,8 +14,11 @@ use super::{
 };
 use crate::HeError;
 
-/// Tiles that a thread takes at a time.
+/// Tiles that a thread decrypts at a time.
 const TILES_OF_A_TASK: usize = 8;
+/// How what tiles add to H is added up.
+const CHECKS: (TwinResidue, fn(TwinResidue, TwinResidue) -> TwinResidue) =
+    (TwinResidue::ZERO, |a, b| a + b);
 
 /// Spare capacity of a ciphertext's `Vec`, in bytes: a protocol puts the header of its frame before the
 /// ciphertext in place, instead of copying the vector into a longer one.
@@ -39,42 +41,31 @@ impl Ciphertext {
 }
 
 impl RoundKey {
-    /// Encrypts the vector that `read` gives: it writes words `first..first + tile.len()` over the tile,
-    /// which is called in order, for tiles of the lane type of the width. What a lane holds above bit b
-    /// makes no difference. Words must be so small that no survivors' sum wraps mod 2^b, or it is refused.
+    /// Encrypts the vector that `read` gives: it writes words `first..first + tile.len()` over the tile, of the lane
+    /// type of the width, for each tile once. Where the vector is long that is done on all threads of the global pool,
+    /// unless the caller belongs to a pool; the bytes are the same. What a lane holds above bit b makes no
+    /// difference. Words must be so small that no survivors' sum wraps mod 2^b, or it is refused.
     ///
     /// # Errors
     /// [`HeError::Ticket`] for a ticket of another key or round; what `read` says. The ticket is lost.
-    pub fn encrypt<E: From<HeError>>(
-        &self,
-        ticket: EncryptionTicket,
-        shape: Shape,
-        read: impl FnMut(usize, TileMut<'_>) -> Result<(), E>,
-    ) -> Result<Ciphertext, E> {
-        let encryption = self.encryption(&ticket, shape)?;
-        if shape.width().fits_u32() {
-            encryption.in_order::<u32, E>(read)
-        } else {
-            encryption.in_order::<u64, E>(read)
-        }
-    }
-
-    /// [`encrypt`](Self::encrypt) on all threads of the current pool, for vectors whose tiles can be read
-    /// in any order. The bytes are the same.
-    ///
-    /// # Errors
-    /// As [`encrypt`](Self::encrypt).
-    pub fn encrypt_parallel<E: From<HeError> + Send>(
+    pub fn encrypt<E: From<HeError> + Send>(
         &self,
         ticket: EncryptionTicket,
         shape: Shape,
         read: impl Fn(usize, TileMut<'_>) -> Result<(), E> + Sync,
     ) -> Result<Ciphertext, E> {
-        let encryption = self.encryption(&ticket, shape)?;
+        self.check(&ticket)?;
+        let terms = Terms::of_party(ticket.rank, shape.scheme());
+        let encryption = Encryption {
+            shape,
+            masks: self.masks(&self.to_encrypt, &terms),
+            fingerprint: self.checks.fingerprint(shape.lanes()),
+            pad: self.checks.pad(ticket.rank),
+        };
         if shape.width().fits_u32() {
-            encryption.in_parallel::<u32, E>(read)
+            encryption.run::<u32, E>(read)
         } else {
-            encryption.in_parallel::<u64, E>(read)
+            encryption.run::<u64, E>(read)
         }
     }
 
@@ -121,22 +112,6 @@ impl RoundKey {
         }
         Ok(())
     }
-
-    /// What it takes to encrypt against the ticket.
-    fn encryption(
-        &self,
-        ticket: &EncryptionTicket,
-        shape: Shape,
-    ) -> Result<Encryption<'_>, HeError> {
-        self.check(ticket)?;
-        let terms = Terms::of_party(ticket.rank, shape.scheme());
-        Ok(Encryption {
-            shape,
-            masks: self.masks(&self.to_encrypt, &terms),
-            fingerprint: self.checks.fingerprint(shape.lanes()),
-            pad: self.checks.pad(ticket.rank),
-        })
-    }
 }
 
 struct Encryption<'a> {
@@ -147,43 +122,18 @@ struct Encryption<'a> {
 }
 
 impl Encryption<'_> {
-    fn in_order<L: Lane, E: From<HeError>>(
-        &self,
-        mut read: impl FnMut(usize, TileMut<'_>) -> Result<(), E>,
-    ) -> Result<Ciphertext, E> {
-        let (width, lanes) = (self.shape.width(), self.shape.lanes());
-        let mut bytes = Vec::with_capacity(self.shape.ciphertext_len() + HEADER_ROOM);
-        let mut tile = scratch::<L>(lanes);
-        let mut check = self.pad;
-        for first in (0..lanes).step_by(TILE) {
-            let tile = &mut tile[..TILE.min(lanes - first)];
-            read(first, L::tile_mut(tile))?;
-            check += self.encrypt_tile(first, tile);
-            pack_tile(width, L::tile(tile), &mut bytes);
-        }
-        bytes.extend_from_slice(&check.to_bytes());
-        Ok(Ciphertext(bytes))
-    }
-
-    fn in_parallel<L: Lane, E: From<HeError> + Send>(
+    fn run<L: Lane, E: From<HeError> + Send>(
         &self,
         read: impl Fn(usize, TileMut<'_>) -> Result<(), E> + Sync,
     ) -> Result<Ciphertext, E> {
         let (width, lanes) = (self.shape.width(), self.shape.lanes());
-        let mut bytes = Vec::with_capacity(self.shape.ciphertext_len() + HEADER_ROOM);
-        bytes.resize(self.shape.packed_len(), 0);
-        let check = each_task(width, &mut bytes, |first_of_task, bytes_of_task| {
-            let mut tile = scratch::<L>(lanes);
-            let mut check = TwinResidue::ZERO;
-            for (i, bytes) in bytes_of_task.chunks_mut(width.packed_len(TILE)).enumerate() {
-                let first = first_of_task + i * TILE;
-                let tile = &mut tile[..TILE.min(lanes - first)];
-                read(first, L::tile_mut(tile))?;
-                check += self.encrypt_tile(first, tile);
-                pack_tile_into(width, L::tile(tile), bytes);
-            }
-            Ok::<_, E>(check)
-        })?;
+        let mut bytes = vec![0; self.shape.ciphertext_len() + HEADER_ROOM];
+        bytes.truncate(self.shape.packed_len());
+        let make = |first: usize, tile: &mut [L]| {
+            read(first, L::tile_mut(tile))?;
+            Ok::<_, E>(self.encrypt_tile(first, tile))
+        };
+        let check = pack_by_tiles(width, (lanes, TILE), &mut bytes, CHECKS, make)?;
         bytes.extend_from_slice(&(check + self.pad).to_bytes());
         Ok(Ciphertext(bytes))
     }
@@ -227,22 +177,4 @@ impl Decryption<'_> {
         self.masks.apply(first, L::tile_mut(tile));
         Ok(self.fingerprint.of_tile(width, first, L::tile_mut(tile)))
     }
-}
-
-/// Runs `work(first lane, bytes)` on every task's piece of a packed vector, on several threads if there is
-/// more than one piece, and adds up what they give.
-pub(super) fn each_task<E: Send>(
-    width: Width,
-    packed: &mut [u8],
-    work: impl Fn(usize, &mut [u8]) -> Result<TwinResidue, E> + Sync,
-) -> Result<TwinResidue, E> {
-    let lanes = TILES_OF_A_TASK * TILE;
-    let pieces = packed.par_chunks_mut(width.packed_len(lanes)).enumerate();
-    let results = pieces.map(|(task, bytes)| work(task * lanes, bytes));
-    results.try_reduce(|| TwinResidue::ZERO, |a, b| Ok(a + b))
-}
-
-/// Room for a tile, wiped when dropped.
-pub(super) fn scratch<L: Lane>(lanes: usize) -> Zeroizing<Vec<L>> {
-    Zeroizing::new(vec![L::default(); TILE.min(lanes)])
 }

@@ -2,13 +2,10 @@
 
 use blindsum_math::{
     twin_residue::TwinResidue,
-    words::{Lane, Width, Words, add_packed_tiles, check_packed, pack_tile, pack_tile_into},
+    words::{Lane, Width, Words, add_packed_tiles, check_packed, pack_by_tiles, pack_tile},
 };
 
-use super::{
-    CHECK_LEN, Shape, TILE,
-    cipher::{each_task, scratch},
-};
+use super::{CHECK_LEN, Shape, TILE};
 use crate::HeError;
 
 /// A sum that ciphertexts are added to one by one. It takes no key.
@@ -55,8 +52,8 @@ impl EncryptedSum {
     }
 }
 
-/// The sum of ciphertexts (or of sums), in one pass over all of them and on all threads of the current pool if
-/// they are long. It takes no key.
+/// The sum of ciphertexts (or of sums), in one pass over all of them, on all threads of the global pool if they
+/// are long and the caller belongs to no pool. It takes no key.
 ///
 /// A server that does not want to keep all ciphertexts adds each to an [`EncryptedSum`] instead.
 ///
@@ -73,9 +70,9 @@ pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, HeError> {
     let mut bytes = vec![0; shape.ciphertext_len()];
     let (packed, end) = bytes.split_at_mut(shape.packed_len());
     if shape.width().fits_u32() {
-        sum_tasks::<u32>(shape, &vectors, packed)?;
+        sum_tiles::<u32>(shape, &vectors, packed)?;
     } else {
-        sum_tasks::<u64>(shape, &vectors, packed)?;
+        sum_tiles::<u64>(shape, &vectors, packed)?;
     }
     end.copy_from_slice(&check.to_bytes());
     Ok(bytes)
@@ -97,19 +94,10 @@ pub(super) fn parts(
     }
 }
 
-fn sum_tasks<L: Lane>(shape: Shape, vectors: &[&[u8]], packed: &mut [u8]) -> Result<(), HeError> {
-    let (width, lanes) = (shape.width(), shape.lanes());
-    each_task(width, packed, |first_of_task, bytes_of_task| {
-        let mut tile = scratch::<L>(lanes);
-        for (i, bytes) in bytes_of_task.chunks_mut(width.packed_len(TILE)).enumerate() {
-            let first = first_of_task + i * TILE;
-            let tile = &mut tile[..TILE.min(lanes - first)];
-            sum_tile(width, vectors, first, tile)?;
-            pack_tile_into(width, L::tile(tile), bytes);
-        }
-        Ok::<_, HeError>(TwinResidue::ZERO)
-    })?;
-    Ok(())
+fn sum_tiles<L: Lane>(shape: Shape, vectors: &[&[u8]], packed: &mut [u8]) -> Result<(), HeError> {
+    let make = |first, tile: &mut [L]| sum_tile(shape.width(), vectors, first, tile);
+    let tiles = (shape.lanes(), TILE);
+    pack_by_tiles(shape.width(), tiles, packed, ((), |(), ()| ()), make)
 }
 
 /// Words `first..` of the sum.

@@ -103,17 +103,22 @@ pub async fn run(
 }
 
 impl Coordinator {
+    /// Checks what [`start`](Self::start) would, short of the store and the address; gives the number of jobs.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(config: Config) -> Result<usize, NetError> {
+        let (_, jobs) = judge(&config.limits, config.credentials, config.jobs)?;
+        Ok(jobs.len())
+    }
+
     /// Checks everything, opens the store, listens.
     ///
     /// # Errors
     /// The first thing that is wrong: nothing runs then.
     pub async fn start(config: Config) -> Result<Self, NetError> {
         let limits = config.limits.clone();
-        limits
-            .check()
-            .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
-        let side = Arc::new(Renewed::new(config.credentials, CoordinatorSide::new)?);
-        let jobs = check_jobs(config.jobs)?;
+        let (side, jobs) = judge(&limits, config.credentials, config.jobs)?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
@@ -225,7 +230,23 @@ impl Coordinator {
     }
 }
 
-fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<(Arc<Job>, Model)>, NetError> {
+/// The coordinator's side of TLS and its jobs, if all of it can be used.
+fn judge(
+    limits: &Limits,
+    credentials: Credentials,
+    jobs: Vec<JobConfig>,
+) -> Result<(Arc<Renewed<CoordinatorSide>>, CheckedJobs), NetError> {
+    limits
+        .check()
+        .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
+    let side = Arc::new(Renewed::new(credentials, CoordinatorSide::new)?);
+    Ok((side, check_jobs(jobs)?))
+}
+
+/// Jobs and the models that they start from.
+type CheckedJobs = Vec<(Arc<Job>, Model)>;
+
+fn check_jobs(configs: Vec<JobConfig>) -> Result<CheckedJobs, NetError> {
     if configs.is_empty() {
         return Err(NetError::config("jobs", "there must be at least one job"));
     }

@@ -106,21 +106,21 @@ impl Step {
         let encoding = self.setup.round.encoding().clone();
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
         let refused = |e: EncodeError| Fault::caller(FaultKind::Input(e.to_string()));
-        let (mut sparse, mut dense);
-        let input: Option<&mut dyn Input> = match (&self.update, selection) {
+        let (sparse, dense);
+        let input: Option<&dyn Input> = match (&self.update, selection) {
             (None, _) => None,
             (Some(_), Some(selection)) => {
                 let values = Values::F32(selection.values());
                 let words = Encoder::new(selection.encoding(), values, 1, seed);
                 *clipped = Some(selection.report().into());
                 sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
-                Some(&mut sparse)
+                Some(&sparse)
             }
             (Some((update, weight)), None) => {
                 let words = Encoder::new(&encoding, update.values(), *weight, seed);
                 dense = words.map_err(refused)?;
                 *clipped = Some(dense.report().into());
-                Some(&mut dense)
+                Some(&dense)
             }
         };
         match (client.as_mut(), &self.message) {

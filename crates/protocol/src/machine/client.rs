@@ -84,13 +84,13 @@ impl Client {
     /// A roster that this party is not in, unusable parameters or input.
     pub fn start(
         setup: ClientSetup,
-        input: Option<&mut dyn Input>,
+        input: Option<&dyn Input>,
         rng: &mut dyn CryptoRng,
     ) -> Result<(Self, Message), Fault> {
         setup.check()?;
         let setup = Arc::new(setup);
         let start = setup.round.machines().start;
-        match start(&setup, reborrow(input), rng)? {
+        match start(&setup, input, rng)? {
             ClientStep::Wait { .. } | ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
                 Err(Fault::caller(FaultKind::Ended))
             }
@@ -162,10 +162,10 @@ impl Client {
     pub fn answer(
         &mut self,
         message: &[u8],
-        input: Option<&mut dyn Input>,
+        input: Option<&dyn Input>,
         rng: &mut dyn CryptoRng,
     ) -> Result<Answer, Fault> {
-        match self.try_answer(message, reborrow(input), rng) {
+        match self.try_answer(message, input, rng) {
             Err(fault) if fault.kind != FaultKind::InputMissing => {
                 self.state = State::Ended;
                 Err(fault)
@@ -177,7 +177,7 @@ impl Client {
     fn try_answer(
         &mut self,
         message: &[u8],
-        input: InputRef<'_, '_>,
+        input: InputRef<'_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<Answer, Fault> {
         if matches!(self.state, State::Ended) {
@@ -328,11 +328,6 @@ impl ClientSetup {
         ]
         .concat()
     }
-}
-
-/// Shortens the trait object's lifetime, which `Option<&mut dyn _>` does not do by itself.
-fn reborrow<'a, 'b>(input: Option<&'a mut (dyn Input + 'b)>) -> InputRef<'a, 'b> {
-    input
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl RoundSum {
 }
 
 /// The party's vector, where the caller has it already.
-pub(crate) type InputRef<'a, 'b> = Option<&'a mut (dyn Input + 'b)>;
+pub(crate) type InputRef<'a> = Option<&'a dyn Input>;
 
 /// A client that waits for one message of the server, with the secrets it needs from then on.
 pub(crate) trait ClientStage: Send {
@@ -52,7 +52,7 @@ pub(crate) trait ClientStage: Send {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        input: InputRef<'_, '_>,
+        input: InputRef<'_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault>;
 

@@ -34,7 +34,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
 
 fn start(
     setup: &Arc<ClientSetup>,
-    input: InputRef<'_, '_>,
+    input: InputRef<'_>,
     _rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
@@ -63,7 +63,7 @@ impl ClientStage for AwaitResult {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let sum = read_result(&self.0, body).map_err(Fault::server)?;

@@ -262,8 +262,8 @@ impl<'a> Play<'a> {
             };
             let random = self.record.random.get(rank);
             let mut tape = Tape::new(random.map_or(&[], |bytes| &bytes.0));
-            let mut input = self.record.input(*rank);
-            let input = input.as_mut().map(|input| &mut **input as &mut dyn Input);
+            let input = self.record.input(*rank);
+            let input = input.as_ref().map(|input| &**input as &dyn Input);
             let (client, message) = Client::start(setup, input, &mut tape).unwrap();
             assert_eq!(message, expected.0, "first message of {rank}");
             self.clients.insert(*rank, (client, tape));

@@ -76,11 +76,11 @@ fn check_client(
     let mut clients = transcript.start(round);
     (0..stage).for_each(|before| transcript.answer(before, &mut clients));
     let (client, tape) = clients.get_mut(&party).unwrap();
-    let mut words = Given(&transcript.parties[party as usize].words);
-    let refused = client.answer(&message.0, Some(&mut words), tape);
+    let words = Given(&transcript.parties[party as usize].words);
+    let refused = client.answer(&message.0, Some(&words), tape);
     assert!(refused.is_err(), "stage {stage}, down: {why}");
     let right = &transcript.stages[stage].down[&party].0;
-    let ended = client.answer(right, Some(&mut words), tape).unwrap_err();
+    let ended = client.answer(right, Some(&words), tape).unwrap_err();
     assert_eq!(
         ended.kind,
         FaultKind::Ended,

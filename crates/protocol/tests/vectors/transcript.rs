@@ -61,7 +61,7 @@ impl Input for Given<'_> {
         self.0.len()
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let words = &self.0[first_lane..];
         match tile {
             TileMut::W32(lanes) => {
@@ -172,8 +172,8 @@ impl Transcript {
         let is_last = stage + 2 == self.stages.len();
         for (rank, expected) in &self.stages[stage + 1].up {
             let (client, tape) = clients.get_mut(rank).unwrap();
-            let mut words = Given(&self.parties[*rank as usize].words);
-            let input = client.needs_input().then_some(&mut words as &mut dyn Input);
+            let words = Given(&self.parties[*rank as usize].words);
+            let input = client.needs_input().then_some(&words as &dyn Input);
             let message = &self.stages[stage].down[rank].0;
             match client.answer(message, input, tape).unwrap() {
                 Answer::Send(answer) if is_last && self.liars.contains(rank) => {

@@ -127,8 +127,7 @@ fn threads_and_ways_to_call_change_no_byte() {
                     .build()
                     .unwrap();
                 results.push(pool.install(|| {
-                    let again =
-                        round_key.encrypt_parallel(ticket(&key, 8, 1), shape, reader(&vectors[0]));
+                    let again = round_key.encrypt(ticket(&key, 8, 1), shape, reader(&vectors[0]));
                     assert_eq!(again.unwrap().as_bytes(), ciphertexts[0].as_bytes());
                     let added = added(shape, &ciphertexts);
                     let sum = round_key.decrypt(shape, &survivors, &added).unwrap();
@@ -200,8 +199,6 @@ fn what_a_reader_says_is_passed_on() {
     };
     let refused = round_key.encrypt(ticket(&key, 0, 0), shape, refuse);
     assert_eq!(refused.err(), Some(HeError::NoSurvivors));
-    let refused = round_key.encrypt_parallel(ticket(&key, 0, 0), shape, refuse);
-    assert_eq!(refused.err(), Some(HeError::NoSurvivors));
 }
 
 /// A header fits before the ciphertext without a second allocation.
@@ -211,13 +208,10 @@ fn there_is_room_for_a_header() {
     for lanes in [0, 1, 5000] {
         let shape = shape(Scheme::Double, 20, lanes);
         let (round_key, words) = (key.round(0, &CONTEXT), words(shape, 1));
-        let serial = round_key.encrypt(ticket(&key, 0, 0), shape, reader(&words));
-        let parallel = round_key.encrypt_parallel(ticket(&key, 0, 0), shape, reader(&words));
-        for ciphertext in [serial, parallel] {
-            let bytes = ciphertext.unwrap().into_bytes();
-            assert_eq!(bytes.len(), shape.ciphertext_len());
-            assert!(bytes.capacity() >= bytes.len() + HEADER_ROOM);
-        }
+        let ciphertext = round_key.encrypt(ticket(&key, 0, 0), shape, reader(&words));
+        let bytes = ciphertext.unwrap().into_bytes();
+        assert_eq!(bytes.len(), shape.ciphertext_len());
+        assert!(bytes.capacity() >= bytes.len() + HEADER_ROOM);
     }
 }
 

@@ -237,9 +237,9 @@ impl Play {
                 prepared: Arc::default(),
                 guard: Arc::new(AnySurvivors),
             };
-            let mut input = Ones::of(&self.job);
+            let input = Ones::of(&self.job);
             // Whoever has used its key in a round of this number says nothing in it.
-            if let Ok((client, message)) = Client::start(setup, Some(&mut input), &mut self.rng) {
+            if let Ok((client, message)) = Client::start(setup, Some(&input), &mut self.rng) {
                 clients.insert(me, client);
                 up.insert(me, message);
             }
@@ -258,10 +258,8 @@ impl Play {
             let Some(message) = down.get(party) else {
                 continue;
             };
-            let mut input = Ones::of(&self.job);
-            if let Ok(Answer::Send(answer)) =
-                client.answer(message, Some(&mut input), &mut self.rng)
-            {
+            let input = Ones::of(&self.job);
+            if let Ok(Answer::Send(answer)) = client.answer(message, Some(&input), &mut self.rng) {
                 up.insert(*party, answer);
             }
         }
@@ -311,7 +309,7 @@ impl Input for Ones {
         self.coordinates.as_ref().map(<[u32; 2]>::as_slice)
     }
 
-    fn read(&mut self, _first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, _first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         match tile {
             TileMut::W32(lanes) => lanes.fill(1),
             TileMut::W64(lanes) => lanes.fill(1),

@@ -59,7 +59,7 @@ impl Input for Encoded {
         self.coordinates.as_ref().map(<[u32; 2]>::as_slice)
     }
 
-    fn read(&mut self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
         let words = (first_lane..).map(|lane| self.words.get(lane));
         match tile {
             TileMut::W32(lanes) => lanes.iter_mut().zip(words).for_each(|(l, w)| *l = w as u32),
@@ -277,8 +277,8 @@ impl Raw {
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         };
-        let mut input = self.input(value);
-        let input = needs_input.then_some(&mut input as &mut dyn Input);
+        let input = self.input(value);
+        let input = needs_input.then_some(&input as &dyn Input);
         let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
         self.client = Some(client);
         message.to_vec()
@@ -289,7 +289,7 @@ impl Raw {
         let job = self.job.clone().unwrap();
         let values = vec![value; job.spec().dim as usize];
         let seed = MaskSeed::from(Secret::generate(&mut self.rng));
-        let mut encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
+        let encoder = Encoder::new(job.encoding(), &values[..], 1, seed).unwrap();
         let mut words = job.zeros();
         let lanes = words.len();
         encoder.encode_tile(0, words.tile_mut(0..lanes)).unwrap();
@@ -335,8 +335,8 @@ impl Raw {
 
     /// The machine's answer to a message, empty where there is nothing to say; none where that is the result.
     pub fn answer(&mut self, message: &[u8], value: f32) -> Option<Vec<u8>> {
-        let mut input = self.input(value);
-        let input = Some(&mut input as &mut dyn Input);
+        let input = self.input(value);
+        let input = Some(&input as &dyn Input);
         let client = self.client.as_mut().unwrap();
         match client.answer(message, input, &mut self.rng).unwrap() {
             Answer::Send(answer) => Some(answer.to_vec()),

@@ -18,7 +18,7 @@ use crate::{EncodingName, Fault, FaultKind, Round};
 /// Encrypts the vector. That this round is used is written down before.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    input: InputRef<'_, '_>,
+    input: InputRef<'_>,
     _rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
@@ -37,7 +37,7 @@ pub(crate) fn start(
     let key = setup.prepared.take();
     let key = key.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
     let bias = bias(round);
-    let read = |first, mut tile: TileMut<'_>| {
+    let read = |first: usize, mut tile: TileMut<'_>| {
         input.read(first, tile.reborrow())?;
         add(tile, bias);
         Ok(())
@@ -136,7 +136,7 @@ impl ClientStage for AwaitSum {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let sum = self.open(body).map_err(Fault::server)?;

@@ -23,7 +23,7 @@ use crate::{Fault, FaultKind, PartyId};
 /// Advertises a fresh key, and the name of the key that the party holds.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    _input: InputRef<'_, '_>,
+    _input: InputRef<'_>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let pair = KeyPair::generate(suite_of(&setup.round), rng)
@@ -188,7 +188,7 @@ impl ClientStage for AwaitKeys {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let message = Keys::read(self.setup.round.parties(), body).map_err(Fault::server)?;
@@ -265,7 +265,7 @@ impl ClientStage for AwaitDelivery {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let message = KeyFor::read(self.setup.round.parties(), body).map_err(Fault::server)?;
@@ -310,7 +310,7 @@ impl ClientStage for AwaitHolders {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let round = &self.setup.round;

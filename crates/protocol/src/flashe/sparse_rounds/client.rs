@@ -20,10 +20,7 @@ use crate::{Fault, FaultKind, Input, PartyId};
 const TILE: usize = 4096;
 
 /// Sends the places of the coordinates. Nothing is encrypted yet: that takes the scheme.
-pub(crate) fn start(
-    setup: &Arc<ClientSetup>,
-    input: InputRef<'_, '_>,
-) -> Result<ClientStep, Fault> {
+pub(crate) fn start(setup: &Arc<ClientSetup>, input: InputRef<'_>) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let (next, places) = begin(setup, input).map_err(Fault::caller)?;
     Ok(ClientStep::Send {
@@ -32,10 +29,7 @@ pub(crate) fn start(
     })
 }
 
-fn begin(
-    setup: &Arc<ClientSetup>,
-    input: &mut dyn Input,
-) -> Result<(AwaitMasks, Vec<u8>), FaultKind> {
+fn begin(setup: &Arc<ClientSetup>, input: &dyn Input) -> Result<(AwaitMasks, Vec<u8>), FaultKind> {
     let job = setup.round.job();
     let coordinates = input.coordinates().ok_or_else(|| {
         FaultKind::Input("coordinates must be given, as the job's density is below 1".into())
@@ -67,11 +61,7 @@ fn begin(
 }
 
 /// All words of an input.
-fn read(
-    input: &mut dyn Input,
-    width: Width,
-    count: usize,
-) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
+fn read(input: &dyn Input, width: Width, count: usize) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
     let mut words = Zeroizing::new(vec![0; count]);
     let mut narrow = Zeroizing::new(vec![0_u32; TILE]);
     for (tile, words) in words.chunks_mut(TILE).enumerate() {
@@ -195,7 +185,7 @@ impl ClientStage for AwaitMasks {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let masks = self.check(body).map_err(Fault::server)?;
@@ -248,7 +238,7 @@ impl ClientStage for AwaitSum {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let sum = self.open(body).map_err(Fault::server)?;

@@ -254,8 +254,7 @@ impl World {
         let values = vec![u64::from(self.encryptions); job.lanes()];
         let words = Words::from_values(job.width(), &values).unwrap();
         let setup = cohort.setup(PartyId(party));
-        let Ok((client, sent)) = Client::start(setup, Some(&mut Given(&words)), &mut self.rng)
-        else {
+        let Ok((client, sent)) = Client::start(setup, Some(&Given(&words)), &mut self.rng) else {
             return Ok(());
         };
         // Whoever restarts says the same again.

@@ -81,8 +81,8 @@ fn case_11_other_bounds_make_no_silent_sum() {
             round: Arc::new(other),
             ..rig.cohort.setup(strange)
         };
-        let mut input = rig.cohort.input(strange);
-        let began = Client::start(setup, Some(&mut *input), &mut rig.rng);
+        let input = rig.cohort.input(strange);
+        let began = Client::start(setup, Some(&*input), &mut rig.rng);
         drop(input);
         let (client, message) = began.unwrap();
         rig.clients.insert(strange, client);
@@ -115,7 +115,7 @@ fn who_lacks_the_key_cannot_begin() {
     let (mut rng, inputs) = (held.rng.clone(), &held.cohort.inputs);
     let mut setup = held.cohort.setup(PartyId(1));
     setup.vault = std::sync::Arc::new(crate::MemoryVault::default());
-    let Err(fault) = Client::start(setup, Some(&mut Given(&inputs[1])), &mut rng) else {
+    let Err(fault) = Client::start(setup, Some(&Given(&inputs[1])), &mut rng) else {
         panic!("it has no key");
     };
     assert_eq!(fault, Fault::caller(FaultKind::NoKey));
@@ -130,7 +130,7 @@ fn case_26_an_input_of_another_length() {
     let before = backup(&held, 1);
     let setup = || held.cohort.begin(next_round(&held)).setup(PartyId(1));
     let short = Words::zeros(width, 100);
-    let Err(fault) = Client::start(setup(), Some(&mut Given(&short)), &mut rng) else {
+    let Err(fault) = Client::start(setup(), Some(&Given(&short)), &mut rng) else {
         panic!("it is too short");
     };
     assert!(
@@ -139,7 +139,7 @@ fn case_26_an_input_of_another_length() {
     );
     assert_eq!(backup(&held, 1), before);
     let input = &held.cohort.inputs[1];
-    Client::start(setup(), Some(&mut Given(input)), &mut rng).unwrap();
+    Client::start(setup(), Some(&Given(input)), &mut rng).unwrap();
 }
 
 fn next_round(rig: &Rig) -> crate::Round {
@@ -153,8 +153,8 @@ fn next_round(rig: &Rig) -> crate::Round {
 fn case_33_a_round_is_used_once() {
     let rig = rig(spec(5));
     let mut rng = rig.rng.clone();
-    let mut input = Given(&rig.cohort.inputs[3]);
-    let again = Client::start(rig.cohort.setup(PartyId(3)), Some(&mut input), &mut rng);
+    let input = Given(&rig.cohort.inputs[3]);
+    let again = Client::start(rig.cohort.setup(PartyId(3)), Some(&input), &mut rng);
     let kind = FaultKind::RoundUsed { round: 2, next: 3 };
     assert_eq!(again.map(drop), Err(Fault::caller(kind)));
 }
@@ -178,8 +178,8 @@ fn case_33_an_old_vault_is_refused() {
             &[9; 32],
         );
         let setup = held.cohort.begin(round.unwrap()).setup(PartyId(0));
-        let mut input = Given(&held.cohort.inputs[0]);
-        let Err(fault) = Client::start(setup, Some(&mut input), &mut rng) else {
+        let input = Given(&held.cohort.inputs[0]);
+        let Err(fault) = Client::start(setup, Some(&input), &mut rng) else {
             panic!("round {number} with an old vault");
         };
         let kind = FaultKind::RoundUsed { round: 3, next: 7 };
@@ -378,8 +378,8 @@ fn what_is_computed_ahead_changes_nothing() {
         vault.write(&unused, 0).unwrap();
         setup.vault = vault;
         assert_eq!(Client::prepare(&setup, 2 * tile), Ok(tile));
-        let mut input = Given(&rig.cohort.inputs[1]);
-        let (_, ahead) = Client::start(setup, Some(&mut input), &mut rig.rng.clone()).unwrap();
+        let input = Given(&rig.cohort.inputs[1]);
+        let (_, ahead) = Client::start(setup, Some(&input), &mut rig.rng.clone()).unwrap();
         assert_eq!(ahead, rig.up[&PartyId(1)]);
         for client in rig.clients.values_mut() {
             assert_eq!(client.prepare_answer(2 * tile), tile);

@@ -140,8 +140,8 @@ fn a_late_joiner_gets_the_key_from_a_party() {
         )
         .unwrap(),
     );
-    let mut input = crate::testing::Given(&old.inputs[0]);
-    let Err(fault) = crate::Client::start(old.setup(PartyId(0)), Some(&mut input), &mut rng) else {
+    let input = crate::testing::Given(&old.inputs[0]);
+    let Err(fault) = crate::Client::start(old.setup(PartyId(0)), Some(&input), &mut rng) else {
         panic!("round 2 was before");
     };
     assert!(
@@ -172,7 +172,7 @@ fn a_set_up_from_long_ago_spoils_nothing() {
     assert_eq!(key_id(&rig, 2, 9), id);
     let (mut rng, input) = (rig.rng.clone(), &rig.cohort.inputs[2]);
     let again = rig.cohort.begin(numbered(&rig, 8)).setup(PartyId(2));
-    let again = crate::Client::start(again, Some(&mut crate::testing::Given(input)), &mut rng);
+    let again = crate::Client::start(again, Some(&crate::testing::Given(input)), &mut rng);
     let kind = FaultKind::RoundUsed { round: 8, next: 9 };
     assert_eq!(again.map(drop), Err(Fault::caller(kind)));
     sum(&mut rig.again(9)).unwrap();

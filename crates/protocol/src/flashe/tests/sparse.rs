@@ -275,8 +275,8 @@ fn case_33_a_round_is_used_once() {
     let held = rig(sparse(Masking::Cheaper, 3));
     let mut rig = held.again(3);
     let party = PartyId(1);
-    let mut input = rig.cohort.input(party);
-    let again = Client::start(rig.cohort.setup(party), Some(&mut *input), &mut rig.rng);
+    let input = rig.cohort.input(party);
+    let again = Client::start(rig.cohort.setup(party), Some(&*input), &mut rig.rng);
     drop(input);
     rig.serve().unwrap();
     rig.answer(party).unwrap();

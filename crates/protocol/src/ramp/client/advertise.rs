@@ -18,7 +18,7 @@ use crate::{Fault, FaultKind, PartyId};
 /// Makes the round's key pair and advertises it.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    _input: InputRef<'_, '_>,
+    _input: InputRef<'_>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let sharing = sharing_of(&setup.round)?;
@@ -92,7 +92,7 @@ impl ClientStage for AwaitKeys {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        input: InputRef<'_, '_>,
+        input: InputRef<'_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let message = Keys::read(self.setup.round.parties(), body).map_err(Fault::server)?;

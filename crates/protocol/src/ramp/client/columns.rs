@@ -122,7 +122,7 @@ impl ClientStage for AwaitColumns {
     fn answer(
         mut self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let (survivors, columns) = self.check(body).map_err(Fault::server)?;

@@ -41,7 +41,7 @@ impl ClientStage for AwaitSignatures {
     fn answer(
         mut self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let round = &self.setup.round;

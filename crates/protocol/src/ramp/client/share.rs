@@ -28,7 +28,7 @@ pub(super) fn share_vector(
     sharing: Arc<RampSharing>,
     pair: KeyPair,
     peers: BTreeMap<PartyId, PublicKey>,
-    input: &mut dyn Input,
+    input: &dyn Input,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let job = setup.round.job();
@@ -92,14 +92,14 @@ fn seal_columns(
 
 /// Reads words of any width as `u64`.
 struct WordReader<'a> {
-    input: &'a mut dyn Input,
+    input: &'a dyn Input,
     narrow: Option<Zeroizing<Vec<u32>>>,
     /// The largest word that no sum of all parties takes out of the field.
     largest: u128,
 }
 
 impl<'a> WordReader<'a> {
-    fn new(job: &Job, input: &'a mut dyn Input) -> Result<Self, FaultKind> {
+    fn new(job: &Job, input: &'a dyn Input) -> Result<Self, FaultKind> {
         let lanes = job.lanes();
         if input.lanes() != lanes {
             let rule = format!(

@@ -18,7 +18,7 @@ use crate::{Fault, FaultKind, PartyId};
 /// Makes the round's two key pairs and advertises them.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    _input: InputRef<'_, '_>,
+    _input: InputRef<'_>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let graph = graph_of(&setup.round)?;
@@ -110,7 +110,7 @@ impl ClientStage for AwaitKeys {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let holders = self.graph.parameters().holders();

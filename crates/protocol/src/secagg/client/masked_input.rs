@@ -21,7 +21,7 @@ use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, SurvivorListError
 /// y = x + all masks mod 2^b, packed, in one pass.
 pub(super) fn masked_input(
     round: &Round,
-    input: &mut dyn Input,
+    input: &dyn Input,
     masks: &[MaskStream],
 ) -> Result<Vec<u8>, FaultKind> {
     pack_input(round.job(), input, |first_lane, tile| {
@@ -120,7 +120,7 @@ impl ClientStage for AwaitSurvivors {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let survivors = self.check(body).map_err(Fault::server)?;

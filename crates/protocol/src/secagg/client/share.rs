@@ -172,7 +172,7 @@ impl ClientStage for AwaitShares {
     fn answer(
         mut self: Box<Self>,
         body: &[u8],
-        input: InputRef<'_, '_>,
+        input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let holders = self.graph.parameters().holders();

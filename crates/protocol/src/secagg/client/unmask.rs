@@ -67,7 +67,7 @@ impl ClientStage for AwaitSignatures {
     fn answer(
         self: Box<Self>,
         body: &[u8],
-        _input: InputRef<'_, '_>,
+        _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
         let holders = self.shares.graph.parameters().holders();

@@ -11,10 +11,9 @@ use blindsum_crypto::mask::{Sign, apply_masks};
 use blindsum_crypto::secret::Secret;
 use blindsum_math::words::Words;
 use blindsum_sharing::{Share, reconstruct};
-use rand_chacha::ChaCha20Rng;
-use rand_core::SeedableRng;
 
 use super::*;
+use crate::PartySet;
 use crate::consistency::{SignatureEntry, Signatures, Signed};
 use crate::keys::suite_of;
 use crate::secagg::keys::{pair_mask, pair_sign, self_mask};
@@ -22,7 +21,6 @@ use crate::secagg::messages::{Advertise, Revealed, SharesIn};
 use crate::secagg::{AggregationGraph, graph_of, point_of};
 use crate::snapshot::Reader;
 use crate::wire::{decode, encode};
-use crate::{Client, PartySet};
 
 /// The parties of the circle's places `range`, modulo the cohort.
 fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId> {
@@ -43,20 +41,7 @@ fn lowest_threshold(parties: u32, neighbours: u32, corrupt: f64) -> JobSpec {
     with(least.expect("some threshold is let"))
 }
 
-/// A corrupt party starts its machine with randomness that the server knows; gives its s.
-fn begin_again(rig: &mut Rig, party: PartyId) -> [u8; 32] {
-    let mut rng = ChaCha20Rng::seed_from_u64(party.0.into());
-    let setup = rig.cohort.setup(party);
-    let (client, message) = Client::start(setup, None, &mut rng.clone()).unwrap();
-    rig.clients.insert(party, client);
-    rig.up.insert(party, message);
-    // The machine draws its two key pairs first, that of the mask second.
-    let suite = suite_of(&rig.cohort.round);
-    let [_, mask] = [(); 2].map(|()| KeyPair::generate(suite, &mut rng).unwrap());
-    *mask.secret().expose()
-}
-
-/// The state of a corrupt party's machine, once its vector is out.
+/// The state of a corrupt party's machine.
 fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     let (context, rank) = (rig.cohort.round.context().0, party.0.to_be_bytes());
     let header = [b"blindsum snapshot" as &[u8], &context, &rank].concat();
@@ -96,11 +81,6 @@ impl Attack {
         let mut rig = Rig::at(spec, 0);
         let round = rig.cohort.round.clone();
         let graph = graph_of(&round).unwrap();
-        let corrupt = corrupt(&graph);
-        let known = corrupt
-            .iter()
-            .map(|&party| (party, begin_again(&mut rig, party)))
-            .collect();
         let keys = rig.up.iter().map(|(&party, message)| {
             let sent: Advertise = decode("keys", body(message)).unwrap();
             let key = PublicKey::parse(suite_of(&round), sent.mask_key.as_slice()).unwrap();
@@ -109,6 +89,7 @@ impl Attack {
         let keys = keys.collect();
         rig.serve().unwrap();
         rig.answer_all().unwrap();
+        let corrupt = corrupt(&graph);
         rig.serve().unwrap();
         for party in round.everyone() {
             let message = rig.down[&party].clone();
@@ -130,31 +111,42 @@ impl Attack {
             signed: BTreeMap::new(),
             seeds: BTreeMap::new(),
             mask_keys: BTreeMap::new(),
-            known,
+            known: BTreeMap::new(),
         };
-        corrupt
-            .into_iter()
-            .for_each(|party| attack.take_shares(party));
+        corrupt.into_iter().for_each(|party| attack.corrupt(party));
         attack
     }
 
-    /// The shares of both secrets that a corrupt party holds.
-    fn take_shares(&mut self, holder: PartyId) {
+    /// A corrupt party says all it knows: the shares of both secrets that it holds, and its own s, which is read here
+    /// from its neighbours: a machine that will still mask gives its state to nobody.
+    fn corrupt(&mut self, party: PartyId) {
+        let (own, held) = self.shares_of(party);
+        self.seeds.entry(party).or_default().insert(party, own);
+        for (owner, (of_mask_key, of_seed)) in held {
+            let mask_keys = self.mask_keys.entry(owner).or_default();
+            mask_keys.insert(party, of_mask_key);
+            self.seeds.entry(owner).or_default().insert(party, of_seed);
+        }
+        let neighbours = self.graph().neighbours(party);
+        let of_own = neighbours.into_iter().filter_map(|holder| {
+            let (of_mask_key, _) = self.shares_of(holder).1.remove(&party)?;
+            Some((holder, of_mask_key))
+        });
+        let of_own: BTreeMap<PartyId, Share> = of_own.collect();
+        let secret = self.rebuild(Some(&of_own)).unwrap();
+        self.known.insert(party, *secret.expose());
+    }
+
+    /// What a party holds after its upload: the share of its own b, and of each neighbour's s and b.
+    fn shares_of(&mut self, holder: PartyId) -> (Share, BTreeMap<PartyId, (Share, Share)>) {
         let state = state_of(&mut self.rig, holder);
         let mut reader = Reader::new(&state);
         let of_own_seed = reader.share().unwrap();
-        self.seeds
-            .entry(holder)
-            .or_default()
-            .insert(holder, of_own_seed);
-        for _ in 0..reader.number().unwrap() {
+        let held = (0..reader.number().unwrap()).map(|_| {
             let owner = reader.party().unwrap();
-            let (of_mask_key, of_seed) = (reader.share().unwrap(), reader.share().unwrap());
-            let mask_keys = self.mask_keys.entry(owner).or_default();
-            mask_keys.insert(holder, of_mask_key);
-            let seeds = self.seeds.entry(owner).or_default();
-            seeds.insert(holder, of_seed);
-        }
+            (owner, (reader.share().unwrap(), reader.share().unwrap()))
+        });
+        (of_own_seed, held.collect())
     }
 
     fn graph(&self) -> std::sync::Arc<AggregationGraph> {
