@@ -194,7 +194,7 @@ OTHERS = {
     ],
     29: [
         ("crates/protocol/src/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
-        ("crates/protocol/src/secagg/tests/keys.rs", "wrong_shares_are_corrected_and_named"),
+        ("crates/protocol/src/secagg/tests/keys.rs", "too_many_wrong_shares_end_the_round"),
     ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
@@ -239,14 +239,19 @@ TEST = re.compile(r"(?:fn|def)\s+(?:test_)?(case_(\d+)_\w+)")
 
 HEAD = """# The abuse suite
 
-What Blindsum is tested to withstand, by number, and the tests that show it. Numbers are stable; those
-that are missing belong to protocols that do not exist yet.
+What Blindsum is tested to withstand, by number. Numbers are stable; those that are missing belong to parts
+that do not exist yet. For each case this page says
 
-*Guarded* are lines of the code that were taken out on purpose, one at a time: without them tests of the case
-turn red. `make mutants` does it again.
+* what somebody tries, and what must come of it;
+* the tests that show it, which can be run by name: `cargo test case_02`;
+* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose,
+  by a patch of [tools/mutants](../../tools/mutants), and tests of the case turned red. To try those of case 2
+  again: `python3 tools/mutants.py 2`; all: `make mutants`.
 
-This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests say.
+This page is written by `python3 tools/cases.py`; `make test` fails if it is not what tests and patches say.
 
+| case | what is tried | tests | defences |
+|---:|---|---:|---:|
 """
 
 
@@ -260,17 +265,24 @@ def numbered() -> dict[int, list[tuple[str, str]]]:
     return found
 
 
+def tests_of_cases() -> dict[int, set[tuple[str, str]]]:
+    """All tests of each case: (file, test)."""
+    tests = numbered()
+    return {number: {*tests[number], *OTHERS.get(number, [])} for number in CASES}
+
+
 def guarded(number: int, every: list[Mutant]) -> str:
     """The lines that the tests of a case guard, or why there are none."""
     if number in EXCEPTIONS:
-        return f"Guarded: nothing; it {EXCEPTIONS[number]}.\n"
+        return f"What they guard: nothing; it {EXCEPTIONS[number]}.\n"
     rows = ""
     for mutant in every:
         if number in mutant.cases:
             function, line = mutant.place()
-            where = f"[{mutant.file}](../../{mutant.file})" + (f", `{function}`" if function else "")
-            rows += f"* {where}: {mutant.defence}: `` {line} ``\n"
-    return f"Guarded:\n\n{rows}"
+            where = f"`{function}` in " if function else ""
+            rows += f"* {mutant.defence}:\n  `` {line} ``\n"
+            rows += f"  ({where}[{mutant.file}](../../{mutant.file}))\n"
+    return f"What they guard:\n\n{rows}"
 
 
 def index() -> str:
@@ -278,23 +290,25 @@ def index() -> str:
     tests, every = numbered(), mutants()
     if unknown := sorted(set(tests) - set(CASES)):
         raise SystemExit(f"tools/cases.py: tests name cases that CASES does not describe: {unknown}")
-    page = HEAD
+    table, page = HEAD, ""
     for number, (tried, outcome) in CASES.items():
         rows = list(tests[number])
         for file, name in OTHERS.get(number, []):
-            if name not in (ROOT / file).read_text():
+            if not re.search(rf"\b{name}\b", (ROOT / file).read_text()):
                 raise SystemExit(f"tools/cases.py: {file} has no {name}")
             rows.append((file, name))
         if not rows:
             raise SystemExit(f"tools/cases.py: no test shows case {number}")
-        page += f"## Case {number}\n\n{tried}.\n\nExpected: {outcome}.\n\nTests:\n\n"
+        defences = sum(number in mutant.cases for mutant in every)
+        table += f"| [{number}](#case-{number}) | {tried} | {len(rows)} | {defences} |\n"
+        page += f"## Case {number}\n\nTried: {tried}.\n\nExpected: {outcome}.\n\nTests:\n\n"
         by_file = defaultdict(list)
         for file, name in rows:
             by_file[file].append(f"`{name}`")
         for file, names in by_file.items():
             page += f"* [{file}](../../{file}): {', '.join(names)}\n"
         page += f"\n{guarded(number, every)}\n"
-    return page.rstrip() + "\n"
+    return f"{table}\n{page.rstrip()}\n"
 
 
 def main() -> int:

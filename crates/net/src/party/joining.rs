@@ -200,7 +200,8 @@ impl Task {
                 .is_some_and(|active| match active.client.is_some() {
                     true if active.has_result() => false,
                     true => start.answers_taken <= active.answered(),
-                    false => !active.needs_update() || active.update.is_some(),
+                    // An update that was given meanwhile has started it.
+                    false => !active.needs_update(),
                 });
         if says_something {
             self.step(None).await?;

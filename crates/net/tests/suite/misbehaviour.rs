@@ -166,6 +166,29 @@ fn case_28_a_second_different_answer_costs_its_connection_and_the_first_one_coun
 }
 
 #[test]
+fn case_28_an_answer_that_comes_without_end_costs_its_connection_and_counts_once() {
+    let pki = Pki::new(32);
+    let mut spec = spec(ProtocolName::Plain, 3);
+    spec.input_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let mut members = ["a", "b", "c"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let starts = members.each_mut().map(Raw::started);
+    let answer = members[0].play(&starts[0], 1.0, 0).unwrap();
+    (0..9).for_each(|_| members[0].send_message(0, &answer));
+    let (code, reason) = members[0].refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("came 8 times already"), "{reason}");
+    for (member, start) in members.iter_mut().zip(&starts).skip(1) {
+        let answer = member.play(start, 1.0, 0).unwrap();
+        member.send_message(0, &answer);
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert_eq!((report.survivors.len(), report.total_weight), (3, Some(3)));
+}
+
+#[test]
 fn case_28_garbage_costs_its_sender_its_place_only() {
     let pki = Pki::new(19);
     let coordinator = coordinator(&pki);

@@ -121,7 +121,7 @@ fn case_46_jobs_that_open_sums_of_too_few_are_refused() {
 }
 
 #[test]
-fn fractions_are_rounded_as_those_of_jobs_are() {
+fn case_46_fractions_are_rounded_up_and_one_party_is_corrupt() {
     let corrupt = |min_corrupt, parties| {
         let policy = Policy {
             min_corrupt,
