@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use blindsum_math::field::Field;
 use blindsum_math::field61::Field61;
+use blindsum_math::row_space::unit_vectors;
 
 use super::Cohort;
 
@@ -15,19 +16,17 @@ use super::Cohort;
 pub(super) fn smallest_group(sets: &[&Cohort]) -> Option<usize> {
     let groups = groups(sets);
     let sizes: Vec<usize> = groups.values().copied().collect();
-    let mut rows: Vec<Vec<Field61>> = (0..sets.len())
-        .map(|set| {
-            let bits = groups.keys().map(|pattern| u64::from(pattern[set]));
-            bits.filter_map(Field61::from_canonical).collect()
-        })
-        .collect();
-    let pivots = reduce(&mut rows, sizes.len());
-    let alone = rows.iter().zip(pivots).filter(|(row, _)| {
-        let used = row.iter().filter(|entry| **entry != Field61::ZERO);
-        used.count() == 1
-    });
+    let row = |set: usize| {
+        let bits = groups.keys().map(|pattern| match pattern.get(set) {
+            Some(true) => Field61::ONE,
+            _ => Field61::ZERO,
+        });
+        bits.collect()
+    };
+    let alone = unit_vectors((0..sets.len()).map(row).collect());
     alone
-        .filter_map(|(_, pivot)| sizes.get(pivot).copied())
+        .into_iter()
+        .filter_map(|group| sizes.get(group).copied())
         .min()
 }
 
@@ -40,32 +39,6 @@ fn groups(sets: &[&Cohort]) -> BTreeMap<Vec<bool>, usize> {
         *groups.entry(pattern).or_default() += 1;
     }
     groups
-}
-
-/// Reduced row echelon form; gives the pivot's column of each row that is not zero.
-fn reduce(rows: &mut [Vec<Field61>], columns: usize) -> Vec<usize> {
-    let mut pivots = Vec::new();
-    for column in 0..columns {
-        let done = pivots.len();
-        let Some(found) = (done..rows.len()).find(|&row| rows[row][column] != Field61::ZERO) else {
-            continue;
-        };
-        rows.swap(done, found);
-        let scale = rows[done][column].inverse();
-        rows[done].iter_mut().for_each(|entry| *entry *= scale);
-        let pivot = rows[done].clone();
-        for (at, row) in rows.iter_mut().enumerate() {
-            let factor = row[column];
-            if at == done || factor == Field61::ZERO {
-                continue;
-            }
-            for (entry, of_pivot) in row.iter_mut().zip(&pivot) {
-                *entry -= factor * *of_pivot;
-            }
-        }
-        pivots.push(column);
-    }
-    pivots
 }
 
 #[cfg(test)]

@@ -172,11 +172,18 @@ fn case_46_corrupt_parties_are_counted_however_few_parties_a_job_says_it_has() {
         }
     );
     assert_eq!(check(&policy, small(4, 0.5)), Ok(()));
+    // There is one at least.
+    let none = Policy {
+        min_corrupt: 0.0,
+        min_corrupt_parties: 0,
+        ..Policy::default()
+    };
+    assert_eq!(none.corrupt_among(3), 1);
 }
 
 /// Shares of a packed vector are as many as there are parties, each as long as the vector if one word is packed.
 #[test]
-fn messages_that_are_too_long_and_parties_that_are_too_many_are_refused() {
+fn case_46_messages_that_are_too_long_and_parties_that_are_too_many_are_refused() {
     let packed = |packing, dim| JobSpec {
         protocol: ProtocolName::Pss,
         packing,
@@ -207,7 +214,7 @@ fn messages_that_are_too_long_and_parties_that_are_too_many_are_refused() {
 }
 
 #[test]
-fn coordinates_of_a_single_party_are_refused() {
+fn case_46_coordinates_of_a_single_party_are_refused() {
     let sparse = |min_contributors| JobSpec {
         protocol: ProtocolName::Flashe,
         density: 0.1,
