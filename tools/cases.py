@@ -184,7 +184,7 @@ OTHERS = {
     24: [
         ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
         ("crates/protocol/src/secagg/parameters/tests.rs", "the_failing_bound_is_named"),
-        ("crates/protocol/src/secagg/parameters.rs", "infeasible_bounds_are_found_quickly"),
+        ("crates/protocol/src/secagg/parameters/tests.rs", "infeasible_bounds_are_found_quickly"),
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     25: [
