@@ -7,6 +7,7 @@ mod connections;
 mod flashe;
 mod integers;
 mod misbehaviour;
+mod rates;
 mod reconnecting;
 mod relay;
 mod replays;
