@@ -151,7 +151,7 @@ impl JobTask {
         }
         member.model_sent = Some(version);
         if self.model.is_hidden() {
-            return self.want_sealed_model(name);
+            return self.want_sealed_model(&name.into());
         }
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
         member.session.outbox.put(Queued::Model {

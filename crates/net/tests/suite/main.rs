@@ -15,6 +15,7 @@ mod restarts;
 mod results;
 mod rollback;
 mod rounds;
+mod sealed;
 mod search;
 mod sparse;
 mod survivors;
