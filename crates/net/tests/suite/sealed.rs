@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 
 use crate::common::raw::Raw;
 use crate::common::*;
-use blindsum_net::NetError;
-use blindsum_net::party::Party;
+use blindsum_net::party::{NextRound, Party};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
+use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::JobSpec;
 
 /// Rounds for up to four parties, more of them than a test waits for.
@@ -21,16 +21,17 @@ fn job() -> JobSpec {
     }
 }
 
-/// A party that plays honestly, and sends rubbish when it is asked for the model.
+/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which more than one
+/// piece never comes.
 struct Liar {
     done: Arc<AtomicBool>,
     playing: JoinHandle<()>,
 }
 
 impl Liar {
-    fn begin(pki: &Pki, url: &str, name: &str) -> Self {
+    fn begin(pki: &Pki, url: &str, name: &str, bytes: usize) -> Self {
         let mut raw = Raw::join(url, pki.party(name), name);
-        raw.sealed = Some(vec![7; 48]);
+        raw.sealed = Some(vec![7; bytes]);
         let done = Arc::new(AtomicBool::new(false));
         let stop = done.clone();
         let playing = std::thread::spawn(move || {
@@ -57,7 +58,7 @@ fn case_27_rubbish_in_place_of_the_model() {
     let coordinator = Running::start(&pki, vec![job()], None);
     let url = coordinator.url();
     // It is the first to be asked.
-    let liar = Liar::begin(&pki, &url, "a");
+    let liar = Liar::begin(&pki, &url, "a", 48);
     let _honest = run_party(party_config(&url, pki.party("b")), constant(1.0));
     coordinator.wait("test", |status| status.rounds_done > 0);
     // The second one is not given what the first one could not open.
@@ -70,13 +71,36 @@ fn case_27_rubbish_in_place_of_the_model() {
     liar.end(coordinator);
 }
 
+/// Case 27: a party that sends a part of the model and no more keeps others out for a round, and not for the next ones.
+#[test]
+fn case_27_a_part_of_the_model() {
+    let pki = Pki::new(33);
+    let job = JobSpec {
+        dim: 100_000,
+        ..job()
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let ones = |_| vec![1.0f32; 100_000];
+    let liar = Liar::begin(&pki, &url, "a", CHUNK + 48);
+    let _honest = run_party(party_config(&url, pki.party("b")), ones);
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let mut late = Party::join(party_config(&url, pki.party("c"))).unwrap();
+    let NextRound::Round(mut round) = late.wait_round(PATIENCE).unwrap() else {
+        panic!("no round");
+    };
+    round.submit(ones(0), 1).unwrap();
+    assert_eq!(round.result().unwrap().survivors, ["a", "b", "c"]);
+    liar.end(coordinator);
+}
+
 /// Case 27: a party that nobody sends a model to that opens ends by name, and says whose were none.
 #[test]
 fn case_27_nothing_but_rubbish_in_place_of_the_model() {
     let pki = Pki::new(33);
     let coordinator = Running::start(&pki, vec![job()], None);
     let url = coordinator.url();
-    let liars = ["a", "b"].map(|name| Liar::begin(&pki, &url, name));
+    let liars = ["a", "b"].map(|name| Liar::begin(&pki, &url, name, 48));
     coordinator.wait("test", |status| status.rounds_done > 0);
     let mut late = Party::join(party_config(&url, pki.party("d"))).unwrap();
     match late.next_round().map(drop) {

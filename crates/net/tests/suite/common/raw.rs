@@ -42,7 +42,7 @@ pub struct Raw {
     client: Option<Client>,
     vault: Arc<MemoryVault>,
     pub round: u64,
-    /// What it sends when it is asked for the model, in place of it; nothing where there is none.
+    /// What it sends when it is asked for the model, in place of it, the first piece only; nothing where there is none.
     pub sealed: Option<Vec<u8>>,
 }
 
@@ -184,7 +184,7 @@ impl Raw {
                         version: wanted.version,
                         offset: 0,
                         total: sealed.len() as u64,
-                        data: sealed.clone().into(),
+                        data: sealed.chunks(CHUNK).next().unwrap().to_vec().into(),
                     });
                 }
                 Some(frame)
