@@ -70,7 +70,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until the job is over or a signal to stop comes."""
     with stop_signals():
-        return _run(options)
+        on_stop(_stop_early)
+        try:
+            return _run(options)
+        except _StoppedEarlyError:
+            console.note("blindsum: stopped before it was ready")
+            if options.json:
+                out = Output()
+                _Json(out).say("stopped", {})
+                out.finish()
+            return EXIT_SUM
+
+
+class _StoppedEarlyError(KeyboardInterrupt):
+    """A signal to stop came while the coordinator was still being started."""
+
+
+def _stop_early() -> None:
+    raise _StoppedEarlyError
 
 
 def _run(options: argparse.Namespace) -> int:

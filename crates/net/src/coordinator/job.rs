@@ -353,6 +353,14 @@ impl JobTask {
             }
             Event::Frame {
                 name,
+                frame: Frame::ModelRefused(refused),
+                ..
+            } => {
+                self.model_refused(&name, refused.version);
+                None
+            }
+            Event::Frame {
+                name,
                 frame: Frame::RoundConfirmed(confirmed),
                 ..
             } => {

@@ -52,7 +52,7 @@ impl JobTask {
             }
             let reason = "the same party has connected again, with this certificate and key";
             let frame = refused(RefusalCode::RefusalReplaced, reason);
-            older.session.outbox.put(Queued::Last(frame.into()));
+            older.session.outbox.end_now(frame.into());
             self.settle(&name);
         }
         info!(job = %self.name, party = %name, address = %session.peer.address,
@@ -73,8 +73,9 @@ impl JobTask {
             counted: report::Bytes::default(),
             model_sent: None,
         };
-        self.members.insert(name.clone(), member);
-        self.changed = Instant::now();
+        if self.members.insert(name.clone(), member).is_none() {
+            self.changed = Instant::now();
+        }
         self.greet(&name, &hello);
         self.unpublished = true;
         Ok(())
@@ -150,7 +151,7 @@ impl JobTask {
         }
         member.model_sent = Some(version);
         if self.model.is_hidden() {
-            return self.want_sealed_model(name);
+            return self.want_sealed_model(&name.into());
         }
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
         member.session.outbox.put(Queued::Model {

@@ -1,7 +1,7 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds, `ended`
+//! `listener` takes connections, `service` and `session` speak with one party each, of which `reading` reads what it
+//! sends and `pace` limits how often it comes and speaks, `job` is the task of one job, `members` its connected parties, `joining`, `running`, `round` and `collecting` its rounds, `ended`
 //! what became of them.
 
 mod collecting;
@@ -12,6 +12,8 @@ mod job;
 mod joining;
 mod listener;
 mod members;
+mod pace;
+mod reading;
 mod round;
 mod running;
 mod service;

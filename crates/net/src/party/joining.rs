@@ -140,7 +140,10 @@ impl Task {
             Pushed::Whole(bytes) => {
                 let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
                 self.model = Some(match self.comes_sealed(&name) {
-                    true => self.open_model(name, bytes).await?,
+                    true => match self.open_model(name, bytes).await? {
+                        Some(model) => model,
+                        None => return Ok(()),
+                    },
                     false => {
                         let read =
                             move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
