@@ -40,6 +40,8 @@ pub(crate) enum Event {
         session: u64,
         name: Arc<str>,
         reason: String,
+        /// Whether the party may not know that, or was told to come back.
+        returns: bool,
     },
     /// A frame other than a chunk.
     Frame {
@@ -161,18 +163,19 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             }
         };
         let mut sending = Box::pin(send_all(queue, &stream, chunk_timeout));
-        let reason = tokio::select! {
+        let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
-                SendEnd::Finished => "ended by the coordinator".into(),
-                SendEnd::Closed => "closed by the party".into(),
-                SendEnd::TooSlow => "too slow: a chunk was not taken in time".to_owned(),
+                SendEnd::Finished => ("ended by the coordinator".into(), false),
+                SendEnd::Closed => ("lost: nothing more can be sent".into(), true),
+                SendEnd::TooSlow => ("too slow: a chunk was not taken in time".to_owned(), true),
             },
             end = session.read_all(&mut inbound) => match end {
-                End::Closed(reason) => reason,
+                End::Closed(reason) => (reason, false),
+                End::Lost(reason) => (reason, true),
                 End::Refused(code, reason) => {
                     outbox.put(Queued::Last(refused(code, reason.clone()).into()));
                     sending.await;
-                    reason
+                    (reason, code == RefusalCode::RefusalTooSlow)
                 }
             },
         };
@@ -185,6 +188,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             session: session.id,
             name,
             reason,
+            returns,
         };
         let _ = session.job.events.send(event).await;
     }
@@ -255,6 +259,7 @@ pub(crate) fn refused(code: RefusalCode, reason: impl Into<String>) -> pb::Refus
     pb::Refused {
         code: code.into(),
         reason: reason.into(),
+        ..pb::Refused::default()
     }
 }
 
@@ -270,6 +275,7 @@ pub(crate) fn short(text: &str) -> String {
 /// How reading ended.
 enum End {
     Closed(String),
+    Lost(String),
     Refused(RefusalCode, String),
 }
 
@@ -334,7 +340,7 @@ impl Session {
                 Err(status) if status.code() == tonic::Code::OutOfRange => {
                     return bad_frame(status.message()).into();
                 }
-                Err(status) => return End::Closed(format!("lost: {}", status.message())),
+                Err(status) => return End::Lost(format!("lost: {}", status.message())),
             };
             let passed = match frame {
                 Frame::Chunk(chunk) => self.chunk(chunk).await,

@@ -5,6 +5,7 @@ pub mod fake;
 pub mod play;
 pub mod proxy;
 pub mod raw;
+pub mod scene;
 
 use std::path::Path;
 use std::sync::Once;
