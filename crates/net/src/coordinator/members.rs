@@ -23,6 +23,13 @@ pub(super) struct Member {
     pub model_sent: Option<u64>,
 }
 
+impl Member {
+    /// The connection, and the bytes that came over it.
+    pub fn heard(&self) -> (u64, u64) {
+        (self.session.id, self.session.peer.traffic.read())
+    }
+}
+
 impl JobTask {
     pub(super) fn is_current(&self, session: u64, name: &str) -> bool {
         self.members
@@ -30,8 +37,10 @@ impl JobTask {
             .is_some_and(|member| member.session.id == session)
     }
 
-    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; a
-    /// second party with the same name is refused.
+    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; [`Presence`] says
+    /// which one is newer, and refuses a second party with the same name.
+    ///
+    /// [`Presence`]: super::presence::Presence
     pub(super) fn admit(
         &mut self,
         hello: pb::Hello,
@@ -41,16 +50,11 @@ impl JobTask {
         if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
             return Err(self.job_failed());
         }
-        if let Some(older) = self.members.get(&name) {
-            if older.session.peer.certificate != session.peer.certificate {
-                let reason = format!(
-                    "two parties with one name: {name:?} is connected from {} with another \
-                     certificate; give each party a name of its own",
-                    older.session.peer.address
-                );
-                return Err(refused(RefusalCode::RefusalNameTaken, reason));
-            }
-            let reason = "the same party has connected again, with this certificate and key";
+        let older = self.members.get(&name);
+        self.presence.judge(&hello, &session, older)?;
+        if let Some(older) = older {
+            let reason =
+                "another process of this party, with its name, has connected after this one";
             let frame = refused(RefusalCode::RefusalReplaced, reason);
             older.session.outbox.end_now(frame.into());
             self.settle(&name);
@@ -73,6 +77,7 @@ impl JobTask {
             counted: report::Bytes::default(),
             model_sent: None,
         };
+        self.lost.remove(&name);
         if self.members.insert(name.clone(), member).is_none() {
             self.changed = Instant::now();
         }
@@ -118,13 +123,17 @@ impl JobTask {
         }
     }
 
-    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str) {
+    /// A connection has ended. `returns` says whether the party does not know that, and will come back.
+    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str, returns: bool) {
         if !self.is_current(session, name) {
             return;
         }
         info!(job = %self.name, party = %name, %reason, "party left");
         self.settle(name);
         self.members.remove(name);
+        if returns {
+            self.lost.insert(name.clone());
+        }
         self.forget_sealer(name);
         self.changed = Instant::now();
         if let Some(running) = &mut self.running {

@@ -45,6 +45,7 @@ impl Memory {
 /// How reading ended.
 pub(super) enum End {
     Closed(String),
+    Lost(String),
     Refused(RefusalCode, String),
 }
 
@@ -266,7 +267,7 @@ fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<Frame, End> {
         Err(status) if status.code() == tonic::Code::OutOfRange => {
             Err(bad_frame(status.message()).into())
         }
-        Err(status) => Err(End::Closed(format!("lost: {}", status.message()))),
+        Err(status) => Err(End::Lost(format!("lost: {}", status.message()))),
     }
 }
 

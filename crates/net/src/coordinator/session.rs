@@ -40,6 +40,8 @@ pub(crate) enum Event {
         session: u64,
         name: Arc<str>,
         reason: String,
+        /// Whether the party may not know that, or was told to come back.
+        returns: bool,
     },
     /// A frame other than a chunk.
     Frame {
@@ -136,18 +138,19 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         let (name, memory) = (peer.name.clone(), self.memory.clone());
         let reader = Reader::new(id, name.clone(), job.clone(), pace, memory, chunk_timeout);
         let mut sending = Box::pin(send_all(queue, &stream, chunk_timeout));
-        let reason = tokio::select! {
+        let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
-                SendEnd::Finished => "ended by the coordinator".into(),
-                SendEnd::Closed => "closed by the party".into(),
-                SendEnd::TooSlow => "too slow: a chunk was not taken in time".to_owned(),
+                SendEnd::Finished => ("ended by the coordinator".into(), false),
+                SendEnd::Closed => ("lost: nothing more can be sent".into(), true),
+                SendEnd::TooSlow => ("too slow: a chunk was not taken in time".to_owned(), true),
             },
             end = reader.read_all(&mut inbound) => match end {
-                End::Closed(reason) => reason,
+                End::Closed(reason) => (reason, false),
+                End::Lost(reason) => (reason, true),
                 End::Refused(code, reason) => {
                     outbox.end_now(refused(code, reason.clone()).into());
                     sending.await;
-                    reason
+                    (reason, code == RefusalCode::RefusalTooSlow)
                 }
             },
         };
@@ -159,6 +162,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             session: id,
             name,
             reason,
+            returns,
         };
         let _ = job.events.send(event).await;
     }
@@ -229,6 +233,7 @@ pub(crate) fn refused(code: RefusalCode, reason: impl Into<String>) -> pb::Refus
     pb::Refused {
         code: code.into(),
         reason: reason.into(),
+        ..pb::Refused::default()
     }
 }
 

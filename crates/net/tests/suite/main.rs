@@ -7,6 +7,8 @@ mod connections;
 mod flashe;
 mod integers;
 mod misbehaviour;
+mod missed;
+mod presence;
 mod rates;
 mod reconnecting;
 mod relay;

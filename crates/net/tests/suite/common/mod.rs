@@ -6,6 +6,7 @@ pub mod logs;
 pub mod play;
 pub mod proxy;
 pub mod raw;
+pub mod scene;
 
 use std::path::Path;
 use std::thread::JoinHandle;

@@ -17,7 +17,8 @@ use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, MemoryVault, PartyId, Round,
+    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, JobSpec, MemoryVault,
+    PartyId, Round,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -110,8 +111,7 @@ pub fn hello(job: &str, name: &str) -> pb::Hello {
         program: "raw".into(),
         job: job.into(),
         name: name.into(),
-        round: 0,
-        answered: 0,
+        ..pb::Hello::default()
     }
 }
 
@@ -161,6 +161,11 @@ impl Raw {
         assert_eq!(welcome.job_hash, job.hash());
         raw.job = Some(job);
         raw
+    }
+
+    /// Takes the job for this one.
+    pub fn learn(&mut self, spec: JobSpec) {
+        self.job = Some(Arc::new(spec.validate().unwrap()));
     }
 
     pub fn send(&self, frame: impl Into<PartyFrame>) {
@@ -377,6 +382,11 @@ impl Raw {
             answered,
             ..hello("test", name)
         };
+        self.resume(url, hello)
+    }
+
+    /// The same with these words.
+    pub fn resume(self, url: &str, hello: pb::Hello) -> Self {
         let new = Self::open(url, self.credentials.clone(), hello);
         Self {
             job: self.job,
