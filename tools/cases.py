@@ -124,13 +124,15 @@ CASES = {
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
     54: (
-        "Coordinator or party killed, or a link lost, between the decision that a round counts and the "
+        "Coordinator or party killed or stopped, or a link lost, between the decision that a round counts and the "
         "delivery of its result",
-        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite",
+        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of the last "
+        "round hear its end",
     ),
     55: (
-        "Link lost while a party trains and submits",
-        "Nothing goes out before both know what the other has; equal repeats are quiet",
+        "Link lost while a party trains and submits; a Hello that comes late; a process or key renewed meanwhile",
+        "Nothing goes out before both know what the other has; equal repeats are quiet; only a process that shows that "
+        "it lives takes the place of another one",
     ),
     56: (
         "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",
@@ -183,8 +185,8 @@ OTHERS = {
     ],
     24: [
         ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
-        ("crates/protocol/src/secagg/parameters.rs", "the_failing_bound_is_named"),
-        ("crates/protocol/src/secagg/parameters.rs", "infeasible_bounds_are_found_quickly"),
+        ("crates/protocol/src/secagg/parameters/tests.rs", "the_failing_bound_is_named"),
+        ("crates/protocol/src/secagg/parameters/tests.rs", "infeasible_bounds_are_found_quickly"),
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     25: [
@@ -194,7 +196,7 @@ OTHERS = {
     ],
     29: [
         ("crates/protocol/src/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
-        ("crates/protocol/src/secagg/tests/keys.rs", "wrong_shares_are_corrected_and_named"),
+        ("crates/protocol/src/secagg/tests/keys.rs", "too_many_wrong_shares_end_the_round"),
     ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
@@ -239,14 +241,19 @@ TEST = re.compile(r"(?:fn|def)\s+(?:test_)?(case_(\d+)_\w+)")
 
 HEAD = """# The abuse suite
 
-What Blindsum is tested to withstand, by number, and the tests that show it. Numbers are stable; those
-that are missing belong to protocols that do not exist yet.
+What Blindsum is tested to withstand, by number. Numbers are stable; those that are missing belong to parts
+that do not exist yet. For each case this page says
 
-*Guarded* are lines of the code that were taken out on purpose, one at a time: without them tests of the case
-turn red. `make mutants` does it again.
+* what somebody tries, and what must come of it;
+* the tests that show it, which can be run by name: `cargo test case_02`;
+* what these tests guard: each defence, the line it is in, and the function. Each was taken out on purpose,
+  by a patch of [tools/mutants](../../tools/mutants), and tests of the case turned red. To try those of case 2
+  again: `python3 tools/mutants.py 2`; all: `make mutants`.
 
-This page is written by `python3 tools/cases.py`; `make test` fails if it is not what the tests say.
+This page is written by `python3 tools/cases.py`; `make test` fails if it is not what tests and patches say.
 
+| case | what is tried | tests | defences |
+|---:|---|---:|---:|
 """
 
 
@@ -260,17 +267,24 @@ def numbered() -> dict[int, list[tuple[str, str]]]:
     return found
 
 
+def tests_of_cases() -> dict[int, set[tuple[str, str]]]:
+    """All tests of each case: (file, test)."""
+    tests = numbered()
+    return {number: {*tests[number], *OTHERS.get(number, [])} for number in CASES}
+
+
 def guarded(number: int, every: list[Mutant]) -> str:
     """The lines that the tests of a case guard, or why there are none."""
     if number in EXCEPTIONS:
-        return f"Guarded: nothing; it {EXCEPTIONS[number]}.\n"
+        return f"What they guard: nothing; it {EXCEPTIONS[number]}.\n"
     rows = ""
     for mutant in every:
         if number in mutant.cases:
             function, line = mutant.place()
-            where = f"[{mutant.file}](../../{mutant.file})" + (f", `{function}`" if function else "")
-            rows += f"* {where}: {mutant.defence}: `` {line} ``\n"
-    return f"Guarded:\n\n{rows}"
+            where = f"`{function}` in " if function else ""
+            rows += f"* {mutant.defence}:\n  `` {line} ``\n"
+            rows += f"  ({where}[{mutant.file}](../../{mutant.file}))\n"
+    return f"What they guard:\n\n{rows}"
 
 
 def index() -> str:
@@ -278,23 +292,25 @@ def index() -> str:
     tests, every = numbered(), mutants()
     if unknown := sorted(set(tests) - set(CASES)):
         raise SystemExit(f"tools/cases.py: tests name cases that CASES does not describe: {unknown}")
-    page = HEAD
+    table, page = HEAD, ""
     for number, (tried, outcome) in CASES.items():
         rows = list(tests[number])
         for file, name in OTHERS.get(number, []):
-            if name not in (ROOT / file).read_text():
+            if not re.search(rf"\b{name}\b", (ROOT / file).read_text()):
                 raise SystemExit(f"tools/cases.py: {file} has no {name}")
             rows.append((file, name))
         if not rows:
             raise SystemExit(f"tools/cases.py: no test shows case {number}")
-        page += f"## Case {number}\n\n{tried}.\n\nExpected: {outcome}.\n\nTests:\n\n"
+        defences = sum(number in mutant.cases for mutant in every)
+        table += f"| [{number}](#case-{number}) | {tried} | {len(rows)} | {defences} |\n"
+        page += f"## Case {number}\n\nTried: {tried}.\n\nExpected: {outcome}.\n\nTests:\n\n"
         by_file = defaultdict(list)
         for file, name in rows:
             by_file[file].append(f"`{name}`")
         for file, names in by_file.items():
             page += f"* [{file}](../../{file}): {', '.join(names)}\n"
         page += f"\n{guarded(number, every)}\n"
-    return page.rstrip() + "\n"
+    return f"{table}\n{page.rstrip()}\n"
 
 
 def main() -> int:

@@ -9,9 +9,11 @@
 A mutant is a small patch, an entry of a file in tools/mutants: the numbered cases whose tests must notice it,
 the file, what the defence is, the text that is there once and the text that takes its place, and the tests
 that must fail, as arguments of `cargo test` or of `pytest` (the entry says which by the first word). The
-patch is applied, the tests are built and run, and the file is put back, also on Ctrl-C. A mutant must be
-found by a test that fails: one that does not build proves nothing, nor does one whose tests run into their
-time limit. Exit status 1 if a mutant survives or does not fit.
+patch is applied, the tests are built and run, and the file is put back, also on Ctrl-C.
+
+Of each of its cases a test must fail, or reach its time limit, as one does that waits for what no longer
+comes. A mutant that does not build proves nothing, nor does one that crashes the tests, nor a filter that
+matches no test. Exit status 1 if a mutant survives or does not fit.
 """
 
 from __future__ import annotations
@@ -30,16 +32,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rust_tests import Selection, Test, all_tests
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "tools" / "mutants"
 # Cases that have tests and no mutant, and why.
 EXCEPTIONS = {
     35: "shows a stated limit of FLASHE: there is no defence to take out",
 }
-FAILED = re.compile(
-    r"^(?:test (.+?)(?: - should panic| - compile fail)? \.\.\. FAILED|FAILED (\S+))", re.MULTILINE
-)
-TOO_LONG = "test_rust:"
+RAN = re.compile(r"^test (.+?)(?: - should panic| - compile fail)? \.\.\. (\w+)", re.MULTILINE)
+FAILED_IN_PYTHON = re.compile(r"^FAILED (\S+?)(?:\[\S+)?(?: |$)", re.MULTILINE)
+OVERDUE = re.compile(r"^test_rust: \S+: over the limit of \d+ s: (.+)$", re.MULTILINE)
+CRASHED = re.compile(r"^test_rust: .+: ended by |^test_rust: .+: no test is said to be slow", re.MULTILINE)
+# Seconds for a test: fewer than in `make test`, since some mutants make it wait for ever.
+LIMIT = "120"
 FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?(?:fn|def) (\w+)")
 
 
@@ -58,6 +64,10 @@ class Mutant:
     new: str
     # Arguments of `cargo test`, or of pytest behind the word.
     test: str
+
+    def selected(self) -> list[Test]:
+        """The tests that its arguments select."""
+        return Selection.of(self.test).among(all_tests())
 
     def fault(self) -> str | None:
         """What keeps the patch from being applied."""
@@ -92,9 +102,17 @@ def mutants() -> list[Mutant]:
     return found
 
 
-def check(every: list[Mutant], cases: set[int]) -> list[str]:
-    """What is wrong with the tables, where these cases have tests."""
+def check(every: list[Mutant], tests: dict[int, set[tuple[str, str]]]) -> list[str]:
+    """What is wrong with the tables, where the cases have these tests: (file, name)."""
+    cases = set(tests)
     wrong = [f"{mutant.name}: {fault}" for mutant in every if (fault := mutant.fault())]
+    for mutant in every:
+        selected = mutant.selected()
+        idle = Selection.of(mutant.test).idle([test.name for test in selected])
+        wrong += [f"{mutant.name}: no test is selected by {filter}" for filter in idle]
+        for case in mutant.cases:
+            if not any(shows(test, tests.get(case, set())) for test in selected):
+                wrong.append(f"{mutant.name}: no test of case {case} is selected by {mutant.test}")
     names = [mutant.name for mutant in every]
     wrong += [f"{name}: two mutants have this name" for name in sorted(set(names)) if names.count(name) > 1]
     covered = {case for mutant in every for case in mutant.cases}
@@ -102,6 +120,12 @@ def check(every: list[Mutant], cases: set[int]) -> list[str]:
     wrong += [f"case {case} has a mutant and no test" for case in sorted(covered - cases)]
     wrong += [f"case {case} is no exception: it has a mutant" for case in sorted(covered & set(EXCEPTIONS))]
     return wrong
+
+
+def shows(test: Test, of_case: set[tuple[str, str]]) -> bool:
+    """Whether a test is one of a case."""
+    name = "compile_fail" if test.target == "doc" else test.function
+    return (test.file, name) in of_case
 
 
 @contextlib.contextmanager
@@ -125,24 +149,37 @@ def commands(mutant: Mutant) -> tuple[list[str], list[str]]:
     build = arguments[: arguments.index("--")] if "--" in arguments else arguments
     # Documentation tests are built when they are run.
     built = [argument for argument in build if argument != "--doc"]
-    runner = [sys.executable, str(ROOT / "tools" / "test_rust.py"), "--locked"]
+    runner = [sys.executable, str(ROOT / "tools" / "test_rust.py"), "--limit", LIMIT, "--locked"]
+    runner.append("--no-fail-fast")
     return ["cargo", "test", "--locked", "--no-run", *built], [*runner, *arguments]
 
 
-def judge(mutant: Mutant) -> tuple[bool, str]:
-    """Whether the tests notice the patch, and what there is to say."""
+def judge(mutant: Mutant, tests: dict[int, set[tuple[str, str]]]) -> tuple[bool, str]:
+    """Whether the tests of its cases notice the patch, and what there is to say."""
     build, run = commands(mutant)
     with applied(mutant):
         built = output(build)
         if built.returncode != 0:
             return False, f"does not build:\n{built.stdout}"
         ran = output(run)
-    failed = sorted({name or other for name, other in FAILED.findall(ran.stdout)})
-    if TOO_LONG in ran.stdout:
-        return False, f"a test ran too long or was killed:\n{ran.stdout}"
-    if ran.returncode == 0 or not failed:
+    if CRASHED.search(ran.stdout):
+        return False, f"the tests were killed:\n{ran.stdout}"
+    overdue = {name for names in OVERDUE.findall(ran.stdout) for name in names.split(", ")}
+    names = [name for name, _ in RAN.findall(ran.stdout)] + [*overdue]
+    failed = {name for name, outcome in RAN.findall(ran.stdout) if outcome == "FAILED"} | overdue
+    if run[0] != sys.executable:
+        # pytest says so itself where a filter selects nothing.
+        failed = {name.split("::")[-1] for name in FAILED_IN_PYTHON.findall(ran.stdout)}
+    elif not overdue and (idle := Selection.of(mutant.test).idle(names)):
+        return False, f"no test was run by {', '.join(idle)}:\n{ran.stdout}"
+    if not failed:
         return False, "SURVIVED" if ran.returncode == 0 else f"no test failed:\n{ran.stdout}"
-    return True, ", ".join(failed)
+    said = ", ".join(sorted(failed))
+    red = {name.split(" ")[0].rsplit("::", 1)[-1] for name in failed}
+    for case in mutant.cases:
+        if not any(name in red or (name == "compile_fail" and file in red) for file, name in tests[case]):
+            return False, f"no test of case {case} failed, only {said}"
+    return True, said
 
 
 def output(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -165,7 +202,7 @@ def chosen(every: list[Mutant], wanted: list[str]) -> list[Mutant]:
     return picked
 
 
-def hunt(picked: list[Mutant]) -> int:
+def hunt(picked: list[Mutant], tests: dict[int, set[tuple[str, str]]]) -> int:
     """Try them one after the other; the exit status."""
     survivors = []
     for number, mutant in enumerate(picked, start=1):
@@ -175,7 +212,7 @@ def hunt(picked: list[Mutant]) -> int:
         if fault := mutant.fault():
             noticed, said = False, fault
         else:
-            noticed, said = judge(mutant)
+            noticed, said = judge(mutant, tests)
         if not noticed:
             survivors.append(mutant.name)
         print(f"{'red' if noticed else 'GREEN'} ({time.monotonic() - started:.0f} s): {said}", flush=True)
@@ -191,10 +228,12 @@ def main() -> int:
     parser.add_argument("wanted", nargs="*", help="numbers of cases or names of mutants (default: all)")
     options = parser.parse_args()
     every = mutants()
-    if options.check:
-        from cases import CASES
+    # Which reads the mutants as well.
+    from cases import tests_of_cases
 
-        wrong = check(every, set(CASES))
+    tests = tests_of_cases()
+    if options.check:
+        wrong = check(every, tests)
         print("".join(f"tools/mutants.py: {line}\n" for line in wrong), file=sys.stderr, end="")
         return 1 if wrong else 0
     picked = chosen(every, options.wanted)
@@ -209,7 +248,7 @@ def main() -> int:
     # What finds a mutant is no regression of the code.
     os.environ["PROPTEST_DISABLE_FAILURE_PERSISTENCE"] = "1"
     try:
-        return hunt(picked)
+        return hunt(picked, tests)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

@@ -48,8 +48,9 @@ class Coordinator:
         Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a
         round may come back. Missing ones take defaults; the error for a wrong name lists them all.
     stop_when_done
-        Whether to stop once the job is over, and every survivor of its last round has confirmed the
-        result; for those that are away it stays for ``farewell`` seconds, a limit, 30 by default.
+        Whether to stop once the job is over, every survivor of its last round has confirmed the result, and
+        its other parties know that it is over; for those that were lost in the last round it stays for
+        ``farewell`` seconds, a limit, 30 by default.
 
     Attributes
     ----------
@@ -99,9 +100,11 @@ class Coordinator:
         A status is plain data. Its ``round`` says by ``key_setup`` whether it only gives parties the key of
         the job, its ``survivors`` then; ``total_weight`` is ``None`` before there is a sum, and where
         :attr:`JobSpec.hides_sum`. ``result`` is the name of the result, as in :attr:`RoundResult.result`;
-        ``unconfirmed`` lists survivors of the latest sum that have not confirmed it; ``connected`` who is
-        here, ``min_parties`` how many a round needs; ``warning`` what the operator must do soon, as about a
-        revocation list that ends: while it is out of date no round begins, and none counts as failed.
+        ``unconfirmed`` lists survivors of the latest sum that have not confirmed it, ``lost`` parties whose
+        connection was lost since the latest round was offered;
+        ``connected`` who is here, ``min_parties`` how many a round needs; ``warning`` what the operator must
+        do soon, as about a revocation list that ends: while it is out of date no round begins, and none
+        counts as failed.
 
         Parameters
         ----------

@@ -37,7 +37,8 @@ class Policy:
     """What a party agrees to, whatever the coordinator says.
 
     The coordinator writes the job. The defaults are for a party that trusts neither it nor one in ten of
-    the others; a job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
+    the others, and one at least; how many others there are is the job's word, so who knows of more that may
+    work together says it in ``min_corrupt_parties``. A job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
 
     Attributes
     ----------
@@ -51,21 +52,31 @@ class Policy:
     min_corrupt : float
         The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
         or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
+    min_corrupt_parties : int
+        So many parties at least may work with the coordinator, however few parties a job has; it must
+        tolerate as many.
     min_honest : int
-        No sum over fewer honest parties than this: beside ``ceil(min_corrupt * parties)`` corrupt ones, at
-        least one, so many must be in the smallest sum of the job and in every set of survivors.
+        No sum over fewer honest parties than this: beside the corrupt ones, ``ceil(min_corrupt * parties)``
+        or ``min_corrupt_parties``, so many must be in the smallest sum of the job and in every set of
+        survivors; and no coordinate of a sparse job is handed out that fewer have sent.
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
-        By how many parties a set of survivors must differ from every earlier one that is not the same:
-        the difference of two sums over almost the same parties is one party's update. 0 allows
-        everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sets are remembered
-        while the rule is on, the last 256, across processes with a ``state_dir``.
+        By how many honest parties a set of survivors must differ from every earlier one that is not the
+        same: the difference of two sums over almost the same parties is one party's update. Corrupt
+        parties come on top of it, as many as in ``min_honest``, and all sums together must not give that of
+        a smaller group than ``min_honest`` allows. 0 allows everything. In ``plain`` and ``flashe`` the
+        cohorts of rounds are compared. Sets are remembered while the rule is on, the last 256, across
+        processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int
         Largest ``dim`` of the job: what this party will allocate for, 4 bytes a coordinate and vector, and
         several vectors in a round.
+    max_message : int
+        Bytes of the largest message that the job may ask for or send.
+    max_parties : int
+        Most ``parties`` of the job.
     job_hash : str or None
         The hash that the job must have, :attr:`JobSpec.hash`, where its specification was agreed on;
         ``None`` takes any job that keeps the other rules.
@@ -79,11 +90,14 @@ class Policy:
     allowed_protocols: Sequence[str] | None = None
     require_adversary: str | None = "active"
     min_corrupt: float = 0.1
+    min_corrupt_parties: int = 1
     min_honest: int = 2
     min_cohort: int = 3
     min_cohort_change: int = 0
     max_weight: int | None = None
     max_dim: int = 2**28
+    max_message: int = 2**32
+    max_parties: int = 10_000
     job_hash: str | None = None
 
     def __post_init__(self) -> None:
@@ -97,7 +111,7 @@ class Policy:
             raise ConfigError("policy.job_hash", rule)
         if checks.fraction("policy.min_corrupt", self.min_corrupt) == 1:
             raise ConfigError("policy.min_corrupt", "1 must be below 1: then nobody is honest")
-        for name in ("min_honest", "min_cohort", "min_cohort_change", "max_dim"):
+        for name in _COUNTS:
             checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
         if self.max_weight is not None:
             checks.setting("policy.max_weight", self.max_weight, 1, 2**32 - 1)
@@ -111,6 +125,12 @@ class Policy:
 
 
 MOST_COUNTED = 2**63 - 1
+
+_COUNTS = (
+    *("min_corrupt_parties", "min_honest", "min_cohort", "min_cohort_change"),
+    *("max_dim", "max_message", "max_parties"),
+)
+"""Rules that are whole numbers."""
 
 
 def _check_protocols(names: object) -> None:
@@ -155,7 +175,8 @@ class Session:
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round; the call may be repeated, for the next one.
+            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it was
+            started again counts its update. The call may be repeated, for the next one.
         """
         found = self._next_round(timeout)
         if isinstance(found, BlindsumError):
@@ -193,8 +214,9 @@ class Session:
         Parameters
         ----------
         on_lost
-            Called once with the error of every round that was lost, after the body of the loop; what it
-            raises ends the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
+            Called once with the error of every round that was lost, after the body of the loop, or before it
+            for a round from before the party was started again that counts its update; what it raises ends the
+            loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
             standard error unless told otherwise.
 
         Raises

@@ -1,6 +1,7 @@
 """A coordinator in operation: signals, its own credentials, files that change, a store that others read."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -55,6 +56,18 @@ def test_serve_stops_cleanly_on_signals(serve, number):
     assert json.loads(out.splitlines()[-1])["event"] == "stopped"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_stops_cleanly_while_it_starts(processes, place, tmp_path, number):
+    os.mkfifo(tmp_path / "job.json")
+    process = processes("serve", "--job", tmp_path / "job.json", *identity_words(place))
+    # It waits for its job from here on.
+    with open(tmp_path / "job.json", "w"):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["event"] == "stopped"
+
+
 def in_the_background(words, **options):
     """As ``sh -c 'command &'`` starts it: with SIGINT ignored."""
     return subprocess.Popen(
@@ -69,8 +82,12 @@ def in_the_background(words, **options):
 def serve_words(place, tmp_path, **fields):
     spec = place.spec(**{"parties": 1, "join_deadline": 60.0} | fields)
     (tmp_path / "job.json").write_text(spec.to_json())
-    words = ["serve", "--job", tmp_path / "job.json", "--identity", place.folder / "agg"]
-    return [*words, "--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0", "--json"]
+    return ["serve", "--job", tmp_path / "job.json", *identity_words(place)]
+
+
+def identity_words(place):
+    files = ["--identity", place.folder / "agg", "--ca", place.folder / "ca.pem"]
+    return [*files, "--listen", "127.0.0.1:0", "--json"]
 
 
 def test_serve_stops_cleanly_where_sigint_was_ignored(place, tmp_path):

@@ -117,6 +117,8 @@ def table() -> list[list[object]]:
         parameters_of(100, roster=roster, **given) for roster in (67, 68, 90, 98) for given in SMALL_ROSTERS
     ]
     rows += [parameters_of(100, roster=n, threshold=90, complete=True) for n in (90, 95, 98)]
+    # A threshold that only the complete graph makes safe.
+    rows += [parameters_of(100, roster=n, corrupt=0.25, dropout=0.0, threshold=48) for n in (67, 100)]
     return rows
 
 

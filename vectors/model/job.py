@@ -90,8 +90,8 @@ class Job:
         return self.adversary == "active"
 
     def corrupt_parties(self) -> int:
-        """Most parties that may side with the server, whatever the roster; one at least if active."""
-        return max(ceiling_of_fraction(self.corrupt, self.parties), int(self.is_active()))
+        """Most parties that may side with the server, whatever the roster; one at least."""
+        return max(ceiling_of_fraction(self.corrupt, self.parties), 1)
 
     def dropouts_among(self, n: int) -> int:
         """Most of ``n`` parties that are expected to drop out."""

@@ -30,8 +30,8 @@ pub struct Limits {
     pub failed_rounds: u32,
     /// How long a job waits for enough parties to be ready before it ends.
     pub patience: f64,
-    /// How long a coordinator that stops when its jobs are done stays for survivors of the last round that
-    /// have not confirmed its result.
+    /// How long a coordinator that stops when its jobs are done stays for parties of the last round that were lost and
+    /// have not heard its end, and for survivors that have not confirmed its result.
     pub farewell: f64,
     /// Time between signs of life on an idle connection, and the time for the answer.
     pub keepalive: f64,

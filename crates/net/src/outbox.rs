@@ -44,24 +44,47 @@ pub(crate) enum Content {
 
 /// Where a stream's frames are put. Putting never waits: what is queued is bounded by what the round
 /// says to one party, and shared between parties.
-pub(crate) struct Outbox<F>(mpsc::UnboundedSender<Queued<F>>);
+pub(crate) struct Outbox<F> {
+    queue: mpsc::UnboundedSender<Queued<F>>,
+    farewell: mpsc::Sender<F>,
+}
+
+/// What was put into an outbox.
+pub(crate) struct Queue<F> {
+    queued: mpsc::UnboundedReceiver<Queued<F>>,
+    farewell: mpsc::Receiver<F>,
+}
 
 impl<F> Clone for Outbox<F> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self {
+            queue: self.queue.clone(),
+            farewell: self.farewell.clone(),
+        }
     }
 }
 
 impl<F: Frame> Outbox<F> {
     /// An outbox and what empties it.
-    pub fn new() -> (Self, mpsc::UnboundedReceiver<Queued<F>>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(sender), receiver)
+    pub fn new() -> (Self, Queue<F>) {
+        let (queue, queued) = mpsc::unbounded_channel();
+        let (farewell, said) = mpsc::channel(1);
+        let queue_end = Queue {
+            queued,
+            farewell: said,
+        };
+        (Self { queue, farewell }, queue_end)
     }
 
     /// Queues one thing; it is lost where the connection has ended.
     pub fn put(&self, queued: Queued<F>) {
-        let _ = self.0.send(queued);
+        let _ = self.queue.send(queued);
+    }
+
+    /// Drops what is queued, also what is being sent: this frame is the last one. A receiver that reads nothing keeps
+    /// no model in memory.
+    pub fn end_now(&self, frame: F) {
+        let _ = self.farewell.try_send(frame);
     }
 
     pub fn frame(&self, frame: F) {
@@ -91,29 +114,22 @@ pub(crate) enum SendEnd {
 
 /// Sends what is queued until the end; each frame must be taken within `timeout`.
 pub(crate) async fn send_all<F: Frame>(
-    mut queue: mpsc::UnboundedReceiver<Queued<F>>,
+    queue: Queue<F>,
     stream: &mpsc::Sender<F>,
     timeout: Duration,
 ) -> SendEnd {
+    let Queue {
+        queued,
+        mut farewell,
+    } = queue;
     let sender = Sender { stream, timeout };
-    while let Some(queued) = queue.recv().await {
-        let sent = match queued {
-            Queued::Frame(frame) => sender.send(frame).await,
-            Queued::Last(frame) => {
-                return sender.send(frame).await.err().unwrap_or(SendEnd::Finished);
-            }
-            Queued::Message {
-                round,
-                stage,
-                message,
-            } => sender.message(round, stage, message).await,
-            Queued::Model { version, values } => sender.model(version, values).await,
-        };
-        if let Err(end) = sent {
-            return end;
-        }
-    }
-    SendEnd::Finished
+    // The queue is dropped with the branch that holds it.
+    let last = tokio::select! {
+        biased;
+        Some(last) = farewell.recv() => last,
+        end = sender.queued(queued) => return end,
+    };
+    sender.last(last).await
 }
 
 struct Sender<'a, F> {
@@ -122,6 +138,29 @@ struct Sender<'a, F> {
 }
 
 impl<F: Frame> Sender<'_, F> {
+    async fn queued(&self, mut queued: mpsc::UnboundedReceiver<Queued<F>>) -> SendEnd {
+        while let Some(queued) = queued.recv().await {
+            let sent = match queued {
+                Queued::Frame(frame) => self.send(frame).await,
+                Queued::Last(frame) => return self.last(frame).await,
+                Queued::Message {
+                    round,
+                    stage,
+                    message,
+                } => self.message(round, stage, message).await,
+                Queued::Model { version, values } => self.model(version, values).await,
+            };
+            if let Err(end) = sent {
+                return end;
+            }
+        }
+        SendEnd::Finished
+    }
+
+    async fn last(&self, frame: F) -> SendEnd {
+        self.send(frame).await.err().unwrap_or(SendEnd::Finished)
+    }
+
     async fn send(&self, frame: F) -> Result<(), SendEnd> {
         match tokio::time::timeout(self.timeout, self.stream.send(frame)).await {
             Ok(Ok(())) => Ok(()),
@@ -263,5 +302,54 @@ mod tests {
         assert_eq!(sent(message.clone()).await.len(), 2);
         drop(spool);
         assert_eq!(sent(message).await.len(), 0);
+    }
+
+    /// Bytes of which it can be seen whether they are still in memory.
+    struct Seen {
+        bytes: Vec<u8>,
+        _kept: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for Seen {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    #[tokio::test]
+    async fn case_31_a_stream_that_is_ended_now_keeps_nothing_for_a_receiver_that_reads_nothing() {
+        let (outbox, queue) = Outbox::<CoordinatorFrame>::new();
+        let kept = Arc::new(());
+        for version in 1..=2 {
+            let values = Seen {
+                bytes: vec![7; 3 * CHUNK],
+                _kept: kept.clone(),
+            };
+            outbox.put(Queued::Model {
+                version,
+                values: Bytes::from_owner(values),
+            });
+        }
+        let (stream, mut frames) = mpsc::channel(1);
+        let sending = send_all(queue, &stream, Duration::from_secs(3600));
+        let mut sending = std::pin::pin!(sending);
+        // One piece is on its way, the next one waits for its turn.
+        assert!(polled(sending.as_mut()).await.is_none());
+        outbox.end_now(pb::JobDone { model: None }.into());
+        assert!(polled(sending.as_mut()).await.is_none());
+        drop(frames.recv().await);
+        assert_eq!(Arc::strong_count(&kept), 1);
+        assert_eq!(sending.await, SendEnd::Finished);
+        let last = frames.recv().await.unwrap().frame;
+        assert!(matches!(last, Some(coordinator_frame::Frame::JobDone(_))));
+    }
+
+    /// What a future has come to, where it needs not wait.
+    async fn polled<T>(mut future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(done) => std::task::Poll::Ready(Some(done)),
+            std::task::Poll::Pending => std::task::Poll::Ready(None),
+        })
+        .await
     }
 }

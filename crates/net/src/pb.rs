@@ -30,6 +30,7 @@ frames!(PartyFrame, party_frame:
     RoundRefused(RoundRefused),
     RoundConfirmed(RoundConfirmed),
     ModelChunk(ModelChunk),
+    ModelRefused(ModelRefused),
 );
 
 frames!(CoordinatorFrame, coordinator_frame:

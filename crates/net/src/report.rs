@@ -150,6 +150,9 @@ pub struct JobStatus {
     /// Survivors of the latest round that counts who have not confirmed its result yet.
     #[serde(default)]
     pub unconfirmed: Vec<String>,
+    /// Parties whose connection was lost since the latest round was offered, and that have not come back.
+    #[serde(default)]
+    pub lost: Vec<String>,
     /// The round under way, or else the latest one.
     pub round: Option<RoundReport>,
 }

@@ -27,11 +27,14 @@ struct PolicyFields {
     allowed_protocols: Vec<ProtocolName>,
     require_adversary: Option<Adversary>,
     min_corrupt: f64,
+    min_corrupt_parties: usize,
     min_honest: usize,
     min_cohort: usize,
     min_cohort_change: usize,
     max_weight: Option<u32>,
     max_dim: u64,
+    max_message: u64,
+    max_parties: u32,
     /// In hexadecimal digits.
     job_hash: Option<String>,
 }
@@ -43,11 +46,14 @@ impl Default for PolicyFields {
             allowed_protocols: policy.allowed_protocols,
             require_adversary: policy.require_adversary,
             min_corrupt: policy.min_corrupt,
+            min_corrupt_parties: policy.min_corrupt_parties,
             min_honest: policy.min_honest,
             min_cohort: policy.min_cohort,
             min_cohort_change: policy.min_cohort_change,
             max_weight: policy.max_weight,
             max_dim: policy.max_dim,
+            max_message: policy.max_message,
+            max_parties: policy.max_parties,
             job_hash: None,
         }
     }
@@ -64,11 +70,14 @@ fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
         allowed_protocols: fields.allowed_protocols,
         require_adversary: fields.require_adversary,
         min_corrupt: fields.min_corrupt,
+        min_corrupt_parties: fields.min_corrupt_parties,
         min_honest: fields.min_honest,
         min_cohort: fields.min_cohort,
         min_cohort_change: fields.min_cohort_change,
         max_weight: fields.max_weight,
         max_dim: fields.max_dim,
+        max_message: fields.max_message,
+        max_parties: fields.max_parties,
         job_hash: fields.job_hash.map(hash).transpose()?,
     })
 }

@@ -43,11 +43,14 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
   allowed_protocols=secagg,secagg+,fssa,pss    plain and flashe must be named
   require_adversary=active                     or semi-honest, or none
   min_corrupt=0.1        fraction of corrupt parties that the job must tolerate
+  min_corrupt_parties=1  as many at least, however few parties the job has
   min_honest=2           fewest honest parties in a sum, beside the corrupt ones
   min_cohort=3           fewest parties in a round
-  min_cohort_change=0    by how many the survivors of two sums must differ, if at all
+  min_cohort_change=0    by how many honest survivors two sums must differ, if at all
   max_weight=none        largest weight of an update
   max_dim=268435456      longest vector
+  max_message=4294967296 bytes of the longest message
+  max_parties=10000      most parties of a job
   job_hash=none          the job's hash, where its specification was agreed on
 
 Jobs that the defaults refuse, and the policy that takes them:

@@ -39,8 +39,9 @@ changes. `blindsum status`, `model` and `backup` read the store meanwhile. See d
 A job in the store goes on from the store's model; --model is for the first start, and a later one warns
 that it is not used.
 
-When the job is done it stays for survivors of the last round that have not confirmed the result, up to
---limit farewell=30 seconds. With --store it can be started again for those that come later.
+When the job is done it stays for parties that were lost in the last round, and for survivors that have
+not confirmed the result, up to --limit farewell=30 seconds. With --store it can be started again for those
+that come later.
 
 exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
 arguments or credentials, 130 a second signal came while it stopped
@@ -73,7 +74,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until the job is over or a signal to stop comes."""
     with stop_signals():
-        return _run(options)
+        on_stop(_stop_early)
+        try:
+            return _run(options)
+        except _StoppedEarlyError:
+            console.note("blindsum: stopped before it was ready")
+            if options.json:
+                out = Output()
+                _Json(out).say("stopped", {})
+                out.finish()
+            return EXIT_SUM
+
+
+class _StoppedEarlyError(KeyboardInterrupt):
+    """A signal to stop came while the coordinator was still being started."""
+
+
+def _stop_early() -> None:
+    raise _StoppedEarlyError
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,44 +6,66 @@ use std::sync::Arc;
 
 use blindsum_protocol::RoundKind;
 use bytes::Bytes;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::job::JobTask;
 use super::joining::ReadyParty;
+use super::session::{refused, short};
 use crate::chunks::{Assembly, Pushed};
 use crate::model::{history_len, sealed_len};
 use crate::outbox::Queued;
-use crate::pb;
+use crate::pb::{self, RefusalCode};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
 pub(super) struct SealedModel {
-    /// All of it, once it is here.
-    bytes: Option<Bytes>,
+    /// All of it, once it is here, and who sealed it.
+    kept: Option<(Arc<str>, Bytes)>,
     /// Who was asked for it, and what has come.
     asked: Option<(Arc<str>, Option<Assembly>)>,
-    /// How often parties were asked for a model that did not come.
+    /// How often parties were asked for a model that did not come, or was none.
     failures: BTreeMap<Arc<str>, u32>,
     /// Who waits for it.
     waiting: BTreeSet<Arc<str>>,
+    /// The version that each party was sent last, and who sealed it.
+    sent: BTreeMap<Arc<str>, (u64, Arc<str>)>,
+    /// Whose models a party could not open: it is sent none of theirs again while it has this key.
+    unopened: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Who has complained of whom, ever: a second time makes nobody more suspect.
+    complaints: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 impl SealedModel {
     /// A round is offered: somebody who was asked and has sent nothing since does not keep the others waiting.
     pub fn round_offered(&mut self) {
-        if let Some((name, None)) = self.asked.take_if(|(_, assembly)| assembly.is_none()) {
-            *self.failures.entry(name).or_default() += 1;
+        if let Some((name, _)) = self.asked.take_if(|(_, assembly)| assembly.is_none()) {
+            self.failed(name);
         }
     }
 
-    /// There is a new model, which nobody has sealed yet.
+    /// There is a new model or a new key, and nothing that was sealed before is of use.
     pub fn outdated(&mut self) {
-        self.round_offered();
-        let failures = std::mem::take(&mut self.failures);
-        *self = Self {
-            failures,
-            ..Self::default()
-        };
+        if let Some((name, _)) = self.asked.take() {
+            self.failed(name);
+        }
+        self.kept = None;
+        self.waiting.clear();
+    }
+
+    fn failed(&mut self, sealer: Arc<str>) {
+        *self.failures.entry(sealer).or_default() += 1;
+    }
+
+    /// Whether a party may be able to open what this one seals.
+    fn may_open(&self, name: &str, sealer: &str) -> bool {
+        let unopened = self.unopened.get(name);
+        unopened.is_none_or(|sealers| !sealers.contains(sealer))
+    }
+
+    /// Whether what this party seals is of use to anybody who waits.
+    fn is_useful(&self, sealer: &str) -> bool {
+        let mut waiting = self.waiting.iter();
+        !self.waiting.contains(sealer) && waiting.any(|name| self.may_open(name, sealer))
     }
 }
 
@@ -51,7 +73,7 @@ impl JobTask {
     /// What the next round is for, and who of those that are ready takes part: a key set-up where somebody
     /// lacks the key of the job, but never two in a row where the others are enough for a round.
     pub(super) fn choose_kind(
-        &self,
+        &mut self,
         round: u64,
         ready: Vec<ReadyParty>,
     ) -> (RoundKind, Vec<ReadyParty>) {
@@ -67,39 +89,96 @@ impl JobTask {
             return (RoundKind::KeySetup, ready);
         };
         let enough = self.after_key_setup && holders >= self.parts.job.min_parties();
+        let key = key.to_vec();
         if holders < ready.len() && !enough {
+            // With another key it may open what it could not open before.
+            for party in ready.iter().filter(|party| party.key_id != key) {
+                self.sealed_model.unopened.remove(&party.name);
+            }
             return (RoundKind::KeySetup, ready);
         }
-        let key = key.to_vec();
         let (holders, others): (Vec<_>, Vec<_>) =
             ready.into_iter().partition(|party| party.key_id == key);
         for ReadyParty { name, .. } in others {
             let reason = "it lacks the key of the job, which it gets before a later round";
             self.tell_dropped(round, &name, reason);
         }
+        self.refuse_hopeless(&holders);
         (RoundKind::Sum, holders)
     }
 
-    /// A party needs the model, which the coordinator does not know.
-    pub(super) fn want_sealed_model(&mut self, name: &str) {
-        if let Some(bytes) = self.sealed_model.bytes.clone() {
-            self.send_sealed_model(name, bytes);
-            return;
+    /// A round begins without those that wait for its model. Who can open that of none of its members waits in vain.
+    fn refuse_hopeless(&mut self, holders: &[ReadyParty]) {
+        let version = self.model.version();
+        let sealed = &self.sealed_model;
+        let hopeless = |name: &Arc<str>| {
+            let sealers = sealed.unopened.get(name)?;
+            let all = holders.iter().all(|holder| sealers.contains(&holder.name));
+            all.then(|| (name.clone(), sealers.clone()))
+        };
+        let hopeless: Vec<_> = sealed.waiting.iter().filter_map(hopeless).collect();
+        for (name, sealers) in hopeless {
+            self.sealed_model.waiting.remove(&name);
+            let sealers: Vec<&str> = sealers.iter().map(|sealer| &**sealer).collect();
+            let reason = format!(
+                "this party could not open model version {version} as it was sealed by {}, and nobody else who is \
+                 ready has it; come again when others are here, or without the state folder where its key may be \
+                 the wrong one",
+                short(&sealers.join(", "))
+            );
+            warn!(job = %self.name, party = %name, %reason, "refused");
+            if let Some(member) = self.members.get(&name) {
+                let frame = refused(RefusalCode::RefusalNoModel, reason);
+                member.session.outbox.put(Queued::Last(frame.into()));
+            }
         }
-        self.sealed_model.waiting.insert(name.into());
-        self.ask_for_model();
+    }
+
+    /// A party needs the model, which the coordinator does not know.
+    pub(super) fn want_sealed_model(&mut self, name: &Arc<str>) {
+        let sealed = &mut self.sealed_model;
+        let kept = sealed.kept.clone();
+        match kept.filter(|(sealer, _)| sealed.may_open(name, sealer)) {
+            Some((sealer, bytes)) => {
+                let version = self.model.version();
+                sealed.sent.insert(name.clone(), (version, sealer));
+                self.send_sealed_model(name, bytes);
+            }
+            None => {
+                sealed.waiting.insert(name.clone());
+                self.ask_for_model();
+            }
+        }
+    }
+
+    /// A party could not open the model that it was sent: it gets another one, if somebody else can seal it.
+    pub(super) fn model_refused(&mut self, name: &Arc<str>, version: u64) {
+        let sealed = &mut self.sealed_model;
+        let of_version = |sent: &(u64, Arc<str>)| sent.0 == version;
+        let Some((_, sealer)) = sealed.sent.get(name).filter(|s| of_version(s)).cloned() else {
+            return self.refuse(name, "ModelRefused: this version was not sent to it");
+        };
+        sealed.sent.remove(name);
+        let unopened = sealed.unopened.entry(name.clone()).or_default();
+        unopened.insert(sealer.clone());
+        if sealed.complaints.insert((name.clone(), sealer.clone())) {
+            warn!(job = %self.name, party = %sealer, to = %name, version,
+                "the model that it sealed was not opened");
+            sealed.failed(sealer.clone());
+        }
+        sealed.kept.take_if(|(of, _)| *of == sealer);
+        // Where there is a newer one it is asked for that.
+        if version == self.model.version() {
+            self.want_sealed_model(name);
+        }
     }
 
     /// Asks a party that has the model for it, where another one waits.
     pub(super) fn ask_for_model(&mut self) {
         let sealed = &self.sealed_model;
-        if sealed.waiting.is_empty() || sealed.bytes.is_some() {
-            return;
-        }
         // Whoever is ready and holds the key has the model.
         let holders = self.joining.iter().flat_map(|joining| joining.holders());
-        let able =
-            |name: &&Arc<str>| self.members.contains_key(*name) && !sealed.waiting.contains(*name);
+        let able = |name: &&Arc<str>| self.members.contains_key(*name) && sealed.is_useful(name);
         let failures = |name: &Arc<str>| sealed.failures.get(name).copied().unwrap_or(0);
         let holders = holders.filter(able).cloned();
         let Some(name) = holders.min_by_key(|name| (failures(name), name.clone())) else {
@@ -135,7 +214,7 @@ impl JobTask {
             return self.refuse(name, "ModelChunk: the model was not asked for");
         };
         let job = &self.parts.job;
-        let limit = sealed_len(4 * job.spec().dim + history_len(job) as u64);
+        let limit = sealed_len(4 * self.model.name().dim + history_len(job) as u64);
         let pushed = match assembly {
             Some(assembly) => Ok(assembly),
             None => Assembly::begin(chunk.total, limit),
@@ -144,14 +223,14 @@ impl JobTask {
         match pushed {
             Ok(Pushed::Part(assembly)) => self.sealed_model.asked = Some((of, Some(assembly))),
             Ok(Pushed::Whole(bytes)) => {
+                self.sealed_model.kept = Some((of, bytes));
                 for name in std::mem::take(&mut self.sealed_model.waiting) {
-                    self.send_sealed_model(&name, bytes.clone());
+                    self.want_sealed_model(&name);
                 }
-                self.sealed_model.bytes = Some(bytes);
             }
             Err(error) => {
                 self.refuse(name, &format!("ModelChunk: {error}"));
-                *self.sealed_model.failures.entry(of).or_default() += 1;
+                self.sealed_model.failed(of);
                 self.ask_for_model();
             }
         }
@@ -161,6 +240,7 @@ impl JobTask {
     pub(super) fn forget_sealer(&mut self, name: &str) {
         let sealed = &mut self.sealed_model;
         sealed.waiting.remove(name);
+        sealed.sent.remove(name);
         if sealed.asked.take_if(|(of, _)| **of == *name).is_some() {
             self.ask_for_model();
         }

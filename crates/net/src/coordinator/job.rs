@@ -3,7 +3,7 @@
 //! A job is one task. It alone changes the job's state, by one event at a time, so that a reader can
 //! follow it from top to bottom: [`JobTask::run`] waits for parties, runs rounds (`round.rs`), ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use super::ended::Ended;
 use super::hidden::SealedModel;
 use super::members::Member;
+use super::presence::Presence;
 use super::revocation::LIST_LOOK;
 use super::round::{Joining, Running, blocking};
 use super::session::{Event, Gate, refused};
@@ -53,6 +54,9 @@ pub(crate) struct JobTask {
     pub(super) model: Model,
     pub(super) model_bytes: Bytes,
     pub(super) members: BTreeMap<Arc<str>, Member>,
+    pub(super) presence: Presence,
+    /// Who was lost since the latest round was offered, and may come back.
+    pub(super) lost: BTreeSet<Arc<str>>,
     pub(super) joining: Option<Joining>,
     /// The round under way.
     pub(super) running: Option<Running>,
@@ -121,6 +125,8 @@ impl JobTask {
             model_bytes: stored.model.to_bytes(),
             model: stored.model,
             members: BTreeMap::new(),
+            presence: Presence::default(),
+            lost: BTreeSet::new(),
             joining: None,
             running: None,
             ended: Ended::stored(stored.ending),
@@ -343,8 +349,9 @@ impl JobTask {
                 session,
                 name,
                 reason,
+                returns,
             } => {
-                self.leave(session, &name, &reason);
+                self.leave(session, &name, &reason, returns);
                 None
             }
             Event::Frame { session, name, .. } | Event::Answer { session, name, .. }
@@ -366,6 +373,14 @@ impl JobTask {
                 ..
             } => {
                 self.model_sealed(&name, chunk);
+                None
+            }
+            Event::Frame {
+                name,
+                frame: Frame::ModelRefused(refused),
+                ..
+            } => {
+                self.model_refused(&name, refused.version);
                 None
             }
             Event::Frame {
@@ -445,6 +460,7 @@ impl JobTask {
             };
             status.unconfirmed = self.ended.unconfirmed();
             status.warning.clone_from(&self.warning);
+            status.lost = self.lost.iter().map(|name| name.to_string()).collect();
             if latest.is_some() {
                 status.round = latest;
             }

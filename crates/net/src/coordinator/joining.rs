@@ -1,6 +1,6 @@
 //! Before a round: it is offered, and those who are ready in time make its roster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::CertificateError;
@@ -25,6 +25,8 @@ pub(crate) struct Joining {
     ready: BTreeMap<Arc<str>, ReadyParty>,
     /// Who does not want to take part, and why.
     refused: BTreeMap<Arc<str>, String>,
+    /// Of whom the log says so already.
+    told: BTreeSet<Arc<str>>,
 }
 
 /// A party that is ready for a round.
@@ -72,6 +74,7 @@ impl JobTask {
             number,
             ready: BTreeMap::new(),
             refused: BTreeMap::new(),
+            told: BTreeSet::new(),
         });
         self.sealed_model.round_offered();
         for member in self.members.values() {
@@ -164,8 +167,10 @@ impl JobTask {
                 ..
             }) if refusal.round == number => {
                 let reason = short(&refusal.reason);
-                warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
                 if let Some(joining) = &mut self.joining {
+                    if joining.told.insert(name.clone()) {
+                        warn!(job = %self.name, round = number, party = %name, %reason, "round refused");
+                    }
                     joining.forget(&name);
                     joining.refused.insert(name, reason);
                 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::sign::VerifyingKey;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -30,6 +31,8 @@ pub(crate) struct Peer {
     pub name: Arc<str>,
     /// The party's certificate in DER.
     pub certificate: Arc<[u8]>,
+    /// The key in it.
+    pub key: VerifyingKey,
     pub traffic: Arc<Traffic>,
 }
 
@@ -163,6 +166,7 @@ async fn shake(
             let peer = Peer {
                 address,
                 name: party.name.into(),
+                key: party.key,
                 certificate,
                 traffic,
             };

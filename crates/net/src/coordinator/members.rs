@@ -23,6 +23,13 @@ pub(super) struct Member {
     pub model_sent: Option<u64>,
 }
 
+impl Member {
+    /// The connection, and the bytes that came over it.
+    pub fn heard(&self) -> (u64, u64) {
+        (self.session.id, self.session.peer.traffic.read())
+    }
+}
+
 impl JobTask {
     pub(super) fn is_current(&self, session: u64, name: &str) -> bool {
         self.members
@@ -30,8 +37,10 @@ impl JobTask {
             .is_some_and(|member| member.session.id == session)
     }
 
-    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; a
-    /// second party with the same name is refused.
+    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; [`Presence`] says
+    /// which one is newer, and refuses a second party with the same name.
+    ///
+    /// [`Presence`]: super::presence::Presence
     pub(super) fn admit(
         &mut self,
         hello: pb::Hello,
@@ -44,18 +53,13 @@ impl JobTask {
         if let Some(refusal) = self.revoked(&session) {
             return Err(refusal);
         }
-        if let Some(older) = self.members.get(&name) {
-            if older.session.peer.certificate != session.peer.certificate {
-                let reason = format!(
-                    "two parties with one name: {name:?} is connected from {} with another \
-                     certificate; give each party a name of its own",
-                    older.session.peer.address
-                );
-                return Err(refused(RefusalCode::RefusalNameTaken, reason));
-            }
-            let reason = "the same party has connected again, with this certificate and key";
+        let older = self.members.get(&name);
+        self.presence.judge(&hello, &session, older)?;
+        if let Some(older) = older {
+            let reason =
+                "another process of this party, with its name, has connected after this one";
             let frame = refused(RefusalCode::RefusalReplaced, reason);
-            older.session.outbox.put(Queued::Last(frame.into()));
+            older.session.outbox.end_now(frame.into());
             self.settle(&name);
         }
         info!(job = %self.name, party = %name, address = %session.peer.address,
@@ -76,8 +80,10 @@ impl JobTask {
             counted: report::Bytes::default(),
             model_sent: None,
         };
-        self.members.insert(name.clone(), member);
-        self.changed = Instant::now();
+        self.lost.remove(&name);
+        if self.members.insert(name.clone(), member).is_none() {
+            self.changed = Instant::now();
+        }
         self.greet(&name, &hello);
         self.unpublished = true;
         Ok(())
@@ -120,13 +126,17 @@ impl JobTask {
         }
     }
 
-    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str) {
+    /// A connection has ended. `returns` says whether the party does not know that, and will come back.
+    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str, returns: bool) {
         if !self.is_current(session, name) {
             return;
         }
         info!(job = %self.name, party = %name, %reason, "party left");
         self.settle(name);
         self.members.remove(name);
+        if returns {
+            self.lost.insert(name.clone());
+        }
         self.forget_sealer(name);
         self.changed = Instant::now();
         if let Some(running) = &mut self.running {
@@ -153,7 +163,7 @@ impl JobTask {
         }
         member.model_sent = Some(version);
         if self.model.is_hidden() {
-            return self.want_sealed_model(name);
+            return self.want_sealed_model(&name.into());
         }
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
         member.session.outbox.put(Queued::Model {

@@ -1,8 +1,9 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! `listener` takes connections, `service` and `session` speak with one party each, `job` is the task
-//! of one job, `members` its connected parties, `revocation` who of them must go, `joining`, `running`, `round` and `collecting` its rounds, `ended`
-//! what became of them.
+//! `listener` takes connections, `service` and `session` speak with one party each, of which `reading` reads what it
+//! sends and `pace` limits how often it comes and speaks, `job` is the task of one job, `members` its connected parties,
+//! `presence` who speaks for a name, `revocation` who must go, `joining`, `running`, `round` and `collecting` its
+//! rounds, `ended` what became of them.
 
 mod collecting;
 mod ended;
@@ -12,6 +13,9 @@ mod job;
 mod joining;
 mod listener;
 mod members;
+mod pace;
+mod presence;
+mod reading;
 mod revocation;
 mod round;
 mod running;
@@ -186,9 +190,9 @@ impl Coordinator {
         self.jobs.values().map(|job| job.status.clone()).collect()
     }
 
-    /// Waits until every job is over, and all survivors of its last round have confirmed the result or the
-    /// time for that is over (`limits.farewell`). Never ends where the configuration says that the
-    /// coordinator goes on.
+    /// Waits until every job is over, all survivors of its last round have confirmed the result, and everybody of that
+    /// round has heard the end and left; or the time for that is over (`limits.farewell`). Never ends where the
+    /// configuration says that the coordinator goes on.
     pub async fn finished(&mut self) {
         if !self.stop_when_done {
             return std::future::pending().await;
@@ -201,14 +205,17 @@ impl Coordinator {
         let confirmed = async {
             for job in self.jobs.values() {
                 let mut status = job.status.clone();
+                let heard =
+                    |status: &JobStatus| status.unconfirmed.is_empty() && status.lost.is_empty();
                 let settled = |status: &JobStatus| {
-                    status.state == JobState::Failed || status.unconfirmed.is_empty()
+                    status.connected.is_empty()
+                        && (status.state == JobState::Failed || heard(status))
                 };
                 let _ = status.wait_for(settled).await;
             }
         };
         let _ = tokio::time::timeout(self.farewell, confirmed).await;
-        // Those that are here hear that the job is done, and leave.
+        // Those that are here hear that the job is done, and leave, however short the time for the others is.
         for job in self.jobs.values() {
             let mut status = job.status.clone();
             let left = status.wait_for(|status| status.connected.is_empty());
@@ -327,6 +334,7 @@ fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(JobTask, ServedJob)
         min_parties: job.min_parties(),
         warning: String::new(),
         unconfirmed: Vec::new(),
+        lost: Vec::new(),
         round: None,
     };
     let (status_sender, status) = watch::channel(status);

@@ -11,7 +11,6 @@ use tracing::{error, warn};
 
 use super::job::JobTask;
 use super::session::{SessionHandle, refused};
-use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
 use crate::system::unix_seconds;
 
@@ -71,8 +70,8 @@ impl JobTask {
         let found: Vec<(Arc<str>, SessionHandle, pb::Refused)> = found.collect();
         for (name, session, refusal) in found {
             warn!(job = %self.name, party = %name, "its certificate was revoked: the connection is closed");
-            session.outbox.put(Queued::Last(refusal.into()));
-            self.leave(session.id, &name, "its certificate was revoked");
+            session.outbox.end_now(refusal.into());
+            self.leave(session.id, &name, "its certificate was revoked", false);
             if let Some(joining) = &mut self.joining {
                 joining.forget(&name);
             }

@@ -53,6 +53,7 @@ impl JobTask {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
         let mut report = self.next_report().await?;
+        self.lost.clear();
         let number = report.number;
         let result = match self.join(&mut report).await {
             Ok(round) => {

@@ -1,19 +1,19 @@
-//! One party's stream at the coordinator: the Hello is checked, frames are passed on to the job, and
-//! messages are put together within the limits.
+//! One party's stream at the coordinator: the Hello is checked, the job lets the party in, and what it says is read
+//! (`reading.rs`) until the stream ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::{timeout, timeout_at};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tonic::Streaming;
-use tracing::{debug, info};
+use tracing::info;
 
 use super::listener::Peer;
-use crate::chunks::{Assembly, CHUNK, Pushed};
+use super::pace::Paces;
+use super::reading::{End, Memory, Reader};
 use crate::limits::{Limits, seconds};
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::party_frame::Frame;
@@ -41,6 +41,8 @@ pub(crate) enum Event {
         session: u64,
         name: Arc<str>,
         reason: String,
+        /// Whether the party may not know that, or was told to come back.
+        returns: bool,
     },
     /// A frame other than a chunk.
     Frame {
@@ -89,36 +91,13 @@ pub(crate) struct JobHandle {
     pub gate: watch::Receiver<Gate>,
 }
 
-/// Memory for messages that are being received.
-#[derive(Clone)]
-pub(crate) struct Memory {
-    free: Arc<Semaphore>,
-    all: u32,
-}
-
-impl Memory {
-    /// In KiB, so that the count fits.
-    pub fn new(bytes: u64) -> Self {
-        let all = u32::try_from(bytes / 1024)
-            .unwrap_or(u32::MAX)
-            .clamp(1, Semaphore::MAX_PERMITS as u32);
-        let free = Arc::new(Semaphore::new(all as usize));
-        Self { free, all }
-    }
-
-    async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let wanted = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        let permits = self.free.clone().acquire_many_owned(wanted.min(self.all));
-        permits.await.ok()
-    }
-}
-
 /// What all sessions share.
 pub(crate) struct Sessions<F> {
     pub limits: Limits,
     pub memory: Memory,
     /// The job of a name.
     pub find: F,
+    paces: Paces,
     next_id: AtomicU64,
 }
 
@@ -128,6 +107,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             memory: Memory::new(limits.message_memory),
             limits,
             find,
+            paces: Paces::default(),
             next_id: AtomicU64::new(1),
         }
     }
@@ -140,19 +120,14 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         stream: mpsc::Sender<CoordinatorFrame>,
     ) {
         let chunk_timeout = seconds(self.limits.chunk_timeout);
+        let pace = self.paces.of(&peer.name);
+        tokio::select! {
+            () = pace.stream() => {}
+            () = stream.closed() => return,
+        }
         let (outbox, queue) = Outbox::new();
-        let begun = self.begin(&peer, &mut inbound, &outbox).await;
-        let mut session = match begun {
-            Ok((id, job)) => Session {
-                id,
-                job,
-                name: peer.name.clone(),
-                memory: self.memory.clone(),
-                chunk_timeout,
-                message: None,
-                answered: Default::default(),
-                frames: (0, Instant::now()),
-            },
+        let (id, job) = match self.begin(&peer, &mut inbound, &outbox).await {
+            Ok(begun) => begun,
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
@@ -161,19 +136,22 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 return;
             }
         };
+        let (name, memory) = (peer.name.clone(), self.memory.clone());
+        let reader = Reader::new(id, name.clone(), job.clone(), pace, memory, chunk_timeout);
         let mut sending = Box::pin(send_all(queue, &stream, chunk_timeout));
-        let reason = tokio::select! {
+        let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
-                SendEnd::Finished => "ended by the coordinator".into(),
-                SendEnd::Closed => "closed by the party".into(),
-                SendEnd::TooSlow => "too slow: a chunk was not taken in time".to_owned(),
+                SendEnd::Finished => ("ended by the coordinator".into(), false),
+                SendEnd::Closed => ("lost: nothing more can be sent".into(), true),
+                SendEnd::TooSlow => ("too slow: a chunk was not taken in time".to_owned(), true),
             },
-            end = session.read_all(&mut inbound) => match end {
-                End::Closed(reason) => reason,
+            end = reader.read_all(&mut inbound) => match end {
+                End::Closed(reason) => (reason, false),
+                End::Lost(reason) => (reason, true),
                 End::Refused(code, reason) => {
-                    outbox.put(Queued::Last(refused(code, reason.clone()).into()));
+                    outbox.end_now(refused(code, reason.clone()).into());
                     sending.await;
-                    reason
+                    (reason, code == RefusalCode::RefusalTooSlow)
                 }
             },
         };
@@ -181,13 +159,13 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             Some(error) => format!("{reason} ({error})"),
             None => reason,
         };
-        let (name, session) = (session.name.clone(), session);
         let event = Event::Disconnected {
-            session: session.id,
+            session: id,
             name,
             reason,
+            returns,
         };
-        let _ = session.job.events.send(event).await;
+        let _ = job.events.send(event).await;
     }
 
     /// The Hello, and the job's word on it.
@@ -256,218 +234,15 @@ pub(crate) fn refused(code: RefusalCode, reason: impl Into<String>) -> pb::Refus
     pb::Refused {
         code: code.into(),
         reason: reason.into(),
+        ..pb::Refused::default()
     }
 }
 
-fn bad_frame(reason: impl Into<String>) -> pb::Refused {
+pub(super) fn bad_frame(reason: impl Into<String>) -> pb::Refused {
     refused(RefusalCode::RefusalBadFrame, reason)
 }
 
 /// Foreign text, cut to what a log line can bear.
 pub(crate) fn short(text: &str) -> String {
     text.chars().take(200).collect()
-}
-
-/// How reading ended.
-enum End {
-    Closed(String),
-    Refused(RefusalCode, String),
-}
-
-impl From<pb::Refused> for End {
-    fn from(refused: pb::Refused) -> Self {
-        End::Refused(refused.code(), refused.reason)
-    }
-}
-
-struct Session {
-    id: u64,
-    job: JobHandle,
-    name: Arc<str>,
-    memory: Memory,
-    chunk_timeout: Duration,
-    message: Option<PartMessage>,
-    /// The place of the latest whole message, and how often one came for it.
-    answered: ((u64, u32), u32),
-    /// Frames other than chunks since a time.
-    frames: (u32, Instant),
-}
-
-/// Frames other than chunks that are read of a party in a second: it has a handful to say in a round, and rounds may be
-/// short.
-const FRAMES_A_SECOND: u32 = 1000;
-
-/// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
-const MOST_REPEATS: u32 = 8;
-
-/// A message that is being received.
-struct PartMessage {
-    place: (u64, u32),
-    assembly: Assembly,
-    memory: Option<OwnedSemaphorePermit>,
-    /// When the next piece must have come.
-    next_until: tokio::time::Instant,
-}
-
-impl Session {
-    async fn read_all(&mut self, inbound: &mut Streaming<PartyFrame>) -> End {
-        loop {
-            let next = inbound.message();
-            let next = match &self.message {
-                None => next.await,
-                Some(message) => match timeout_at(message.next_until, next).await {
-                    Ok(next) => next,
-                    Err(_) => {
-                        let reason = format!(
-                            "too slow: no chunk of {CHUNK} bytes within {} s",
-                            self.chunk_timeout.as_secs_f64()
-                        );
-                        return End::Refused(RefusalCode::RefusalTooSlow, reason);
-                    }
-                },
-            };
-            let frame = match next {
-                Ok(Some(PartyFrame { frame: Some(frame) })) => frame,
-                Ok(Some(PartyFrame { frame: None })) => {
-                    return bad_frame("a frame that is empty or unknown here").into();
-                }
-                Ok(None) => return End::Closed("closed by the party".into()),
-                Err(status) if status.code() == tonic::Code::OutOfRange => {
-                    return bad_frame(status.message()).into();
-                }
-                Err(status) => return End::Closed(format!("lost: {}", status.message())),
-            };
-            let passed = match frame {
-                Frame::Chunk(chunk) => self.chunk(chunk).await,
-                Frame::Hello(_) => Err(bad_frame("a second Hello").into()),
-                frame => {
-                    self.keep_pace().await;
-                    let event = Event::Frame {
-                        session: self.id,
-                        name: self.name.clone(),
-                        frame,
-                    };
-                    self.pass(event).await
-                }
-            };
-            if let Err(end) = passed {
-                return end;
-            }
-        }
-    }
-
-    /// Waits for the next second where this one has had its frames: the party is not read meanwhile, and waits too.
-    async fn keep_pace(&mut self) {
-        const SECOND: Duration = Duration::from_secs(1);
-        let (count, since) = &mut self.frames;
-        *count += 1;
-        if *count > FRAMES_A_SECOND {
-            tokio::time::sleep(SECOND.saturating_sub(since.elapsed())).await;
-        }
-        if since.elapsed() >= SECOND {
-            (*count, *since) = (1, Instant::now());
-        }
-    }
-
-    async fn pass(&self, event: Event) -> Result<(), End> {
-        let stopped = |_| End::Closed("the job has ended".into());
-        self.job.events.send(event).await.map_err(stopped)
-    }
-
-    async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), End> {
-        let place = (chunk.round, chunk.stage);
-        let Some(limit) = self.limit_of(place)? else {
-            return Ok(());
-        };
-        let wrong = |e: crate::chunks::ChunkError| End::from(bad_frame(format!("chunk: {e}")));
-        let (assembly, memory) = match self.message.take() {
-            Some(part) if part.place == place => (part.assembly, part.memory),
-            _ => {
-                let assembly = Assembly::begin(chunk.total, limit).map_err(wrong)?;
-                let Ok(memory) = self.memory_for(chunk.total, place).await else {
-                    return Ok(());
-                };
-                (assembly, memory)
-            }
-        };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-        match pushed.map_err(wrong)? {
-            Pushed::Part(assembly) => {
-                self.message = Some(PartMessage {
-                    place,
-                    assembly,
-                    memory,
-                    next_until: tokio::time::Instant::now() + self.chunk_timeout,
-                });
-                Ok(())
-            }
-            Pushed::Whole(message) => {
-                let times = match self.answered {
-                    (known, times) if known == place => times + 1,
-                    _ => 1,
-                };
-                self.answered = (place, times);
-                let event = Event::Answer {
-                    session: self.id,
-                    name: self.name.clone(),
-                    round: place.0,
-                    message,
-                    memory,
-                };
-                self.pass(event).await
-            }
-        }
-    }
-
-    /// How long a message for this round and stage may be; none where it comes too late, or its sender
-    /// has lost its place and may not have heard of it.
-    fn limit_of(&mut self, place: (u64, u32)) -> Result<Option<u64>, End> {
-        let gate = self.job.gate.borrow().clone();
-        let (round, stage) = place;
-        if place < (gate.round, gate.stage) {
-            debug!(party = %self.name, round, stage, "too late, dropped");
-            self.message = None;
-            return Ok(None);
-        }
-        if place != (gate.round, gate.stage) {
-            let reason = format!(
-                "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
-                gate.round, gate.stage
-            );
-            return Err(bad_frame(reason).into());
-        }
-        match gate.members.get(&self.name) {
-            Some(true) => {}
-            Some(false) => return Ok(None),
-            None => {
-                let reason = format!("a chunk of round {round}, of which it is no member");
-                return Err(bad_frame(reason).into());
-            }
-        }
-        if self.answered == (place, MOST_REPEATS) {
-            let reason = format!(
-                "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
-            );
-            return Err(bad_frame(reason).into());
-        }
-        Ok(Some(gate.limit))
-    }
-
-    /// Waits for memory where a message comes in several chunks; an error says that the message came
-    /// too late meanwhile. The stream is not read while it waits, so the sender waits as well.
-    async fn memory_for(
-        &mut self,
-        total: u64,
-        place: (u64, u32),
-    ) -> Result<Option<OwnedSemaphorePermit>, ()> {
-        if total <= CHUNK as u64 {
-            return Ok(None);
-        }
-        let mut gate = self.job.gate.clone();
-        let moved_on = gate.wait_for(|gate| (gate.round, gate.stage) != place);
-        tokio::select! {
-            memory = self.memory.take(total) => Ok(memory),
-            _ = moved_on => Err(()),
-        }
-    }
 }

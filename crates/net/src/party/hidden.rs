@@ -1,8 +1,9 @@
 //! Jobs of which the coordinator does not learn the model: a party asks others for it, and keeps it itself.
 
-use blindsum_protocol::KeyName;
+use blindsum_crypto::seal::StorageKey;
+use blindsum_protocol::{Job, KeyName};
 use bytes::Bytes;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::durable;
 use super::rounds::wrong;
@@ -21,6 +22,22 @@ fn header(name: &pb::ModelName) -> Vec<u8> {
         &name.hash,
     ]
     .concat()
+}
+
+/// The model out of what a party sealed.
+fn opened(
+    job: &Job,
+    key: &StorageKey,
+    name: &pb::ModelName,
+    sealed: &[u8],
+) -> Result<Model, String> {
+    let bytes = key.open(&header(name), sealed);
+    let bytes = bytes.map_err(|_| "it was not sealed by a holder of the key of the job")?;
+    let model = Model::from_holder(job, name, &bytes)?;
+    match (model.name().dim, name.dim) {
+        (got, dim) if got != dim => Err(format!("it has {got} coordinates in place of {dim}")),
+        _ => Ok(model),
+    }
 }
 
 impl Task {
@@ -66,24 +83,30 @@ impl Task {
         held.map_err(|fault| self.unusable(fault.to_string()))
     }
 
-    /// A model that another party sealed.
+    /// A model that another party sealed. Where it does not open, or is none of the job, the coordinator is told so, and
+    /// this party waits for one of somebody else.
     pub(super) async fn open_model(
         &mut self,
         name: pb::ModelName,
         sealed: Bytes,
-    ) -> Result<Model, NetError> {
+    ) -> Result<Option<Model>, NetError> {
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-        let vault = self.vault.clone();
-        let version = name.version;
+        let (vault, of) = (self.vault.clone(), name.clone());
         let open = move || {
             let key = job.storage_key(&*vault).map_err(|e| e.to_string())?;
             let key = key.ok_or("this party does not hold the key of the job")?;
-            let bytes = key.open(&header(&name), &sealed);
-            let bytes = bytes.map_err(|_| "it was not sealed by a holder of the key of the job")?;
-            Model::from_holder(&job, &name, &bytes)
+            Ok(opened(&job, &key, &of, &sealed))
         };
-        let opened: Result<Model, String> = blocking(open).await?;
-        opened.map_err(|reason| wrong(format!("model version {version}: {reason}")))
+        let opened: Result<_, String> = blocking(open).await?;
+        let reason = match opened.map_err(|reason| self.unusable(reason))? {
+            Ok(model) => return Ok(Some(model)),
+            Err(reason) => reason,
+        };
+        let version = name.version;
+        warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
+        self.send(pb::ModelRefused { version });
+        self.requested = Some((name, None));
+        Ok(None)
     }
 
     /// Another party needs the model: it goes out, sealed, if it is here.

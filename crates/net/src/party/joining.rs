@@ -140,7 +140,10 @@ impl Task {
             Pushed::Whole(bytes) => {
                 let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
                 self.model = Some(match self.comes_sealed(&name) {
-                    true => self.open_model(name, bytes).await?,
+                    true => match self.open_model(name, bytes).await? {
+                        Some(model) => model,
+                        None => return Ok(()),
+                    },
                     false => {
                         let read =
                             move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
@@ -200,7 +203,8 @@ impl Task {
                 .is_some_and(|active| match active.client.is_some() {
                     true if active.has_result() => false,
                     true => start.answers_taken <= active.answered(),
-                    false => !active.needs_update() || active.update.is_some(),
+                    // An update that was given meanwhile has started it.
+                    false => !active.needs_update(),
                 });
         if says_something {
             self.step(None).await?;
@@ -303,7 +307,7 @@ impl Task {
             return Ok(());
         }
         policy
-            .check_difference(cohort, &self.sums.sets())
+            .check_difference(round.job().spec().parties, cohort, &self.sums.sets())
             .map_err(broken)?;
         self.remember_sum(cohort.clone()).await
     }

@@ -25,7 +25,9 @@ mod active;
 mod ahead;
 mod certificates;
 mod clipping;
+mod config;
 mod durable;
+mod greeting;
 mod guard;
 mod hidden;
 mod joining;
@@ -39,7 +41,6 @@ mod sums;
 mod task;
 mod vault;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -48,62 +49,21 @@ use blindsum_encode::Values;
 use blindsum_protocol::Job;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
 use tracing::debug;
 
 use crate::connect::Target;
 use crate::limits::seconds;
-use crate::tls::{Credentials, Reload};
+use crate::tls::Reload;
 use crate::{Model, NetError};
 pub use clipping::Clipped;
+pub use config::{MASK_MEMORY, PartyConfig};
+use greeting::Introduction;
 pub use policy::{Policy, PolicyError};
 use task::{Command, Notice, Task};
 
-/// How a party joins a job.
-pub struct PartyConfig {
-    /// Where the coordinator is: `https://HOST:PORT`.
-    pub url: String,
-    /// Name of the job.
-    pub job: String,
-    /// The party's certificate and key, and the CA of the job.
-    pub credentials: Credentials,
-    /// The name in the coordinator's certificate, where it is not the host of `url`.
-    pub server_name: Option<String>,
-    /// What the party agrees to.
-    pub policy: Policy,
-    /// A folder in which the party remembers the round under way, so that it can go on after a crash,
-    /// and the rounds it took part in. None remembers nothing beyond the process.
-    pub state_dir: Option<PathBuf>,
-    /// Seconds for which the coordinator is tried, at first and after every lost connection.
-    pub give_up_after: f64,
-    /// Seconds between signs of life on an idle connection, and for the answer to one.
-    pub keepalive: f64,
-    /// Seconds for one chunk of a message to be taken by the coordinator.
-    pub chunk_timeout: f64,
-    /// Bytes of masks that may be computed ahead, while the party trains or waits for others, from 0.2 s of
-    /// waiting on; 0 computes them when they are needed. Only `flashe` has any to compute ahead.
-    pub mask_memory: usize,
-}
-
-/// The default of [`PartyConfig::mask_memory`]: enough for 2^26 words of up to 32 bits.
-pub const MASK_MEMORY: usize = 256 << 20;
-
-impl PartyConfig {
-    /// The defaults for everything else.
-    pub fn new(url: impl Into<String>, job: impl Into<String>, credentials: Credentials) -> Self {
-        Self {
-            url: url.into(),
-            job: job.into(),
-            credentials,
-            server_name: None,
-            policy: Policy::default(),
-            state_dir: None,
-            give_up_after: 120.0,
-            keepalive: 15.0,
-            chunk_timeout: 60.0,
-            mask_memory: MASK_MEMORY,
-        }
-    }
-}
+/// Time for a party to say that it leaves, and for what it computes to end.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A member of a job. Dropping it leaves the job.
 pub struct Party {
@@ -115,15 +75,16 @@ pub struct Party {
     asked: bool,
     over: bool,
     final_model: Option<Model>,
-    /// Runs the connection; ended in the background when the party is dropped.
-    runtime: Option<Runtime>,
+    /// Runs the connection, which is a task; ended in the background when the party is dropped.
+    runtime: Option<(Runtime, JoinHandle<()>)>,
 }
 
 /// What [`Party::wait_round`] found.
 pub enum NextRound {
     /// A round begins.
     Round(Box<RoundHandle>),
-    /// A round begins without this party: its policy or its state refuses the round. The next one may be better.
+    /// A round begins without this party: its policy or its state refuses the round. Or a round from before this
+    /// process counts its update, [`NetError::Missed`]. The next one may be better.
     Refused(NetError),
     /// No more rounds will come.
     JobDone,
@@ -230,7 +191,7 @@ impl Party {
     /// Credentials that cannot be used, a coordinator that is not reached or trusted or refuses, a job
     /// that breaks the policy.
     pub fn join(config: PartyConfig) -> Result<Self, NetError> {
-        check(&config)?;
+        config.check()?;
         let identity = config.credentials.identity()?;
         let side = identity.side.clone();
         let tls = side.current().config.clone();
@@ -245,8 +206,9 @@ impl Party {
         let (commands, received) = tokio::sync::mpsc::unbounded_channel();
         let (sender, notices) = channel();
         let name = identity.name.clone();
-        let task = Task::new(config, identity, target, commands.clone(), received, sender);
-        runtime.spawn(task.run());
+        let (own, me) = (commands.clone(), Introduction::new()?);
+        let task = Task::new(config, identity, me, target, own, received, sender);
+        let task = runtime.spawn(task.run());
         runtime.spawn(side.clone().watch());
         let job = match notices.recv() {
             Ok(Notice::Joined(job)) => job,
@@ -262,7 +224,7 @@ impl Party {
             asked: false,
             over: false,
             final_model: None,
-            runtime: Some(runtime),
+            runtime: Some((runtime, task)),
         })
     }
 
@@ -294,7 +256,8 @@ impl Party {
     ///
     /// # Errors
     /// The connection is lost for longer than `give_up_after`; the coordinator refuses this party, or
-    /// cannot be trusted; a round that this party refuses, after which others may come.
+    /// cannot be trusted; a round that this party refuses, or misses as [`NextRound::Refused`] says, after which others
+    /// may come.
     pub fn next_round(&mut self) -> Result<Option<RoundHandle>, NetError> {
         loop {
             match self.wait_round(Duration::from_secs(3600))? {
@@ -356,9 +319,13 @@ impl Party {
 impl Drop for Party {
     fn drop(&mut self) {
         let _ = self.commands.send(Command::Leave);
-        if let Some(runtime) = self.runtime.take() {
+        if let Some((runtime, task)) = self.runtime.take() {
             // The goodbye goes out on the runtime's own thread; the caller does not wait for it.
-            std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_secs(2)));
+            std::thread::spawn(move || {
+                let goodbye = async { tokio::time::timeout(GOODBYE, task).await };
+                let _ = runtime.block_on(goodbye);
+                runtime.shutdown_timeout(GOODBYE);
+            });
         }
     }
 }
@@ -435,9 +402,9 @@ impl RoundHandle {
         self.commands.send(command).map_err(|_| NetError::Left)
     }
 
-    /// Waits for the result. It comes, or an error, at the latest when every deadline of the round
-    /// has passed; or, where the connection is lost after the update was sent, when that has lasted for
-    /// `give_up_after`.
+    /// Waits for the result. It comes, or an error, at the latest when every deadline of the round has passed. Once
+    /// the update was sent only the coordinator can say what became of it: it is asked from then on, until it has not
+    /// been reached for `give_up_after`.
     ///
     /// # Errors
     /// The round gave no result, or not for this party; the error says why.
@@ -472,24 +439,4 @@ impl Drop for RoundHandle {
             let _ = self.commands.send(Command::Abandon(self.number));
         }
     }
-}
-
-fn check(config: &PartyConfig) -> Result<(), NetError> {
-    let times = [
-        ("give_up_after", config.give_up_after),
-        ("keepalive", config.keepalive),
-        ("chunk_timeout", config.chunk_timeout),
-    ];
-    for (field, value) in times {
-        if !(value > 0.0 && value <= 1e6) {
-            let rule = format!("0 < {field} = {value} <= 1000000 seconds");
-            return Err(NetError::config(field, rule));
-        }
-    }
-    let min_corrupt = config.policy.min_corrupt;
-    if !(0.0..1.0).contains(&min_corrupt) {
-        let rule = format!("0 <= min_corrupt = {min_corrupt} < 1");
-        return Err(NetError::config("policy", rule));
-    }
-    Ok(())
 }

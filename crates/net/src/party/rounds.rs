@@ -6,7 +6,7 @@ use tracing::{debug, error, info, warn};
 
 use super::active::Active;
 use super::machine::{Step, result};
-use super::task::{Notice, Task};
+use super::task::{Ended, Notice, Task};
 use super::{RoundResult, Update};
 use crate::NetError;
 use crate::chunks::{Assembly, Pushed};
@@ -286,7 +286,43 @@ impl Task {
             (false, true) => NetError::Dropped { round, reason },
             (false, false) => NetError::RoundAborted { round, reason },
         };
+        let live = self.memory.live.as_ref();
+        if aborted.counted && live.is_some_and(|live| live.round == round) {
+            self.commit_missed(round).await?;
+            if self
+                .active
+                .as_ref()
+                .is_none_or(|active| active.number != round)
+            {
+                self.tell_missed(error);
+                return self.drop_round(round, None).await;
+            }
+        }
         self.drop_round(round, Some(error)).await
+    }
+
+    /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one.
+    fn tell_missed(&mut self, error: NetError) {
+        self.missed = Some(error);
+        if std::mem::take(&mut self.wanted)
+            && let Some(missed) = self.missed.take()
+        {
+            let _ = self.notices.send(Notice::Refused(missed));
+        }
+    }
+
+    /// The caller waits for a round, and hears first of one that it has missed.
+    pub(super) async fn want_round(&mut self) -> Result<(), NetError> {
+        match self.missed.take() {
+            Some(missed) => {
+                let _ = self.notices.send(Notice::Refused(missed));
+                Ok(())
+            }
+            None => {
+                self.wanted = true;
+                self.try_ready().await
+            }
+        }
     }
 
     /// The coordinator's word on the model after a round, against this party's own.
@@ -322,7 +358,7 @@ impl Task {
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
         // Killed after this, a party goes on in the round and comes to the same.
-        self.commit_sent(&computed).await?;
+        self.commit_sent(round, &computed).await?;
         self.memory.live = None;
         self.save(None).await?;
         info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
@@ -343,11 +379,19 @@ impl Task {
         }
     }
 
+    /// The round under way has passed all its deadlines. What became of an update that was sent only the coordinator
+    /// can say: it is asked over a new connection, since nothing came over this one. The party may have been stopped.
+    pub(super) async fn overdue(&mut self) -> Result<(), Ended> {
+        if self.active.as_ref().is_some_and(Active::may_count) {
+            let reason = "no word of the round within its deadlines; asking what became of it";
+            return Err(Ended::Lost(reason.into()));
+        }
+        self.check_deadline().await.map_err(Ended::Failed)
+    }
+
+    /// Ends a round that has passed all its deadlines, unless its result may count this party's update.
     pub(super) async fn check_deadline(&mut self) -> Result<(), NetError> {
-        // Without a connection nobody can say what became of an update that was sent.
-        let away = self.outbox.is_none();
-        let overdue =
-            |active: &&Active| active.deadline <= Instant::now() && !(away && active.may_count());
+        let overdue = |active: &&Active| active.deadline <= Instant::now() && !active.may_count();
         let Some(round) = self
             .active
             .as_ref()

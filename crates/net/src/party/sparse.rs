@@ -93,12 +93,10 @@ impl Task {
         Ok(())
     }
 
-    /// What was sent in the round under way, before or after the process was started.
-    fn sent(&mut self) -> Result<Option<Sent>, NetError> {
-        let Some(active) = &mut self.active else {
-            return Ok(None);
-        };
-        let (round, sent) = (active.number, active.sent.take());
+    /// What was sent in a round, before or after the process was started.
+    fn sent(&mut self, round: u64) -> Result<Option<Sent>, NetError> {
+        let active = self.active.as_mut().filter(|active| active.number == round);
+        let sent = active.and_then(|active| active.sent.take());
         let (None, Some(state), Some(job)) = (&sent, &self.state, &self.job) else {
             return Ok(sent);
         };
@@ -118,23 +116,42 @@ impl Task {
 
     /// The round has a result: what was opened of what the party sent is not left over any more. A party that
     /// is not among the survivors keeps all of it.
-    pub(super) async fn commit_sent(&mut self, result: &RoundResult) -> Result<(), NetError> {
-        let (Some(leftover), Some(job)) = (self.leftover.clone(), self.job.clone()) else {
-            return Ok(());
-        };
-        let Some(counts) = result.contributors.clone() else {
+    pub(super) async fn commit_sent(
+        &mut self,
+        round: u64,
+        result: &RoundResult,
+    ) -> Result<(), NetError> {
+        let (Some(job), Some(counts)) = (self.job.clone(), result.contributors.clone()) else {
             return Ok(());
         };
         if !result.survivors.contains(&self.identity.name) {
             return Ok(());
         }
-        let Some(sent) = self.sent()? else {
+        let least = job.spec().least_contributors();
+        let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
+        self.commit(round, opened).await
+    }
+
+    /// The round has a result that counts what this party sent, and that is not told here. What too few parties have
+    /// sent to be opened is not known either: it is lost, rather than anything sent twice.
+    pub(super) async fn commit_missed(&mut self, round: u64) -> Result<(), NetError> {
+        self.commit(round, |_| true).await
+    }
+
+    /// What was opened of what was sent in a round is not left over any more.
+    async fn commit(
+        &mut self,
+        round: u64,
+        opened: impl Fn(u32) -> bool + Send + 'static,
+    ) -> Result<(), NetError> {
+        let Some(leftover) = self.leftover.clone() else {
+            return Ok(());
+        };
+        let Some(sent) = self.sent(round)? else {
             return Ok(());
         };
         let (state, mut rng) = (self.state.clone(), random()?);
         let commit = move || {
-            let least = job.spec().least_contributors();
-            let opened = |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
             let kept = leftover.with(|sparsifier| {
                 sparsifier.commit(sent, opened);
                 state.map(|state| (sparsifier.to_bytes(), state))

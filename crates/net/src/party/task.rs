@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use super::active::Active;
 use super::certificates::Certificates;
+use super::greeting::Introduction;
 use super::sparse::Leftover;
 use super::state::{JobFolder, Memory, StateFile};
 use super::sums::Sums;
@@ -26,7 +27,7 @@ use crate::error::with_causes;
 use crate::limits::seconds;
 use crate::outbox::{Outbox, SendEnd, send_all};
 use crate::pb::coordinator_frame::Frame;
-use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::pb::{self, CoordinatorFrame, PartyFrame};
 use crate::stream::Traffic;
 use crate::tls::OwnIdentity;
 use crate::{Model, NetError};
@@ -34,7 +35,7 @@ use crate::{Model, NetError};
 /// Time for each step of a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Time for the last frames to go out.
-const GOODBYE_TIME: Duration = Duration::from_secs(1);
+pub(super) const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// The first and the longest pause between two attempts to connect.
 const PAUSES: (f64, f64) = (0.1, 5.0);
 
@@ -58,20 +59,21 @@ pub(super) enum Command {
 pub(super) enum Notice {
     Joined(Arc<Job>),
     Round(Box<RoundHandle>),
-    /// A round that the party's policy refuses; the next one may be better.
+    /// A round that the party's policy refuses, or one from before it was started again, which counts its update; the
+    /// next one may be better.
     Refused(NetError),
     JobDone(Option<Model>),
     Failed(NetError),
 }
 
 /// How it all ended.
-enum Over {
+pub(super) enum Over {
     JobDone(Option<Model>),
     Left,
 }
 
 /// How a connection ended.
-enum Ended {
+pub(super) enum Ended {
     /// It may be made again.
     Lost(String),
     Over(Over),
@@ -92,6 +94,8 @@ pub(super) struct Task {
     pub notices: Sender<Notice>,
     pub target: Target,
     received: UnboundedReceiver<Command>,
+    /// What it says of itself when it connects.
+    pub introduction: Introduction,
     pub job: Option<Arc<Job>>,
     pub model: Option<Model>,
     /// The connection, while there is one.
@@ -114,6 +118,8 @@ pub(super) struct Task {
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
+    /// A round from before the process was started counts its update, which the caller has not heard.
+    pub missed: Option<NetError>,
     /// What this process said it is ready with, until the round begins. In no file: see [`StateFile::write`].
     pub ready: Option<pb::Ready>,
     /// The parties of earlier sums.
@@ -135,6 +141,7 @@ impl Task {
     pub fn new(
         config: PartyConfig,
         identity: OwnIdentity,
+        introduction: Introduction,
         target: Target,
         commands: UnboundedSender<Command>,
         received: UnboundedReceiver<Command>,
@@ -147,6 +154,7 @@ impl Task {
             notices,
             target,
             received,
+            introduction,
             job: None,
             model: None,
             outbox: None,
@@ -161,6 +169,7 @@ impl Task {
             requested: None,
             done: None,
             memory: Memory::default(),
+            missed: None,
             ready: None,
             sums: Sums::default(),
             folder: None,
@@ -185,6 +194,9 @@ impl Task {
                 Notice::Failed(error)
             }
         };
+        if let Some(missed) = self.missed.take() {
+            let _ = self.notices.send(Notice::Refused(missed));
+        }
         let _ = self.notices.send(notice);
     }
 
@@ -338,6 +350,8 @@ impl Task {
         };
         let (overdue, idle) = (at(deadline), at(self.idle_from()));
         tokio::select! {
+            // What has come counts before any deadline.
+            biased;
             frame = inbound.message() => match frame {
                 Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
                 Ok(Some(_)) => Err(Ended::Failed(NetError::Coordinator(
@@ -355,31 +369,17 @@ impl Task {
             },
             end = sending => Err(match end {
                 Ok(SendEnd::TooSlow) => Ended::Lost("the coordinator takes no more data".into()),
-                _ => last_word(inbound).await,
+                _ => self.last_word(inbound).await,
             }),
-            () = overdue => self.check_deadline().await.map_err(Ended::Failed),
+            () = overdue => self.overdue().await,
             () = idle => self.work_ahead().await.map_err(Ended::Failed),
-        }
-    }
-
-    fn hello(&self) -> pb::Hello {
-        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
-        let live = self.memory.live.as_ref();
-        pb::Hello {
-            first_version,
-            last_version,
-            program: pb::PROGRAM.into(),
-            job: self.config.job.clone(),
-            name: self.identity.name.clone(),
-            round: live.map_or(0, |live| live.round),
-            answered: live.map_or(0, |live| live.answered),
         }
     }
 
     fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
         let welcome = match frame {
             Frame::Welcome(welcome) => welcome,
-            Frame::Refused(refused) => return Err(ended_by(refused)),
+            Frame::Refused(refused) => return Err(self.refused(refused)),
             _ => {
                 let reason = "the first frame must be a Welcome".into();
                 return Err(NetError::Coordinator(reason).into());
@@ -441,7 +441,7 @@ impl Task {
 
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
         match frame {
-            Frame::Refused(refused) => return Err(ended_by(refused)),
+            Frame::Refused(refused) => return Err(self.refused(refused)),
             Frame::Welcome(_) => {
                 let reason = "a second Welcome".into();
                 return Err(NetError::Coordinator(reason).into());
@@ -460,10 +460,7 @@ impl Task {
 
     async fn obey(&mut self, command: Command) -> Result<(), NetError> {
         match command {
-            Command::WantRound => {
-                self.wanted = true;
-                self.try_ready().await
-            }
+            Command::WantRound => self.want_round().await,
             Command::Submit {
                 round,
                 update,
@@ -482,31 +479,5 @@ impl Task {
             None if self.requested.is_some() => None,
             model => Some(Over::JobDone(model.cloned())),
         }
-    }
-}
-
-/// What a refusal means for the connection.
-fn ended_by(refused: pb::Refused) -> Ended {
-    let code = refused.code();
-    let reason = refused.reason;
-    match code {
-        RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
-        code => Ended::Failed(NetError::Refused { code, reason }),
-    }
-}
-
-/// The coordinator takes nothing more: what it still says tells whether to come back.
-async fn last_word(inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
-    let refusal = async {
-        while let Ok(Some(frame)) = inbound.message().await {
-            if let Some(Frame::Refused(refused)) = frame.frame {
-                return Some(refused);
-            }
-        }
-        None
-    };
-    match tokio::time::timeout(GOODBYE_TIME, refusal).await {
-        Ok(Some(refused)) => ended_by(refused),
-        _ => Ended::Lost("the connection has ended".into()),
     }
 }

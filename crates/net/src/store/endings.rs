@@ -127,7 +127,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::report::RoundReport;
-    use crate::store::{SqliteStore, Store};
+    use crate::store::{SqliteStore, Store, StoreReader};
     use crate::{Model, StoreError, pb};
 
     fn job() -> Job {
@@ -215,6 +215,8 @@ pub(super) mod tests {
                      PRAGMA user_version = 1";
         file.execute_batch(older).unwrap();
         drop(file);
+        // It is read as it is, and changed when a coordinator opens it.
+        assert_eq!(StoreReader::open(&path).unwrap().jobs().unwrap(), []);
         let store = SqliteStore::open(&path, 2).unwrap();
         store.open_job(&job(), &model).unwrap();
         end(&store, 1);
@@ -227,7 +229,7 @@ pub(super) mod tests {
         drop(file);
         let error = SqliteStore::open(&path, 2).err().unwrap().to_string();
         assert!(
-            error.contains("made by another version (tables 9"),
+            error.contains("made by another version of this program (tables 9"),
             "{error}"
         );
     }

@@ -179,12 +179,15 @@ fn marks(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Refuses a file that is no store of this version.
+/// Refuses a file that is no store of this version, nor of the one before, which lacks only what parties are told.
 pub(super) fn check_marks(connection: &Connection, path: &str) -> Result<(), StoreError> {
     let reason = match marks(connection).map_err(|error| store_error(path, &error))? {
-        (APPLICATION_ID, TABLES_VERSION) => return Ok(()),
+        (APPLICATION_ID, 1..=TABLES_VERSION) => return Ok(()),
         (APPLICATION_ID, other) => {
-            format!("made by another version (tables {other}, here {TABLES_VERSION})")
+            format!(
+                "made by another version of this program (tables {other}, here {TABLES_VERSION}); \
+                 use that one"
+            )
         }
         _ => "not a coordinator's store; choose another file".into(),
     };

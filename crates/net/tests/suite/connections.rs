@@ -7,6 +7,7 @@ use crate::common::fake::Fake;
 use crate::common::raw::{Raw, certificate, hello};
 use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
+use blindsum_net::coordinator::Config;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
@@ -121,6 +122,12 @@ fn case_59_certificates_of_no_role_and_of_two_are_refused_on_both_sides() {
         let honest = party_config(&fake.url(), pki.party("b"));
         let error = refused(honest, &["shows no coordinator's certificate"]);
         assert!(matches!(error, NetError::Tls { .. }), "{error}");
+        let own = Config {
+            credentials: pki.unusual("localhost", usages),
+            ..config(&pki, vec![spec(ProtocolName::Plain, 3)], None)
+        };
+        let error = Running::with(own).err().expect("it starts").to_string();
+        assert!(error.contains("server authentication"), "{error}");
     }
     honest_round_works(&pki, &coordinator);
 }

@@ -121,7 +121,7 @@ fn a_key_set_up_is_no_cohort_to_subtract() {
     let url = coordinator.url();
     let careful = |name| {
         let mut config = party_config(&url, pki.party(name));
-        config.policy.min_cohort_change = 2;
+        config.policy.min_cohort_change = 1;
         Party::join(config).unwrap()
     };
     let mut parties: Vec<Party> = ["a", "b"].map(careful).into();
@@ -130,6 +130,7 @@ fn a_key_set_up_is_no_cohort_to_subtract() {
     let differencing = PolicyError::Differencing {
         changed: 1,
         need: 2,
+        corrupt: 1,
     };
     // It waits as long as the coordinator is there.
     std::thread::spawn(move || late.next_round().map(drop));

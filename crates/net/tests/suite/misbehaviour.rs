@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use crate::common::raw::{Raw, hello};
 use crate::common::*;
+use blindsum_net::coordinator::Config;
 use blindsum_net::party::Party;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
@@ -166,6 +167,29 @@ fn case_28_a_second_different_answer_costs_its_connection_and_the_first_one_coun
 }
 
 #[test]
+fn case_28_an_answer_that_comes_without_end_costs_its_connection_and_counts_once() {
+    let pki = Pki::new(32);
+    let mut spec = spec(ProtocolName::Plain, 3);
+    spec.input_deadline = 20.0;
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let mut members = ["a", "b", "c"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let starts = members.each_mut().map(Raw::started);
+    let answer = members[0].play(&starts[0], 1.0, 0).unwrap();
+    (0..9).for_each(|_| members[0].send_message(0, &answer));
+    let (code, reason) = members[0].refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("came 8 times already"), "{reason}");
+    for (member, start) in members.iter_mut().zip(&starts).skip(1) {
+        let answer = member.play(start, 1.0, 0).unwrap();
+        member.send_message(0, &answer);
+    }
+    let report = coordinator.wait_done("test").round.unwrap();
+    assert_eq!((report.survivors.len(), report.total_weight), (3, Some(3)));
+}
+
+#[test]
 fn case_28_garbage_costs_its_sender_its_place_only() {
     let pki = Pki::new(19);
     let coordinator = coordinator(&pki);
@@ -314,4 +338,68 @@ fn case_31_a_party_that_says_much_is_read_slowly() {
     raw.play(&start, 3.0, u8::MAX);
     let rounds = honest.join().unwrap().unwrap();
     assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
+}
+
+/// A job of three parties with long answers, and a coordinator with room for one of them at a time: what becomes of two
+/// honest parties, and the third one in the middle of its answer.
+fn in_the_middle_of_an_answer(
+    pki: &Pki,
+    change: impl FnOnce(&mut Config),
+) -> (Running, [Played; 2], Raw) {
+    let job = JobSpec {
+        dim: 100_000,
+        ..spec(ProtocolName::Plain, 3)
+    };
+    let mut config = config(pki, vec![job], None);
+    config.limits.message_memory = 1 << 20;
+    change(&mut config);
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let honest = ["a", "b"]
+        .map(|name| run_party(party_config(&url, pki.party(name)), |_| vec![1.0; 100_000]));
+    let mut third = Raw::join(&url, pki.party("c"), "c");
+    third.ready();
+    third.started();
+    third.send(pb::Chunk {
+        round: third.round,
+        stage: 0,
+        offset: 0,
+        total: 800_000,
+        data: vec![1; CHUNK].into(),
+    });
+    (coordinator, honest, third)
+}
+
+/// Case 31: whoever says small things without end in the middle of its answer is too slow with the answer all the same.
+#[test]
+fn case_31_small_talk_does_not_hold_memory() {
+    let pki = Pki::new(31);
+    let (_coordinator, honest, mut chatterer) = in_the_middle_of_an_answer(&pki, |config| {
+        config.jobs[0].spec.input_deadline = 60.0;
+    });
+    chatterer.chatter();
+    assert_eq!(chatterer.refusal().0, RefusalCode::RefusalTooSlow);
+    for party in honest {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds[0].as_ref().unwrap().survivors, ["a", "b"]);
+    }
+}
+
+/// Case 31: the memory of an answer goes to others when its stage is over, however much time its next piece has.
+#[test]
+fn case_31_memory_goes_back_with_the_stage() {
+    let pki = Pki::new(31);
+    let (coordinator, honest, _silent) = in_the_middle_of_an_answer(&pki, |config| {
+        config.limits.chunk_timeout = 60.0;
+        let job = &mut config.jobs[0].spec;
+        (job.rounds, job.join_deadline, job.input_deadline) = (2, 0.5, 1.0);
+    });
+    for party in honest {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(
+            rounds.last().unwrap().as_ref().unwrap().survivors,
+            ["a", "b"]
+        );
+    }
+    assert_eq!(coordinator.wait_done("test").rounds_done, 2);
 }

@@ -279,6 +279,7 @@ fn case_56_a_refusal_is_not_waited_out() {
     line.send(pb::Refused {
         code: RefusalCode::RefusalUnknownJob.into(),
         reason: "no such job".into(),
+        ..pb::Refused::default()
     });
     let error = party.join().unwrap().unwrap_err();
     assert!(matches!(error, NetError::Refused { .. }), "{error}");

@@ -1,10 +1,14 @@
 //! Parties against coordinators that repeat, forget and replay: the same bytes or none.
 
+use std::time::Duration;
+
 use crate::common::fake::{Cast, Fake, done, job, name, one_round, tripled, welcome};
+use crate::common::proxy::Proxy;
 use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundRefusalCode};
+use blindsum_protocol::JobSpec;
 
 const FAULT: RoundRefusalCode = RoundRefusalCode::RoundRefusalFault;
 const UNABLE: RoundRefusalCode = RoundRefusalCode::RoundRefusalUnable;
@@ -173,4 +177,42 @@ fn case_54_a_party_that_has_its_result_says_nothing_more_and_waits_for_the_last_
         party.join().unwrap().0.unwrap().unwrap().unwrap().model,
         lead
     );
+}
+
+/// Case 54: whoever may be in the sum asks for it as long as it takes to reach the coordinator. Beyond the deadlines of
+/// a round a party allows for half a minute, which this test lets pass.
+#[test]
+fn case_54_a_party_that_may_be_in_the_sum_asks_for_it_after_every_deadline() {
+    let pki = Pki::new(24);
+    let spec = JobSpec {
+        input_deadline: 0.5,
+        stage_deadline: 0.5,
+        ..job().spec().clone()
+    };
+    let (fake, job, a) = (Fake::start(&pki), spec.validate().unwrap(), pki.party("a"));
+    let proxy = Proxy::to(fake.port);
+    let party = one_round(PartyConfig {
+        give_up_after: 600.0,
+        ..party_config(&proxy.url(), a.clone())
+    });
+    let model = Model::initial(&job);
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let start = Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]).start(1, &model);
+    line.send(start.clone());
+    let told = tripled(&job, &line.chunk());
+    proxy.interrupt();
+    drop(line);
+    std::thread::sleep(Duration::from_secs(33));
+    proxy.mend();
+    let line = fake.welcome(&job);
+    line.send(pb::RoundStart {
+        answers_taken: 1,
+        ..start
+    });
+    line.send(told.clone());
+    let lead = Model::new(1, vec![1.0; 5]);
+    line.send(done(&lead, &told));
+    let (outcome, _party) = party.join().unwrap();
+    assert_eq!(outcome.unwrap().unwrap().unwrap().model, lead);
 }

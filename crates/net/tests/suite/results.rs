@@ -1,120 +1,16 @@
 //! What becomes of the result of a round that counts: whoever is in the sum is told it, whatever ends in
 //! between, and nobody who is in it hears the opposite.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::common::proxy::Proxy;
 use crate::common::raw::Raw;
+use crate::common::scene::{Away, Scene};
 use crate::common::*;
 use blindsum_net::NetError;
-use blindsum_net::coordinator::Config;
-use blindsum_net::party::{Party, PartyConfig, RoundResult, Update};
+use blindsum_net::party::{Party, RoundResult, Update};
 use blindsum_net::pb;
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
-use tempfile::TempDir;
-
-/// Parties behind a link that is lost at the worst moment, and one that speaks last, so that a test chooses
-/// the moment.
-struct Scene {
-    pki: Pki,
-    folder: TempDir,
-    spec: JobSpec,
-    coordinator: Option<Running>,
-    proxy: Proxy,
-    change: fn(&mut Config),
-}
-
-type Away = JoinHandle<Result<Rounds, NetError>>;
-
-impl Scene {
-    fn new(spec: JobSpec, change: fn(&mut Config)) -> Self {
-        let (pki, folder) = (Pki::new(1), tempfile::tempdir().unwrap());
-        let spec = JobSpec {
-            join_deadline: 2.0,
-            stage_deadline: 20.0,
-            input_deadline: 20.0,
-            ..spec
-        };
-        let mut scene = Self {
-            proxy: Proxy::to(0),
-            pki,
-            folder,
-            spec,
-            coordinator: None,
-            change,
-        };
-        scene.start(0);
-        scene.proxy = Proxy::to(scene.coordinator().port);
-        scene
-    }
-
-    fn start(&mut self, port: u16) {
-        let store = self.folder.path().join("store.db");
-        let mut config = config(&self.pki, vec![self.spec.clone()], Some(&store));
-        config.listen = format!("127.0.0.1:{port}");
-        (self.change)(&mut config);
-        self.coordinator = Some(Running::with(config).unwrap());
-    }
-
-    fn coordinator(&self) -> &Running {
-        self.coordinator.as_ref().unwrap()
-    }
-
-    /// The coordinator is killed and comes back with its store.
-    fn restart(&mut self) {
-        let coordinator = self.coordinator.take().unwrap();
-        let port = coordinator.port;
-        coordinator.kill();
-        self.start(port);
-    }
-
-    fn config(&self, name: &str, url: &str) -> PartyConfig {
-        PartyConfig {
-            give_up_after: 600.0,
-            ..party_config(url, self.pki.party(name))
-        }
-    }
-
-    /// A party behind the link.
-    fn away<U: Into<Update>>(
-        &self,
-        name: &str,
-        update: impl Fn(u64) -> U + Send + 'static,
-    ) -> Away {
-        run_party(self.config(name, &self.proxy.url()), update)
-    }
-
-    /// A party whose link is not lost.
-    fn near<U: Into<Update>>(
-        &self,
-        name: &str,
-        update: impl Fn(u64) -> U + Send + 'static,
-    ) -> Away {
-        run_party(self.config(name, &self.coordinator().url()), update)
-    }
-
-    /// Until one party alone is waited for in a stage of a sum.
-    fn wait_for(&self, last: &str, stage: u8) {
-        self.coordinator().wait("test", |status| {
-            let round = status.round.as_ref();
-            let here = round.is_some_and(|round| {
-                !round.key_setup && round.stages.len() == usize::from(stage) + 1
-            });
-            here && status.waiting_for == [last]
-        });
-    }
-
-    /// The link is lost, and the coordinator has noticed.
-    fn interrupt(&self, away: &[&str]) {
-        self.proxy.interrupt();
-        self.coordinator().wait("test", |status| {
-            let gone = |name: &&str| !status.connected.iter().any(|there| there == name);
-            away.iter().all(gone)
-        });
-    }
-}
 
 /// a and b lose their link after they have said everything; c speaks last, by the one of these that fits.
 fn two_away<U: Into<Update> + 'static>(scene: &Scene, update: fn(f32) -> U) -> [Away; 2] {

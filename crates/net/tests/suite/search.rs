@@ -178,9 +178,11 @@ fn any_spec() -> impl Strategy<Value = JobSpec> {
         prop::sample::select(EncodingName::ALL.to_vec()),
         prop::sample::select(vec![Masking::Cheaper, Masking::Single]),
     );
+    // The smallest rosters hold the most corrupt parties.
+    let min_parties = prop_oneof![1 => Just(0u32), 2 => 0..30u32, 1 => 0..120u32];
     let numbers = (
         0..120u32,
-        open(120),
+        min_parties,
         open(60),
         open(120),
         open(12),

@@ -28,8 +28,9 @@ fn variants() -> impl Iterator<Item = JobSpec> {
         .flat_map(each)
 }
 
-/// A party for which the parties of two sums must differ by two.
+/// A party for which the parties of two sums must differ by two: an honest one and one that may be corrupt.
 struct Careful {
+    min_honest: usize,
     fake: Fake,
     play: Play,
     folder: tempfile::TempDir,
@@ -39,6 +40,7 @@ impl Careful {
     fn new(spec: JobSpec, seed: u64) -> Self {
         let pki = Pki::new(seed);
         Self {
+            min_honest: 0,
             fake: Fake::start(&pki),
             play: Play::new(&pki, Arc::new(spec.validate().unwrap())),
             folder: tempfile::tempdir().unwrap(),
@@ -47,10 +49,12 @@ impl Careful {
 
     fn config(&self) -> impl Fn() -> PartyConfig + use<> {
         let (folder, url) = (self.folder.path().to_owned(), self.fake.url());
+        let min_honest = self.min_honest;
         let credentials = self.play.a();
         move || PartyConfig {
             policy: Policy {
-                min_cohort_change: 2,
+                min_cohort_change: 1,
+                min_honest,
                 ..lenient()
             },
             ..config_in(&folder, &url, &credentials)
@@ -105,6 +109,7 @@ impl Careful {
 const BY_ONE: PolicyError = PolicyError::Differencing {
     changed: 1,
     need: 2,
+    corrupt: 1,
 };
 
 /// Abuse case 49: the roster is the same in all rounds, and so is the party's word after a restart.
@@ -119,6 +124,26 @@ fn case_49_survivors_that_differ_by_one_are_refused_also_after_a_restart() {
         let then = party.process(&[(3, without_4), (4, without_5)]);
         assert_eq!(then, [Ok(()), Ok(())]);
         assert_eq!(party.process(&[(5, all)]), [Err(BY_ONE)]);
+    }
+}
+
+/// Abuse case 49: every two sets differ by enough, and together they give the sum of two parties, one of them corrupt.
+#[test]
+fn case_49_sums_that_together_leave_too_few_honest_parties_are_refused() {
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        let spec = JobSpec {
+            adversary,
+            dropout: 0.23,
+            parties: 9,
+            ..variants().next().unwrap()
+        };
+        let mut party = Careful::new(spec, 3);
+        assert_eq!(party.process(&[(1, &[]), (2, &[4, 5])]), [Ok(()), Ok(())]);
+        party.min_honest = 2;
+        let (group, need) = (2, 3);
+        let refused = PolicyError::Combination { group, need };
+        assert_eq!(party.process(&[(3, &[2, 3])]), [Err(refused)]);
+        assert_eq!(party.process(&[(4, &[])]), [Ok(())]);
     }
 }
 

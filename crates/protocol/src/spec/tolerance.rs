@@ -2,8 +2,8 @@
 //!
 //! One meaning for every protocol, whatever roster the coordinator takes:
 //!
-//! * c = ⌈`corrupt` · `parties`⌉ parties may work together with the server, also where the roster is smaller:
-//!   all of them may be in it. Against an active adversary c is at least 1.
+//! * c = ⌈`corrupt` · `parties`⌉ parties, at least one, may work together with the server, also where the roster is
+//!   smaller: all of them may be in it.
 //! * a round of n parties may lose ⌊`dropout` · n⌋ of them, as long as `min_parties` are left.
 //! * against an active adversary at least c + 2 parties survive, so that no sum is that of one honest party.
 
@@ -13,13 +13,9 @@ use crate::registry;
 
 impl JobSpec {
     /// The most parties c that may work together with the server, whatever the roster: ⌈`corrupt` · `parties`⌉, at
-    /// least 1 against an active adversary.
+    /// least 1.
     pub fn corrupt_parties(&self) -> usize {
-        let corrupt = ceiling_of_fraction(self.corrupt, self.parties as usize);
-        match self.adversary {
-            Adversary::SemiHonest => corrupt,
-            Adversary::Active => corrupt.max(1),
-        }
+        ceiling_of_fraction(self.corrupt, self.parties as usize).max(1)
     }
 
     /// ⌊`dropout` · n⌋ of `n` parties: so many are expected to drop out of a round at most.

@@ -42,6 +42,28 @@ pub enum PolicyError {
         /// The policy's.
         need: f64,
     },
+    /// How many corrupt parties the job tolerates, in numbers.
+    #[error(
+        "policy min_corrupt_parties: the job tolerates {job} corrupt parties, this party wants {need}; ask for a \
+         larger corrupt, or lower min_corrupt_parties"
+    )]
+    CorruptParties {
+        /// The job's.
+        job: usize,
+        /// How many are wanted.
+        need: usize,
+    },
+    /// How few parties' words a coordinate of a sparse job may hold.
+    #[error(
+        "policy min_honest: the job hands out coordinates that {have} parties sent, this party wants {need}; \
+         ask for a larger min_contributors, or lower min_honest"
+    )]
+    Contributors {
+        /// The job's `min_contributors`, or what it is by itself.
+        have: usize,
+        /// How many are wanted.
+        need: usize,
+    },
     /// The smallest sum that the job opens.
     #[error(
         "policy min_honest: the job opens sums of {have} parties, this party wants {need}: {honest} honest \
@@ -84,6 +106,30 @@ pub enum PolicyError {
         /// The policy's.
         allowed: u64,
     },
+    /// The length of a message.
+    #[error(
+        "policy max_message: messages of stage {stage} have up to {job} bytes, this party takes {allowed}; ask \
+         for a smaller dim, fewer parties or a larger packing, or raise max_message if it has the memory"
+    )]
+    MaxMessage {
+        /// Which one.
+        stage: &'static str,
+        /// The job's.
+        job: u64,
+        /// The policy's.
+        allowed: u64,
+    },
+    /// How many parties the job has.
+    #[error(
+        "policy max_parties: the job has {job} parties, this party takes {allowed} or fewer; raise max_parties to \
+         take part"
+    )]
+    MaxParties {
+        /// The job's.
+        job: u32,
+        /// The policy's.
+        allowed: u32,
+    },
     /// The weight of one update.
     #[error(
         "policy max_weight: the job allows {job}, this party {allowed}; ask for a smaller max_weight, or \
@@ -121,11 +167,24 @@ pub enum PolicyError {
     /// The cohort is almost an earlier one.
     #[error(
         "policy min_cohort_change: the cohort differs by {changed} from an earlier one, \
-         this party wants 0 or at least {need}"
+         this party wants 0 or at least {need}, of which {corrupt} may be corrupt"
     )]
     Differencing {
         /// Parties that are in one of the two cohorts only.
         changed: usize,
+        /// How many are wanted.
+        need: usize,
+        /// How many parties of the job may be corrupt, by the policy.
+        corrupt: usize,
+    },
+    /// Sums over this cohort and earlier ones give that of few parties.
+    #[error(
+        "policy min_cohort_change: with the sums of earlier cohorts this one's gives that of {group} parties, \
+         this party wants {need} at least"
+    )]
+    Combination {
+        /// The size of the smallest group.
+        group: usize,
         /// How many are wanted.
         need: usize,
     },

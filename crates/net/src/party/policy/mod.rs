@@ -1,12 +1,13 @@
 //! A party's own rules: what it refuses, whatever the coordinator says.
 
+mod difference;
 mod error;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fraction};
+use blindsum_protocol::{Adversary, Direction, Job, JobSpec, ProtocolName, ceiling_of_fraction};
 
 pub use error::PolicyError;
 
@@ -14,7 +15,8 @@ pub use error::PolicyError;
 /// round whose certificates are not its are refused without a policy.
 ///
 /// Whoever writes the job chooses its parameters, and that may be the attacker. The defaults are for a party
-/// that trusts neither the coordinator nor one in ten of the others.
+/// that trusts neither the coordinator nor one in ten of the others, and one at least. How many others there are the
+/// job says: a party that knows of more who may work together says so in `min_corrupt_parties`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Protocols that may protect this party's updates. By default `secagg`, `secagg+`, `fssa` and `pss`. In the
@@ -27,23 +29,34 @@ pub struct Policy {
     /// job's own `corrupt` must not be less. By default 0.1. `plain` and `flashe`, which tolerate nobody, have no
     /// `corrupt` to compare.
     pub min_corrupt: f64,
-    /// No sum over fewer honest parties than this. Beside ⌈`min_corrupt` · `parties`⌉ corrupt ones, at least one,
-    /// so many must be left where the job opens its smallest sum, and in every survivor set. By default 2: of one
-    /// honest party and corrupt ones the sum is its update.
+    /// So many parties at least may work together with the coordinator, however few parties a job has: it must
+    /// tolerate as many. By default 1.
+    pub min_corrupt_parties: usize,
+    /// No sum over fewer honest parties than this. Beside the corrupt ones, ⌈`min_corrupt` · `parties`⌉ or
+    /// `min_corrupt_parties`, so many must be left where the job opens its smallest sum, and in every survivor set;
+    /// and no coordinate of a sparse job is handed out that fewer have sent. By default 2: of one honest party and
+    /// corrupt ones the sum is its update.
     pub min_honest: usize,
     /// Smallest number of certified parties in a round. By default 3: of two, each learns the other's
     /// update from the sum.
     pub min_cohort: usize,
-    /// By how many parties the survivors of a round must differ from every earlier set that this party confirmed
-    /// or answered for and that is not the same; 0 allows everything. The difference of two sums over sets that
-    /// differ by one is one party's update, where nothing else changed. In `plain` and `flashe` a party is not
-    /// asked about survivors: there rosters are compared.
+    /// By how many honest parties the survivors of a round must differ from every earlier set that this party
+    /// confirmed or answered for and that is not the same; 0 allows everything. The difference of two sums over sets
+    /// that differ by one is one party's update, where nothing else changed. Corrupt parties come on top of it, as
+    /// many as in `min_honest`: they know what they sent. Nor may the new sum and the earlier ones together give the
+    /// sum of a group that is smaller than `min_honest` allows. In `plain` and `flashe` a party is not asked about
+    /// survivors: there rosters are compared.
     pub min_cohort_change: usize,
     /// Largest weight that the job may allow, so that no update drowns the others; none allows all.
     pub max_weight: Option<u32>,
     /// Largest `dim` of a job: what this party will allocate for. A vector takes 4 bytes a coordinate, and a
     /// round several vectors. By default 2²⁸, 1 GiB a vector.
     pub max_dim: u64,
+    /// Bytes of the largest message that the job may ask for or send. Shares of a packed vector are as many as there
+    /// are parties, and larger the less is packed. By default 2³², 4 GiB.
+    pub max_message: u64,
+    /// Most `parties` of a job: each of them costs this party keys and shares. By default 10,000.
+    pub max_parties: u32,
     /// The hash that the job must have, where the parties agreed on its specification beforehand; none takes any
     /// job that keeps the other rules.
     pub job_hash: Option<[u8; 32]>,
@@ -56,11 +69,14 @@ impl Default for Policy {
             allowed_protocols: ProtocolName::ALL.iter().copied().filter(tolerant).collect(),
             require_adversary: Some(Adversary::Active),
             min_corrupt: 0.1,
+            min_corrupt_parties: 1,
             min_honest: 2,
             min_cohort: 3,
             min_cohort_change: 0,
             max_weight: None,
             max_dim: 1 << 28,
+            max_message: 1 << 32,
+            max_parties: 10_000,
             job_hash: None,
         }
     }
@@ -80,7 +96,12 @@ impl Policy {
             let job = *job.hash();
             return Err(PolicyError::JobHash { job, allowed });
         }
-        let (honest, corrupt) = (self.min_honest, self.corrupt_among(job.spec().parties));
+        let spec = job.spec();
+        let (honest, corrupt) = (self.min_honest, self.corrupt_among(spec.parties));
+        if spec.protocol.tolerates_corrupt() && spec.corrupt_parties() < corrupt {
+            let (job, need) = (spec.corrupt_parties(), corrupt);
+            return Err(PolicyError::CorruptParties { job, need });
+        }
         let (have, need) = (job.min_parties(), honest.saturating_add(corrupt));
         if have < need {
             return Err(PolicyError::SmallestSum {
@@ -89,6 +110,27 @@ impl Policy {
                 honest,
                 corrupt,
             });
+        }
+        let (have, need) = (spec.least_contributors() as usize, honest);
+        if spec.is_sparse() && have < need {
+            return Err(PolicyError::Contributors { have, need });
+        }
+        self.check_messages(job)
+    }
+
+    fn check_messages(&self, job: &Job) -> Result<(), PolicyError> {
+        for (stage, &name) in (0..).zip(job.stages()) {
+            for direction in [Direction::Up, Direction::Down] {
+                let (job, allowed) = (job.largest_message(stage, direction), self.max_message);
+                if job > allowed {
+                    let stage = name;
+                    return Err(PolicyError::MaxMessage {
+                        stage,
+                        job,
+                        allowed,
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -104,6 +146,10 @@ impl Policy {
         if protocol.tolerates_corrupt() && spec.corrupt < self.min_corrupt {
             let (job, need) = (spec.corrupt, self.min_corrupt);
             return Err(PolicyError::Corrupt { job, need });
+        }
+        if spec.parties > self.max_parties {
+            let (job, allowed) = (spec.parties, self.max_parties);
+            return Err(PolicyError::MaxParties { job, allowed });
         }
         if spec.dim > self.max_dim {
             let (job, allowed) = (spec.dim, self.max_dim);
@@ -137,9 +183,11 @@ impl Policy {
         Err(PolicyError::Adversary { holds, required })
     }
 
-    /// How many of a job's parties may be corrupt, by this policy: ⌈`min_corrupt` · `parties`⌉, at least one.
+    /// How many of a job's parties may be corrupt, by this policy: ⌈`min_corrupt` · `parties`⌉, or
+    /// `min_corrupt_parties`, at least one.
     fn corrupt_among(&self, parties: u32) -> usize {
-        ceiling_of_fraction(self.min_corrupt, parties as usize).max(1)
+        let fraction = ceiling_of_fraction(self.min_corrupt, parties as usize);
+        fraction.max(self.min_corrupt_parties).max(1)
     }
 
     /// Checks how many certified parties a round has.
@@ -170,19 +218,33 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks the parties of a sum against those of earlier ones.
+    /// Checks the parties of a sum against those of earlier ones, in a job that has so many.
     pub(crate) fn check_difference(
         &self,
+        parties: u32,
         cohort: &Cohort,
         earlier: &[Cohort],
     ) -> Result<(), PolicyError> {
-        let need = self.min_cohort_change;
+        if self.min_cohort_change == 0 || earlier.contains(cohort) {
+            return Ok(());
+        }
+        let corrupt = self.corrupt_among(parties);
+        let need = self.min_cohort_change.saturating_add(corrupt);
         for known in earlier {
             let changed = cohort.symmetric_difference(known).count();
-            if changed > 0 && changed < need {
-                return Err(PolicyError::Differencing { changed, need });
+            if changed < need {
+                return Err(PolicyError::Differencing {
+                    changed,
+                    need,
+                    corrupt,
+                });
             }
         }
-        Ok(())
+        let sets: Vec<&Cohort> = earlier.iter().chain([cohort]).collect();
+        let need = self.min_honest.saturating_add(corrupt);
+        match difference::smallest_group(&sets) {
+            Some(group) if group < need => Err(PolicyError::Combination { group, need }),
+            _ => Ok(()),
+        }
     }
 }

@@ -121,7 +121,7 @@ fn case_46_jobs_that_open_sums_of_too_few_are_refused() {
 }
 
 #[test]
-fn fractions_are_rounded_as_those_of_jobs_are() {
+fn case_46_fractions_are_rounded_up_and_one_party_is_corrupt() {
     let corrupt = |min_corrupt, parties| {
         let policy = Policy {
             min_corrupt,
@@ -132,6 +132,107 @@ fn fractions_are_rounded_as_those_of_jobs_are() {
     assert_eq!(corrupt(0.07, 100), 7);
     assert_eq!(corrupt(0.1, 101), 11);
     assert_eq!(corrupt(0.0, 100), 1);
+}
+
+/// Of a job for three the default assumes one corrupt party; who knows of two says so.
+#[test]
+fn case_46_corrupt_parties_are_counted_however_few_parties_a_job_says_it_has() {
+    let small = |parties, corrupt| JobSpec {
+        parties,
+        corrupt,
+        min_parties: parties,
+        ..spec()
+    };
+    assert_eq!(check(&Policy::default(), small(3, 0.1)), Ok(()));
+    let policy = Policy {
+        min_corrupt_parties: 2,
+        ..Policy::default()
+    };
+    let (job, need) = (1, 2);
+    assert_eq!(
+        check(&policy, small(4, 0.1)),
+        Err(PolicyError::CorruptParties { job, need })
+    );
+    let error = check(
+        &Policy {
+            min_honest: 3,
+            ..policy.clone()
+        },
+        small(4, 0.5),
+    )
+    .unwrap_err();
+    let (have, need, honest, corrupt) = (4, 5, 3, 2);
+    assert_eq!(
+        error,
+        PolicyError::SmallestSum {
+            have,
+            need,
+            honest,
+            corrupt
+        }
+    );
+    assert_eq!(check(&policy, small(4, 0.5)), Ok(()));
+    // There is one at least.
+    let none = Policy {
+        min_corrupt: 0.0,
+        min_corrupt_parties: 0,
+        ..Policy::default()
+    };
+    assert_eq!(none.corrupt_among(3), 1);
+}
+
+/// Shares of a packed vector are as many as there are parties, each as long as the vector if one word is packed.
+#[test]
+fn case_46_messages_that_are_too_long_and_parties_that_are_too_many_are_refused() {
+    let packed = |packing, dim| JobSpec {
+        protocol: ProtocolName::Pss,
+        packing,
+        dim,
+        ..spec()
+    };
+    assert_eq!(check(&Policy::default(), packed(0, 1 << 26)), Ok(()));
+    let error = refused(packed(1, 1 << 26));
+    assert!(
+        matches!(
+            error,
+            PolicyError::MaxMessage {
+                stage: "share-vector",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let many = JobSpec {
+        parties: 10_001,
+        ..spec()
+    };
+    let (job, allowed) = (10_001, 10_000);
+    assert_eq!(
+        Policy::default().check_spec(&many),
+        Err(PolicyError::MaxParties { job, allowed })
+    );
+}
+
+#[test]
+fn case_46_coordinates_of_a_single_party_are_refused() {
+    let sparse = |min_contributors| JobSpec {
+        protocol: ProtocolName::Flashe,
+        density: 0.1,
+        min_contributors,
+        min_parties: 5,
+        dim: 1000,
+        ..spec()
+    };
+    let policy = Policy {
+        allowed_protocols: vec![ProtocolName::Flashe],
+        ..Policy::default()
+    };
+    assert_eq!(check(&policy, sparse(2)), Ok(()));
+    let (have, need) = (1, 2);
+    assert_eq!(
+        check(&policy, sparse(1)),
+        Err(PolicyError::Contributors { have, need })
+    );
 }
 
 #[test]
@@ -177,7 +278,7 @@ fn a_job_with_another_hash_than_the_one_agreed_on_is_refused() {
 #[test]
 fn case_12_cohorts_too_small_or_too_like_an_earlier_one_are_refused() {
     let policy = Policy {
-        min_cohort_change: 2,
+        min_cohort_change: 1,
         ..Policy::default()
     };
     let earlier = [cohort(&["a", "b", "c", "d"])];
@@ -185,10 +286,11 @@ fn case_12_cohorts_too_small_or_too_like_an_earlier_one_are_refused() {
         policy.check_roster(&cohort(&["a", "b"])),
         Err(PolicyError::CohortTooSmall { have: 2, need: 3 })
     );
-    let check = |names: &[&str]| policy.check_difference(&cohort(names), &earlier);
+    let check = |names: &[&str]| policy.check_difference(10, &cohort(names), &earlier);
     let differencing = PolicyError::Differencing {
         changed: 1,
         need: 2,
+        corrupt: 1,
     };
     assert_eq!(check(&["a", "b", "c"]), Err(differencing.clone()));
     assert_eq!(check(&["a", "b", "c", "d", "e"]), Err(differencing));

@@ -106,10 +106,17 @@ impl Fake {
 
     /// The next connection, after its Hello.
     pub fn accept(&self) -> (Line<'_>, pb::Hello) {
-        let connection = self
-            .connections
-            .recv_timeout(PATIENCE)
-            .expect("nobody connects");
+        let connection = self.connections.recv_timeout(PATIENCE);
+        self.greeted(connection.expect("nobody connects"))
+    }
+
+    /// The next connection, where there is one already.
+    pub fn next_hello(&self) -> Option<(Line<'_>, pb::Hello)> {
+        let connection = self.connections.try_recv().ok()?;
+        Some(self.greeted(connection))
+    }
+
+    fn greeted(&self, connection: Connection) -> (Line<'_>, pb::Hello) {
         let mut line = Line {
             fake: self,
             connection,

@@ -2,12 +2,13 @@
 #![allow(dead_code)]
 
 pub mod fake;
+pub mod logs;
 pub mod play;
 pub mod proxy;
 pub mod raw;
+pub mod scene;
 
 use std::path::Path;
-use std::sync::Once;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,18 +33,6 @@ pub fn now() -> u64 {
         .as_secs()
 }
 
-/// Logs to the test's output where `RUST_LOG` asks for it.
-pub fn logs() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_test_writer()
-            .try_init();
-    });
-}
-
 /// A CA and what it has issued.
 pub struct Pki {
     ca: CertificateAuthority,
@@ -52,7 +41,7 @@ pub struct Pki {
 
 impl Pki {
     pub fn new(seed: u64) -> Self {
-        logs();
+        logs::begin();
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let validity = Validity::days(now() - 86_400, 10);
         let name = format!("test CA {seed}");
@@ -309,12 +298,15 @@ pub fn join_again(config: impl Fn() -> PartyConfig) -> Party {
 /// What happened to a party, round by round.
 pub type Rounds = Vec<Result<RoundResult, NetError>>;
 
+/// A party that plays on a thread of its own.
+pub type Played = JoinHandle<Result<Rounds, NetError>>;
+
 /// A party on a thread of its own that gives `update(round)` with weight 1 until the job is done, and
 /// tells what became of each round.
 pub fn run_party<U: Into<Update>>(
     config: PartyConfig,
     update: impl Fn(u64) -> U + Send + 'static,
-) -> JoinHandle<Result<Rounds, NetError>> {
+) -> Played {
     std::thread::spawn(move || {
         let mut party = Party::join(config)?;
         let mut rounds = Vec::new();

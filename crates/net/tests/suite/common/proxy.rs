@@ -36,6 +36,8 @@ struct State {
     open: Vec<TcpStream>,
     /// Connections that were taken since the way was chosen.
     taken: usize,
+    /// Whether the far side of a connection stays open where the near one ends.
+    half_open: bool,
 }
 
 impl Proxy {
@@ -47,6 +49,7 @@ impl Proxy {
             way: Way::To(target),
             open: Vec::new(),
             taken: 0,
+            half_open: false,
         };
         let state = Arc::new((Mutex::new(state), Condvar::new()));
         let shared = state.clone();
@@ -72,6 +75,15 @@ impl Proxy {
     pub fn cut(&self) {
         for stream in self.state.0.lock().unwrap().open.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Cuts every connection there is so that the parties notice and the coordinator does not.
+    pub fn lose(&self) {
+        let mut state = self.state.0.lock().unwrap();
+        state.half_open = true;
+        for near in state.open.iter().step_by(2) {
+            let _ = near.shutdown(Shutdown::Both);
         }
     }
 
@@ -102,8 +114,8 @@ impl Proxy {
     }
 }
 
-fn lead(mut from: TcpStream, shared: &(Mutex<State>, Condvar)) {
-    let (state, changed) = shared;
+fn lead(mut from: TcpStream, shared: &Arc<(Mutex<State>, Condvar)>) {
+    let (state, changed) = &**shared;
     let mut now = state.lock().unwrap();
     now.taken += 1;
     changed.notify_all();
@@ -130,8 +142,9 @@ fn lead(mut from: TcpStream, shared: &(Mutex<State>, Condvar)) {
     now.open
         .extend([from.try_clone().unwrap(), to.try_clone().unwrap()]);
     drop(now);
-    relay(from.try_clone().unwrap(), to.try_clone().unwrap(), false);
-    relay(to, from, flips);
+    let (near, far) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    relay(near, far, false, shared.clone());
+    relay(to, from, flips, shared.clone());
 }
 
 /// Says something in the middle of the handshake, and no more.
@@ -143,7 +156,12 @@ fn answer(from: &mut TcpStream, bytes: &[u8]) {
     while matches!(from.read(&mut hello), Ok(1..)) {}
 }
 
-fn relay(mut from: TcpStream, mut to: TcpStream, flips: bool) {
+fn relay(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    flips: bool,
+    shared: Arc<(Mutex<State>, Condvar)>,
+) {
     thread::spawn(move || {
         let mut first = [0; 4096];
         if let Ok(length @ 1..) = from.read(&mut first) {
@@ -152,6 +170,8 @@ fn relay(mut from: TcpStream, mut to: TcpStream, flips: bool) {
             let _ = to.write_all(&first[..length]);
             let _ = std::io::copy(&mut from, &mut to);
         }
-        let _ = to.shutdown(Shutdown::Both);
+        if !shared.0.lock().unwrap().half_open {
+            let _ = to.shutdown(Shutdown::Both);
+        }
     });
 }

@@ -17,7 +17,8 @@ use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, MemoryVault, PartyId, Round,
+    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, JobSpec, MemoryVault,
+    PartyId, Round,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -42,6 +43,8 @@ pub struct Raw {
     client: Option<Client>,
     vault: Arc<MemoryVault>,
     pub round: u64,
+    /// What it sends when it is asked for the model, in place of it, the first piece only; nothing where there is none.
+    pub sealed: Option<Vec<u8>>,
 }
 
 /// Words, all of them or those at two coordinates.
@@ -108,8 +111,7 @@ pub fn hello(job: &str, name: &str) -> pb::Hello {
         program: "raw".into(),
         job: job.into(),
         name: name.into(),
-        round: 0,
-        answered: 0,
+        ..pb::Hello::default()
     }
 }
 
@@ -144,6 +146,7 @@ impl Raw {
             client: None,
             vault: Arc::default(),
             round: 0,
+            sealed: None,
         }
     }
 
@@ -160,6 +163,11 @@ impl Raw {
         raw
     }
 
+    /// Takes the job for this one.
+    pub fn learn(&mut self, spec: JobSpec) {
+        self.job = Some(Arc::new(spec.validate().unwrap()));
+    }
+
     pub fn send(&self, frame: impl Into<PartyFrame>) {
         let frames = self.frames.as_ref().unwrap();
         self.runtime
@@ -174,9 +182,29 @@ impl Raw {
                 .expect("no frame came")
         };
         match self.runtime.block_on(next) {
-            Ok(Some(frame)) => Some(frame.frame.expect("an empty frame")),
+            Ok(Some(frame)) => {
+                let frame = frame.frame.expect("an empty frame");
+                if let (Frame::ModelWanted(wanted), Some(sealed)) = (&frame, &self.sealed) {
+                    self.send(pb::ModelChunk {
+                        version: wanted.version,
+                        offset: 0,
+                        total: sealed.len() as u64,
+                        data: sealed.chunks(CHUNK).next().unwrap().to_vec().into(),
+                    });
+                }
+                Some(frame)
+            }
             Ok(None) | Err(_) => None,
         }
+    }
+
+    /// Says small things without end, beside everything else, for as long as the stream is there.
+    pub fn chatter(&self) {
+        let frames = self.frames.clone().unwrap();
+        self.runtime.spawn(async move {
+            let small = pb::ModelRequest { version: 7 };
+            while frames.send(small.into()).await.is_ok() {}
+        });
     }
 
     /// Skips to the frame that `wanted` picks.
@@ -354,12 +382,18 @@ impl Raw {
             answered,
             ..hello("test", name)
         };
+        self.resume(url, hello)
+    }
+
+    /// The same with these words.
+    pub fn resume(self, url: &str, hello: pb::Hello) -> Self {
         let new = Self::open(url, self.credentials.clone(), hello);
         Self {
             job: self.job,
             client: self.client,
             vault: self.vault,
             round: self.round,
+            sealed: self.sealed,
             ..new
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::flashe::shape;
 use crate::names::Masking;
 use crate::testing::{Given, storage_key};
-use crate::{Client, ClientSetup, Culprit, EncodingName, Round};
+use crate::{Client, ClientSetup, Culprit, EncodingName, MemoryVault, Round};
 
 const MASKINGS: [Masking; 2] = [Masking::Double, Masking::Single];
 
@@ -215,6 +215,28 @@ fn forged(rig: &Rig, times: &[(u32, usize)], listed: &[u32]) -> Vec<u8> {
     }
     let set = PartySet::of(round.parties(), parties(listed.iter().copied()));
     [set.as_bitmap(), &sum.to_bytes()].concat()
+}
+
+/// Abuse case 48: a number comes again where a whole folder was put back. Its round is another one, with other masks.
+#[test]
+fn case_48_a_number_that_comes_again_has_other_masks() {
+    for masking in MASKINGS {
+        let held = rig(masked(masking, 5));
+        let encrypted = |model_hash: [u8; 32]| {
+            let (job, roster) = (held.cohort.round.job(), held.cohort.round.roster());
+            let round = Round::new(job.clone(), 3, roster.clone(), &model_hash).unwrap();
+            let mut cohort = held.cohort.begin(round);
+            let vault = MemoryVault::default();
+            vault.write(&backup(&held, 1), 0).unwrap();
+            cohort.vaults[1] = Arc::new(vault);
+            let rig = Rig::of_parties(cohort, held.rng.clone(), &[1]);
+            let message = rig.up[&PartyId(1)].clone();
+            // The check, which comes last, has masks of its own.
+            body(&message)[..128].to_vec()
+        };
+        assert_eq!(encrypted([9; 32]), encrypted([9; 32]));
+        assert_ne!(encrypted([9; 32]), encrypted([8; 32]));
+    }
 }
 
 /// Abuse case 34: a sum of other ciphertexts than those of the survivors is no sum at all.

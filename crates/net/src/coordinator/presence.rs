@@ -1,0 +1,135 @@
+//! Which process speaks for a name: a Hello that comes late, or a process that has ended, must not take the place of
+//! one that lives.
+//!
+//! A process counts its connections, so that one that it has given up is known by its number. Another process of the
+//! same name is let in once it has shown that it lives: it brings a token that it was told just before. Where it has
+//! another key than the one that is connected, it must wait besides until that one has gone; if that one lives, they
+//! are two parties with one name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand_core::Rng;
+
+use super::members::Member;
+use super::session::{SessionHandle, refused};
+use crate::pb::{self, RefusalCode};
+use crate::system::random;
+
+/// Bytes of the id of a process, and of a token.
+const ID: usize = 16;
+
+/// Who was let in last, by name: as many as the CA has named.
+#[derive(Default)]
+pub(super) struct Presence(BTreeMap<Arc<str>, Seat>);
+
+/// The process that was let in last under a name.
+struct Seat {
+    /// Its id; empty where it told none.
+    process: Vec<u8>,
+    /// Its latest connection.
+    connection: u64,
+    /// What another process was told that asked to be let in.
+    asked: Option<Asked>,
+}
+
+/// A process that must show that it lives.
+struct Asked {
+    process: Vec<u8>,
+    token: [u8; ID],
+    /// The connection that was there then, and the bytes that had come over it.
+    before: Option<(u64, u64)>,
+}
+
+impl Presence {
+    /// Whether a connection is let in in the place of `older`, the one that is there under its name.
+    pub fn judge(
+        &mut self,
+        hello: &pb::Hello,
+        newer: &SessionHandle,
+        older: Option<&Member>,
+    ) -> Result<(), pb::Refused> {
+        let odd = |bytes: &[u8]| !(bytes.is_empty() || bytes.len() == ID);
+        if odd(&hello.process) || odd(&hello.token) {
+            let reason = "Hello: the process and the token must have 0 or 16 bytes";
+            return Err(refused(RefusalCode::RefusalBadFrame, reason));
+        }
+        let name = &newer.peer.name;
+        let other_key = older.filter(|older| older.session.peer.key != newer.peer.key);
+        match self.0.get_mut(name) {
+            _ if hello.process.is_empty() => other_key.map_or(Ok(()), |older| Err(taken(older))),
+            Some(seat) if seat.process != hello.process => {
+                seat.ask(hello, older)?.wait(older, other_key)
+            }
+            Some(seat) if hello.connection <= seat.connection => {
+                let reason = "the same process has a newer connection";
+                Err(refused(RefusalCode::RefusalReplaced, reason))
+            }
+            _ => Ok(()),
+        }?;
+        let seat = Seat {
+            process: hello.process.clone(),
+            connection: hello.connection,
+            asked: None,
+        };
+        self.0.insert(name.clone(), seat);
+        Ok(())
+    }
+}
+
+impl Seat {
+    /// Another process comes: it has shown that it lives, or is asked to.
+    fn ask(&mut self, hello: &pb::Hello, older: Option<&Member>) -> Result<&Asked, pb::Refused> {
+        let answers =
+            |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
+        if !self.asked.as_ref().is_some_and(answers) {
+            let mut token = [0; ID];
+            let rng = random().map_err(|e| refused(RefusalCode::RefusalStopping, e.to_string()));
+            rng?.fill_bytes(&mut token);
+            let asked = Asked {
+                process: hello.process.clone(),
+                token,
+                before: older.map(Member::heard),
+            };
+            let reason = "another process of this party was here before: come again with the token";
+            let again = asked.again(reason);
+            self.asked = Some(asked);
+            return Err(again);
+        }
+        let gone = || refused(RefusalCode::RefusalStopping, "come again");
+        self.asked.as_ref().ok_or_else(gone)
+    }
+}
+
+impl Asked {
+    fn again(&self, reason: &str) -> pb::Refused {
+        pb::Refused {
+            token: self.token.to_vec(),
+            ..refused(RefusalCode::RefusalComeAgain, reason)
+        }
+    }
+
+    /// A process that lives has another key than the one that is connected: that one may have lost its link, or live.
+    fn wait(&self, older: Option<&Member>, other_key: Option<&Member>) -> Result<(), pb::Refused> {
+        let Some(other) = other_key else {
+            return Ok(());
+        };
+        let (session, bytes) = other.heard();
+        match self.before {
+            Some((before, heard)) if before == session && heard < bytes => Err(taken(other)),
+            _ if older.is_none() => Ok(()),
+            _ => Err(self.again(
+                "it is not known yet whether the party with this name that is connected lives",
+            )),
+        }
+    }
+}
+
+fn taken(other: &Member) -> pb::Refused {
+    let peer = &other.session.peer;
+    let reason = format!(
+        "two parties with one name: {:?} is connected from {} with another key; give each party a name of its own",
+        peer.name, peer.address
+    );
+    refused(RefusalCode::RefusalNameTaken, reason)
+}

@@ -1,0 +1,277 @@
+//! What one party sends: frames are passed on to the job, and messages are put together, within the limits.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
+use tonic::{Status, Streaming};
+use tracing::debug;
+
+use super::pace::Pace;
+use super::session::{Event, JobHandle, bad_frame};
+use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, PartyFrame, RefusalCode};
+
+/// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
+const MOST_REPEATS: u32 = 8;
+
+/// Memory for messages that are being received.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    free: Arc<Semaphore>,
+    all: u32,
+}
+
+impl Memory {
+    /// In KiB, so that the count fits.
+    pub fn new(bytes: u64) -> Self {
+        let all = u32::try_from(bytes / 1024)
+            .unwrap_or(u32::MAX)
+            .clamp(1, Semaphore::MAX_PERMITS as u32);
+        let free = Arc::new(Semaphore::new(all as usize));
+        Self { free, all }
+    }
+
+    async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let wanted = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let permits = self.free.clone().acquire_many_owned(wanted.min(self.all));
+        permits.await.ok()
+    }
+}
+
+/// How reading ended.
+pub(super) enum End {
+    Closed(String),
+    Lost(String),
+    Refused(RefusalCode, String),
+}
+
+impl From<pb::Refused> for End {
+    fn from(refused: pb::Refused) -> Self {
+        End::Refused(refused.code(), refused.reason)
+    }
+}
+
+/// Reads one stream.
+pub(super) struct Reader {
+    pub id: u64,
+    pub name: Arc<str>,
+    pub job: JobHandle,
+    pub pace: Arc<Pace>,
+    pub memory: Memory,
+    pub chunk_timeout: Duration,
+    message: Option<PartMessage>,
+    /// The place of the latest whole message, and how often one came for it.
+    answered: ((u64, u32), u32),
+}
+
+/// A message that is being received.
+struct PartMessage {
+    place: (u64, u32),
+    assembly: Assembly,
+    memory: Option<OwnedSemaphorePermit>,
+    /// When the next piece must have come.
+    next_until: Instant,
+}
+
+impl Reader {
+    pub fn new(
+        id: u64,
+        name: Arc<str>,
+        job: JobHandle,
+        pace: Arc<Pace>,
+        memory: Memory,
+        chunk_timeout: Duration,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            job,
+            pace,
+            memory,
+            chunk_timeout,
+            message: None,
+            answered: Default::default(),
+        }
+    }
+
+    /// Reads to the end. The memory that was held is free then.
+    pub async fn read_all(mut self, inbound: &mut Streaming<PartyFrame>) -> End {
+        loop {
+            let read = match self.in_time(inbound.message()).await {
+                Ok(next) => match frame_of(next) {
+                    Ok(frame) => self.frame(frame).await,
+                    Err(end) => Err(end),
+                },
+                Err(end) => Err(end),
+            };
+            if let Err(end) = read {
+                return end;
+            }
+        }
+    }
+
+    async fn frame(&mut self, frame: Frame) -> Result<(), End> {
+        match frame {
+            Frame::Chunk(chunk) => self.chunk(chunk).await,
+            Frame::Hello(_) => Err(bad_frame("a second Hello").into()),
+            frame => {
+                let event = Event::Frame {
+                    session: self.id,
+                    name: self.name.clone(),
+                    frame,
+                };
+                let (pace, job) = (self.pace.clone(), self.job.clone());
+                let pass = async move {
+                    pace.frame().await;
+                    pass(&job, event).await
+                };
+                self.in_time(pass).await?
+            }
+        }
+    }
+
+    /// Waits for something, and no longer than the message that is being received may wait for its next piece. That
+    /// message is forgotten as soon as its stage is over.
+    async fn in_time<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+        let mut work = pin!(work);
+        while let Some(message) = &self.message {
+            let (place, until) = (message.place, message.next_until);
+            let mut gate = self.job.gate.clone();
+            tokio::select! {
+                // Time is over also where the next frame is always there.
+                biased;
+                _ = gate.wait_for(|gate| (gate.round, gate.stage) != place) => self.message = None,
+                () = sleep_until(until) => {
+                    let reason = format!(
+                        "too slow: no chunk of {CHUNK} bytes within {} s",
+                        self.chunk_timeout.as_secs_f64()
+                    );
+                    return Err(End::Refused(RefusalCode::RefusalTooSlow, reason));
+                }
+                done = &mut work => return Ok(done),
+            }
+        }
+        Ok(work.await)
+    }
+
+    async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), End> {
+        let place = (chunk.round, chunk.stage);
+        let Some(limit) = self.limit_of(place)? else {
+            return Ok(());
+        };
+        let wrong = |e: ChunkError| End::from(bad_frame(format!("chunk: {e}")));
+        let (assembly, memory) = match self.message.take() {
+            Some(part) if part.place == place => (part.assembly, part.memory),
+            _ => {
+                let assembly = Assembly::begin(chunk.total, limit).map_err(wrong)?;
+                let Ok(memory) = self.memory_for(chunk.total, place).await else {
+                    return Ok(());
+                };
+                (assembly, memory)
+            }
+        };
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(wrong)? {
+            Pushed::Part(assembly) => {
+                self.message = Some(PartMessage {
+                    place,
+                    assembly,
+                    memory,
+                    next_until: Instant::now() + self.chunk_timeout,
+                });
+                Ok(())
+            }
+            Pushed::Whole(message) => {
+                let times = match self.answered {
+                    (known, times) if known == place => times + 1,
+                    _ => 1,
+                };
+                self.answered = (place, times);
+                let event = Event::Answer {
+                    session: self.id,
+                    name: self.name.clone(),
+                    round: place.0,
+                    message,
+                    memory,
+                };
+                pass(&self.job, event).await
+            }
+        }
+    }
+
+    /// How long a message for this round and stage may be; none where it comes too late, or its sender
+    /// has lost its place and may not have heard of it.
+    fn limit_of(&mut self, place: (u64, u32)) -> Result<Option<u64>, End> {
+        let gate = self.job.gate.borrow().clone();
+        let (round, stage) = place;
+        if place < (gate.round, gate.stage) {
+            debug!(party = %self.name, round, stage, "too late, dropped");
+            self.message = None;
+            return Ok(None);
+        }
+        if place != (gate.round, gate.stage) {
+            let reason = format!(
+                "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
+                gate.round, gate.stage
+            );
+            return Err(bad_frame(reason).into());
+        }
+        match gate.members.get(&self.name) {
+            Some(true) => {}
+            Some(false) => return Ok(None),
+            None => {
+                let reason = format!("a chunk of round {round}, of which it is no member");
+                return Err(bad_frame(reason).into());
+            }
+        }
+        if self.answered == (place, MOST_REPEATS) {
+            let reason = format!(
+                "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
+            );
+            return Err(bad_frame(reason).into());
+        }
+        Ok(Some(gate.limit))
+    }
+
+    /// Waits for memory where a message comes in several chunks; an error says that the message came
+    /// too late meanwhile. The stream is not read while it waits, so the sender waits as well.
+    async fn memory_for(
+        &mut self,
+        total: u64,
+        place: (u64, u32),
+    ) -> Result<Option<OwnedSemaphorePermit>, ()> {
+        if total <= CHUNK as u64 {
+            return Ok(None);
+        }
+        let mut gate = self.job.gate.clone();
+        let moved_on = gate.wait_for(|gate| (gate.round, gate.stage) != place);
+        tokio::select! {
+            memory = self.memory.take(total) => Ok(memory),
+            _ = moved_on => Err(()),
+        }
+    }
+}
+
+/// The frame that was read, or how the stream ended.
+fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<Frame, End> {
+    match next {
+        Ok(Some(PartyFrame { frame: Some(frame) })) => Ok(frame),
+        Ok(Some(PartyFrame { frame: None })) => {
+            Err(bad_frame("a frame that is empty or unknown here").into())
+        }
+        Ok(None) => Err(End::Closed("closed by the party".into())),
+        Err(status) if status.code() == tonic::Code::OutOfRange => {
+            Err(bad_frame(status.message()).into())
+        }
+        Err(status) => Err(End::Lost(format!("lost: {}", status.message()))),
+    }
+}
+
+async fn pass(job: &JobHandle, event: Event) -> Result<(), End> {
+    let stopped = |_| End::Closed("the job has ended".into());
+    job.events.send(event).await.map_err(stopped)
+}

@@ -1,0 +1,75 @@
+//! How a party joins a job.
+
+use std::path::PathBuf;
+
+use super::Policy;
+use crate::NetError;
+use crate::tls::Credentials;
+
+/// How a party joins a job.
+pub struct PartyConfig {
+    /// Where the coordinator is: `https://HOST:PORT`.
+    pub url: String,
+    /// Name of the job.
+    pub job: String,
+    /// The party's certificate and key, and the CA of the job.
+    pub credentials: Credentials,
+    /// The name in the coordinator's certificate, where it is not the host of `url`.
+    pub server_name: Option<String>,
+    /// What the party agrees to.
+    pub policy: Policy,
+    /// A folder in which the party remembers the round under way, so that it can go on after a crash,
+    /// and the rounds it took part in. None remembers nothing beyond the process.
+    pub state_dir: Option<PathBuf>,
+    /// Seconds for which the coordinator is tried, at first and after every lost connection.
+    pub give_up_after: f64,
+    /// Seconds between signs of life on an idle connection, and for the answer to one.
+    pub keepalive: f64,
+    /// Seconds for one chunk of a message to be taken by the coordinator.
+    pub chunk_timeout: f64,
+    /// Bytes of masks that may be computed ahead, while the party trains or waits for others, from 0.2 s of
+    /// waiting on; 0 computes them when they are needed. Only `flashe` has any to compute ahead.
+    pub mask_memory: usize,
+}
+
+/// The default of [`PartyConfig::mask_memory`]: enough for 2^26 words of up to 32 bits.
+pub const MASK_MEMORY: usize = 256 << 20;
+
+impl PartyConfig {
+    /// The defaults for everything else.
+    pub fn new(url: impl Into<String>, job: impl Into<String>, credentials: Credentials) -> Self {
+        Self {
+            url: url.into(),
+            job: job.into(),
+            credentials,
+            server_name: None,
+            policy: Policy::default(),
+            state_dir: None,
+            give_up_after: 120.0,
+            keepalive: 15.0,
+            chunk_timeout: 60.0,
+            mask_memory: MASK_MEMORY,
+        }
+    }
+
+    /// The first number that is out of range.
+    pub(super) fn check(&self) -> Result<(), NetError> {
+        let times = [
+            ("give_up_after", self.give_up_after),
+            ("keepalive", self.keepalive),
+            ("chunk_timeout", self.chunk_timeout),
+        ];
+        for (field, value) in times {
+            if !(value > 0.0 && value <= 1e6) {
+                let rule = format!("0 < {field} = {value} <= 1000000 seconds");
+                return Err(NetError::config(field, rule));
+            }
+        }
+        let min_corrupt = self.policy.min_corrupt;
+        if !(0.0..1.0).contains(&min_corrupt) {
+            let rule = format!("0 <= min_corrupt = {min_corrupt} < 1");
+            return Err(NetError::config("policy", rule));
+        }
+        Ok(())
+    }
+}

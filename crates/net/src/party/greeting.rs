@@ -1,0 +1,85 @@
+//! What a party says of itself when it connects, and what it makes of a refusal.
+
+use rand_core::Rng;
+use tonic::Streaming;
+
+use super::task::{Ended, GOODBYE_TIME, Task};
+use crate::NetError;
+use crate::pb::coordinator_frame::Frame;
+use crate::pb::{self, CoordinatorFrame, RefusalCode};
+use crate::system::random;
+
+/// By what a coordinator tells a late Hello from a new one, and this process from another one of the same party.
+pub(super) struct Introduction {
+    process: [u8; 16],
+    /// Connections that were begun.
+    connections: u64,
+    /// What the coordinator told this process to bring, to see that it lives.
+    token: Vec<u8>,
+}
+
+impl Introduction {
+    /// Of a process that begins.
+    pub fn new() -> Result<Self, NetError> {
+        let mut process = [0; 16];
+        random()?.fill_bytes(&mut process);
+        Ok(Self {
+            process,
+            connections: 0,
+            token: Vec::new(),
+        })
+    }
+}
+
+impl Task {
+    /// The first words over a new connection.
+    pub(super) fn hello(&mut self) -> pb::Hello {
+        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
+        let (live, me) = (self.memory.live.as_ref(), &mut self.introduction);
+        me.connections += 1;
+        pb::Hello {
+            first_version,
+            last_version,
+            program: pb::PROGRAM.into(),
+            job: self.config.job.clone(),
+            name: self.identity.name.clone(),
+            round: live.map_or(0, |live| live.round),
+            answered: live.map_or(0, |live| live.answered),
+            process: me.process.to_vec(),
+            connection: me.connections,
+            token: me.token.clone(),
+        }
+    }
+
+    /// What a refusal means for the connection.
+    pub(super) fn refused(&mut self, refused: pb::Refused) -> Ended {
+        let code = refused.code();
+        let reason = refused.reason;
+        match code {
+            RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+            RefusalCode::RefusalComeAgain => {
+                self.introduction.token = refused.token;
+                Ended::Lost(reason)
+            }
+            // Whoever was welcomed before has its name by right, and outwaits who has taken it.
+            RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
+            code => Ended::Failed(NetError::Refused { code, reason }),
+        }
+    }
+
+    /// The coordinator takes nothing more: what it still says tells whether to come back.
+    pub(super) async fn last_word(&mut self, inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
+        let refusal = async {
+            while let Ok(Some(frame)) = inbound.message().await {
+                if let Some(Frame::Refused(refused)) = frame.frame {
+                    return Some(refused);
+                }
+            }
+            None
+        };
+        match tokio::time::timeout(GOODBYE_TIME, refusal).await {
+            Ok(Some(refused)) => self.refused(refused),
+            _ => Ended::Lost("the connection has ended".into()),
+        }
+    }
+}

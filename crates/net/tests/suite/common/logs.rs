@@ -1,0 +1,59 @@
+//! The log: on the test's output where `RUST_LOG` asks for it, and counted by the party that a line is about.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Mutex, Once};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+static LINES: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
+
+/// Begins to log.
+pub fn begin() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let shown = tracing_subscriber::fmt::layer().with_test_writer();
+        let _ = tracing_subscriber::registry()
+            .with(shown.with_filter(filter))
+            .with(Counting.with_filter(LevelFilter::INFO))
+            .try_init();
+    });
+}
+
+/// How many lines that say `message` of this party there were in this process, above those for finding faults.
+pub fn lines(party: &str, message: &str) -> usize {
+    let key = (party.to_owned(), message.to_owned());
+    LINES.lock().unwrap().get(&key).copied().unwrap_or(0)
+}
+
+struct Counting;
+
+impl<S: Subscriber> Layer<S> for Counting {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let mut lines = LINES.lock().unwrap();
+        *lines.entry((line.party, line.message)).or_default() += 1;
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    party: String,
+    message: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "party" => self.party = format!("{value:?}"),
+            "message" => self.message = format!("{value:?}"),
+            _ => {}
+        }
+    }
+}

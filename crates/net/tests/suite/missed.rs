@@ -1,0 +1,225 @@
+//! What a party hears that was not there when it was said: it was stopped for a while, started again, or cut off.
+
+use std::time::Duration;
+
+use crate::common::fake::{Cast, Fake, done, job, one_round, tripled, welcome};
+use crate::common::raw::Raw;
+use crate::common::scene::Scene;
+use crate::common::*;
+use blindsum_net::party::{Party, PartyConfig, RoundResult};
+use blindsum_net::pb;
+use blindsum_net::{Model, NetError};
+use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
+
+/// A party that was stopped with its vector out wakes up after its deadlines, and nothing that was said meanwhile has
+/// reached it. Beyond the deadlines of a round a party allows for half a minute, which this test lets pass.
+#[test]
+fn case_54_a_party_that_was_stopped_for_long_asks_what_became_of_its_round() {
+    let pki = Pki::new(1);
+    let spec = JobSpec {
+        input_deadline: 0.5,
+        stage_deadline: 0.5,
+        ..job().spec().clone()
+    };
+    let (fake, job, a) = (Fake::start(&pki), spec.validate().unwrap(), pki.party("a"));
+    let party = one_round(PartyConfig {
+        give_up_after: 600.0,
+        ..party_config(&fake.url(), a.clone())
+    });
+    let model = Model::initial(&job);
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let start = Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]).start(1, &model);
+    line.send(start.clone());
+    let told = tripled(&job, &line.chunk());
+    std::thread::sleep(Duration::from_secs(33));
+    let (line, hello) = match fake.next_hello() {
+        Some(asks) => asks,
+        None => panic!("it gives the round up: {:?}", line.next()),
+    };
+    assert_eq!((hello.round, hello.answered), (1, 0));
+    line.send(welcome(&job));
+    line.send(pb::RoundStart {
+        answers_taken: 1,
+        ..start
+    });
+    line.send(told.clone());
+    let lead = Model::new(1, vec![1.0; 5]);
+    line.send(done(&lead, &told));
+    let (outcome, _party) = party.join().unwrap();
+    assert_eq!(outcome.unwrap().unwrap().unwrap().model, lead);
+}
+
+fn plain(rounds: u32) -> JobSpec {
+    JobSpec {
+        rounds,
+        ..spec(ProtocolName::Plain, 3)
+    }
+}
+
+fn one(party: &mut Party, value: f32) -> Result<(), NetError> {
+    let mut round = party.next_round()?.unwrap();
+    round.submit(vec![value; 5], 1)?;
+    round.result().map(drop)
+}
+
+/// A party is killed with its vector out, and started again when a later round is done as well, which is the last one
+/// or is not.
+fn killed_with_its_vector_out(rounds: u32) {
+    let scene = Scene::new(plain(rounds), |_| ());
+    let (folder, credentials) = (tempfile::tempdir().unwrap(), scene.pki.party("a"));
+    let url = scene.coordinator().url();
+    let config = || config_in(folder.path(), &url, &credentials);
+    let mut mortal = Party::join(config()).unwrap();
+    let near = scene.near("b", constant(1.0));
+    let mut last = Party::join(scene.config("c", &url)).unwrap();
+    let mut own = std::thread::scope(|scope| {
+        let own = scope.spawn(|| last.next_round().unwrap().unwrap());
+        let mut round = mortal.next_round().unwrap().unwrap();
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+        own.join().unwrap()
+    });
+    scene.wait_for("c", 0);
+    drop(mortal);
+    scene
+        .coordinator()
+        .wait("test", |status| status.connected == ["b", "c"]);
+    own.submit(vec![4.0f32; 5], 1).unwrap();
+    own.result().unwrap();
+    one(&mut last, 1.0).unwrap();
+    let mut again = join_again(config);
+    let Err(error) = again.next_round() else {
+        panic!("it hears nothing");
+    };
+    assert!(
+        matches!(error, NetError::Missed { round: 1, .. }),
+        "{error}"
+    );
+    // It is told once, and goes on.
+    for _ in 2..rounds {
+        std::thread::scope(|scope| {
+            let own = scope.spawn(|| one(&mut last, 1.0));
+            one(&mut again, 1.0).unwrap();
+            own.join().unwrap().unwrap();
+        });
+    }
+    assert!(again.next_round().unwrap().is_none());
+    near.join().unwrap().unwrap();
+}
+
+#[test]
+fn case_54_a_party_that_is_started_again_hears_that_an_earlier_round_counts() {
+    killed_with_its_vector_out(3);
+}
+
+#[test]
+fn case_54_a_party_that_is_started_again_after_the_job_hears_that_an_earlier_round_counts() {
+    killed_with_its_vector_out(2);
+}
+
+/// What a party sent in a round that counts is in the sum, also where it is not told the sum: it is not sent again.
+#[test]
+fn case_54_what_was_sent_in_a_sparse_round_that_is_missed_is_not_sent_again() {
+    let spec = JobSpec {
+        encoding: EncodingName::Quantised,
+        clip: 4.0,
+        max_weight: 1,
+        density: 0.4,
+        min_contributors: 1,
+        ..flashe(4)
+    };
+    let scene = Scene::new(spec, |config| config.limits.reconnect_grace = 0.3);
+    // The key comes in round 1. In round 2 the party sends the first two, in round 3 two that were left.
+    let away = scene.away("a", |round| match round {
+        2 => vec![0.5, 0.4, 0.3, 0.2, 0.1],
+        _ => vec![0.0; 5],
+    });
+    let near = scene.near("b", |_| vec![0.0f32; 5]);
+    let mut raw = Raw::join(&scene.coordinator().url(), scene.pki.party("c"), "c");
+    for turn in 1..=4 {
+        if turn == 4 {
+            scene.proxy.mend();
+            scene
+                .coordinator()
+                .wait("test", |status| status.connected.len() == 3);
+        }
+        let start = raw.begin();
+        raw.play_slowly(&start, 0.0, |stage| {
+            if (turn, stage) == (2, 1) {
+                scene.wait_for("c", 1);
+                scene.interrupt(&["a"]);
+            }
+        });
+    }
+    near.join().unwrap().unwrap();
+    let rounds = away.join().unwrap().unwrap();
+    let missed = rounds[1].as_ref().unwrap_err();
+    assert!(
+        matches!(missed, NetError::Missed { round: 3, .. }),
+        "{missed}"
+    );
+    let sent = |round: &Result<_, _>| {
+        let RoundResult { mean, .. } = round.as_ref().unwrap();
+        mean.iter().map(|mean| *mean > 0.01).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&rounds[0]), [true, true, false, false, false]);
+    assert_eq!(sent(&rounds[2]), [false, false, false, false, true]);
+}
+
+/// A party that is cut off in the input stage of the last round is in no sum, and hears all the same that the job is
+/// done, and its last model.
+#[test]
+fn case_54_a_coordinator_stays_until_those_that_lost_the_last_round_hear_its_end() {
+    let mut scene = Scene::new(plain(1), |config| {
+        config.stop_when_done = true;
+        config.limits.reconnect_grace = 0.3;
+    });
+    let url = scene.coordinator().url();
+    let mut cut_off = Party::join(scene.config("a", &scene.proxy.url())).unwrap();
+    let near = scene.near("b", constant(1.0));
+    let mut last = Party::join(scene.config("c", &url)).unwrap();
+    let (mut lost, mut own) = std::thread::scope(|scope| {
+        let own = scope.spawn(|| last.next_round().unwrap().unwrap());
+        let lost = cut_off.next_round().unwrap().unwrap();
+        (lost, own.join().unwrap())
+    });
+    scene.interrupt(&["a"]);
+    own.submit(vec![3.0f32; 5], 1).unwrap();
+    own.result().unwrap();
+    assert!(last.next_round().unwrap().is_none());
+    near.join().unwrap().unwrap();
+    let coordinator = scene.coordinator.take().unwrap();
+    let status = coordinator.wait("test", |status| status.connected.is_empty());
+    assert_eq!(
+        (&status.lost[..], status.unconfirmed),
+        (&["a".into()][..], vec![])
+    );
+    let ending = std::thread::spawn(|| coordinator.finish());
+    // Whoever leaves now leaves somebody behind.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!ending.is_finished(), "it does not wait for a");
+    scene.proxy.mend();
+    lost.submit(vec![1.0f32; 5], 1).unwrap();
+    let error = lost.result().unwrap_err();
+    assert!(matches!(error, NetError::Dropped { .. }), "{error}");
+    assert!(cut_off.next_round().unwrap().is_none());
+    assert_eq!(cut_off.final_model().unwrap().values()[..], [2.0; 5]);
+    ending.join().unwrap().unwrap();
+}
+
+/// Nobody waits for a party that has left by itself.
+#[test]
+fn case_54_a_coordinator_does_not_stay_for_a_party_that_has_left() {
+    let mut scene = Scene::new(plain(1), |config| {
+        config.stop_when_done = true;
+        config.limits.farewell = 600.0;
+    });
+    let url = scene.coordinator().url();
+    let near = scene.near("b", constant(1.0));
+    let other = scene.near("c", constant(3.0));
+    let mut leaves = Party::join(scene.config("a", &url)).unwrap();
+    drop((leaves.next_round().unwrap().unwrap(), leaves));
+    near.join().unwrap().unwrap();
+    other.join().unwrap().unwrap();
+    scene.coordinator.take().unwrap().finish().unwrap();
+}

@@ -1,0 +1,185 @@
+//! Models that the coordinator does not know: a party that joins late gets one that another party sealed, and tells the
+//! coordinator where that is none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crate::common::raw::Raw;
+use crate::common::*;
+use blindsum_net::party::{NextRound, Party};
+use blindsum_net::pb::coordinator_frame::Frame;
+use blindsum_net::pb::{self, RefusalCode};
+use blindsum_net::{CHUNK, NetError};
+use blindsum_protocol::JobSpec;
+
+/// Rounds for up to four parties, more of them than a test waits for.
+fn job() -> JobSpec {
+    JobSpec {
+        parties: 4,
+        ..flashe(99)
+    }
+}
+
+/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which more than one
+/// piece never comes.
+struct Liar {
+    done: Arc<AtomicBool>,
+    playing: JoinHandle<()>,
+}
+
+impl Liar {
+    fn begin(pki: &Pki, url: &str, name: &str, bytes: usize) -> Self {
+        let mut raw = Raw::join(url, pki.party(name), name);
+        raw.sealed = Some(vec![7; bytes]);
+        let done = Arc::new(AtomicBool::new(false));
+        let stop = done.clone();
+        let playing = std::thread::spawn(move || {
+            while !stop.load(Ordering::SeqCst) {
+                let start = raw.begin();
+                raw.play(&start, 1.0, u8::MAX);
+            }
+        });
+        Self { done, playing }
+    }
+
+    /// With the coordinator, which it may wait for.
+    fn end(self, coordinator: Running) {
+        self.done.store(true, Ordering::SeqCst);
+        coordinator.stop().unwrap();
+        drop(self.playing.join());
+    }
+}
+
+/// Case 27: rubbish in place of the model costs whoever sent it its turn; the model comes from another party.
+#[test]
+fn case_27_rubbish_in_place_of_the_model() {
+    let pki = Pki::new(33);
+    let coordinator = Running::start(&pki, vec![job()], None);
+    let url = coordinator.url();
+    // It is the first to be asked.
+    let liar = Liar::begin(&pki, &url, "a", 48);
+    let _honest = run_party(party_config(&url, pki.party("b")), constant(1.0));
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    // The second one is not given what the first one could not open.
+    for name in ["c", "d"] {
+        let mut late = Party::join(party_config(&url, pki.party(name))).unwrap();
+        let mut round = late.next_round().unwrap().unwrap();
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+        assert_eq!(round.result().unwrap().survivors, ["a", "b", name]);
+    }
+    liar.end(coordinator);
+}
+
+/// Case 27: a party that sends a part of the model and no more keeps others out for a round, and not for the next ones.
+#[test]
+fn case_27_a_part_of_the_model() {
+    let pki = Pki::new(33);
+    let job = JobSpec {
+        dim: 100_000,
+        ..job()
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let ones = |_| vec![1.0f32; 100_000];
+    let liar = Liar::begin(&pki, &url, "a", CHUNK + 48);
+    let _honest = run_party(party_config(&url, pki.party("b")), ones);
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let mut late = Party::join(party_config(&url, pki.party("c"))).unwrap();
+    let NextRound::Round(mut round) = late.wait_round(PATIENCE).unwrap() else {
+        panic!("no round");
+    };
+    round.submit(ones(0), 1).unwrap();
+    assert_eq!(round.result().unwrap().survivors, ["a", "b", "c"]);
+    liar.end(coordinator);
+}
+
+/// Case 27: a party that nobody sends a model to that opens ends by name, and says whose were none.
+#[test]
+fn case_27_nothing_but_rubbish_in_place_of_the_model() {
+    let pki = Pki::new(33);
+    let coordinator = Running::start(&pki, vec![job()], None);
+    let url = coordinator.url();
+    let liars = ["a", "b"].map(|name| Liar::begin(&pki, &url, name, 48));
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let mut late = Party::join(party_config(&url, pki.party("d"))).unwrap();
+    match late.next_round().map(drop) {
+        Err(NetError::Refused { code, reason }) => {
+            assert_eq!(code, RefusalCode::RefusalNoModel, "{reason}");
+            assert!(reason.contains("sealed by a, b"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let [a, b] = liars;
+    a.done.store(true, Ordering::SeqCst);
+    b.end(coordinator);
+    drop(a.playing.join());
+}
+
+/// Asks for the model again and again, and says of each that it does not open; how many came before the end.
+fn refuse_all(raw: &mut Raw) -> usize {
+    let version = raw.until(|frame| match frame {
+        Frame::RoundOffer(offer) => offer.model.map(|model| model.version).filter(|v| *v > 0),
+        _ => None,
+    });
+    raw.send(pb::ModelRequest { version });
+    let mut came = 0;
+    loop {
+        match raw.next() {
+            Some(Frame::ModelChunk(chunk)) => {
+                came += 1;
+                let version = chunk.version;
+                raw.send(pb::ModelRefused { version });
+            }
+            Some(Frame::RoundOffer(offer)) => {
+                let version = offer.model.unwrap().version;
+                raw.send(pb::ModelRequest { version });
+            }
+            Some(Frame::Refused(refused)) => {
+                assert_eq!(
+                    refused.code(),
+                    RefusalCode::RefusalNoModel,
+                    "{}",
+                    refused.reason
+                );
+                return came;
+            }
+            Some(_) => {}
+            None => panic!("the stream ended"),
+        }
+    }
+}
+
+/// Case 27: a party that lies about the models of all others is sent each of theirs once, whatever version it is and
+/// however often it comes; another one is not kept out by that.
+#[test]
+fn case_27_a_party_that_refuses_every_model() {
+    let pki = Pki::new(33);
+    let coordinator = Running::start(&pki, vec![job()], None);
+    let url = coordinator.url();
+    let _honest =
+        ["a", "b"].map(|name| run_party(party_config(&url, pki.party(name)), constant(1.0)));
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let credentials = pki.party("c");
+    for expected in [2, 0] {
+        let mut raw = Raw::join(&url, credentials.clone(), "c");
+        assert_eq!(refuse_all(&mut raw), expected);
+    }
+    let mut late = Party::join(party_config(&url, pki.party("d"))).unwrap();
+    let mut round = late.next_round().unwrap().unwrap();
+    round.submit(vec![1.0f32; 5], 1).unwrap();
+    assert_eq!(round.result().unwrap().survivors, ["a", "b", "d"]);
+    coordinator.stop().unwrap();
+}
+
+/// Case 27: nobody refuses a model that it was not sent.
+#[test]
+fn case_27_a_model_is_refused_that_was_not_sent() {
+    let pki = Pki::new(33);
+    let coordinator = Running::start(&pki, vec![job()], None);
+    let mut raw = Raw::join(&coordinator.url(), pki.party("c"), "c");
+    raw.send(pb::ModelRefused { version: 0 });
+    let (code, reason) = raw.refusal();
+    assert_eq!(code, RefusalCode::RefusalBadFrame);
+    assert!(reason.contains("was not sent"), "{reason}");
+}
