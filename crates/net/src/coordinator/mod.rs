@@ -1,8 +1,8 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! `listener` takes connections, `service` and `session` speak with one party each: `reading` takes what it sends, `pace`
-//! limits how often it comes and speaks. `job` is the task of one job, `members` its connected parties, `joining`,
-//! `running`, `round` and `collecting` its rounds, `ended` what became of them.
+//! `listener` takes connections, `service` and `session` speak with one party each: `reading` takes what it sends,
+//! `pace` limits how often it comes and speaks. `job` is the task of one job, `members` its connected parties,
+//! `joining`, `running`, `round` and `collecting` its rounds, `ended` what became of them.
 
 mod collecting;
 mod ended;

@@ -22,8 +22,8 @@ fn job() -> JobSpec {
     }
 }
 
-/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which more than one
-/// piece never comes.
+/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which only the
+/// first piece ever comes.
 struct Liar {
     done: Arc<AtomicBool>,
     playing: JoinHandle<()>,
