@@ -135,8 +135,8 @@ class Session:
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it was
-            started again counts its update. The call may be repeated, for the next one.
+            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it
+            was started again counts its update. The call may be repeated, for the next one.
         """
         found = self._next_round(timeout)
         if isinstance(found, BlindsumError):
@@ -175,8 +175,8 @@ class Session:
         ----------
         on_lost
             Called once with the error of every round that was lost, after the body of the loop, or before it
-            for a round from before the party was started again that counts its update; what it raises ends the
-            loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
+            for a round from before the party was started again that counts its update; what it raises ends
+            the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
             standard error unless told otherwise.
 
         Raises

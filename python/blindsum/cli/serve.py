@@ -37,7 +37,8 @@ reads the certificate, its key, the CA and the revocation list again, which also
 changes. `blindsum status`, `model` and `backup` read the store meanwhile. See docs/operations.md.
 
 When the job is done it stays for parties that were lost in the last round, and for survivors that have
-not confirmed the result, up to --limit farewell=30 seconds. With --store it can be started again for those that come later.
+not confirmed the result, up to --limit farewell=30 seconds. With --store it can be started again for those
+that come later.
 
 exit status: 0 the job is over, or it was stopped by a signal, 1 the job failed or the system did, 2 wrong
 arguments or credentials, 130 a second signal came while it stopped
