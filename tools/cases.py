@@ -124,15 +124,16 @@ CASES = {
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
     54: (
-        "Coordinator or party killed or stopped, or a link lost, between the decision that a round counts and the "
-        "delivery of its result",
-        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of the last "
-        "round hear its end",
+        "Coordinator or party killed or stopped, or a link lost, between the decision that a round counts "
+        "and the delivery of its result",
+        "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of "
+        "the last round hear its end",
     ),
     55: (
-        "Link lost while a party trains and submits; a Hello that comes late; a process or key renewed meanwhile",
-        "Nothing goes out before both know what the other has; equal repeats are quiet; only a process that shows that "
-        "it lives takes the place of another one",
+        "Link lost while a party trains and submits; a Hello that comes late; a process or key renewed "
+        "meanwhile",
+        "Nothing goes out before both know what the other has; equal repeats are quiet; only a process that "
+        "shows that it lives takes the place of another one",
     ),
     56: (
         "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",

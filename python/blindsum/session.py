@@ -38,7 +38,8 @@ class Policy:
 
     The coordinator writes the job. The defaults are for a party that trusts neither it nor one in ten of
     the others, and one at least; how many others there are is the job's word, so who knows of more that may
-    work together says it in ``min_corrupt_parties``. A job that breaks a rule is refused with :class:`blindsum.PolicyError`, which names the rule.
+    work together says it in ``min_corrupt_parties``. A job that breaks a rule is refused with
+    :class:`blindsum.PolicyError`, which names the rule.
 
     Attributes
     ----------
@@ -175,8 +176,8 @@ class Session:
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it was
-            started again counts its update. The call may be repeated, for the next one.
+            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it
+            was started again counts its update. The call may be repeated, for the next one.
         """
         found = self._next_round(timeout)
         if isinstance(found, BlindsumError):
@@ -215,8 +216,8 @@ class Session:
         ----------
         on_lost
             Called once with the error of every round that was lost, after the body of the loop, or before it
-            for a round from before the party was started again that counts its update; what it raises ends the
-            loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
+            for a round from before the party was started again that counts its update; what it raises ends
+            the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
             standard error unless told otherwise.
 
         Raises

@@ -187,7 +187,7 @@ impl JobTask {
         match &sealed.asked {
             None => {}
             // Somebody better has become ready.
-            Some((asked, None)) if failures(&name) < failures(asked) => {}
+            Some((asked, _)) if failures(&name) < failures(asked) => {}
             Some(_) => return,
         }
         let version = self.model.version();

@@ -1,9 +1,9 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! `listener` takes connections, `service` and `session` speak with one party each, of which `reading` reads what it
-//! sends and `pace` limits how often it comes and speaks, `job` is the task of one job, `members` its connected parties,
-//! `presence` who speaks for a name, `revocation` who must go, `joining`, `running`, `round` and `collecting` its
-//! rounds, `ended` what became of them.
+//! `listener` takes connections, `service` and `session` speak with one party each: `reading` takes what it sends,
+//! `pace` limits how often it comes and speaks. `job` is the task of one job, `members` its connected parties,
+//! `presence` says who speaks for a name, `revocation` who must go, `joining`, `running`, `round` and `collecting` are
+//! its rounds, `ended` what became of them.
 
 mod collecting;
 mod ended;

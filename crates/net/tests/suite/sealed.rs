@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::common::raw::Raw;
 use crate::common::*;
-use blindsum_net::party::{NextRound, Party};
+use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::{CHUNK, NetError};
@@ -21,8 +22,8 @@ fn job() -> JobSpec {
     }
 }
 
-/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which more than one
-/// piece never comes.
+/// A party that plays honestly, and sends rubbish of so many bytes when it is asked for the model, of which only the
+/// first piece ever comes.
 struct Liar {
     done: Arc<AtomicBool>,
     playing: JoinHandle<()>,
@@ -51,15 +52,29 @@ impl Liar {
     }
 }
 
+/// A party that plays honestly, and comes to each round later than others: these are asked for the model first.
+fn late_riser(config: PartyConfig, dim: usize) {
+    std::thread::spawn(move || {
+        let mut party = Party::join(config).unwrap();
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            let Ok(Some(mut round)) = party.next_round() else {
+                return;
+            };
+            round.submit(vec![1.0f32; dim], 1).unwrap();
+            drop(round.result());
+        }
+    });
+}
+
 /// Case 27: rubbish in place of the model costs whoever sent it its turn; the model comes from another party.
 #[test]
 fn case_27_rubbish_in_place_of_the_model() {
     let pki = Pki::new(33);
     let coordinator = Running::start(&pki, vec![job()], None);
     let url = coordinator.url();
-    // It is the first to be asked.
     let liar = Liar::begin(&pki, &url, "a", 48);
-    let _honest = run_party(party_config(&url, pki.party("b")), constant(1.0));
+    late_riser(party_config(&url, pki.party("b")), 5);
     coordinator.wait("test", |status| status.rounds_done > 0);
     // The second one is not given what the first one could not open.
     for name in ["c", "d"] {
@@ -81,15 +96,14 @@ fn case_27_a_part_of_the_model() {
     };
     let coordinator = Running::start(&pki, vec![job], None);
     let url = coordinator.url();
-    let ones = |_| vec![1.0f32; 100_000];
     let liar = Liar::begin(&pki, &url, "a", CHUNK + 48);
-    let _honest = run_party(party_config(&url, pki.party("b")), ones);
+    late_riser(party_config(&url, pki.party("b")), 100_000);
     coordinator.wait("test", |status| status.rounds_done > 0);
     let mut late = Party::join(party_config(&url, pki.party("c"))).unwrap();
     let NextRound::Round(mut round) = late.wait_round(PATIENCE).unwrap() else {
         panic!("no round");
     };
-    round.submit(ones(0), 1).unwrap();
+    round.submit(vec![1.0f32; 100_000], 1).unwrap();
     assert_eq!(round.result().unwrap().survivors, ["a", "b", "c"]);
     liar.end(coordinator);
 }

@@ -224,7 +224,7 @@ fn only_ramp_sharing_packs_words() {
     }
 }
 
-/// Corrupt parties are rounded up, dropouts down, but not because a decimal fraction has no exact double.
+/// Corrupt parties are rounded up, to one at least, dropouts down, but not because a decimal fraction has no exact double.
 #[test]
 fn fractions_of_parties() {
     for (fraction, n, corrupt, dropouts) in [
@@ -234,10 +234,10 @@ fn fractions_of_parties() {
         (0.1, 10, 1, 1),
         (0.1, 11, 2, 1),
         (0.3, 9, 3, 2),
-        (0.0, 100_000, 0, 0),
+        (0.0, 100_000, 1, 0),
         (1e-6, 100_000, 1, 0),
         (0.999_99, 100_000, 99_999, 99_999),
-        (0.5, 0, 0, 0),
+        (0.5, 0, 1, 0),
     ] {
         let spec = JobSpec {
             adversary: Adversary::SemiHonest,
