@@ -46,8 +46,8 @@ fuzz_target!(|case: Case| {
         let of = PartyId(u32::from(said.of) % 5);
         let honest = &transcript.down[stage][&of];
         let message = framed(honest, stage as u8, &edited(&honest[HEADER..], &said.edits));
-        let mut input = Given(&transcript.cohort.inputs[0]);
-        match client.answer(&message, Some(&mut input), &mut rng) {
+        let input = Given(&transcript.cohort.inputs[0]);
+        match client.answer(&message, Some(&input), &mut rng) {
             Ok(Answer::Send(answer)) => {
                 assert!(!ended, "an answer after a fault");
                 let before = answers.insert(answer[1], answer.clone());

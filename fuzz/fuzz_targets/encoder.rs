@@ -66,7 +66,7 @@ fuzz_target!(|case: Case| {
         return;
     };
     let seed = MaskSeed::from(Secret::from([5; 32]));
-    let Ok(mut encoder) = Encoder::new(&encoding, &case.values[..], case.weight, seed) else {
+    let Ok(encoder) = Encoder::new(&encoding, &case.values[..], case.weight, seed) else {
         return;
     };
     let mut words = Words::zeros(encoding.width(), encoding.lanes());
@@ -102,7 +102,7 @@ fn encode_integers(case: &Case, values: &[u64]) {
         return;
     };
     let seed = MaskSeed::from(Secret::from([5; 32]));
-    let Ok(mut encoder) = Encoder::new(&encoding, values, case.weight, seed) else {
+    let Ok(encoder) = Encoder::new(&encoding, values, case.weight, seed) else {
         return;
     };
     let mut words = Words::zeros(encoding.width(), encoding.lanes());

@@ -151,6 +151,8 @@ fn written(frame: Small) -> Vec<u8> {
             name,
             round,
             answered,
+            connection: round,
+            ..Default::default()
         })
         .encode_to_vec(),
         Small::Ready(round, nonce, key_id) => PartyFrame::from(pb::Ready {
@@ -179,8 +181,11 @@ fn written(frame: Small) -> Vec<u8> {
             })
             .encode_to_vec()
         }
-        Small::Refused(code, reason) => {
-            CoordinatorFrame::from(pb::Refused { code, reason }).encode_to_vec()
-        }
+        Small::Refused(code, reason) => CoordinatorFrame::from(pb::Refused {
+            code,
+            reason,
+            ..Default::default()
+        })
+        .encode_to_vec(),
     }
 }

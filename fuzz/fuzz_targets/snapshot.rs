@@ -45,7 +45,7 @@ fuzz_target!(|case: Case| {
         client.stage(),
         &edited(&message[blindsum_fuzz::HEADER..], &case.said),
     );
-    let mut input = Given(&transcript.cohort.inputs[0]);
-    let _ = client.answer(&message, Some(&mut input), &mut rng);
+    let input = Given(&transcript.cohort.inputs[0]);
+    let _ = client.answer(&message, Some(&input), &mut rng);
     let _ = client.seal(&key, &mut rng);
 });
