@@ -350,8 +350,12 @@ impl Task {
         };
         let (overdue, idle) = (at(deadline), at(self.idle_from()));
         tokio::select! {
-            // What has come counts before any deadline.
+            // The caller's word comes first, however much the coordinator says; what has come counts before any deadline.
             biased;
+            command = self.received.recv() => match command {
+                None | Some(Command::Leave) => Err(Ended::Over(Over::Left)),
+                Some(command) => self.obey(command).await.map_err(Ended::Failed),
+            },
             frame = inbound.message() => match frame {
                 Ok(Some(CoordinatorFrame { frame: Some(frame) })) => self.frame(frame).await,
                 Ok(Some(_)) => Err(Ended::Failed(NetError::Coordinator(
@@ -362,10 +366,6 @@ impl Task {
                     let reason = traffic.error().map(str::to_owned);
                     Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))))
                 }
-            },
-            command = self.received.recv() => match command {
-                None | Some(Command::Leave) => Err(Ended::Over(Over::Left)),
-                Some(command) => self.obey(command).await.map_err(Ended::Failed),
             },
             end = sending => Err(match end {
                 Ok(SendEnd::TooSlow) => Ended::Lost("the coordinator takes no more data".into()),
