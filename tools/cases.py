@@ -218,6 +218,11 @@ OTHERS = {
         ("fuzz/fuzz_targets/roster.rs", "fuzz_target"),
         ("fuzz/fuzz_targets/certificates.rs", "fuzz_target"),
     ],
+    32: [
+        ("python/tests/test_serving.py", "test_a_party_on_a_new_revocation_list_is_in_no_further_round"),
+        ("python/tests/test_operator.py", "test_a_revocation_list_that_ends_fails_no_job"),
+        ("python/tests/test_operator.py", "test_a_party_that_is_revoked_hears_it_and_gets_no_further_model"),
+    ],
     33: [
         ("crates/protocol/src/flashe/tests/setup.rs", "a_late_joiner_gets_the_key_from_a_party"),
         ("crates/protocol/src/flashe/tests/setup.rs", "a_set_up_from_long_ago_spoils_nothing"),

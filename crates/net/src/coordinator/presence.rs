@@ -82,22 +82,19 @@ impl Seat {
     fn ask(&mut self, hello: &pb::Hello, older: Option<&Member>) -> Result<&Asked, pb::Refused> {
         let answers =
             |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
-        if !self.asked.as_ref().is_some_and(answers) {
-            let mut token = [0; ID];
-            let rng = random().map_err(|e| refused(RefusalCode::RefusalStopping, e.to_string()));
-            rng?.fill_bytes(&mut token);
-            let asked = Asked {
-                process: hello.process.clone(),
-                token,
-                before: older.map(Member::heard),
-            };
-            let reason = "another process of this party was here before: come again with the token";
-            let again = asked.again(reason);
-            self.asked = Some(asked);
-            return Err(again);
+        if let Some(asked) = self.asked.take().filter(answers) {
+            return Ok(self.asked.insert(asked));
         }
-        let gone = || refused(RefusalCode::RefusalStopping, "come again");
-        self.asked.as_ref().ok_or_else(gone)
+        let mut token = [0; ID];
+        let rng = random().map_err(|e| refused(RefusalCode::RefusalStopping, e.to_string()));
+        rng?.fill_bytes(&mut token);
+        let asked = Asked {
+            process: hello.process.clone(),
+            token,
+            before: older.map(Member::heard),
+        };
+        let reason = "another process of this party was here before: come again with the token";
+        Err(self.asked.insert(asked).again(reason))
     }
 }
 

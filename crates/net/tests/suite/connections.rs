@@ -262,7 +262,7 @@ fn nobody_there_is_said_after_the_time_allowed() {
 }
 
 #[test]
-fn two_parties_with_one_name_are_told_apart_by_their_certificates() {
+fn case_55_two_parties_with_one_name_are_told_apart_by_their_certificates() {
     let pki = Pki::new(15);
     let coordinator = coordinator(&pki);
     let url = coordinator.url();

@@ -123,7 +123,7 @@ fn case_55_the_newer_connection_of_a_process_replaces_its_older_one_also_with_a_
 
 /// The process that began later goes on, once it has shown that it lives; the other one is told.
 #[test]
-fn another_process_replaces_the_one_before_it_once_it_has_shown_that_it_lives() {
+fn case_55_another_process_replaces_the_one_before_it_once_it_has_shown_that_it_lives() {
     let pki = Pki::new(4);
     let coordinator = two(&pki);
     let (url, a) = (coordinator.url(), pki.party("a"));
@@ -188,7 +188,7 @@ fn case_55_a_party_with_a_new_key_waits_until_its_lost_link_is_noticed() {
 
 /// What a party tells of itself, and what it makes of the answers.
 #[test]
-fn a_party_counts_its_connections_and_brings_the_token() {
+fn case_55_a_party_counts_its_connections_and_brings_the_token() {
     let pki = Pki::new(7);
     let (fake, job) = (Fake::start(&pki), job());
     let party = std::thread::spawn({
@@ -229,7 +229,7 @@ fn a_party_counts_its_connections_and_brings_the_token() {
 
 /// What says who somebody is has its length.
 #[test]
-fn ids_and_tokens_of_another_length_are_refused() {
+fn case_27_ids_and_tokens_of_another_length_are_refused() {
     let pki = Pki::new(8);
     let coordinator = two(&pki);
     for (process, token) in [(15, 0), (17, 0), (1 << 17, 0), (16, 1), (16, 17)] {
