@@ -167,9 +167,9 @@ OTHERS = {
         ("crates/crypto/src/mask/tests.rs", "backends_agree"),
         ("crates/crypto/src/mask/mod.rs", "compile_fail"),
         ("crates/crypto/src/kdf.rs", "every_input_separates"),
-        ("crates/protocol/src/secagg/tests/laws.rs", "masks_cancel_for_every_survivor_set"),
+        ("crates/protocol/src/protocols/secagg/tests/laws.rs", "masks_cancel_for_every_survivor_set"),
     ],
-    11: [("crates/protocol/src/round.rs", "other_bounds_are_another_context")],
+    11: [("crates/protocol/src/core/round.rs", "other_bounds_are_another_context")],
     13: [
         ("crates/crypto/src/roster/tests.rs", "a_self_made_certificate"),
         ("crates/crypto/src/roster/tests.rs", "a_forged_certificate"),
@@ -186,8 +186,8 @@ OTHERS = {
     ],
     24: [
         ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
-        ("crates/protocol/src/secagg/parameters/tests.rs", "the_failing_bound_is_named"),
-        ("crates/protocol/src/secagg/parameters/tests.rs", "infeasible_bounds_are_found_quickly"),
+        ("crates/protocol/src/protocols/secagg/parameters/tests.rs", "the_failing_bound_is_named"),
+        ("crates/protocol/src/protocols/secagg/parameters/tests.rs", "infeasible_bounds_are_found_quickly"),
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     25: [
@@ -196,8 +196,8 @@ OTHERS = {
         ("crates/sharing/src/shamir/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],
     29: [
-        ("crates/protocol/src/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
-        ("crates/protocol/src/secagg/tests/keys.rs", "too_many_wrong_shares_end_the_round"),
+        ("crates/protocol/src/protocols/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
+        ("crates/protocol/src/protocols/secagg/tests/keys.rs", "too_many_wrong_shares_end_the_round"),
     ],
     26: [
         ("crates/encode/src/tests/limits.rs", "nan_and_infinity_are_refused_wherever_they_stand"),
@@ -224,8 +224,8 @@ OTHERS = {
         ("python/tests/test_operator.py", "test_a_party_that_is_revoked_hears_it_and_gets_no_further_model"),
     ],
     33: [
-        ("crates/protocol/src/flashe/tests/setup.rs", "a_late_joiner_gets_the_key_from_a_party"),
-        ("crates/protocol/src/flashe/tests/setup.rs", "a_set_up_from_long_ago_spoils_nothing"),
+        ("crates/protocol/src/protocols/flashe/tests/setup.rs", "a_late_joiner_gets_the_key_from_a_party"),
+        ("crates/protocol/src/protocols/flashe/tests/setup.rs", "a_set_up_from_long_ago_spoils_nothing"),
     ],
     41: [
         ("crates/crypto/tests/wiped.rs", "secrets_are_wiped"),

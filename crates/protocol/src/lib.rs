@@ -15,47 +15,31 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
-mod consistency;
-mod fault;
-mod flashe;
-mod guard;
-mod input;
-mod keys;
+mod core;
+mod kit;
 mod machine;
-mod names;
-mod party;
-mod plain;
-mod prepared;
-mod ramp;
-mod registry;
-mod result;
-mod round;
-mod secagg;
-mod snapshot;
-mod spec;
+mod protocols;
 #[cfg(test)]
 mod testing;
-mod vault;
-mod vector;
-mod wire;
 
-pub use fault::{Culprit, Fault, FaultKind, SurvivorListError};
-pub use guard::{AnySurvivors, SurvivorGuard};
-pub use input::{Input, SparseInput};
+pub use crate::core::fault::{Culprit, Fault, FaultKind, SurvivorListError};
+pub use crate::core::guard::{AnySurvivors, SurvivorGuard};
+pub use crate::core::input::{Input, SparseInput};
+pub use crate::core::names::{
+    Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
+};
+pub use crate::core::party::{PartyId, PartySet};
+pub use crate::core::protocol::{Direction, ProtocolInfo};
+pub use crate::core::round::{Round, RoundKind};
+pub use crate::core::spec::{
+    Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
+    floor_of_fraction,
+};
+pub use kit::prepared::Prepared;
+pub use kit::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use machine::{
     Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
     Server, Waiting,
 };
-pub use names::{
-    Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
-};
-pub use party::{PartyId, PartySet};
-pub use prepared::Prepared;
-pub use registry::{Direction, ProtocolInfo, protocols};
-pub use round::{Round, RoundKind};
-pub use secagg::{AggregationGraph, GraphParameters, ParameterError};
-pub use spec::{
-    Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
-    floor_of_fraction,
-};
-pub use vault::{Kept, KeyName, MemoryVault, Vault};
+pub use protocols::protocols;
+pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};

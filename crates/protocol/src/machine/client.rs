@@ -9,8 +9,8 @@ use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
 
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
-use crate::snapshot::{Reader, Writer};
-use crate::wire::{self, Message};
+use crate::kit::snapshot::{Reader, Writer};
+use crate::kit::wire::{self, Message};
 use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, SurvivorGuard, Vault};
 
 /// Who a client is, in which round.

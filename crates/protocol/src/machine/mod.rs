@@ -7,7 +7,7 @@ mod client;
 mod outgoing;
 mod server;
 
-pub use crate::wire::Message;
+pub use crate::kit::wire::Message;
 pub use client::{Answer, Client, ClientSetup};
 pub use outgoing::{Outgoing, Piece};
 pub use server::{Closed, Outcome, Receipt, Server, Waiting};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::PartyId;
-use crate::wire::Message;
+use crate::kit::wire::Message;
 
 /// A message of the server: bytes of its own, then pieces of answers to the stage that it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
 use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
-use crate::wire;
+use crate::kit::wire;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 /// The coordinator's side of one round. Answers are folded in as they come.

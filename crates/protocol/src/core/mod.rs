@@ -1,0 +1,10 @@
+//! What jobs, rounds and protocols are made of: what is agreed, who takes part, what can go wrong.
+
+pub(crate) mod fault;
+pub(crate) mod guard;
+pub(crate) mod input;
+pub(crate) mod names;
+pub(crate) mod party;
+pub(crate) mod protocol;
+pub(crate) mod round;
+pub(crate) mod spec;

@@ -1,0 +1,306 @@
+//! What one aggregation is bound to.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use blindsum_crypto::kdf::{self, Context};
+use blindsum_crypto::roster::CertifiedRoster;
+use blindsum_encode::Encoding;
+
+use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartServer};
+use crate::protocols;
+use crate::{Fault, FaultKind, Job, PartyId};
+
+/// What a round is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundKind {
+    /// A sum of the parties' vectors.
+    Sum,
+    /// A key of the job, for parties that lack it.
+    KeySetup,
+}
+
+impl RoundKind {
+    fn label(self) -> &'static str {
+        match self {
+            RoundKind::Sum => "blindsum round",
+            RoundKind::KeySetup => "blindsum key set-up",
+        }
+    }
+}
+
+/// The machines of a kind of round, and the names of its stages.
+pub(crate) struct Machines {
+    pub stages: &'static [&'static str],
+    pub start: StartClient,
+    pub restore: RestoreClient,
+    pub serve: StartServer,
+    pub prepare: Option<Prepare>,
+}
+
+/// One aggregation: a job, a number that is never used again, the certified parties in order, and
+/// the model that everybody starts from. Both machines are made from it.
+pub struct Round {
+    job: Arc<Job>,
+    kind: RoundKind,
+    number: u64,
+    roster: Arc<CertifiedRoster>,
+    context: Context,
+    key_context: Context,
+    encoding: Arc<Encoding>,
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Round {
+    /// Binds a round. Its context is
+    /// `H("blindsum round"; job hash, number, roster hash, model hash)`: two parties who were told
+    /// different things derive different keys, and what one of them sends is useless to the other.
+    ///
+    /// # Errors
+    /// A roster larger than `parties` or smaller than `min_parties`.
+    pub fn new(
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+        model_hash: &[u8; 32],
+    ) -> Result<Self, Fault> {
+        Self::of(RoundKind::Sum, job, number, roster, &[model_hash])
+    }
+
+    /// Binds a key set-up, by the context `H("blindsum key set-up"; job hash, number, roster hash)`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a protocol whose parties share no key.
+    pub fn key_setup(
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+    ) -> Result<Self, Fault> {
+        if !job.hides_sum() {
+            let rule = format!("parties of {} share no key", job.spec().protocol);
+            return Err(Fault::server(FaultKind::Parameters(rule)));
+        }
+        Self::of(RoundKind::KeySetup, job, number, roster, &[])
+    }
+
+    fn of(
+        kind: RoundKind,
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+        model_hash: &[&[u8; 32]],
+    ) -> Result<Self, Fault> {
+        let (least, most) = (job.min_parties(), job.spec().parties as usize);
+        if roster.len() < least {
+            let kind = FaultKind::TooFewSurvivors {
+                have: roster.len(),
+                need: least,
+            };
+            return Err(Fault::server(kind));
+        }
+        if roster.len() > most {
+            let rule = format!(
+                "parties in the roster = {} <= parties = {most}",
+                roster.len()
+            );
+            return Err(Fault::server(FaultKind::Parameters(rule)));
+        }
+        let (number_bytes, roster_hash) = (number.to_be_bytes(), roster.hash());
+        let mut parts: Vec<&[u8]> = vec![job.hash(), &number_bytes, &roster_hash];
+        parts.extend(model_hash.iter().map(|hash| hash.as_slice()));
+        let context = Context(kdf::hash(kind.label(), &parts));
+        Ok(Self {
+            encoding: job.encoding().clone(),
+            job,
+            kind,
+            number,
+            roster,
+            context,
+            key_context: context,
+            derived: OnceLock::new(),
+        })
+    }
+
+    /// The same round with other clipping bounds, one per tensor: those that earlier rounds led to. Where they
+    /// differ from the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the
+    /// 8 bytes of a double: who computed other bounds derives other keys. A coordinator that learns no sums does
+    /// not know the bounds: there the context stays, and only the [key context](Self::key_context) changes.
+    ///
+    /// # Errors
+    /// More or fewer bounds than the job has tensors, or one that no encoding may have.
+    pub fn with_clips(mut self, clips: &[f64]) -> Result<Self, Fault> {
+        let encoding = self
+            .encoding
+            .with_clips(clips)
+            .map_err(|e| Fault::caller(FaultKind::Parameters(e.to_string())))?;
+        if encoding == *self.encoding {
+            return Ok(self);
+        }
+        let clips: Vec<[u8; 8]> = clips.iter().map(|clip| clip.to_be_bytes()).collect();
+        let mut parts: Vec<&[u8]> = vec![&self.context.0];
+        parts.extend(clips.iter().map(<[u8; 8]>::as_slice));
+        self.key_context = Context(kdf::hash("blindsum clips", &parts));
+        if !self.job.hides_sum() {
+            self.context = self.key_context;
+        }
+        self.encoding = Arc::new(encoding);
+        self.derived = OnceLock::new();
+        Ok(self)
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// How the vectors of this round are encoded: as the job says, but for the bounds of
+    /// [`Round::with_clips`].
+    pub fn encoding(&self) -> &Arc<Encoding> {
+        &self.encoding
+    }
+
+    /// What it is for.
+    pub fn kind(&self) -> RoundKind {
+        self.kind
+    }
+
+    /// Names of the stages, in order. The n-th is what clients answer n-th.
+    pub fn stages(&self) -> &'static [&'static str] {
+        self.machines().stages
+    }
+
+    /// The stage whose answer needs the party's vector, where there is one.
+    pub fn input_stage(&self) -> Option<u8> {
+        match self.kind {
+            RoundKind::Sum => Some(self.job.input_stage()),
+            RoundKind::KeySetup => None,
+        }
+    }
+
+    pub(crate) fn machines(&self) -> Machines {
+        let info = protocols::info(self.job.spec().protocol);
+        match (&info.key_setup, self.kind) {
+            (Some(setup), RoundKind::KeySetup) => Machines {
+                stages: setup.stages,
+                start: setup.start,
+                restore: setup.restore,
+                serve: setup.serve,
+                prepare: None,
+            },
+            _ => Machines {
+                stages: self.job.stages(),
+                start: info.start,
+                restore: info.restore,
+                serve: info.serve,
+                prepare: Some(info.prepare),
+            },
+        }
+    }
+
+    /// The number of the round.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The parties, in order.
+    pub fn roster(&self) -> &Arc<CertifiedRoster> {
+        &self.roster
+    }
+
+    /// How many parties there are.
+    pub fn parties(&self) -> usize {
+        self.roster.len()
+    }
+
+    /// What every key and signature of the round is derived from.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// What keys are derived from that the coordinator lacks: the context with the clipping bounds of the round,
+    /// also where only the parties know these.
+    pub fn key_context(&self) -> &Context {
+        &self.key_context
+    }
+
+    /// Everybody in the roster.
+    pub fn everyone(&self) -> impl Iterator<Item = PartyId> + use<> {
+        (0..self.roster.len() as u32).map(PartyId)
+    }
+
+    /// What the protocol derives from the round, made at the first call and kept: many machines of
+    /// one process may share a round.
+    pub(crate) fn derived<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce(&Self) -> Result<T, Fault>,
+    ) -> Result<Arc<T>, Fault> {
+        if let Some(kept) = self
+            .derived
+            .get()
+            .and_then(|kept| kept.clone().downcast().ok())
+        {
+            return Ok(kept);
+        }
+        let made = Arc::new(make(self)?);
+        let _ = self.derived.set(made.clone());
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Cohort;
+    use crate::{JobSpec, ProtocolName, TensorLayout};
+
+    use super::*;
+
+    fn round() -> Round {
+        let tensor = |len, clip| TensorLayout {
+            name: String::new(),
+            len,
+            clip,
+        };
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            parties: 3,
+            dim: 5,
+            tensors: vec![tensor(2, 1.0), tensor(3, 0.5)],
+            ..JobSpec::default()
+        };
+        let cohort = Cohort::new(spec, 1);
+        let Round { job, roster, .. } = &*cohort.round;
+        Round::new(job.clone(), 7, roster.clone(), &[9; 32]).unwrap()
+    }
+
+    #[test]
+    fn other_bounds_are_another_context() {
+        let plain = round();
+        assert_eq!(plain.encoding(), plain.job().encoding());
+        let same = round().with_clips(&[1.0, 0.5]).unwrap();
+        assert_eq!(same.context(), plain.context());
+        let narrow = round().with_clips(&[1.0, 0.25]).unwrap();
+        let other = round().with_clips(&[0.25, 0.5]).unwrap();
+        assert_ne!(narrow.context(), plain.context());
+        assert_ne!(narrow.context(), other.context());
+        let clips: Vec<f64> = narrow.encoding().tensors().map(|(_, clip)| clip).collect();
+        assert_eq!(clips, [1.0, 0.25]);
+        assert_eq!(narrow.encoding().width(), plain.encoding().width());
+    }
+
+    #[test]
+    fn bounds_that_are_none_are_refused() {
+        for clips in [&[1.0][..], &[1.0, f64::NAN], &[0.0, 1.0]] {
+            let fault = round().with_clips(clips).err().unwrap();
+            assert!(matches!(fault.kind, FaultKind::Parameters(_)), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_was_derived_is_derived_again() {
+        let made = |round: &Round| *round.derived(|round| Ok(round.context().0)).unwrap();
+        let before = round();
+        assert_eq!(made(&before), before.context().0);
+        let narrow = before.with_clips(&[0.5, 0.5]).unwrap();
+        assert_eq!(made(&narrow), narrow.context().0);
+    }
+}

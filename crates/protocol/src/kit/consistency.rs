@@ -1,0 +1,117 @@
+//! The stage in which parties confirm to each other that they were told one survivor set, before any of them
+//! reveals what must be revealed for one set only (Bonawitz17 Fig. 4, ConsistencyCheck).
+
+use blindsum_crypto::sign::{IdentityKey, SIGNATURE_LEN};
+use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
+
+use crate::kit::wire::{Bounded, Opaque, PARTY, PREFIX, ascending, encode};
+use crate::{FaultKind, PartyId, PartySet, Round};
+
+/// Label of what parties sign over the survivor set.
+const SIGN_SURVIVORS: &str = "blindsum survivors";
+
+/// What a party signs over the survivor set: round and bitmap.
+fn survivors_bytes(round: &Round, survivors: &PartySet) -> Vec<u8> {
+    [&round.context().0 as &[u8], survivors.as_bitmap()].concat()
+}
+
+pub(crate) fn sign_survivors(
+    round: &Round,
+    identity: &IdentityKey,
+    survivors: &PartySet,
+) -> Vec<u8> {
+    identity.sign(SIGN_SURVIVORS, &survivors_bytes(round, survivors))
+}
+
+/// Whether `signer` signed this survivor set.
+pub(crate) fn signed_survivors(
+    round: &Round,
+    signer: PartyId,
+    survivors: &PartySet,
+    signature: &[u8],
+) -> bool {
+    let bytes = survivors_bytes(round, survivors);
+    round
+        .roster()
+        .verifying_key(signer.0)
+        .is_some_and(|key| key.verify(SIGN_SURVIVORS, &bytes, signature).is_ok())
+}
+
+/// A party's signature over the survivor set.
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(crate) struct Signed {
+    pub signature: Opaque,
+}
+
+impl Bounded for Signed {
+    const NAME: &'static str = "signature";
+
+    fn most_bytes(_parties: usize) -> usize {
+        PREFIX + SIGNATURE_LEN
+    }
+}
+
+/// Signatures over the survivor set, in rank order; the same for everybody.
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(crate) struct Signatures {
+    pub entries: Vec<SignatureEntry>,
+}
+
+impl Bounded for Signatures {
+    const NAME: &'static str = "signatures";
+
+    fn most_bytes(parties: usize) -> usize {
+        PREFIX + parties * (PARTY + Signed::most_bytes(parties))
+    }
+}
+
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(crate) struct SignatureEntry {
+    pub party: u32,
+    pub signature: Opaque,
+}
+
+/// The message with which a party confirms the survivor set.
+pub(crate) fn signed_message(
+    round: &Round,
+    identity: &IdentityKey,
+    survivors: &PartySet,
+) -> Result<Vec<u8>, FaultKind> {
+    let signature = sign_survivors(round, identity, survivors).into();
+    encode("signature", &Signed { signature })
+}
+
+/// Demands the signatures of at least `need` parties over this very set; one over another set does not
+/// count. Only survivors that `may_sign` allows may be listed.
+pub(crate) fn check_signatures(
+    round: &Round,
+    survivors: &PartySet,
+    message: &Signatures,
+    may_sign: impl Fn(PartyId) -> bool,
+    need: usize,
+) -> Result<(), FaultKind> {
+    let malformed = |rule: String| FaultKind::malformed("signatures", rule);
+    if !ascending(message.entries.iter().map(|entry| entry.party)) {
+        return Err(malformed("parties must ascend, each listed once".into()));
+    }
+    let mut have = 0;
+    for entry in &message.entries {
+        let signer = PartyId(entry.party);
+        if !may_sign(signer) || !survivors.contains(signer) {
+            return Err(malformed(format!("{signer} is no surviving signer")));
+        }
+        // Once there are enough, the others change nothing.
+        let signature = entry.signature.as_slice();
+        if have < need && signed_survivors(round, signer, survivors, signature) {
+            have += 1;
+        }
+    }
+    let listed = message.entries.len();
+    if listed < need {
+        return Err(FaultKind::TooFewSurvivors { have: listed, need });
+    }
+    if have < need {
+        return Err(FaultKind::Inconsistent { have, need });
+    }
+    Ok(())
+}

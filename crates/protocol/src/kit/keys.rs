@@ -1,0 +1,173 @@
+//! What protocols with sealed messages between parties share: fresh public keys, checked, and what is
+//! sealed under them.
+
+use std::collections::BTreeMap;
+
+use blindsum_crypto::kdf::Context;
+use blindsum_crypto::kex::{KeyPair, PublicKey, Suite};
+use blindsum_crypto::seal::{SealKey, seal_key};
+
+use crate::kit::snapshot::Reader;
+use crate::kit::wire::VERSION;
+use crate::machine::ClientSetup;
+use crate::{Adversary, FaultKind, PartyId, Round, SuiteName};
+
+/// Label of what parties sign over their fresh keys.
+const SIGN_KEYS: &str = "blindsum advertise keys";
+
+pub(crate) fn suite_of(round: &Round) -> Suite {
+    match round.job().spec().suite {
+        SuiteName::X25519 => Suite::X25519,
+        SuiteName::P256 => Suite::P256,
+    }
+}
+
+pub(crate) fn is_active(round: &Round) -> bool {
+    round.job().spec().adversary == Adversary::Active
+}
+
+/// What a party signs over its fresh keys: round, rank, the keys, and what a protocol adds behind them. Key lengths are
+/// fixed by the suite, their number by the protocol, which is part of the round's context.
+pub(crate) fn advertised_bytes(round: &Round, party: PartyId, parts: &[&[u8]]) -> Vec<u8> {
+    let head: [&[u8]; 2] = [&round.context().0, &party.0.to_be_bytes()];
+    [&head, parts].concat().concat()
+}
+
+/// A party's signature over its fresh keys; none if semi-honest.
+pub(crate) fn sign_keys(setup: &ClientSetup, parts: &[&[u8]]) -> Vec<u8> {
+    match is_active(&setup.round) {
+        true => setup
+            .identity
+            .sign(SIGN_KEYS, &advertised_bytes(&setup.round, setup.me, parts)),
+        false => Vec::new(),
+    }
+}
+
+/// Checks advertised keys: usable, different, and signed if the adversary is active.
+pub(crate) fn check_keys<const N: usize>(
+    round: &Round,
+    owner: PartyId,
+    keys: [&[u8]; N],
+    signature: &[u8],
+) -> Result<[PublicKey; N], FaultKind> {
+    let parsed = parse_keys(round, owner, keys)?;
+    check_signed(round, owner, &keys, signature)?;
+    Ok(parsed)
+}
+
+/// Reads advertised keys: usable and different.
+pub(crate) fn parse_keys<const N: usize>(
+    round: &Round,
+    owner: PartyId,
+    keys: [&[u8]; N],
+) -> Result<[PublicKey; N], FaultKind> {
+    let mut parsed = Vec::with_capacity(N);
+    for (i, key) in keys.iter().enumerate() {
+        if keys.iter().take(i).any(|other| other == key) {
+            let reason = "its two keys are the same".into();
+            return Err(FaultKind::BadKey { owner, reason });
+        }
+        let key = PublicKey::parse(suite_of(round), key).map_err(|error| FaultKind::BadKey {
+            owner,
+            reason: error.to_string(),
+        })?;
+        parsed.push(key);
+    }
+    parsed
+        .try_into()
+        .map_err(|_| FaultKind::malformed("keys", "their number is fixed"))
+}
+
+/// Checks the signature over advertised keys, and over what a protocol adds behind them; there is none if
+/// semi-honest.
+pub(crate) fn check_signed(
+    round: &Round,
+    owner: PartyId,
+    parts: &[&[u8]],
+    signature: &[u8],
+) -> Result<(), FaultKind> {
+    if is_active(round) {
+        let bytes = advertised_bytes(round, owner, parts);
+        return round
+            .roster()
+            .verifying_key(owner.0)
+            .and_then(|key| key.verify(SIGN_KEYS, &bytes, signature).ok())
+            .ok_or(FaultKind::BadSignature { signer: owner });
+    }
+    match signature.is_empty() {
+        true => Ok(()),
+        false => Err(FaultKind::malformed(
+            "signature",
+            "must be empty if semi-honest",
+        )),
+    }
+}
+
+/// Notices a key that two parties advertise.
+#[derive(Default)]
+pub(crate) struct SeenKeys(BTreeMap<Vec<u8>, PartyId>);
+
+impl SeenKeys {
+    /// Takes the keys of one more party; refuses those that another one has.
+    pub fn add<'a>(
+        &mut self,
+        owner: PartyId,
+        keys: impl IntoIterator<Item = &'a PublicKey> + Clone,
+    ) -> Result<(), FaultKind> {
+        let mut bytes = keys.clone().into_iter().map(PublicKey::as_bytes);
+        if let Some(other) = bytes.find_map(|key| self.0.get(key)) {
+            let reason = format!("it is also a key of {other}");
+            return Err(FaultKind::BadKey { owner, reason });
+        }
+        let bytes = keys.into_iter().map(PublicKey::as_bytes);
+        self.0.extend(bytes.map(|key| (key.to_vec(), owner)));
+        Ok(())
+    }
+}
+
+/// The keys of the one message of a purpose to another party, and of the one from it.
+pub(crate) fn seal_keys(
+    setup: &ClientSetup,
+    own: &KeyPair,
+    other: PartyId,
+    other_key: &PublicKey,
+    purpose: &str,
+) -> Result<(SealKey, SealKey), FaultKind> {
+    let shared = own.agree(other_key).map_err(|e| FaultKind::BadKey {
+        owner: other,
+        reason: e.to_string(),
+    })?;
+    let context = setup.round.context();
+    let key = |from: PartyId, to: PartyId| seal_key(&shared, context, from.0, to.0, purpose);
+    Ok((key(setup.me, other), key(other, setup.me)))
+}
+
+/// Authenticated with what is sealed by `from` for `to`.
+pub(crate) fn seal_header(context: &Context, from: PartyId, to: PartyId) -> Vec<u8> {
+    [
+        &[VERSION] as &[u8],
+        &context.0,
+        &from.0.to_be_bytes(),
+        &to.0.to_be_bytes(),
+    ]
+    .concat()
+}
+
+/// A key pair from its secret.
+pub(crate) fn load_pair(
+    setup: &ClientSetup,
+    reader: &mut Reader<'_>,
+) -> Result<KeyPair, FaultKind> {
+    KeyPair::from_secret(suite_of(&setup.round), reader.secret()?)
+        .map_err(|e| FaultKind::Snapshot(e.to_string()))
+}
+
+/// A public key that was written down.
+pub(crate) fn load_key(
+    setup: &ClientSetup,
+    reader: &mut Reader<'_>,
+) -> Result<PublicKey, FaultKind> {
+    let suite = suite_of(&setup.round);
+    PublicKey::parse(suite, reader.bytes(suite.public_key_len())?)
+        .map_err(|e| FaultKind::Snapshot(e.to_string()))
+}

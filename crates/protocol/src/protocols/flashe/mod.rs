@@ -1,0 +1,131 @@
+//! FLASHE: parties hold one key, the server adds ciphertexts and learns neither updates nor sums.
+//!
+//! Two kinds of rounds. A *key set-up* ([`setup`]) gives every party that lacks it the key K of the job: one
+//! that holds it, the leader, seals it to the others' certified fresh keys. A round of the job itself
+//! ([`rounds`]) is one message up, the encrypted vector with its check, and one down, the encrypted sum. Where
+//! parties send some of their coordinates only ([`sparse_rounds`]), they say first which ones.
+//!
+//! Source: FLASHE §3 (the scheme, in `blindsum-he`); key set-up, storage and checks are ours.
+
+mod held;
+mod rounds;
+mod setup;
+mod sparse_rounds;
+#[cfg(test)]
+mod tests;
+
+use blindsum_he::HeError;
+use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
+
+use crate::core::names::Masking;
+use crate::core::protocol::{KeySetup, ProtocolInfo, one_vector};
+use crate::{FaultKind, Job, PartySet, ProtocolName, SpecError};
+
+pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Flashe,
+    tolerates_corrupt: false,
+    stages: |spec| match spec.is_sparse() {
+        true => &["mask", "upload"],
+        false => &["upload"],
+    },
+    input_stage: 0,
+    min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+    parameters: |job, parties| {
+        if let Some(schedule) = job.density() {
+            let tensors = job.encoding().tensors();
+            let kept = tensors.map(|(run, _)| schedule.kept(u64::MAX, run.len()));
+            return Ok(vec![("coordinates", kept.sum())]);
+        }
+        let masks = scheme(job, parties).masks_to_encrypt() as usize;
+        Ok(vec![("masks", masks)])
+    },
+    largest_message: |job, stage, direction| match job.spec().is_sparse() {
+        true => sparse_rounds::largest_message(job, stage, direction),
+        false => one_vector(job, stage, direction),
+    },
+    check,
+    start: |setup, input, rng| match setup.round.job().spec().is_sparse() {
+        true => sparse_rounds::client::start(setup, input),
+        false => rounds::client::start(setup, input, rng),
+    },
+    restore: |setup, stage, state| match setup.round.job().spec().is_sparse() {
+        true => sparse_rounds::client::restore(setup, stage, state),
+        false => rounds::client::restore(setup, stage, state),
+    },
+    serve: |round| match round.job().spec().is_sparse() {
+        true => sparse_rounds::server::serve(round),
+        false => rounds::server::serve(round),
+    },
+    prepare: |setup, memory_bytes| match setup.round.job().spec().is_sparse() {
+        // Masks depend on the coordinates, which are known with the update.
+        true => Ok(0),
+        false => rounds::client::prepare(setup, memory_bytes),
+    },
+    key_setup: Some(KeySetup {
+        stages: &["advertise-keys", "deliver-key", "confirm-key"],
+        start: setup::client::start,
+        restore: setup::client::restore,
+        serve: setup::server::serve,
+        held: held::key_id,
+        storage_key: held::storage_key,
+    }),
+};
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    spec.check_unpacked()?;
+    if spec.parties < 2 {
+        let rule = format!("2 <= parties = {} for flashe", spec.parties);
+        return Err(SpecError::new("parties", rule));
+    }
+    if job.min_parties() < 2 {
+        let rule = "2 <= min_parties = 1 for flashe: the sum of one update is the update";
+        return Err(SpecError::new("min_parties", rule));
+    }
+    shape(job, spec.parties as usize).map_err(|e| SpecError::new("dim", e.to_string()))?;
+    Ok(())
+}
+
+/// Scheme, width and lanes of the vectors of a round of `parties` parties.
+fn shape(job: &Job, parties: usize) -> Result<Shape, HeError> {
+    Shape::new(scheme(job, parties), job.width(), job.lanes())
+}
+
+/// The masking of a round: the job's, or the one that is expected to cost a survivor fewer masks where the
+/// dropouts of the job happen (FLASHE Theorem 2).
+fn scheme(job: &Job, parties: usize) -> Scheme {
+    match job.spec().masking {
+        Masking::Double => Scheme::Double,
+        Masking::Single => Scheme::Single,
+        Masking::Cheaper => {
+            let survivors = parties - job.spec().losses_among(parties);
+            match expected_masks(parties as u32, survivors as u32) {
+                Ok(masks) if masks.single < masks.double => Scheme::Single,
+                _ => Scheme::Double,
+            }
+        }
+    }
+}
+
+/// A set of parties as ranks.
+fn ranks(set: &PartySet, parties: usize) -> Result<Survivors, HeError> {
+    let ranks: Vec<u32> = set.iter().map(|party| party.0).collect();
+    Survivors::new(parties as u32, &ranks)
+}
+
+impl From<HeError> for FaultKind {
+    fn from(error: HeError) -> Self {
+        match error {
+            HeError::Check => FaultKind::WrongSum,
+            HeError::CounterReuse { round, next } => FaultKind::RoundUsed { round, next },
+            HeError::State => FaultKind::Vault(error.to_string()),
+            HeError::Math(_) | HeError::CiphertextLength { .. } => {
+                FaultKind::malformed("sum", error.to_string())
+            }
+            HeError::MaskEncoding { .. }
+            | HeError::Coordinate { .. }
+            | HeError::Coordinates { .. } => FaultKind::malformed("mask", error.to_string()),
+            other => FaultKind::Parameters(other.to_string()),
+        }
+    }
+}

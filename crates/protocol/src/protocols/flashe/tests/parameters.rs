@@ -1,0 +1,94 @@
+//! Rules of the job.
+
+use super::*;
+use crate::core::names::{EncodingName, Masking, ModelUpdate};
+
+fn refused(change: impl FnOnce(&mut JobSpec), field: &str, rule: &str) {
+    let mut spec = spec(5);
+    change(&mut spec);
+    let error = spec.validate().unwrap_err();
+    assert_eq!(error.field, field);
+    assert!(error.rule.contains(rule), "{error}");
+}
+
+#[test]
+fn rules_name_the_field() {
+    refused(|s| s.parties = 1, "parties", "2 <= parties = 1");
+    refused(|s| s.min_parties = 1, "min_parties", "2 <= min_parties");
+    refused(|s| s.min_parties = 6, "min_parties", "= 6 <= parties = 5");
+    refused(|s| s.packing = 2, "packing", "packing = 2 must be 0");
+    // Two words of 8 bytes a coordinate and one for the weight, and 2^36 bytes of mask.
+    let long = |s: &mut JobSpec| {
+        (s.dim, s.bits, s.max_weight) = (1 << 32, 64, 2);
+        (s.encoding, s.model_update) = (EncodingName::Integers, ModelUpdate::Nothing);
+    };
+    refused(long, "dim", "D = 8589934593, but D <= 8589934592");
+}
+
+#[test]
+fn other_protocols_take_no_fields_of_a_shared_key() {
+    let plain = |s: &mut JobSpec| s.protocol = ProtocolName::Plain;
+    let masking = |s: &mut JobSpec| {
+        plain(s);
+        s.masking = Masking::Single;
+    };
+    refused(
+        masking,
+        "masking",
+        "masking = single must be cheaper for plain",
+    );
+    let rounds = |s: &mut JobSpec| {
+        plain(s);
+        s.key_rounds = 3;
+    };
+    refused(rounds, "key_rounds", "key_rounds = 3 must be 0 for plain");
+}
+
+#[test]
+fn the_cheaper_masking_is_chosen_by_the_dropouts() {
+    let masks = |masking, dropout, parties| {
+        let spec = JobSpec {
+            masking,
+            dropout,
+            ..spec(parties)
+        };
+        spec.validate().unwrap().parameters()[0]
+    };
+    let name = "masks";
+    // 4 masks a word, or 11.
+    assert_eq!(masks(Masking::Cheaper, 0.0, 10), (name, 2));
+    // 2 * 5 * 6 / 10 + 2 = 8 masks, or 6.
+    assert_eq!(masks(Masking::Cheaper, 0.5, 10), (name, 1));
+    assert_eq!(masks(Masking::Single, 0.0, 10), (name, 1));
+    assert_eq!(masks(Masking::Double, 0.9, 10), (name, 2));
+}
+
+#[test]
+fn only_this_protocol_has_a_key_set_up() {
+    let job = |protocol| {
+        let spec = JobSpec {
+            protocol,
+            ..spec(5)
+        };
+        spec.validate().unwrap()
+    };
+    assert!(job(ProtocolName::Flashe).hides_sum());
+    assert_eq!(
+        job(ProtocolName::Flashe).key_setup_stages().unwrap().len(),
+        3
+    );
+    let plain = Rig::new(
+        JobSpec {
+            protocol: ProtocolName::Plain,
+            ..spec(5)
+        },
+        1,
+    );
+    assert!(!plain.cohort.round.job().hides_sum());
+    assert_eq!(plain.cohort.round.job().key_setup_stages(), None);
+    let (job, roster) = (plain.cohort.round.job(), plain.cohort.round.roster());
+    let Err(fault) = crate::Round::key_setup(job.clone(), 1, roster.clone()) else {
+        panic!("plain has no keys");
+    };
+    assert!(fault.to_string().contains("plain share no key"), "{fault}");
+}

@@ -1,0 +1,65 @@
+//! Stage 3, active only: the others confirm the set of those who shared, then the sum goes out.
+
+use std::sync::Arc;
+
+use blindsum_sharing::ramp::RampSharing;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use crate::kit::consistency::{Signatures, check_signatures};
+use crate::kit::result::{AwaitResult, load_survivors};
+use crate::kit::snapshot::{Reader, Writer};
+use crate::kit::wire::Bounded;
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::protocols::ramp::sharing_of;
+use crate::{Fault, FaultKind, PartySet};
+
+/// This party signed the set; the others' signatures come next.
+pub(super) struct AwaitSignatures {
+    pub setup: Arc<ClientSetup>,
+    pub sharing: Arc<RampSharing>,
+    pub survivors: PartySet,
+    /// The packed sum of the columns of this very set.
+    pub sum: Zeroizing<Vec<u8>>,
+}
+
+impl AwaitSignatures {
+    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
+        let sharing = sharing_of(&setup.round).map_err(|fault| fault.kind)?;
+        let survivors = load_survivors(&setup, reader)?;
+        let sum = Zeroizing::new(reader.bytes(sharing.column_len())?.to_vec());
+        Ok(Self {
+            setup,
+            sharing,
+            survivors,
+            sum,
+        })
+    }
+}
+
+impl ClientStage for AwaitSignatures {
+    fn answer(
+        mut self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let round = &self.setup.round;
+        let message = Signatures::read(round.parties(), body).map_err(Fault::server)?;
+        // More than (n + c)/2: two sets would take more honest signers than there are.
+        let quorum = self.sharing.parameters().quorum();
+        check_signatures(round, &self.survivors, &message, |_| true, quorum)
+            .map_err(Fault::server)?;
+        let body = std::mem::take(&mut *self.sum);
+        let next = AwaitResult::new(self.setup, self.survivors);
+        Ok(ClientStep::Send {
+            body,
+            next: Box::new(next),
+        })
+    }
+
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        let writer = Writer::default().bytes(self.survivors.as_bitmap());
+        Ok(Some(writer.bytes(&self.sum).finish()))
+    }
+}

@@ -1,0 +1,35 @@
+//! The client. Each stage is a type that owns only the secrets it still needs and is consumed by the
+//! next one.
+
+mod advertise;
+mod columns;
+mod consistency;
+mod share;
+
+use std::sync::Arc;
+
+use crate::FaultKind;
+use crate::kit::keys::is_active;
+use crate::kit::result::AwaitResult;
+use crate::kit::snapshot::Reader;
+use crate::machine::{ClientSetup, ClientStage};
+
+pub(crate) use advertise::start;
+
+/// A client from its snapshot after its answer of `stage`.
+pub(crate) fn restore(
+    setup: &Arc<ClientSetup>,
+    stage: u8,
+    state: &[u8],
+) -> Result<Box<dyn ClientStage>, FaultKind> {
+    let mut reader = Reader::new(state);
+    let setup = setup.clone();
+    let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
+        (1, _) => Box::new(columns::AwaitColumns::load(setup, &mut reader)?),
+        (2, true) => Box::new(consistency::AwaitSignatures::load(setup, &mut reader)?),
+        (2, false) | (3, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
+        _ => return Err(FaultKind::Snapshot("no such stage".into())),
+    };
+    reader.end()?;
+    Ok(next)
+}

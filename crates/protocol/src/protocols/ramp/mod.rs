@@ -1,0 +1,183 @@
+//! `fssa` and `pss`: every party shares its vector among all parties by ramp sharing, adds up the shares
+//! it holds, and the server rebuilds the sum from k of these (FSSA §V; the semi-honest protocol of the
+//! PSS thesis). They differ in where the words sit in a polynomial: in its coefficients (`fssa`) or in its
+//! values (`pss`).
+//!
+//! | stage | up | down |
+//! |---|---|---|
+//! | 0 advertise-keys | a fresh key | everybody's |
+//! | 1 share-vector | a sealed column for each other party | who shared, and their columns for the receiver |
+//! | 2 consistency (active) | a signature over the set of those who shared | enough of the signatures |
+//! | 3 aggregate (2 if semi-honest) | the sum of the columns | result |
+//!
+//! The active mode confirms the set, as FSSA §VI suggests: sums of columns over two sets, from two groups of
+//! parties, would leak linear equations of single vectors however large k is, because a ramp begins to
+//! leak long before k shares are known. With more than (n + c)/2 signatures only one set can be confirmed.
+
+mod client;
+mod messages;
+mod server;
+
+use messages::{Advertise, Keys};
+
+use std::sync::Arc;
+
+use blindsum_sharing::SharingError;
+use blindsum_sharing::ramp::{
+    Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
+};
+
+use crate::core::protocol::{Direction, Parameters, ProtocolInfo};
+use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::wire::Bounded;
+use crate::protocols;
+use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
+
+pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Fssa,
+    tolerates_corrupt: true,
+    stages,
+    input_stage: 1,
+    min_parties,
+    check,
+    parameters: chosen,
+    largest_message,
+    start: client::start,
+    restore: client::restore,
+    serve: server::serve,
+    prepare: |_, _| Ok(0),
+    key_setup: None,
+};
+
+pub(crate) const PSS: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::Pss,
+    ..FSSA
+};
+
+fn stages(spec: &JobSpec) -> &'static [&'static str] {
+    match spec.adversary {
+        Adversary::SemiHonest => &["advertise-keys", "share-vector", "aggregate"],
+        Adversary::Active => &["advertise-keys", "share-vector", "consistency", "aggregate"],
+    }
+}
+
+/// n − d: as many may drop out as the job says, and one more ends the round.
+fn min_parties(spec: &JobSpec) -> usize {
+    spec.usual_survivors(spec.parties as usize)
+}
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    if spec.neighbours != 0 {
+        let rule = format!(
+            "neighbours = {} must be 0 for {}: every party shares with every other",
+            spec.neighbours, spec.protocol
+        );
+        return Err(SpecError::new("neighbours", rule));
+    }
+    spec.check_survivors()?;
+    let full = spec.parties as usize;
+    let found = parameters(job, full).map_err(|error| SpecError::new(error.field, error.rule))?;
+    prepare(job, found).map_err(|error| match error {
+        SharingError::Points { .. } => SpecError::new("parties", error.to_string()),
+        other => SpecError::new("encoding", other.to_string()),
+    })?;
+    for n in spec.legal_rosters() {
+        parameters(job, n).map_err(|error| spec.infeasible_roster(n, &error.rule))?;
+    }
+    Ok(())
+}
+
+/// The parameters for a roster of `n` parties.
+fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
+    let spec = job.spec();
+    RampParameters::choose(&RampRequest {
+        parties: n,
+        corrupt: spec.corrupt_parties(),
+        dropouts: spec.losses_among(n),
+        active: spec.adversary == Adversary::Active,
+        words: job.lanes(),
+        threshold: spec.threshold as usize,
+        packing: spec.packing as usize,
+    })
+}
+
+fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
+    let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    let residues = residues(job).map_err(|e| SpecError::new("encoding", e.to_string()))?;
+    Ok(vec![
+        ("threshold", found.threshold()),
+        ("packing", found.packing()),
+        ("random", found.random()),
+        ("blocks", found.blocks(job.lanes())),
+        ("share_bytes", residues.share_len()),
+    ])
+}
+
+/// The fields that hold every sum of the job. Encodings keep sums below 2^96; the pair of fields holds all that a job
+/// can have.
+fn residues(job: &Job) -> Result<Residues, SharingError> {
+    Residues::for_sum(job.encoding().largest_sum()).ok_or(SharingError::SumTooLarge)
+}
+
+fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, SharingError> {
+    let embedding = match job.spec().protocol {
+        ProtocolName::Fssa => Embedding::Coefficients,
+        _ => Embedding::Evaluations,
+    };
+    RampSharing::new(parameters, embedding, residues(job)?, job.lanes())
+}
+
+/// The sharing of a round; prepared once however many machines share the round.
+fn sharing_of(round: &Round) -> Result<Arc<RampSharing>, Fault> {
+    round.derived(|round| {
+        let refused = |rule: String| Fault::server(FaultKind::Parameters(rule));
+        let parameters =
+            parameters(round.job(), round.parties()).map_err(|e| refused(e.to_string()))?;
+        prepare(round.job(), parameters).map_err(|e| refused(e.to_string()))
+    })
+}
+
+/// Parties that must take part in every stage before the vectors are in.
+fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
+    round
+        .job()
+        .min_parties()
+        .max(sharing.parameters().threshold())
+}
+
+/// Bytes of the largest message, over all rosters that the job allows: a smaller roster packs fewer words.
+fn largest_message(job: &Job, stage: u8, direction: Direction) -> u64 {
+    let most = job.spec().parties as usize;
+    let residues = Residues::for_sum(job.encoding().largest_sum());
+    let share_len = residues.map_or(0, Residues::share_len);
+    let columns = (job.min_parties()..=most).filter_map(|n| {
+        let parameters = parameters(job, n).ok()?;
+        let column = share_len * parameters.blocks(job.lanes());
+        Some((column, (n - 1) * messages::sealed_len(column)))
+    });
+    let (column, all) = columns.fold((0, 0), |(a, b), (x, y)| (a.max(x), b.max(y)));
+    let names = (protocols::info(job.spec().protocol).stages)(job.spec());
+    let name = names.get(usize::from(stage)).copied().unwrap_or_default();
+    let set = most.div_ceil(8);
+    let bytes = match (name, direction) {
+        ("advertise-keys", Direction::Up) => Advertise::most_bytes(most),
+        ("advertise-keys", Direction::Down) => Keys::most_bytes(most),
+        ("share-vector", Direction::Up) => all,
+        ("share-vector", Direction::Down) => set + all,
+        ("consistency", Direction::Up) => Signed::most_bytes(most),
+        ("consistency", Direction::Down) => Signatures::most_bytes(most),
+        (_, Direction::Up) => column,
+        (_, Direction::Down) => set + job.packed_len(),
+    };
+    (crate::kit::wire::HEADER + bytes) as u64
+}
+
+impl From<SharingError> for FaultKind {
+    fn from(error: SharingError) -> Self {
+        FaultKind::Parameters(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! `secagg` and `secagg+`: double masking (Bonawitz17 Fig. 4; Bell20 for the sparse graph).
+//!
+//! Party i uploads y_i = x_i + PRG(b_i) + Σ_{j>i} PRG(s_ij) − Σ_{j<i} PRG(s_ij) mod 2^b over its
+//! neighbours j. Pair masks cancel in the sum; the self masks of survivors, and the pair masks of those
+//! who dropped, are rebuilt from shares. A holder gives a share of b_j or of s_j^SK, never of both.
+//!
+//! The client's stages are in `client`, the server's in `server`, one file each, in the order of
+//! [`messages`].
+
+mod client;
+mod graph;
+mod keys;
+mod messages;
+mod parameters;
+mod server;
+mod tails;
+
+pub use graph::AggregationGraph;
+pub use parameters::{GraphParameters, ParameterError};
+
+use std::sync::Arc;
+
+use blindsum_sharing::Point;
+
+use crate::core::protocol::{Parameters, ProtocolInfo, one_vector};
+use crate::{Adversary, Fault, FaultKind, Job, JobSpec, PartyId, ProtocolName, Round, SpecError};
+
+pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::SecAgg,
+    tolerates_corrupt: true,
+    stages,
+    input_stage: 2,
+    min_parties,
+    parameters,
+    largest_message: one_vector,
+    check,
+    start: client::start,
+    restore: client::restore,
+    serve: server::serve,
+    prepare: |_, _| Ok(0),
+    key_setup: None,
+};
+
+pub(crate) const SECAGG_PLUS: ProtocolInfo = ProtocolInfo {
+    name: ProtocolName::SecAggPlus,
+    ..SECAGG
+};
+
+fn stages(spec: &JobSpec) -> &'static [&'static str] {
+    match spec.adversary {
+        Adversary::SemiHonest => &["advertise-keys", "share-keys", "masked-input", "unmask"],
+        Adversary::Active => &[
+            "advertise-keys",
+            "share-keys",
+            "masked-input",
+            "consistency",
+            "unmask",
+        ],
+    }
+}
+
+/// Two thirds of the parties, or half of them if semi-honest, and no fewer than the threshold, unless more parties
+/// may drop out.
+fn min_parties(spec: &JobSpec) -> usize {
+    let n = spec.parties as usize;
+    let usual = match spec.adversary {
+        Adversary::Active => 2 * n / 3 + 1,
+        Adversary::SemiHonest => n / 2 + 1,
+    };
+    spec.usual_survivors(usual.max(spec.threshold as usize))
+}
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    spec.check_unpacked()?;
+    if is_complete(spec) && spec.neighbours != 0 {
+        let rule = format!(
+            "neighbours = {} must be 0 for secagg: its graph is complete; secagg+ has neighbours",
+            spec.neighbours
+        );
+        return Err(SpecError::new("neighbours", rule));
+    }
+    spec.check_survivors()?;
+    GraphParameters::check_all(spec, is_complete(spec))
+}
+
+fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
+    let found = GraphParameters::find(job.spec(), parties, is_complete(job.spec()))?;
+    Ok(vec![
+        ("neighbours", found.neighbours()),
+        ("threshold", found.threshold()),
+    ])
+}
+
+fn is_complete(spec: &JobSpec) -> bool {
+    spec.protocol == ProtocolName::SecAgg
+}
+
+/// The graph of a round; drawn once however many machines share the round.
+fn graph_of(round: &Round) -> Result<Arc<AggregationGraph>, Fault> {
+    round.derived(|round| {
+        let spec = round.job().spec();
+        let parameters = GraphParameters::find(spec, round.parties(), is_complete(spec))
+            .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))?;
+        Ok(AggregationGraph::draw(parameters, round.context()))
+    })
+}
+
+/// The evaluation point of a party's shares: its rank plus one, since the secret is at zero.
+fn point_of(party: PartyId) -> Result<Point, FaultKind> {
+    Point::of_rank(party.0).map_err(|e| FaultKind::Parameters(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

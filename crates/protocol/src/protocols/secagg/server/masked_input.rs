@@ -1,0 +1,81 @@
+//! Stage 2: adds up masked vectors as they come, then tells everybody whose are in.
+
+use std::collections::BTreeSet;
+
+use blindsum_math::words::Words;
+use rand_core::CryptoRng;
+
+use super::Common;
+use super::consistency::CollectSignatures;
+use super::share::Commitments;
+use super::unmask::CollectRevealed;
+use crate::kit::keys::is_active;
+use crate::machine::{Bodies, ServerStage, ServerStep};
+use crate::{Fault, FaultKind, PartyId, PartySet};
+
+/// The masked sum and what is needed to unmask it.
+pub(super) struct MaskedSum {
+    pub sum: Words,
+    /// U2: who shared its secrets.
+    pub shared: BTreeSet<PartyId>,
+    /// U3: whose vectors are in the sum.
+    pub survivors: PartySet,
+    pub commitments: Commitments,
+}
+
+pub(super) struct CollectInputs {
+    common: Common,
+    masked: MaskedSum,
+}
+
+impl CollectInputs {
+    pub fn new(common: Common, shared: BTreeSet<PartyId>, commitments: Commitments) -> Self {
+        let sum = common.round.job().zeros();
+        let survivors = PartySet::empty(common.round.parties());
+        Self {
+            common,
+            masked: MaskedSum {
+                sum,
+                shared,
+                survivors,
+                commitments,
+            },
+        }
+    }
+}
+
+impl ServerStage for CollectInputs {
+    fn expected(&self) -> &BTreeSet<PartyId> {
+        &self.masked.shared
+    }
+
+    fn required(&self) -> usize {
+        self.common.required_inputs()
+    }
+
+    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
+        self.masked
+            .sum
+            .add_packed(body)
+            .map_err(|e| FaultKind::malformed("masked vector", e.to_string()))?;
+        self.masked.survivors.insert(from);
+        Ok(())
+    }
+
+    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+        let Self { common, masked } = *self;
+        let parties = masked.survivors.iter().collect();
+        let bodies = Bodies::Same(parties, masked.survivors.as_bitmap().to_vec());
+        let next: Box<dyn ServerStage> = if is_active(&common.round) {
+            Box::new(CollectSignatures::new(common, masked))
+        } else {
+            let expected = masked.survivors.iter().collect();
+            Box::new(CollectRevealed::new(common, masked, expected))
+        };
+        Ok(ServerStep::Next {
+            next,
+            bodies,
+            faults: Vec::new(),
+        })
+    }
+}
