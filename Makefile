@@ -29,7 +29,7 @@ demo: .state/release ## Train on real data over mutual TLS, one party killed on 
 test: lint-rust test-rust lint-python vectors test-python cases ## Format, lints, Rust and Python tests
 	@echo "make test: everything passed"
 
-bench: .state/release build ## Measure against the targets, with the peer beside it
+bench: .state/bench build ## Measure against the targets, with the peer beside it
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
 		--group dev --extra demo --extra bench --extra bench-he
 	$(BIN)/blindsum bench secagg
@@ -37,7 +37,7 @@ bench: .state/release build ## Measure against the targets, with the peer beside
 	$(BIN)/blindsum bench flashe
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
 
-experiments: .state/release ## Repeat the experiments of the papers, into experiments/results/
+experiments: .state/bench ## Repeat the experiments of the papers, into experiments/results/
 	$(BIN)/python -m experiments.pss_sharing
 	$(BIN)/python -m experiments.pss_rounds
 	$(BIN)/python -m experiments.fssa
@@ -68,7 +68,7 @@ clean: ## Remove everything that was built or installed here
 
 lint-rust: .state/tools
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --locked -j $(JOBS) -- -D warnings
+	cargo clippy --workspace --all-targets --features blindsum-python/timers --locked -j $(JOBS) -- -D warnings
 
 test-rust: .state/tools
 	$(PYTHON) tools/test_rust.py --workspace --locked -j $(JOBS)
@@ -90,10 +90,13 @@ test-python: .state/debug
 	$(BIN)/pytest
 
 # The native module, in the same profile as `cargo test` so that they share what they build. It is
-# always asked for: cargo knows best what has changed.
-.PHONY: .state/debug .state/release
+# always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are in no wheel.
+.PHONY: .state/debug .state/release .state/bench
 .state/debug: .state/tools
-	$(BIN)/maturin develop --uv --locked --quiet --profile dev
+	$(BIN)/maturin develop --uv --locked --quiet --profile dev --features timers
+
+.state/bench: .state/tools
+	$(BIN)/maturin develop --uv --locked --release --features timers
 
 .state/release: .state/tools
 	$(BIN)/maturin develop --uv --locked --release

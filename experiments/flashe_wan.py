@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import blindsum as bs
-from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
-from blindsum.bench.rows import number
+from benches.he.measure import CANDIDATES, HeCost, measure
+from benches.rows import number
 from blindsum.cli import console
 from experiments import output
 from experiments.wan import (

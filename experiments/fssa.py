@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blindsum.bench.rows import number
+from benches.rows import number
 from experiments import output
 from experiments.measure import Case, Cost, costs
 

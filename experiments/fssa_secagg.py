@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from blindsum.bench.rows import number
+from benches.rows import number
 from experiments import output
 from experiments.measure import Case, Cost, costs
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from blindsum.bench.rows import machine
+from benches.rows import machine
 from blindsum.cli.console import markdown_table
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import blindsum as bs
-from blindsum.bench import rounds
-from blindsum.bench.rows import number
+from benches import rounds
+from benches.rows import number
 from blindsum.cli import console
 from blindsum.simulation import SimulationResult
 from experiments import output

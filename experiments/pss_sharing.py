@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from blindsum.bench import kernels
-from blindsum.bench.kernels import Timing, pick
-from blindsum.bench.rows import number
+from benches import kernels
+from benches.kernels import Timing, pick
+from benches.rows import number
 from blindsum.cli import console
 from experiments import output
 

@@ -196,7 +196,10 @@ OTHERS = {
         ("crates/sharing/src/shamir/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],
     29: [
-        ("crates/protocol/src/protocols/ramp/tests/columns.rs", "wrong_sums_are_left_out_where_there_are_enough"),
+        (
+            "crates/protocol/src/protocols/ramp/tests/columns.rs",
+            "wrong_sums_are_left_out_where_there_are_enough",
+        ),
         ("crates/protocol/src/protocols/secagg/tests/keys.rs", "too_many_wrong_shares_end_the_round"),
     ],
     26: [

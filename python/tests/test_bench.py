@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from benches import command as bench
+from benches import kernels, pss, rows, secagg
+from benches.rows import Row
 from blindsum import _native
-from blindsum.bench import kernels, pss, rows, secagg
-from blindsum.bench.rows import Row
-from blindsum.cli import bench, main
+from blindsum.cli import main
 from blindsum.spec import JobSpec
 
 
@@ -81,11 +82,11 @@ def test_rows_of_the_sharing_have_the_peer_beside_them():
     assert [row.measured for row in missing] == [None] * 4
 
 
-def test_without_a_checkout_its_rows_say_so(monkeypatch):
+def test_without_cargo_its_rows_say_so(monkeypatch):
     monkeypatch.setattr(kernels.shutil, "which", lambda _name: None)
     (row,) = pss._sharing()
     assert row.measured is None
-    assert "checkout" in row.note
+    assert "cargo" in row.note
 
 
 def test_a_simulated_round_is_timed_and_costs_are_counted():

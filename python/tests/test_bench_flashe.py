@@ -5,12 +5,12 @@ import importlib
 import numpy as np
 import pytest
 
+from benches import command as bench
+from benches import flashe, flashe_jobs, flashe_page
+from benches.he import schemes
+from benches.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
+from benches.rows import Row, number
 from blindsum import _native
-from blindsum.bench import flashe, flashe_jobs, flashe_page
-from blindsum.bench.he import schemes
-from blindsum.bench.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
-from blindsum.bench.rows import Row, number
-from blindsum.cli import bench
 from blindsum.errors import BlindsumError
 
 CHECK_BYTES = 16

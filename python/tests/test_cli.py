@@ -292,3 +292,11 @@ def test_progress_on_a_log_is_a_line_now_and_then(capsys, monkeypatch):
         now[0] = 11.0
         bar.update(5, "half")
     assert capsys.readouterr().err == "work: 5 of 10, half\n"
+
+
+def test_outside_of_the_source_tree_bench_says_where_it_is(command, monkeypatch, tmp_path):
+    monkeypatch.setattr("blindsum.cli.bench.ROOT", tmp_path)
+    status, _, said = command("bench", "round", "--parties", "3")
+    assert status == 2
+    assert "not in the wheel" in said
+    assert "make bench" in said

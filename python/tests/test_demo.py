@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from blindsum.cluster import Cluster
 from blindsum.demo import digits, network
 from blindsum.demo.run import Settings, run
 from blindsum.spec import JobSpec
+from blindsum.testing import Cluster
 
 
 def children(parent):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from blindsum.bench.he.measure import HeCost
+from benches.he.measure import HeCost
 from experiments import flashe_wan, fssa_secagg, wan
 from experiments.measure import Case, Cost
 

@@ -6,10 +6,7 @@
 
 mod coordinator;
 mod errors;
-mod flashe;
-mod flashe_sparse;
 mod gil;
-mod masks;
 mod network;
 mod party;
 mod pki;
@@ -18,6 +15,8 @@ mod simulation;
 mod spec;
 mod store;
 mod system;
+#[cfg(feature = "timers")]
+mod timers;
 mod vectors;
 mod wait;
 
@@ -48,11 +47,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::back_up_store, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;
     module.add_function(wrap_pyfunction!(vectors::first_not_finite, module)?)?;
-    module.add_function(wrap_pyfunction!(masks::mask_rate, module)?)?;
-    module.add_function(wrap_pyfunction!(flashe::flashe_times, module)?)?;
-    module.add_function(wrap_pyfunction!(flashe::flashe_masks, module)?)?;
-    module.add_function(wrap_pyfunction!(flashe::flashe_expected_masks, module)?)?;
-    module.add_function(wrap_pyfunction!(flashe_sparse::flashe_sparse, module)?)?;
+    #[cfg(feature = "timers")]
+    timers::add(module)?;
     let prepare_exit = wrap_pyfunction!(gil::prepare_exit, module)?;
     let atexit = module.py().import("atexit")?;
     atexit.call_method1("register", (prepare_exit,))?;

@@ -1,280 +1,32 @@
-"""``blindsum bench``: measurements."""
+"""``blindsum bench``: measurements. They are part of the source tree, not of the wheel."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
-from collections.abc import Callable, Iterable
-from functools import partial
+import sys
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from blindsum.cli import EXIT_SUM, console
-from blindsum.cli.files import check_file
-from blindsum.cli.jobs import add_spec_arguments, spec_from
-from blindsum.cli.signals import sigterm_interrupts
+import blindsum
 
-if TYPE_CHECKING:
-    from blindsum.bench import flashe
-    from blindsum.bench.pss import Measured
-    from blindsum.bench.rounds import RoundCost
-    from blindsum.bench.rows import Row
-
-Work = Callable[[Callable[[str], object]], object]
-
-EXAMPLES = """\
-examples:
-  blindsum bench round --protocol secagg+ --parties 10 --dim 1e5      # processes and TLS, beside plain
-  blindsum bench secagg                                               # targets and measurements
-  blindsum bench secagg --scale --markdown docs/benchmarks/secagg.md
-  blindsum bench pss --markdown docs/benchmarks/pss.md
-  blindsum bench flashe --markdown docs/benchmarks/flashe.md
-
-Build with `make bench` (release profile): other builds are several times slower.
-"""
+ROOT = Path(blindsum.__file__).resolve().parents[2]
+"""Of the source tree, where this package is used from one."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
-    parser.description = "Measure what things cost on this machine."
-    parser.epilog = EXAMPLES
-    actions = parser.add_subparsers(metavar="WHAT", required=True)
-
-    rounds = actions.add_parser("round", help="rounds over real processes and mutual TLS, beside plain")
-    add_spec_arguments(rounds)
-    rounds.add_argument("--rounds", type=int, default=5, metavar="R", help="rounds that count (default 5)")
-    rounds.add_argument("--json", action="store_true", help="print one JSON object")
-    rounds.set_defaults(run=_rounds)
-
-    secagg = actions.add_parser("secagg", help="secagg and secagg+ against their targets")
-    secagg.add_argument("--scale", action="store_true", help="also thousands of parties; takes minutes")
-    secagg.add_argument("--markdown", metavar="FILE", help="write the table into this file")
-    secagg.add_argument("--json", action="store_true", help="print one JSON object")
-    secagg.set_defaults(run=_secagg)
-
-    pss = actions.add_parser("pss", help="fssa and pss against their targets; takes minutes")
-    pss.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
-    pss.add_argument("--json", action="store_true", help="print one JSON object")
-    pss.set_defaults(run=_pss)
-
-    flashe = actions.add_parser("flashe", help="flashe against other homomorphic encryption; takes minutes")
-    flashe.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
-    flashe.add_argument("--json", action="store_true", help="print one JSON object")
-    flashe.set_defaults(run=_flashe)
+    """Describe the arguments: those of ``benches/command.py``."""
+    if not (ROOT / "benches" / "command.py").is_file():
+        parser.set_defaults(run=_absent)
+        parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        return
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    import_module("benches.command").add(parser)
 
 
-def _rounds(options: argparse.Namespace) -> int:
-    from blindsum.bench.rounds import measure, unprotected
+def _absent(_options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
 
-    if options.rounds < 1:
-        raise ConfigError("--rounds", f"1 <= {options.rounds} must hold")
-    # One round to warm up; parties may take long to start where there are many for few cores.
-    patience = {"join_deadline": 60.0 + options.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
-    # Bounds from earlier rounds travel with the model.
-    update = "add" if options.clipping == "aciq" else "none"
-    spec = spec_from(options, rounds=options.rounds + 1, model_update=update, **patience)
-    costs = []
-    for job in [spec] if spec.protocol == "plain" else [unprotected(spec), spec]:
-        with sigterm_interrupts(), console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
-            costs.append(measure(job, _shown(bar)))
-    plain, measured = costs[0], costs[-1]
-    ratios = {
-        "seconds": measured.seconds / plain.seconds,
-        "up_bytes": measured.up_bytes / plain.up_bytes,
-        "down_bytes": measured.down_bytes / plain.down_bytes,
-    }
-    if options.json:
-        whole = {
-            "measured": dataclasses.asdict(measured),
-            "plain": dataclasses.asdict(plain),
-            "ratio": ratios,
-        }
-        print(json.dumps(whole))
-    else:
-        _show_rounds(costs, ratios)
-    return EXIT_SUM
-
-
-def _shown(bar: console.Progress) -> Callable[[dict[str, Any]], None]:
-    return lambda status: bar.update(status["rounds_done"], "rounds done")
-
-
-def _show_rounds(costs: list[RoundCost], ratios: dict[str, float]) -> None:
-    rows = [
-        [
-            cost.protocol,
-            f"{1000 * cost.seconds:.1f}",
-            console.bytes_text(cost.up_bytes),
-            console.bytes_text(cost.down_bytes),
-        ]
-        for cost in costs
-    ]
-    rows.append(
-        ["ratio", f"{ratios['seconds']:.2f}", f"{ratios['up_bytes']:.3f}", f"{ratios['down_bytes']:.3f}"]
+    raise ConfigError(
+        "bench", "needs a clone of the project: the measurements are not in the wheel; run `make bench` there"
     )
-    cost = costs[-1]
-    title = f"{cost.parties} parties, {cost.dim} coordinates, {cost.rounds} rounds on the loopback interface"
-    console.table(title, ["protocol", "ms per round", "up per party", "down per party"], rows)
-    for name, seconds in cost.stages.items():
-        print(f"  {name:<16} {1000 * seconds:8.1f} ms")
-
-
-def _secagg(options: argparse.Namespace) -> int:
-    from blindsum.bench import peer
-    from blindsum.bench.rows import HEADER, machine
-    from blindsum.bench.secagg import steps
-
-    rows: list[Row] = []
-    _work(options, ((name, _adds_rows(rows, step)) for name, step in steps(options.scale)))
-    facts: dict[str, Any] = {"machine": machine(), "peer": peer.installed()}
-    if options.markdown:
-        Path(options.markdown).write_text(_markdown(rows, facts))
-    if options.json:
-        print(json.dumps({**facts, "rows": [row.to_dict() for row in rows]}))
-        return EXIT_SUM
-    console.table(facts["machine"], HEADER, [row.cells for row in rows])
-    for row in rows:
-        if row.note:
-            print(f"{row.work}: {row.note}")
-    if facts["peer"] is None:
-        print("flwr is not installed; `pip install 'blindsum[bench]'` measures it in the same run")
-    return EXIT_SUM
-
-
-def _pss(options: argparse.Namespace) -> int:
-    from blindsum.bench.pss import Cost, Measured, steps
-    from blindsum.bench.rows import machine
-
-    found = Measured()
-    _work(options, steps(found))
-    facts = {"machine": machine()}
-    if options.markdown:
-        Path(options.markdown).write_text(_pss_markdown(found, facts))
-    if options.json:
-        print(json.dumps({**facts, **found.to_dict()}))
-        return EXIT_SUM
-    header = _pss_header()
-    console.table(facts["machine"], header, [row.cells for row in found.rows])
-    for row in found.rows:
-        if row.note:
-            print(f"{row.work}: {row.note}")
-    console.table(_COSTS, Cost.HEADER, [cost.cells for cost in found.costs])
-    return EXIT_SUM
-
-
-def _work(options: argparse.Namespace, steps: Iterable[tuple[str, Work]]) -> None:
-    """Do all that is to be measured, and show how far it is."""
-    check_file("--markdown", options.markdown)
-    work = list(steps)
-    with sigterm_interrupts(), console.progress("measuring", len(work), quiet=options.json) as bar:
-        for done, (name, step) in enumerate(work):
-            bar.update(done, name)
-            step(partial(_say, bar, done, name))
-
-
-def _adds_rows(rows: list[Row], step: Callable[[], list[Row]]) -> Work:
-    return lambda _on_text: rows.extend(step())
-
-
-def _say(bar: console.Progress, done: int, name: str, text: str) -> None:
-    bar.update(done, f"{name}: {text}")
-
-
-_COSTS = "100 parties, 10 lost before they share; parties, updates and server in one process"
-
-
-def _pss_header() -> list[str]:
-    from blindsum.bench.pss import PEER
-    from blindsum.bench.rows import HEADER
-
-    return [*HEADER[:-1], PEER]
-
-
-def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
-    from blindsum.bench.pss import PEER, Cost
-
-    lines = [
-        "# `blindsum bench pss`",
-        "",
-        "Written by `blindsum bench pss`. A ratio below 1 is a target that is missed.",
-        "",
-        f"* Machine: {facts['machine']}; build: `make bench`.",
-        f"* Peer: the crate {PEER} in the same run of `cargo bench -p blindsum-sharing --bench pss`: the",
-        "  inverse transform of a block's 64 values and the forward one to 1,024 points, both negacyclic.",
-        "",
-        console.markdown_table(_pss_header(), [row.cells for row in found.rows]),
-        "",
-        *[f"* {row.work}: {row.note}." for row in found.rows if row.note],
-        "",
-        "## What a round costs",
-        "",
-        f"{_COSTS}; a tenth of the parties corrupt. Milliseconds are CPU work, the least of three runs.",
-        "",
-        console.markdown_table(Cost.HEADER, [cost.cells for cost in found.costs]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _flashe(options: argparse.Namespace) -> int:
-    from blindsum.bench.flashe import Measured, steps
-    from blindsum.bench.flashe_page import tables
-    from blindsum.bench.rows import machine
-
-    found = Measured()
-    _work(options, steps(found))
-    facts = {"machine": machine()}
-    if options.markdown:
-        Path(options.markdown).write_text(_flashe_markdown(found, facts))
-    if options.json:
-        print(json.dumps({**facts, **found.to_dict()}))
-        return EXIT_SUM
-    print(facts["machine"])
-    for table in tables(found):
-        console.table(table.title, table.header, table.rows)
-        print(table.note)
-    print(_absent(found))
-    return EXIT_SUM
-
-
-def _absent(found: flashe.Measured) -> str:
-    if not found.absent:
-        return "Nothing that can be measured is absent."
-    return (
-        f"Absent here: {', '.join(found.absent)}. `pip install 'blindsum[bench-he]'` brings all but\n"
-        "  openfhe, whose wheels suit few versions of Python."
-    )
-
-
-def _flashe_markdown(found: flashe.Measured, facts: dict[str, Any]) -> str:
-    from blindsum.bench.flashe_page import tables
-
-    head = [
-        "# `blindsum bench flashe`",
-        "Written by `blindsum bench flashe`. A ratio below 1 is a target that is missed.",
-        f"* Machine: {facts['machine']}, of which one is used; build: `make bench`.\n"
-        "* Least of several runs; those of other libraries are CPU time of a process of their own on one\n"
-        "  core. The machine may have done other work at the same time.\n"
-        f"* {_absent(found)}",
-    ]
-    return "\n\n".join([*head, *[table.markdown for table in tables(found)]]) + "\n"
-
-
-def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
-    from blindsum.bench.rows import HEADER
-
-    peer = f"flwr {facts['peer']}, its own functions in the same run" if facts["peer"] else "not installed"
-    lines = [
-        "# `blindsum bench secagg`",
-        "",
-        "Written by `blindsum bench secagg`. A ratio below 1 is a target that is missed.",
-        "",
-        f"* Machine: {facts['machine']}; build: `make bench`.",
-        f"* Peer: {peer}.",
-        "",
-        console.markdown_table(HEADER, [row.cells for row in rows]),
-        "",
-        *[f"* {row.work}: {row.note}." for row in rows if row.note],
-    ]
-    return "\n".join(lines) + "\n"

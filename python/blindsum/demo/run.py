@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blindsum.cluster import Cluster, PartyProcess
 from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS, models_file
 from blindsum.errors import BlindsumError, ConfigError
 from blindsum.spec import JobSpec
+from blindsum.testing import Cluster, PartyProcess
 
 Array = NDArray[np.float32]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from benches.flashe_jobs import JobCost, beside_plain, sparse_jobs
+from benches.he.measure import CANDIDATES, HeCost, measure
+from benches.he.schemes import SUM_BITS, TERMS, VALUE_BITS
+from benches.rounds import OnText
+from benches.rows import Row
 from blindsum import _native
-from blindsum.bench.flashe_jobs import JobCost, beside_plain, sparse_jobs
-from blindsum.bench.he.measure import CANDIDATES, HeCost, measure
-from blindsum.bench.he.schemes import SUM_BITS, TERMS, VALUE_BITS
-from blindsum.bench.rounds import OnText
-from blindsum.bench.rows import Row
 
 OURS = "FLASHE, double masking"
 NUMBERS = (16_384, 65_536, 262_144)

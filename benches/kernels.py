@@ -1,4 +1,4 @@
-"""Timings of kernels that Python cannot call: they come from a Rust bench of a source checkout."""
+"""Timings of kernels that Python cannot call: they come from a Rust bench."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import json
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
+from benches import ROOT
 from blindsum.errors import BlindsumError
 
-NEEDS = "needs a source checkout and cargo"
+NEEDS = "needs cargo"
 """Why there are no timings."""
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Timing:
 
 
 def available() -> bool:
-    """Whether this package lies in a source checkout and can build its benches."""
-    return (ROOT / "crates/sharing/benches/pss").is_dir() and shutil.which("cargo") is not None
+    """Whether the Rust benches can be built."""
+    return shutil.which("cargo") is not None
 
 
 def sharing(quick: bool = False) -> list[Timing]:
@@ -63,7 +61,7 @@ def sharing(quick: bool = False) -> list[Timing]:
     Raises
     ------
     blindsum.BlindsumError
-        There is no source checkout, or the bench failed.
+        There is no cargo, or the bench failed.
     """
     if not available():
         raise BlindsumError(f"timings of the sharing: {NEEDS}")

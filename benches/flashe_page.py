@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blindsum.bench.flashe import KEPT, MODELS, NUMBERS, SETS, SWEEP_DIM, TIMED, Measured
-from blindsum.bench.he.measure import CIPHERTEXTS, HeCost
-from blindsum.bench.rows import HEADER, number
+from benches.flashe import KEPT, MODELS, NUMBERS, SETS, SWEEP_DIM, TIMED, Measured
+from benches.he.measure import CIPHERTEXTS, HeCost
+from benches.rows import HEADER, number
 from blindsum.cli.console import markdown_table
 
 PAPER = {

@@ -1,4 +1,4 @@
-//! How fast FLASHE encrypts, adds and decrypts, and how many masks it takes, for `blindsum bench`.
+//! How fast FLASHE encrypts, adds and decrypts, and how many masks it takes.
 
 use std::time::{Duration, Instant};
 

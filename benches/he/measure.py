@@ -1,6 +1,6 @@
 """Costs of a scheme, measured by a process of its own on one core.
 
-    python -m blindsum.bench.he.measure SCHEME NUMBERS SECONDS
+    python -m benches.he.measure SCHEME NUMBERS SECONDS
 
 What would take minutes is measured on its first ciphertexts and multiplied, and says so.
 """
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from blindsum.bench.he import schemes
+from benches import ROOT
+from benches.he import schemes
 from blindsum.errors import BlindsumError
 
 CIPHERTEXTS = 16
@@ -111,7 +112,7 @@ def measure(scheme: str, numbers: int, seconds: float = 1.5) -> HeCost | None:
         A sum was wrong, or the process failed.
     """
     command = [sys.executable, "-m", __name__, scheme, str(numbers), str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BlindsumError(f"{' '.join(command[1:])}: {' | '.join(done.stderr.splitlines()[-3:])}")
     found = json.loads(done.stdout)

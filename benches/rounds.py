@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from blindsum.bench.party import DIM
-from blindsum.cluster import Cluster, PartyProcess
+from benches import ROOT
+from benches.party import DIM
 from blindsum.coordinator import stored_rounds
 from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
+from blindsum.testing import Cluster, PartyProcess
 
 OnStatus = Callable[[dict[str, Any]], object]
 OnText = Callable[[str], object]
@@ -93,9 +95,10 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
     """
     with tempfile.TemporaryDirectory(prefix="blindsum-bench-") as name:
         folder = Path(name)
-        environment = {DIM: str(spec.dim)}
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {DIM: str(spec.dim), "PYTHONPATH": path}
         parties = [
-            PartyProcess(f"party-{rank:05}", "blindsum.bench.party:train", environment)
+            PartyProcess(f"party-{rank:05}", "benches.party:train", environment)
             for rank in range(spec.parties)
         ]
         with Cluster(spec, parties, folder, limits={"models_kept": 1}) as cluster:

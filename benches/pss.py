@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from blindsum.bench import kernels, rounds, simulated
-from blindsum.bench.rounds import OnText
-from blindsum.bench.rows import Row, number
+from benches import kernels, rounds, simulated
+from benches.rounds import OnText
+from benches.rows import Row, number
 from blindsum.spec import JobSpec
 
 PEER = "tfhe-ntt"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benches import peer, simulated
+from benches.rows import Row
 from blindsum import _native
-from blindsum.bench import peer, simulated
-from blindsum.bench.rows import Row
 
 Step = Callable[[], list[Row]]
 

@@ -1,4 +1,4 @@
-//! How fast masks are expanded, for `blindsum bench`.
+//! How fast masks are expanded.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

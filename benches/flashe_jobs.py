@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blindsum.bench import rounds
-from blindsum.bench.he.schemes import TERMS
-from blindsum.bench.rounds import OnText, RoundCost
-from blindsum.bench.rows import Row, number
+from benches import rounds
+from benches.he.schemes import TERMS
+from benches.rounds import OnText, RoundCost
+from benches.rows import Row, number
 from blindsum.spec import JobSpec
 
 PARTIES, DIM = TERMS, 1_000_000

@@ -1,4 +1,4 @@
-//! What FLASHE takes with sparse vectors, for `blindsum bench`.
+//! What FLASHE takes with sparse vectors.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use blindsum_math::words::{TileMut, Width};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
-use crate::flashe::{ROUND, alone, least};
+use super::flashe::{ROUND, alone, least};
 use crate::gil::released;
 
 /// Bytes of the first party's set of coordinates, of its ciphertext and of the sum.

@@ -1,1 +1,0 @@
-"""Measurements: rounds over real processes, and secagg against its targets."""
