@@ -31,7 +31,7 @@ test: lint-rust test-rust lint-python vectors test-python cases ## Format, lints
 
 bench: .state/bench build ## Measure against the targets, with the peer beside it
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
-		--group dev --extra demo --extra bench --extra bench-he
+		--group dev --group bench --group bench-he --extra demo
 	$(BIN)/blindsum bench secagg
 	$(BIN)/blindsum bench pss
 	$(BIN)/blindsum bench flashe

@@ -139,7 +139,7 @@ def _secagg(options: argparse.Namespace) -> int:
         if row.note:
             print(f"{row.work}: {row.note}")
     if facts["peer"] is None:
-        print("flwr is not installed; `pip install 'blindsum[bench]'` measures it in the same run")
+        print("flwr is not installed; `make bench` installs it and measures it in the same run")
     return EXIT_SUM
 
 
@@ -242,7 +242,7 @@ def _absent(found: flashe.Measured) -> str:
     if not found.absent:
         return "Nothing that can be measured is absent."
     return (
-        f"Absent here: {', '.join(found.absent)}. `pip install 'blindsum[bench-he]'` brings all but\n"
+        f"Absent here: {', '.join(found.absent)}. `make bench` installs all but\n"
         "  openfhe, whose wheels suit few versions of Python."
     )
 
