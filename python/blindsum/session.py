@@ -63,12 +63,12 @@ class Policy:
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
-        By how many honest parties a set of survivors must differ from every earlier one that is not the
-        same: the difference of two sums over almost the same parties is one party's update. Corrupt
-        parties come on top of it, as many as in ``min_honest``, and all sums together must not give that of
-        a smaller group than ``min_honest`` allows. 0 allows everything. In ``plain`` and ``flashe`` the
-        cohorts of rounds are compared. Sets are remembered while the rule is on, the last 256, across
-        processes with a ``state_dir``.
+        Whatever is computed from all sums that the party had a part in must have so many honest parties in
+        it, and ``min_honest`` at least: where vectors change little, the difference of two sums over almost
+        the same parties is one party's update. A set of survivors is refused that tells fewer parties apart
+        from those of earlier sums; corrupt parties come on top, as many as in ``min_honest``. 0 allows
+        everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sums are remembered while
+        the rule is on, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int

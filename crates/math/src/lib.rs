@@ -17,7 +17,6 @@ pub mod polynomial;
 pub mod prime_field;
 pub mod reed_solomon;
 pub mod residues;
-pub mod row_space;
 pub mod tiny_field;
 pub mod transform;
 pub mod twin_residue;

@@ -46,7 +46,7 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
   min_corrupt_parties=1  as many at least, however few parties the job has
   min_honest=2           fewest honest parties in a sum, beside the corrupt ones
   min_cohort=3           fewest parties in a round
-  min_cohort_change=0    by how many honest survivors two sums must differ, if at all
+  min_cohort_change=0    fewest honest parties that all sums together may tell apart
   max_weight=none        largest weight of an update
   max_dim=268435456      longest vector
   max_message=4294967296 bytes of the longest message

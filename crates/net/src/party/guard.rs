@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blindsum_protocol::{Answer, Fault, PartySet, Round, SurvivorGuard};
 
-use super::policy::{Cohort, Policy, PolicyError};
+use super::policy::{Cohort, Groups, Policy, PolicyError};
 use super::task::Task;
 use crate::NetError;
 use crate::pb::RoundRefusalCode;
@@ -15,12 +15,12 @@ pub(super) struct Guard {
     policy: Policy,
     round: Arc<Round>,
     /// The parties of earlier sums.
-    earlier: Arc<Vec<Cohort>>,
+    earlier: Arc<Groups>,
     judged: Mutex<Option<Result<Cohort, PolicyError>>>,
 }
 
 impl Guard {
-    pub fn new(policy: Policy, round: Arc<Round>, earlier: Arc<Vec<Cohort>>) -> Self {
+    pub fn new(policy: Policy, round: Arc<Round>, earlier: Arc<Groups>) -> Self {
         Self {
             policy,
             round,
@@ -65,13 +65,14 @@ impl Task {
         &mut self,
         answer: &Result<Answer, Fault>,
     ) -> Result<(), (RoundRefusalCode, NetError)> {
-        match self
-            .active
-            .as_ref()
-            .and_then(|active| active.guard.judged())
-        {
+        let Some(guard) = self.active.as_ref().map(|active| active.guard.clone()) else {
+            return Ok(());
+        };
+        match guard.judged() {
             Some(Err(broken)) => Err((RoundRefusalCode::RoundRefusalPolicy, broken.into())),
-            Some(Ok(survivors)) if answer.is_ok() => self.remember_sum(survivors).await,
+            Some(Ok(survivors)) if answer.is_ok() => {
+                self.remember_sum(survivors, &guard.round).await
+            }
             _ => Ok(()),
         }
     }
@@ -80,12 +81,14 @@ impl Task {
     pub(super) async fn remember_sum(
         &mut self,
         parties: Cohort,
+        round: &Round,
     ) -> Result<(), (RoundRefusalCode, NetError)> {
         if self.config.policy.min_cohort_change == 0 {
             return Ok(());
         }
         let unable = |error| (RoundRefusalCode::RoundRefusalUnable, error);
-        self.sums.add(parties).await.map_err(unable)
+        let of_job = round.job().spec().parties;
+        self.sums.add(parties, of_job).await.map_err(unable)
     }
 }
 

@@ -274,7 +274,7 @@ impl Task {
             }
             self.judge_roster(&round, &cohort(&round)).await?;
         }
-        let (policy, earlier) = (self.config.policy.clone(), self.sums.sets());
+        let (policy, earlier) = (self.config.policy.clone(), self.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
         let setup = self.setup(&round, PartyId(me), &guard);
         let client = match (&self.state, ready) {
@@ -307,9 +307,9 @@ impl Task {
             return Ok(());
         }
         policy
-            .check_difference(round.job().spec().parties, cohort, &self.sums.sets())
+            .check_difference(round.job().spec().parties, cohort, &self.sums.groups())
             .map_err(broken)?;
-        self.remember_sum(cohort.clone()).await
+        self.remember_sum(cohort.clone(), round).await
     }
 
     /// The caller gets the round, if it is one for it.

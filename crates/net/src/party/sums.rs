@@ -4,21 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::durable;
-use super::policy::Cohort;
+use super::policy::{Cohort, Groups};
 use crate::NetError;
 use crate::coordinator::blocking;
 
-/// Sets that are remembered, the latest ones.
-const MOST: usize = 256;
-
-/// The sets of parties that this party confirmed, or answered for, in all jobs of one name under one CA. They lie
+/// The parties of all sums that this party confirmed, or answered for, in all jobs of one name under one CA. They lie
 /// beside the folders of the jobs: a job with another specification is compared with them too.
 #[derive(Default)]
 pub(super) struct Sums {
     /// None where the party remembers nothing beyond its process.
     file: Option<PathBuf>,
-    /// Different ones, oldest first.
-    sets: Arc<Vec<Cohort>>,
+    groups: Arc<Groups>,
 }
 
 impl Sums {
@@ -29,41 +25,39 @@ impl Sums {
             reason,
         };
         let bytes = durable::read(&file).map_err(|e| failed(e.to_string()))?;
-        let sets = match bytes {
-            None => Vec::new(),
+        let groups = match bytes {
+            None => Groups::default(),
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| {
                 failed(
-                    "damaged; without it min_cohort_change begins anew: remove it to accept that"
+                    "damaged, or of an earlier version; without it min_cohort_change begins anew: remove it to \
+                     accept that"
                         .into(),
                 )
             })?,
         };
         Ok(Self {
-            sets: Arc::new(sets),
+            groups: Arc::new(groups),
             file: Some(file),
         })
     }
 
-    /// All of them.
-    pub fn sets(&self) -> Arc<Vec<Cohort>> {
-        self.sets.clone()
+    /// Who was in the same sums.
+    pub fn groups(&self) -> Arc<Groups> {
+        self.groups.clone()
     }
 
-    /// Remembers one more. When this returns it survives a crash, where there is a file.
-    pub async fn add(&mut self, cohort: Cohort) -> Result<(), NetError> {
-        if self.sets.contains(&cohort) {
+    /// Remembers one more, of a job of so many parties. When this returns it survives a crash, where there is a file.
+    pub async fn add(&mut self, cohort: Cohort, parties: u32) -> Result<(), NetError> {
+        let groups = self.groups.refine(&cohort, parties).groups;
+        if groups == *self.groups {
             return Ok(());
         }
-        let sets = Arc::make_mut(&mut self.sets);
-        if sets.len() >= MOST {
-            sets.remove(0);
-        }
-        sets.push(cohort);
-        let (Some(file), sets) = (self.file.clone(), self.sets.clone()) else {
+        self.groups = Arc::new(groups);
+        let (Some(file), groups) = (self.file.clone(), self.groups.clone()) else {
             return Ok(());
         };
         let write = move || {
-            let written = serde_json::to_vec(&*sets).map_err(std::io::Error::from);
+            let written = serde_json::to_vec(&*groups).map_err(std::io::Error::from);
             let written = written.and_then(|bytes| durable::replace(&file, &[&bytes]));
             written.map_err(|error| NetError::State {
                 path: file,
@@ -78,31 +72,31 @@ impl Sums {
 mod tests {
     use super::*;
 
-    fn cohort(number: usize) -> Cohort {
-        [format!("party-{number}")].into()
+    fn cohort(parties: &[&str]) -> Cohort {
+        parties.iter().map(ToString::to_string).collect()
     }
 
     #[tokio::test]
-    async fn the_latest_sets_are_there_after_a_restart() {
+    async fn sums_are_known_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sums");
         let mut sums = Sums::open(file.clone()).unwrap();
-        for number in (0..=MOST).chain([MOST]) {
-            sums.add(cohort(number)).await.unwrap();
+        for parties in [&["a", "b", "c"], &["b", "c", "d"]] {
+            sums.add(cohort(parties), 4).await.unwrap();
         }
-        let again = Sums::open(file.clone()).unwrap().sets();
-        assert_eq!(again.len(), MOST);
-        assert_eq!(again.first(), Some(&cohort(1)));
-        assert_eq!(again.last(), Some(&cohort(MOST)));
-        std::fs::write(&file, b"nonsense").unwrap();
-        let error = Sums::open(file).err().unwrap().to_string();
-        assert!(error.contains("damaged"), "{error}");
+        let again = Sums::open(file.clone()).unwrap();
+        assert_eq!(again.groups(), sums.groups());
+        for damage in [&b"nonsense"[..], br#"[["a", "b"]]"#] {
+            std::fs::write(&file, damage).unwrap();
+            let error = Sums::open(file.clone()).err().unwrap().to_string();
+            assert!(error.contains("damaged"), "{error}");
+        }
     }
 
     #[tokio::test]
-    async fn without_a_file_sets_live_as_long_as_the_process() {
+    async fn without_a_file_sums_are_known_as_long_as_the_process_lives() {
         let mut sums = Sums::default();
-        sums.add(cohort(1)).await.unwrap();
-        assert_eq!(*sums.sets(), [cohort(1)]);
+        sums.add(cohort(&["a", "b"]), 2).await.unwrap();
+        assert_ne!(*sums.groups(), Groups::default());
     }
 }

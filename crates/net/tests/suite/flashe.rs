@@ -128,8 +128,9 @@ fn a_key_set_up_is_no_cohort_to_subtract() {
     assert_eq!(together(&mut parties), (2, vec![1.0; 5]));
     let mut late = join(&pki, &url, &["c"]).remove(0);
     let differencing = PolicyError::Differencing {
-        changed: 1,
+        have: 1,
         need: 2,
+        honest: 1,
         corrupt: 1,
     };
     // It waits as long as the coordinator is there.

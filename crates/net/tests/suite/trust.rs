@@ -194,7 +194,7 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
     let (code, reason) = line.refusal();
     assert_eq!(code, POLICY);
     assert!(
-        reason.contains("differs by 1 from an earlier one"),
+        reason.contains("tells 1 parties apart from the others"),
         "{reason}"
     );
     assert!(matches!(again.join().unwrap().0, Err(NetError::Policy(_))));

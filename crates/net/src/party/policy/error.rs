@@ -164,29 +164,20 @@ pub enum PolicyError {
         /// How many are wanted.
         need: usize,
     },
-    /// The cohort is almost an earlier one.
+    /// With earlier sums, the one over this cohort tells few parties apart from the others.
     #[error(
-        "policy min_cohort_change: the cohort differs by {changed} from an earlier one, \
-         this party wants 0 or at least {need}, of which {corrupt} may be corrupt"
+        "policy min_cohort_change: with earlier sums this one tells {have} parties apart from the others, \
+         this party wants {need}: {honest} honest ones and {corrupt} that may be corrupt"
     )]
     Differencing {
-        /// Parties that are in one of the two cohorts only.
-        changed: usize,
+        /// Parties of the smallest group that were in the same sums.
+        have: usize,
         /// How many are wanted.
         need: usize,
+        /// How many honest ones are wanted.
+        honest: usize,
         /// How many parties of the job may be corrupt, by the policy.
         corrupt: usize,
-    },
-    /// Sums over this cohort and earlier ones give that of few parties.
-    #[error(
-        "policy min_cohort_change: with the sums of earlier cohorts this one's gives that of {group} parties, \
-         this party wants {need} at least"
-    )]
-    Combination {
-        /// The size of the smallest group.
-        group: usize,
-        /// How many are wanted.
-        need: usize,
     },
 }
 

@@ -1,15 +1,14 @@
 //! A party's own rules: what it refuses, whatever the coordinator says.
 
-mod difference;
 mod error;
+mod groups;
 #[cfg(test)]
 mod tests;
-
-use std::collections::BTreeSet;
 
 use blindsum_protocol::{Adversary, Direction, Job, JobSpec, ProtocolName, ceiling_of_fraction};
 
 pub use error::PolicyError;
+pub(crate) use groups::{Cohort, Groups};
 
 /// What a party agrees to. The CA is the one in its [`Credentials`](crate::Credentials): members of a
 /// round whose certificates are not its are refused without a policy.
@@ -40,12 +39,12 @@ pub struct Policy {
     /// Smallest number of certified parties in a round. By default 3: of two, each learns the other's
     /// update from the sum.
     pub min_cohort: usize,
-    /// By how many honest parties the survivors of a round must differ from every earlier set that this party
-    /// confirmed or answered for and that is not the same; 0 allows everything. The difference of two sums over sets
-    /// that differ by one is one party's update, where nothing else changed. Corrupt parties come on top of it, as
-    /// many as in `min_honest`: they know what they sent. Nor may the new sum and the earlier ones together give the
-    /// sum of a group that is smaller than `min_honest` allows. In `plain` and `flashe` a party is not asked about
-    /// survivors: there rosters are compared.
+    /// Whatever is computed from the sums that this party confirmed or answered for, over any number of rounds, must
+    /// have so many honest parties in it, and `min_honest` at least; 0 allows everything. It matters where a vector
+    /// changes little from round to round: the difference of two sums over sets that differ by one party is that party's
+    /// vector then. A set of survivors is refused that tells a smaller group of parties apart from the others of earlier
+    /// sums. Corrupt parties come on top of it, as many as in `min_honest`: they know what they sent. In `plain` and
+    /// `flashe` a party is not asked about survivors: there rosters are compared.
     pub min_cohort_change: usize,
     /// Largest weight that the job may allow, so that no update drowns the others; none allows all.
     pub max_weight: Option<u32>,
@@ -81,9 +80,6 @@ impl Default for Policy {
         }
     }
 }
-
-/// Parties of a round, by name.
-pub(crate) type Cohort = BTreeSet<String>;
 
 impl Policy {
     /// Checks a job before anything is said in it.
@@ -218,33 +214,32 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks the parties of a sum against those of earlier ones, in a job that has so many.
+    /// Checks the parties of a sum against those of earlier ones, in a job that has so many. Groups that are too small
+    /// already are not made smaller by a set that leaves them whole, and the sum itself is for
+    /// [`check_survivors`](Self::check_survivors).
     pub(crate) fn check_difference(
         &self,
         parties: u32,
         cohort: &Cohort,
-        earlier: &[Cohort],
+        earlier: &Groups,
     ) -> Result<(), PolicyError> {
-        if self.min_cohort_change == 0 || earlier.contains(cohort) {
+        if self.min_cohort_change == 0 {
             return Ok(());
         }
-        let corrupt = self.corrupt_among(parties);
-        let need = self.min_cohort_change.saturating_add(corrupt);
-        for known in earlier {
-            let changed = cohort.symmetric_difference(known).count();
-            if changed < need {
+        let honest = self.min_cohort_change.max(self.min_honest);
+        let refined = earlier.refine(cohort, parties);
+        for group in refined.fresh().filter(|group| group.parties != *cohort) {
+            let corrupt = self.corrupt_among(group.of_job);
+            let (have, need) = (group.parties.len(), honest.saturating_add(corrupt));
+            if have < need {
                 return Err(PolicyError::Differencing {
-                    changed,
+                    have,
                     need,
+                    honest,
                     corrupt,
                 });
             }
         }
-        let sets: Vec<&Cohort> = earlier.iter().chain([cohort]).collect();
-        let need = self.min_honest.saturating_add(corrupt);
-        match difference::smallest_group(&sets) {
-            Some(group) if group < need => Err(PolicyError::Combination { group, need }),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }

@@ -276,26 +276,104 @@ fn a_job_with_another_hash_than_the_one_agreed_on_is_refused() {
 }
 
 #[test]
-fn case_12_cohorts_too_small_or_too_like_an_earlier_one_are_refused() {
-    let policy = Policy {
-        min_cohort_change: 1,
-        ..Policy::default()
-    };
-    let earlier = [cohort(&["a", "b", "c", "d"])];
+fn case_12_cohorts_that_are_too_small_are_refused() {
     assert_eq!(
-        policy.check_roster(&cohort(&["a", "b"])),
+        Policy::default().check_roster(&cohort(&["a", "b"])),
         Err(PolicyError::CohortTooSmall { have: 2, need: 3 })
     );
-    let check = |names: &[&str]| policy.check_difference(10, &cohort(names), &earlier);
-    let differencing = PolicyError::Differencing {
-        changed: 1,
-        need: 2,
-        corrupt: 1,
+}
+
+/// The parties of the groups that a party with this policy allows, set by set; the first that it refuses.
+fn first_refusal(policy: &Policy, sets: &[(u32, &[u32])]) -> Option<(usize, usize, usize)> {
+    let mut groups = Groups::default();
+    sets.iter().enumerate().find_map(|(place, (of_job, set))| {
+        let set = set.iter().map(|party| format!("{party:02}")).collect();
+        match policy.check_difference(*of_job, &set, &groups) {
+            Err(PolicyError::Differencing { have, need, .. }) => Some((place, have, need)),
+            Err(error) => panic!("{error}"),
+            Ok(()) => {
+                groups = groups.refine(&set, *of_job).groups;
+                None
+            }
+        }
+    })
+}
+
+/// All but these of so many parties.
+fn without(parties: u32, lost: &[u32]) -> Vec<u32> {
+    (0..parties).filter(|party| !lost.contains(party)).collect()
+}
+
+/// Abuse case 49: one in ten is corrupt.
+#[test]
+fn case_49_sums_that_tell_few_parties_apart_are_refused() {
+    let careful = |min_cohort_change| Policy {
+        min_cohort_change,
+        ..Policy::default()
     };
-    assert_eq!(check(&["a", "b", "c"]), Err(differencing.clone()));
-    assert_eq!(check(&["a", "b", "c", "d", "e"]), Err(differencing));
-    assert_eq!(check(&["a", "b", "c", "d"]), Ok(()));
-    assert_eq!(check(&["a", "b", "c", "e"]), Ok(()));
+    let told = |change, lost: &[&[u32]]| {
+        let sets: Vec<Vec<u32>> = lost.iter().map(|lost| without(10, lost)).collect();
+        let sets: Vec<(u32, &[u32])> = sets.iter().map(|set| (10, &set[..])).collect();
+        first_refusal(&careful(change), &sets)
+    };
+    let all: &[u32] = &[];
+    assert_eq!(told(0, &[all, &[1], &[2]]), None);
+    assert_eq!(told(1, &[all, all]), None);
+    // One party, two, and three that `min_honest` allows.
+    assert_eq!(told(1, &[all, &[1]]), Some((1, 1, 3)));
+    assert_eq!(told(1, &[&[1], all]), Some((1, 1, 3)));
+    assert_eq!(told(1, &[all, &[1, 2]]), Some((1, 2, 3)));
+    assert_eq!(told(1, &[all, &[1, 2, 3]]), None);
+    assert_eq!(told(3, &[all, &[1, 2, 3]]), Some((1, 3, 4)));
+    // 9 is corrupt: the difference is x4 − x9.
+    assert_eq!(told(1, &[&[9], &[4]]), Some((1, 1, 3)));
+    // 9 is corrupt: s1 + s2 − s3 − s4 is 2 x9 − x3.
+    assert!(told(2, &[&[2, 3, 4], &[1, 5], &[4, 5, 9], &[1, 2, 9]]).is_some());
+    // Close to the first, not to the one in between.
+    assert_eq!(told(1, &[all, &[1, 2, 3], &[4]]), Some((2, 1, 3)));
+    // Nobody alone in two of them, but in all four.
+    let four: &[&[u32]] = &[all, &[1, 2, 3], &[4, 5, 6], &[7, 8, 9]];
+    assert_eq!(told(1, four), Some((3, 1, 3)));
+}
+
+/// Abuse case 49: of the eleven parties of the first job two may be corrupt, of the ten of the second one.
+#[test]
+fn case_49_a_smaller_job_has_no_fewer_corrupt_parties_in_earlier_sums() {
+    let policy = Policy {
+        min_cohort_change: 2,
+        ..Policy::default()
+    };
+    let (eleven, eight) = (without(11, &[]), without(8, &[]));
+    let sets: [(u32, &[u32]); 2] = [(11, &eleven), (10, &eight)];
+    assert_eq!(first_refusal(&policy, &sets), Some((1, 3, 4)));
+}
+
+/// Groups that are too small for a policy of today stay as they are; nothing else is refused for them.
+#[test]
+fn groups_of_before_refuse_no_set_that_leaves_them_whole() {
+    let careful = |min_honest| Policy {
+        min_cohort_change: 1,
+        min_honest,
+        ..Policy::default()
+    };
+    let before: [(u32, &[u32]); 2] = [(10, &without(10, &[])), (10, &without(10, &[7, 8, 9]))];
+    assert_eq!(first_refusal(&careful(2), &before), None);
+    let groups = before
+        .iter()
+        .fold(Groups::default(), |groups, (of_job, set)| {
+            let set = set.iter().map(|party| format!("{party:02}")).collect();
+            groups.refine(&set, *of_job).groups
+        });
+    let strangers: Cohort = (20..60).map(|party| party.to_string()).collect();
+    let whole = (7..60).map(|party| format!("{party:02}")).collect();
+    let parted = (9..60).map(|party| format!("{party:02}")).collect();
+    let check = |set| careful(5).check_difference(40, set, &groups);
+    assert_eq!(check(&strangers), Ok(()));
+    assert_eq!(check(&whole), Ok(()));
+    assert!(matches!(
+        check(&parted),
+        Err(PolicyError::Differencing { have: 1, .. })
+    ));
 }
 
 /// Abuse case 46: a coordinator that tries fields at random finds no job in which the default policy lets fewer honest

@@ -15,7 +15,7 @@ fn case_24_inequalities() {
                             active,
                             ..request(n, c, d, words)
                         };
-                        let r = request.least_random();
+                        let r = c.max(1);
                         let feasible = n >= 2 && words >= 1 && d < n && n - d > r;
                         let feasible = feasible && (!active || 2 * (n - d) > n + c);
                         let result = RampParameters::choose(&request);
