@@ -29,7 +29,8 @@ pub use crate::core::names::{
     Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
 pub use crate::core::party::{PartyId, PartySet};
-pub use crate::core::protocol::{Direction, ProtocolInfo};
+pub use crate::core::plan::{Opens, Plan, Step, Who};
+pub use crate::core::protocol::ProtocolInfo;
 pub use crate::core::round::{Round, RoundKind};
 pub use crate::core::spec::{
     Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,

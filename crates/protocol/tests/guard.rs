@@ -51,7 +51,13 @@ fn variants() -> impl Iterator<Item = JobSpec> {
 
 /// One of ten is lost with its vector; party 0, which wants so many, is told who survived.
 fn told(spec: JobSpec, need: usize) -> (Rig, Arc<AtLeast>) {
-    let input = spec.clone().validate().unwrap().input_stage();
+    let input = spec
+        .clone()
+        .validate()
+        .unwrap()
+        .plan()
+        .input_stage()
+        .unwrap();
     let mut rig = Rig::at(spec, input);
     let guard = Arc::new(AtLeast {
         need,

@@ -147,7 +147,7 @@ proptest! {
     #[test]
     fn damaged_messages_to_the_server(spec in variants(), stage in 0..5u8, victim in 0..PARTIES, damage in damages()) {
         let job = spec.clone().validate().unwrap();
-        let stage = stage % job.stages().len() as u8;
+        let stage = stage % job.plan().answers().count() as u8;
         let (mut rig, victim) = (Rig::at(spec, stage), PartyId(victim));
         let message = rig.up.remove(&victim).unwrap();
         let all = rig.up.clone();
@@ -168,12 +168,12 @@ proptest! {
                 let mut expected = rig.cohort.sum_of(outcome.survivors.iter());
                 // A sealed column that was changed does not open, so that it adds nothing to the sum.
                 let sealed = matches!(job.spec().protocol, ProtocolName::Fssa | ProtocolName::Pss);
-                if taken.is_ok() && stage == job.input_stage() && !sealed {
+                if taken.is_ok() && stage == job.plan().input_stage().unwrap() && !sealed {
                     expected.add(&difference(&rig, &message, &damaged)).unwrap();
                 }
                 prop_assert_eq!(outcome.sum, Some(expected));
                 if taken.is_err() {
-                    prop_assert_eq!(outcome.survivors.contains(victim), stage > job.input_stage());
+                    prop_assert_eq!(outcome.survivors.contains(victim), stage > job.plan().input_stage().unwrap());
                 }
             }
             Err(fault) => prop_assert!(taken.is_ok(), "{}: {:?}", fault, taken),
@@ -184,7 +184,7 @@ proptest! {
     /// they were told, the sum is exact or there is none.
     #[test]
     fn damaged_messages_to_a_party(spec in variants(), stage in 0..5u8, victim in 0..PARTIES, damage in damages()) {
-        let stages = spec.clone().validate().unwrap().stages().len() as u8;
+        let stages = spec.clone().validate().unwrap().plan().answers().count() as u8;
         let judged = [ProtocolName::Plain, ProtocolName::Flashe].contains(&spec.protocol);
         let exact = spec.adversary == Adversary::Active || judged;
         let (mut rig, victim) = (Rig::at(spec, stage % stages), PartyId(victim));

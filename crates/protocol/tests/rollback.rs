@@ -154,7 +154,7 @@ fn check(rig: Rig, open: std::ops::RangeInclusive<u8>) {
     assert_eq!(seen.repeated, 0);
     assert_eq!(
         lived.moments.len(),
-        5 * lived.rig.cohort.round.stages().len()
+        5 * lived.rig.cohort.round.plan().answers().count()
     );
 }
 

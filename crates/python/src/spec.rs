@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_protocol::{Job, JobSpec, SpecError};
+use blindsum_protocol::{Job, JobSpec, Plan, SpecError};
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -26,9 +26,9 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
         "word_bits": job.width().bits(),
         "packed_bytes": job.packed_len(),
         "min_parties": job.min_parties(),
-        "stages": job.stages(),
-        "input_stage": job.input_stage(),
-        "key_setup_stages": job.key_setup_stages().unwrap_or_default(),
+        "stages": job.plan().stages(),
+        "input_stage": job.plan().input_stage(),
+        "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
         "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_error": job.encoding().max_error(),

@@ -23,7 +23,7 @@ impl Finished {
 
 /// What a round cost.
 pub(crate) fn costs(round: &Round, finished: &Finished) -> Costs {
-    let names = round.stages().iter().copied().chain([RESULT]);
+    let names = round.plan().stages().into_iter().chain([RESULT]);
     let rows = (0..).zip(names).zip(&finished.server_work);
     let stages = rows.map(|((stage, name), server)| {
         let costs = finished

@@ -53,6 +53,18 @@ pub enum SimError {
         /// What differs.
         rule: String,
     },
+    /// A machine says what its plan does not allow.
+    #[error("{who}: {bytes} bytes in stage {stage}, the plan allows {allowed}")]
+    Plan {
+        /// The machine.
+        who: String,
+        /// The stage.
+        stage: u8,
+        /// The length of the message.
+        bytes: u64,
+        /// The largest one that the plan allows, 0 where it allows none.
+        allowed: u64,
+    },
     /// The server passes on bytes of answers that it did not take.
     #[error("{to}: the message of stage {stage} passes on bytes of answers that were not taken")]
     Relay {

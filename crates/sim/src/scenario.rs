@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use blindsum_protocol::{Job, PartyId, RoundKind, floor_of_fraction};
+use blindsum_protocol::{Job, PartyId, Plan, RoundKind, floor_of_fraction};
 use serde::{Deserialize, Serialize};
 
 use crate::network::{Network, Time, time};
@@ -86,13 +86,13 @@ impl fmt::Display for Stage {
 impl Stage {
     /// The kind of round that the stage is of, and its number there.
     fn resolve(&self, field: &'static str, job: &Job) -> Result<(RoundKind, u8), SimError> {
-        let setup = job.key_setup_stages().unwrap_or_default();
+        let setup = job.key_setup_plan().map_or_else(Vec::new, Plan::stages);
         if let Stage::Name(name) = self
             && let Some(number) = setup.iter().position(|stage| stage == name)
         {
             return Ok((RoundKind::KeySetup, number as u8));
         }
-        let stages = job.stages();
+        let stages = job.plan().stages();
         let number = match self {
             Stage::Number(number) => Some(usize::from(*number)).filter(|n| *n <= stages.len()),
             Stage::Name(name) if name == report::RESULT => Some(stages.len()),
@@ -101,7 +101,7 @@ impl Stage {
         let number = number.and_then(|n| u8::try_from(n).ok());
         let found = number.map(|number| (RoundKind::Sum, number));
         found.ok_or_else(|| {
-            let names = [stages, setup].concat().join(", ");
+            let names = [&stages[..], &setup].concat().join(", ");
             let rule = format!(
                 "stage {self} must be 0 to {} or one of {names}, {}",
                 stages.len(),
@@ -239,7 +239,8 @@ impl Scenario {
             return Err(SimError::scenario("events.party", rule));
         }
         let (kind, stage) = event.stage.resolve("events.stage", &self.job)?;
-        let answers = kind == RoundKind::KeySetup || usize::from(stage) < self.job.stages().len();
+        let answers =
+            kind == RoundKind::KeySetup || usize::from(stage) < self.job.plan().answers().count();
         match event.what {
             Happening::Drop => Ok(()),
             _ if !answers => Err(SimError::scenario(
@@ -271,7 +272,9 @@ impl Scenario {
         let mut script = Script::default();
         let mut present: Vec<PartyId> = (0..parties as u32).map(PartyId).collect();
         let before_input = self.dropped_before_input(parties);
-        let mut drops = vec![((RoundKind::Sum, self.job.input_stage()), before_input)];
+        let input = self.job.plan().input_stage();
+        let before = input.map(|stage| ((RoundKind::Sum, stage), before_input));
+        let mut drops: Vec<_> = before.into_iter().collect();
         for drop in &self.drop_at {
             drops.push((
                 drop.stage.resolve("drop_at", &self.job)?,

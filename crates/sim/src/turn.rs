@@ -1,5 +1,6 @@
 //! One party's turn: a message of the server in, its answer out, and what that cost.
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message,
-    Outcome, PartyId, Round, RoundSum,
+    Outcome, PartyId, Round, RoundSum, Step,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -74,6 +75,25 @@ pub(crate) enum Said {
     Fault(Fault),
 }
 
+/// What a machine says in a stage is in its plan.
+pub(crate) fn planned(
+    who: impl Display,
+    step: Option<&Step>,
+    stage: u8,
+    bytes: usize,
+) -> Result<(), SimError> {
+    let (bytes, allowed) = (bytes as u64, step.map_or(0, |step| step.largest));
+    if bytes <= allowed {
+        return Ok(());
+    }
+    Err(SimError::Plan {
+        who: who.to_string(),
+        stage,
+        bytes,
+        allowed,
+    })
+}
+
 impl Seat {
     pub(crate) fn new(setting: &Setting<'_>, party: PartyId, believed: Arc<Round>) -> Self {
         let numbers = [setting.seed, setting.round.number(), party.0.into()];
@@ -83,7 +103,7 @@ impl Seat {
             client: None,
             rng: stream("party", &numbers),
             owes: None,
-            costs: vec![Cost::default(); setting.round.stages().len() + 1],
+            costs: vec![Cost::default(); setting.round.plan().answers().count() + 1],
             end: PartyEnd::Waiting,
         }
     }
@@ -92,7 +112,7 @@ impl Seat {
     pub(crate) fn needs_input(&self) -> bool {
         match &self.client {
             Some(client) => client.needs_input(),
-            None => self.believed.input_stage() == Some(0),
+            None => self.believed.plan().input_stage() == Some(0),
         }
     }
 
@@ -129,6 +149,14 @@ impl Seat {
         turn: &Turn,
     ) -> Result<Said, SimError> {
         let said = self.answer(setting, scratch, turn)?;
+        if let Ok(Answer::Send(message)) = &said {
+            planned(
+                self.party,
+                self.believed.plan().answer(turn.leads_to),
+                turn.leads_to,
+                message.len(),
+            )?;
+        }
         let said = match said {
             Ok(Answer::Send(message)) if turn.restarts => {
                 drop(message);
@@ -310,5 +338,23 @@ impl Input for Encoded<'_> {
         self.words
             .encode_tile(first_lane, tile)
             .map_err(|error| FaultKind::Input(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::JobSpec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_the_plan_is_found() {
+        let job = JobSpec::default().validate().unwrap();
+        let step = job.plan().answer(0);
+        let largest = step.unwrap().largest as usize;
+        assert!(planned("the server", step, 0, largest).is_ok());
+        let error = planned("the server", step, 0, largest + 1).unwrap_err();
+        assert!(error.to_string().contains("the server: "), "{error}");
+        assert!(planned("the server", job.plan().answer(9), 9, 1).is_err());
     }
 }

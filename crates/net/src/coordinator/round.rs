@@ -7,8 +7,8 @@ use std::time::Instant as Clock;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
-    Closed, Direction, Fault, FaultKind, Message, Outcome, Outgoing, PartyId, Receipt, Round,
-    RoundKind, Server,
+    Closed, Fault, FaultKind, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
+    Server,
 };
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -154,11 +154,8 @@ impl JobTask {
     async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
         let (clock, waiting) = (Clock::now(), server.waiting());
         let mut stage = Collecting::new(server, &self.parts.spools);
-        let spec = round.job().spec();
-        let time = match Some(waiting.stage) == round.input_stage() {
-            true => spec.input_deadline,
-            false => spec.stage_deadline,
-        };
+        let step = round.plan().answer(waiting.stage);
+        let time = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
         let deadline = Instant::now() + seconds(time);
         let grace = seconds(self.parts.limits.reconnect_grace);
         let number = round.number();
@@ -392,7 +389,7 @@ impl JobTask {
         self.parts.gate.send_replace(Gate {
             round: round.number(),
             stage: stage.into(),
-            limit: round.job().largest_message(stage, Direction::Up),
+            limit: round.plan().answer(stage).map_or(0, |step| step.largest),
             members: Arc::new(members.unwrap_or_default()),
         });
     }

@@ -165,7 +165,7 @@ impl Running {
     /// Whether the vectors that will be in the sum are all here.
     fn has_vectors(&self) -> bool {
         let stage = self.report.stages.len().saturating_sub(1);
-        let input = self.round.input_stage();
+        let input = self.round.plan().input_stage();
         input.is_some_and(|input| stage > usize::from(input))
     }
 

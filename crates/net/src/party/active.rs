@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_encode::Sent;
-use blindsum_protocol::{Client, Job, PartyId, Prepared, Round};
+use blindsum_protocol::{Client, Job, PartyId, Plan, Prepared, Round};
 use tokio::time::Instant;
 
 use super::certificates::Certificates;
@@ -67,7 +67,7 @@ impl Active {
 
     /// Whether its update is on its way: the coordinator may count it, and knows the result then.
     pub fn may_count(&self) -> bool {
-        let input = self.round.input_stage().map(u32::from);
+        let input = self.round.plan().input_stage().map(u32::from);
         self.client.is_some() && input.is_some_and(|input| self.answered() >= input)
     }
 
@@ -84,7 +84,7 @@ impl Active {
     /// Whether the next step of the machine needs the caller's update.
     pub fn needs_update(&self) -> bool {
         match &self.client {
-            None => self.round.input_stage() == Some(0),
+            None => self.round.plan().input_stage() == Some(0),
             Some(client) => client.needs_input(),
         }
     }
@@ -92,12 +92,12 @@ impl Active {
 
 /// When a round that begins now has passed all its deadlines.
 pub(super) fn deadline(job: &Job) -> Instant {
-    let spec = job.spec();
-    let stages = job
-        .stages()
-        .len()
-        .max(job.key_setup_stages().map_or(0, <[_]>::len)) as f64;
-    Instant::now() + seconds(spec.input_deadline + stages * spec.stage_deadline + SLACK)
+    let whole = |plan: &Plan| {
+        let answers: f64 = plan.answers().map(|step| step.deadline).sum();
+        answers + plan.replies().last().map_or(0.0, |step| step.deadline)
+    };
+    let setup = job.key_setup_plan().map_or(0.0, whole);
+    Instant::now() + seconds(whole(job.plan()).max(setup) + SLACK)
 }
 
 /// Finds the certificates of a roster and checks every one of them. The round has the clipping bounds that

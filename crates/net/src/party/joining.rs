@@ -317,7 +317,7 @@ impl Task {
         let (results, received) = channel();
         let job = round.job().clone();
         let mut handle = None;
-        if let (Some(stage), Some(model)) = (round.input_stage(), self.model.clone()) {
+        if let (Some(stage), Some(model)) = (round.plan().input_stage(), self.model.clone()) {
             let answered_input = client
                 .as_ref()
                 .is_some_and(|client| client.stage() >= stage);

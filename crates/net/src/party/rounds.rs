@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Direction, Message, RoundKind};
+use blindsum_protocol::{Answer, Message, RoundKind};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -98,7 +98,7 @@ impl Task {
             Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
             _ => {
                 let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
-                let limit = job.largest_message(stage, Direction::Down);
+                let limit = job.largest_reply(stage);
                 Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
             }
         };

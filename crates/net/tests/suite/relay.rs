@@ -10,7 +10,7 @@ use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{CHUNK, NetError};
-use blindsum_protocol::{Direction, JobSpec, ProtocolName};
+use blindsum_protocol::{JobSpec, ProtocolName};
 
 /// A column has two chunks, and what is passed on to a party eight.
 const DIM: usize = 40_000;
@@ -191,7 +191,8 @@ fn spoiled(seed: u64, spoils: impl FnOnce(&mut Raw, Vec<u8>)) -> (Honest, Runnin
 #[test]
 fn case_27_columns_longer_than_any_are_refused_before_anything_is_kept() {
     let (others, coordinator) = spoiled(35, |raw, _| {
-        let largest = raw.job.as_ref().unwrap().largest_message(1, Direction::Up);
+        let plan = raw.job.as_ref().unwrap().plan();
+        let largest = plan.answer(1).unwrap().largest;
         raw.send(pb::Chunk {
             round: raw.round,
             stage: 1,

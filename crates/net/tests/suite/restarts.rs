@@ -210,7 +210,7 @@ impl Mortal {
             steady: run_party(party_config(&url, pki.party("a")), constant(1.0)),
             state: tempfile::tempdir().unwrap(),
             credentials: pki.party("b"),
-            input: last.job.clone().unwrap().input_stage(),
+            input: last.job.clone().unwrap().plan().input_stage().unwrap(),
             coordinator,
             last,
         }

@@ -14,7 +14,15 @@ use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 
 /// a and b lose their link after they have said everything; c speaks last, by the one of these that fits.
 fn two_away<U: Into<Update> + 'static>(scene: &Scene, update: fn(f32) -> U) -> [Away; 2] {
-    let last = scene.spec.clone().validate().unwrap().stages().len() as u8 - 1;
+    let last = scene
+        .spec
+        .clone()
+        .validate()
+        .unwrap()
+        .plan()
+        .answers()
+        .count() as u8
+        - 1;
     let away = ["a", "b"].map(|name| scene.away(name, move |_| update(1.0)));
     if last > 0 {
         let mut raw = Raw::join(&scene.coordinator().url(), scene.pki.party("c"), "c");

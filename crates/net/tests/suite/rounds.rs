@@ -149,7 +149,7 @@ fn everybody_learns_the_exact_mean_and_the_same_model(spec: Spec) {
 /// Four honest parties and one that `spoils` the round at each stage in turn.
 fn spoil_every_stage(spec: impl Fn() -> JobSpec, spoils: fn(&mut Raw, u8, Vec<u8>)) {
     let job = spec().validate().unwrap();
-    for stage in 0..job.stages().len() as u8 {
+    for stage in 0..job.plan().answers().count() as u8 {
         let pki = Pki::new(2);
         let coordinator = Running::start(&pki, vec![spec()], None);
         let honest = NAMES[..4].iter().map(|name| {
@@ -166,7 +166,7 @@ fn spoil_every_stage(spec: impl Fn() -> JobSpec, spoils: fn(&mut Raw, u8, Vec<u8
         for party in honest {
             let rounds = party.join().unwrap().unwrap();
             let round = rounds.last().unwrap().as_ref().unwrap();
-            let in_sum = stage > job.input_stage();
+            let in_sum = stage > job.plan().input_stage().unwrap();
             assert_eq!(
                 round.survivors.len(),
                 if in_sum { 5 } else { 4 },
@@ -341,7 +341,7 @@ fn reconnecting_parties_go_on_in_the_same_round(spec: Spec) {
     let pki = Pki::new(6);
     let mut spec = spec(5);
     (spec.stage_deadline, spec.input_deadline) = (20.0, 20.0);
-    let stages = spec.clone().validate().unwrap().stages().len();
+    let stages = spec.clone().validate().unwrap().plan().answers().count();
     let mut config = config(&pki, vec![spec], None);
     config.limits.reconnect_grace = 10.0;
     let coordinator = Running::with(config).unwrap();

@@ -99,7 +99,7 @@ impl Careful {
             let refused = play.refused.take().unwrap();
             assert_eq!(refused.code(), RoundRefusalCode::RoundRefusalPolicy);
             // Its vector was the last thing it said.
-            let input = usize::from(job.input_stage());
+            let input = usize::from(job.plan().input_stage().unwrap());
             assert_eq!(play.said.len(), said + input + 1);
         }
         program.join().unwrap()

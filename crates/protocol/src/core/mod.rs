@@ -5,6 +5,7 @@ pub(crate) mod guard;
 pub(crate) mod input;
 pub(crate) mod names;
 pub(crate) mod party;
+pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod round;
 pub(crate) mod spec;

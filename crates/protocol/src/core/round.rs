@@ -7,8 +7,8 @@ use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
+use crate::core::plan::Plan;
 use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartServer};
-use crate::protocols;
 use crate::{Fault, FaultKind, Job, PartyId};
 
 /// What a round is for.
@@ -29,9 +29,8 @@ impl RoundKind {
     }
 }
 
-/// The machines of a kind of round, and the names of its stages.
+/// The machines of a kind of round.
 pub(crate) struct Machines {
-    pub stages: &'static [&'static str],
     pub start: StartClient,
     pub restore: RestoreClient,
     pub serve: StartServer,
@@ -164,31 +163,24 @@ impl Round {
         self.kind
     }
 
-    /// Names of the stages, in order. The n-th is what clients answer n-th.
-    pub fn stages(&self) -> &'static [&'static str] {
-        self.machines().stages
-    }
-
-    /// The stage whose answer needs the party's vector, where there is one.
-    pub fn input_stage(&self) -> Option<u8> {
-        match self.kind {
-            RoundKind::Sum => Some(self.job.input_stage()),
-            RoundKind::KeySetup => None,
+    /// What may happen in it.
+    pub fn plan(&self) -> &Plan {
+        match (self.kind, self.job.key_setup_plan()) {
+            (RoundKind::KeySetup, Some(plan)) => plan,
+            _ => self.job.plan(),
         }
     }
 
     pub(crate) fn machines(&self) -> Machines {
-        let info = protocols::info(self.job.spec().protocol);
+        let info = self.job.info();
         match (&info.key_setup, self.kind) {
             (Some(setup), RoundKind::KeySetup) => Machines {
-                stages: setup.stages,
                 start: setup.start,
                 restore: setup.restore,
                 serve: setup.serve,
                 prepare: None,
             },
             _ => Machines {
-                stages: self.job.stages(),
                 start: info.start,
                 restore: info.restore,
                 serve: info.serve,

@@ -78,7 +78,7 @@ impl fmt::Debug for Answer {
 
 impl Client {
     /// Starts a round: the client and its first message. `input` is needed where
-    /// [`Round::input_stage`] is 0.
+    /// [`Plan::input_stage`](crate::Plan::input_stage) is 0.
     ///
     /// # Errors
     /// A roster that this party is not in, unusable parameters or input.
@@ -139,7 +139,7 @@ impl Client {
 
     /// Whether the next answer carries the party's vector.
     pub fn needs_input(&self) -> bool {
-        self.setup.round.input_stage() == Some(self.stage() + 1)
+        self.setup.round.plan().input_stage() == Some(self.stage() + 1)
     }
 
     /// The latest answer, to send again after a lost connection; empty once it is acknowledged.

@@ -95,11 +95,6 @@ pub(crate) trait ServerStage: Send {
     /// How many answers are enough to go on.
     fn required(&self) -> usize;
 
-    /// Whether pieces of the answers will be passed on ([`Bodies::Relayed`]).
-    fn relays(&self) -> bool {
-        false
-    }
-
     /// One party's answer. An error leaves the stage as if the message had not come.
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind>;
 

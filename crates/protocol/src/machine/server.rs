@@ -10,7 +10,7 @@ use rand_core::CryptoRng;
 
 use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::wire;
-use crate::{Fault, FaultKind, PartyId, PartySet, Round};
+use crate::{Fault, FaultKind, PartyId, PartySet, Round, Step};
 
 /// The coordinator's side of one round. Answers are folded in as they come.
 pub struct Server {
@@ -152,13 +152,9 @@ impl Server {
             .copied()
             .filter(|party| !self.taken.contains_key(&(self.stage, *party)))
             .collect();
-        let stages = self.round.stages();
         Waiting {
             stage: self.stage,
-            name: stages
-                .get(usize::from(self.stage))
-                .copied()
-                .unwrap_or("result"),
+            name: self.step().map_or("result", |step| step.name),
             answered: expected.len() - missing.len(),
             missing,
             required: self.state.required(),
@@ -168,7 +164,11 @@ impl Server {
     /// Whether the stage's answers will be passed on in pieces: whoever drives the server keeps those it
     /// takes until everybody has had its message of the end of this stage.
     pub fn relays(&self) -> bool {
-        self.state.relays()
+        self.step().is_some_and(|step| step.relayed)
+    }
+
+    fn step(&self) -> Option<&Step> {
+        self.round.plan().answer(self.stage)
     }
 
     /// Ends the stage with the answers there are: those who did not answer have dropped out.
@@ -267,10 +267,6 @@ mod tests {
             1
         }
 
-        fn relays(&self) -> bool {
-            true
-        }
-
         fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
             self.1.push((from, body.len()));
             Ok(())
@@ -303,9 +299,7 @@ mod tests {
         };
         let cohort = Cohort::new(spec, 1);
         let mut server = Server::start(cohort.round.clone()).unwrap();
-        assert!(!server.relays());
         server.state = Box::new(PassOn(cohort.round.everyone().collect(), Vec::new()));
-        assert!(server.relays());
         let answer = |body: &[u8]| wire::frame(cohort.round.context(), 0, body);
         let answers: [Message; 3] = [answer(b"a"), answer(b"bcd"), answer(b"ef")];
         for (party, answer) in cohort.round.everyone().zip(&answers) {

@@ -147,7 +147,7 @@ fn rules_of_sparse_rounds() {
         ..good(ProtocolName::Flashe)
     };
     let job = base().validate().unwrap();
-    assert_eq!(job.stages(), ["mask", "upload"]);
+    assert_eq!(job.plan().stages(), ["mask", "upload"]);
     assert_eq!(job.parameters(), [("coordinates", 1)]);
     assert_eq!(job.spec().least_contributors(), 2);
     refusals! { base();

@@ -412,7 +412,7 @@ impl KeyedRound {
         assert_eq!(round.context().0, self.context.array());
         assert_eq!(round.key_context(), round.context());
         let names: Vec<&str> = self.stages.iter().map(|stage| &*stage.name).collect();
-        assert_eq!(round.stages(), names);
+        assert_eq!(round.plan().stages(), names);
         Arc::new(round)
     }
 }

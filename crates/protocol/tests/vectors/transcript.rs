@@ -84,7 +84,7 @@ impl Transcript {
         assert_eq!(*job.hash(), self.job_hash.array());
         assert_eq!(job.width().bits(), self.width);
         let names: Vec<&str> = self.stages.iter().map(|stage| &*stage.name).collect();
-        assert_eq!(job.stages(), names);
+        assert_eq!(job.plan().stages(), names);
         let member = |party: &Party| Member {
             name: party.name.clone(),
             certificate: party.certificate.0.clone(),

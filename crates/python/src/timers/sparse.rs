@@ -10,8 +10,8 @@ use blindsum_he::flashe::{Ciphertext, JobKey, KeyState, RoundKey, Shape, Survivo
 use blindsum_math::words::{TileMut, Width};
 use pyo3::prelude::*;
 
-use crate::errors::OrRaise;
 use super::flashe::{ROUND, alone, least};
+use crate::errors::OrRaise;
 use crate::gil::released;
 
 /// Bytes of the first party's set of coordinates, of its ciphertext and of the sum.

@@ -119,7 +119,7 @@ impl<'a> Drive<'a> {
             stage: 0,
             expected: 0,
             missing: 0,
-            server_work: vec![Duration::ZERO; round.stages().len() + 1],
+            server_work: vec![Duration::ZERO; round.plan().answers().count() + 1],
             refused: Vec::new(),
             outcome: None,
             kept: Kept::default(),
@@ -203,11 +203,8 @@ impl<'a> Drive<'a> {
     /// A stage begins; without a server it is the one in which parties take the result.
     fn open(&mut self, server: Option<&Server>) {
         let round = &self.setting.round;
-        let spec = round.job().spec();
-        let seconds = match Some(self.stage) == round.input_stage() {
-            true => spec.input_deadline,
-            false => spec.stage_deadline,
-        };
+        let step = round.plan().answer(self.stage);
+        let seconds = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
         self.deadline = self.now + time(seconds);
         self.missing = server.map_or(0, |server| server.waiting().missing.len());
         self.expected = self.missing;
@@ -229,14 +226,11 @@ impl<'a> Drive<'a> {
     }
 
     fn tell(&mut self) -> Result<(), SimError> {
-        let stages = self.setting.round.stages();
+        let step = self.setting.round.plan().answer(self.stage);
         let progress = Progress {
             round: self.setting.round.number(),
             stage: self.stage,
-            name: stages
-                .get(usize::from(self.stage))
-                .copied()
-                .unwrap_or(RESULT),
+            name: step.map_or(RESULT, |step| step.name),
             answered: self.expected - self.missing,
             expected: self.expected,
         };

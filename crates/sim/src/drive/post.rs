@@ -9,7 +9,7 @@ use super::{Content, Drive, Letter, Parcel};
 use crate::SimError;
 use crate::network::Time;
 use crate::queue::{Arrival, Entry};
-use crate::turn::Seat;
+use crate::turn::{Seat, planned};
 
 impl Drive<'_> {
     /// Sends an answer; gives the number of the letter.
@@ -68,7 +68,7 @@ impl Drive<'_> {
             return;
         }
         letter.content = Content::Made(Vec::new());
-        if letter.taken && Some(letter.stage) == self.setting.round.input_stage() {
+        if letter.taken && Some(letter.stage) == self.setting.round.plan().input_stage() {
             let seat = self.seats.get_mut(letter.from.rank());
             seat.into_iter().for_each(Seat::acknowledged);
         }
@@ -182,6 +182,8 @@ impl Drive<'_> {
             let (parcel, stage) = (Parcel::new(outgoing, &kept), leads_to - 1);
             let message = parcel.open().map_err(SimError::Spool)?;
             let message = message.ok_or(SimError::Relay { to, stage })?;
+            let step = self.setting.round.plan().reply(stage);
+            planned("the server", step, stage, message.len())?;
             let action = self.hooks.server_says(stage, to, &message);
             for parcel in parcel.apply(action, message) {
                 let transmission =

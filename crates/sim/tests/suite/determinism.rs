@@ -258,7 +258,7 @@ fn progress_is_told_and_may_stop_the_run() {
                 ControlFlow::Continue(())
             })
             .unwrap();
-        for (stage, name) in job.stages().iter().enumerate() {
+        for (stage, name) in job.plan().stages().iter().enumerate() {
             let of_round = seen.iter().filter(|p| p.round == 1);
             let mut told = of_round.filter(|p| usize::from(p.stage) == stage);
             assert!(told.all(|p| p.name == *name && p.expected == 8 && p.answered <= 8));

@@ -24,7 +24,7 @@ fn with_drops(job: &Arc<Job>, stage: usize, count: usize) -> Run {
 #[test]
 fn case_05_dropout_at_every_stage() {
     for job in jobs(&small()) {
-        for stage in 0..=job.stages().len() {
+        for stage in 0..=job.plan().answers().count() {
             let mut aborted = false;
             for count in 0..=8 {
                 let run = with_drops(&job, stage, count);
@@ -38,7 +38,7 @@ fn case_05_dropout_at_every_stage() {
                 if run.last.outcome.is_ok() {
                     assert!(!aborted, "{what}: fewer losses aborted");
                     assert_eq!(dropped, count, "{what}");
-                    let before_input = stage <= usize::from(job.input_stage());
+                    let before_input = stage <= usize::from(job.plan().input_stage().unwrap());
                     let survivors = if before_input { 8 - count } else { 8 };
                     assert_eq!(run.report.last.survivors, survivors, "{what}");
                 } else {
@@ -50,7 +50,7 @@ fn case_05_dropout_at_every_stage() {
             // parties learn needs one to take it.
             assert_eq!(
                 aborted,
-                stage < job.stages().len() || job.hides_sum(),
+                stage < job.plan().answers().count() || job.hides_sum(),
                 "{} at stage {stage}",
                 name(&job)
             );
@@ -65,7 +65,7 @@ fn case_04_one_loss_too_many() {
         parties: 12,
         ..small()
     }) {
-        let last = job.stages().len() - 1;
+        let last = job.plan().answers().count() - 1;
         let most = (0..12)
             .rev()
             .find(|count| with_drops(&job, last, *count).last.outcome.is_ok())
@@ -83,14 +83,14 @@ fn case_05_losses_at_several_stages_of_one_round() {
         dropout: 0.3,
         ..small()
     }) {
-        let stages = 0..job.stages().len() as u8;
+        let stages = 0..job.plan().answers().count() as u8;
         let drop_at: Vec<DropAt> = stages
             .map(|stage| DropAt {
                 stage: Stage::Number(stage),
                 count: 1,
             })
             .collect();
-        let lost_before_input = usize::from(job.input_stage()) + 1;
+        let lost_before_input = usize::from(job.plan().input_stage().unwrap()) + 1;
         let run = simulate(Scenario {
             drop_at,
             ..Scenario::new(job.clone())
@@ -130,7 +130,7 @@ fn fraction_vanishes_before_upload() {
         }
         // The server waited for them.
         assert_eq!(run.report.last.virtual_seconds, job.spec().input_deadline);
-        let early = &run.report.last.stages[..usize::from(job.input_stage())];
+        let early = &run.report.last.stages[..usize::from(job.plan().input_stage().unwrap())];
         assert!(early.iter().all(|stage| stage.up_bytes.median > 0));
         let other = simulate(Scenario {
             drop: 0.1,
@@ -172,7 +172,7 @@ fn scripted_drop_of_one_party() {
         let event = |round, party| Event {
             round,
             party,
-            stage: Stage::Number(job.input_stage()),
+            stage: Stage::Number(job.plan().input_stage().unwrap()),
             what: Happening::Drop,
         };
         let scenario = Scenario {
@@ -202,8 +202,8 @@ fn scripted_drop_of_one_party() {
 #[test]
 fn case_28_late_answers() {
     for job in jobs(&small()) {
-        for stage in 0..job.stages().len() as u8 {
-            let input = stage == job.input_stage();
+        for stage in 0..job.plan().answers().count() as u8 {
+            let input = stage == job.plan().input_stage().unwrap();
             let deadline = if input {
                 job.spec().input_deadline
             } else {
@@ -230,7 +230,11 @@ fn case_28_late_answers() {
                 deadline - 1.0,
                 "{what}"
             );
-            let survivors = if stage <= job.input_stage() { 7 } else { 8 };
+            let survivors = if stage <= job.plan().input_stage().unwrap() {
+                7
+            } else {
+                8
+            };
             assert_eq!(
                 late.report.last.survivors, survivors,
                 "{what}: {:?}",

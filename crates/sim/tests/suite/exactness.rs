@@ -266,7 +266,7 @@ fn few_vectors_exist_at_a_time() {
     for job in jobs(&spec).into_iter().take(3) {
         for threads in [1, 2] {
             let mut vectors = Vectors {
-                stage: job.input_stage(),
+                stage: job.plan().input_stage().unwrap(),
                 seen: Vec::new(),
                 most_held: 0,
             };

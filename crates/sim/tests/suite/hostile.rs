@@ -28,7 +28,7 @@ impl<F: FnMut(&Message) -> Action + Send> Hooks for Changes<F> {
 /// the server knows who sent what.
 fn costs_the_liar_only(change: fn(&Message) -> Action, expected: fn(&FaultKind) -> bool) {
     for job in jobs(&small()) {
-        for stage in 0..job.stages().len() as u8 {
+        for stage in 0..job.plan().answers().count() as u8 {
             let mut hooks = Changes { stage, change };
             let run = simulate_with(Scenario::new(job.clone()), &mut hooks);
             let what = format!("{} at stage {stage}", name(&job));
@@ -113,7 +113,7 @@ fn case_28_other_stage() {
 #[test]
 fn case_28_second_answer_differs() {
     for job in jobs(&small()) {
-        for stage in 0..job.stages().len() as u8 {
+        for stage in 0..job.plan().answers().count() as u8 {
             let change = |message: &Message| {
                 Action::Send(vec![
                     message.clone(),
@@ -163,7 +163,7 @@ fn case_28_strangers_are_refused() {
     for job in jobs(&small()) {
         let run = simulate_with(Scenario::new(job.clone()), &mut Strangers(None));
         assert_eq!(run.report.last.survivors, 8, "{}", name(&job));
-        assert_eq!(run.last.refused.len(), 2 * job.stages().len());
+        assert_eq!(run.last.refused.len(), 2 * job.plan().answers().count());
         for fault in &run.last.refused {
             let outside = fault.culprit == Culprit::Party(PartyId(8))
                 || fault.culprit == Culprit::Party(PartyId(u32::MAX));
@@ -202,7 +202,7 @@ impl<F: FnMut(&Message) -> Action + Send> Hooks for LyingServer<F> {
 /// A party that is told nonsense stops there, says nothing more, and the others go on or abort cleanly.
 fn ends_the_victim(change: fn(&Message) -> Action, expected: fn(&FaultKind) -> bool) {
     for job in jobs(&small()) {
-        for stage in 0..job.stages().len() as u8 {
+        for stage in 0..job.plan().answers().count() as u8 {
             let mut hooks = LyingServer {
                 stage,
                 change,
@@ -291,7 +291,7 @@ fn case_11_one_party_is_given_another_model() {
 #[test]
 fn case_45_a_wrong_result_shows_in_the_report() {
     for job in jobs(&small()) {
-        let last = job.stages().len() as u8 - 1;
+        let last = job.plan().answers().count() as u8 - 1;
         let change = |message: &Message| {
             let mut bytes = message.to_vec();
             bytes[34 + 1] ^= 1;

@@ -118,7 +118,7 @@ impl World {
             Operation::Join(_) => {}
             Operation::Leave(party) => self.present.retain(|present| present != party),
             Operation::Happen { party, stage, what } => {
-                let last = self.job.stages().len() as u8 - 1;
+                let last = self.job.plan().answers().count() as u8 - 1;
                 let stage = Stage::Number((*stage).min(last));
                 self.events.push(Event {
                     round: 0,
@@ -152,7 +152,7 @@ impl World {
                 check(&self.job, &run);
                 self.sums += usize::from(run.last.outcome.is_ok());
                 let seconds = run.report.last.virtual_seconds;
-                let stages = self.job.stages().len() as f64;
+                let stages = self.job.plan().answers().count() as f64;
                 assert!(
                     seconds <= stages * 20.0 + 40.0,
                     "{seconds} s: a deadline was not kept"
@@ -197,7 +197,7 @@ proptest! {
         network in prop_oneof![Just(Network::default()), network()],
     ) {
         let job = Arc::new(spec.validate().unwrap());
-        let stages = 0..=job.stages().len() as u8;
+        let stages = 0..=job.plan().answers().count() as u8;
         let drop_at = stages.zip(counts).map(|(stage, count)| blindsum_sim::DropAt { stage: Stage::Number(stage), count });
         let mut drop_at: Vec<_> = drop_at.collect();
         let mut left = EVERYBODY - floor_of_fraction(drop, EVERYBODY);

@@ -26,7 +26,7 @@ fn case_03_restarted_clients_say_the_same() {
             transcript.hash
         };
         let restarts = |party| {
-            let stages = job.input_stage()..job.stages().len() as u8;
+            let stages = job.plan().input_stage().unwrap()..job.plan().answers().count() as u8;
             stages.map(move |stage| Event {
                 round: 0,
                 party,
@@ -78,7 +78,7 @@ fn clients_that_are_restarted_too_early_are_lost() {
         dropout: 0.2,
         ..small()
     }) {
-        for stage in 0..job.input_stage() {
+        for stage in 0..job.plan().input_stage().unwrap() {
             let [restarted, lost] = [Happening::Restart, Happening::Drop].map(|what| {
                 let mut said = Said::default();
                 let event = Event {

@@ -5,7 +5,7 @@ mod groups;
 #[cfg(test)]
 mod tests;
 
-use blindsum_protocol::{Adversary, Direction, Job, JobSpec, ProtocolName, ceiling_of_fraction};
+use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fraction};
 
 pub use error::PolicyError;
 pub(crate) use groups::{Cohort, Groups};
@@ -115,20 +115,20 @@ impl Policy {
     }
 
     fn check_messages(&self, job: &Job) -> Result<(), PolicyError> {
-        for (stage, &name) in (0..).zip(job.stages()) {
-            for direction in [Direction::Up, Direction::Down] {
-                let (job, allowed) = (job.largest_message(stage, direction), self.max_message);
-                if job > allowed {
-                    let stage = name;
-                    return Err(PolicyError::MaxMessage {
-                        stage,
-                        job,
-                        allowed,
-                    });
-                }
-            }
+        let allowed = self.max_message;
+        match job
+            .plan()
+            .steps()
+            .iter()
+            .find(|step| step.largest > allowed)
+        {
+            Some(step) => Err(PolicyError::MaxMessage {
+                stage: step.name,
+                job: step.largest,
+                allowed,
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The rules that need no checked job: checking one allocates by its numbers.

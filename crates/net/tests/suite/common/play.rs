@@ -163,7 +163,7 @@ impl Play {
                 self.hear(&chunk);
                 up.insert(PartyId(0), chunk.data.to_vec().into());
             }
-            if Some(waiting.stage) == round.input_stage() {
+            if Some(waiting.stage) == round.plan().input_stage() {
                 up.retain(|party, _| !lost.contains(&party.0));
                 clients.retain(|party, _| !lost.contains(&party.0));
             }

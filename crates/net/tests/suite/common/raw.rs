@@ -296,7 +296,7 @@ impl Raw {
             pb::RoundKind::Sum => Round::new(of, start.round, roster, &hash).unwrap(),
             pb::RoundKind::KeySetup => Round::key_setup(of, start.round, roster).unwrap(),
         };
-        let needs_input = round.input_stage() == Some(0);
+        let needs_input = round.plan().input_stage() == Some(0);
         let setup = ClientSetup {
             round: Arc::new(round),
             me: PartyId(me as u32),
@@ -415,7 +415,8 @@ impl Raw {
     /// Whether this is the last stage, and its vector was sent before: then it is told the result.
     pub fn speaks_last_in(&self, stage: u8) -> bool {
         let job = self.job.as_ref().unwrap();
-        usize::from(stage) + 1 == job.stages().len() && stage > job.input_stage()
+        usize::from(stage) + 1 == job.plan().answers().count()
+            && stage > job.plan().input_stage().unwrap()
     }
 
     /// Skips to the coordinator's last word on the round.

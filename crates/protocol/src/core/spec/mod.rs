@@ -19,7 +19,8 @@ use crate::FaultKind;
 use crate::core::names::{
     Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
 };
-use crate::core::protocol::{Direction, ProtocolInfo};
+use crate::core::plan::{Opens, Plan};
+use crate::core::protocol::ProtocolInfo;
 use crate::kit::vault::{KeyName, Vault};
 use crate::protocols;
 
@@ -181,6 +182,8 @@ pub struct Job {
     spec: JobSpec,
     encoding: Arc<Encoding>,
     hash: [u8; 32],
+    plan: Plan,
+    key_setup_plan: Option<Plan>,
 }
 
 impl JobSpec {
@@ -195,12 +198,15 @@ impl JobSpec {
         if self.clipping == Clipping::Aciq {
             UpdateHistory::new(&encoding).map_err(encoding_refused)?;
         }
-        let job = Job {
+        let mut job = Job {
             hash: self.hash(),
             encoding: Arc::new(encoding),
+            plan: Plan::star(&self, Opens::Coordinator, []),
+            key_setup_plan: None,
             spec: self,
         };
-        (protocols::info(job.spec.protocol).check)(&job)?;
+        let info = job.info();
+        (info.check)(&job)?;
         if job.min_parties() > job.spec.parties as usize {
             let rule = format!(
                 "min_parties = {} <= parties = {}",
@@ -209,6 +215,8 @@ impl JobSpec {
             );
             return Err(SpecError::new("min_parties", rule));
         }
+        job.plan = (info.plan)(&job);
+        job.key_setup_plan = info.key_setup.as_ref().map(|setup| (setup.plan)(&job));
         Ok(job)
     }
 
@@ -353,14 +361,15 @@ impl Job {
         self.spec.least_survivors()
     }
 
-    /// Names of the stages of a round, in order. The n-th is what clients answer n-th.
-    pub fn stages(&self) -> &'static [&'static str] {
-        (self.info().stages)(&self.spec)
+    /// What may happen in a round.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
-    /// The stage whose answer needs the party's vector.
-    pub fn input_stage(&self) -> u8 {
-        self.info().input_stage
+    /// What may happen in a key set-up, where parties need a key that the coordinator has not; see
+    /// [`Round::key_setup`](crate::Round::key_setup).
+    pub fn key_setup_plan(&self) -> Option<&Plan> {
+        self.key_setup_plan.as_ref()
     }
 
     /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
@@ -386,13 +395,7 @@ impl Job {
 
     /// Whether only the parties learn the sum.
     pub fn hides_sum(&self) -> bool {
-        self.info().key_setup.is_some()
-    }
-
-    /// Names of the stages of a key set-up, where parties need a key that the server has not; see
-    /// [`Round::key_setup`](crate::Round::key_setup).
-    pub fn key_setup_stages(&self) -> Option<&'static [&'static str]> {
-        self.info().key_setup.as_ref().map(|setup| setup.stages)
+        self.plan.opens() == Opens::Parties
     }
 
     /// The name of the key that a party can use in round `number`, if it holds one: no secret. Who holds none
@@ -418,12 +421,18 @@ impl Job {
         }
     }
 
-    fn info(&self) -> &'static ProtocolInfo {
-        protocols::info(self.spec.protocol)
+    /// Bytes of the largest message of the coordinator at the end of a stage, in whatever kind of round; 0 where no
+    /// round has it.
+    pub fn largest_reply(&self, stage: u8) -> u64 {
+        let plans = [Some(&self.plan), self.key_setup_plan.as_ref()];
+        let replies = plans
+            .into_iter()
+            .flatten()
+            .filter_map(|plan| plan.reply(stage));
+        replies.map(|step| step.largest).max().unwrap_or(0)
     }
 
-    /// Bytes of the largest message of a stage: of an answer to it, or of what the server says at its end.
-    pub fn largest_message(&self, stage: u8, direction: Direction) -> u64 {
-        (self.info().largest_message)(self, stage, direction)
+    pub(crate) fn info(&self) -> &'static ProtocolInfo {
+        protocols::info(self.spec.protocol)
     }
 }

@@ -18,17 +18,16 @@ use blindsum_he::HeError;
 use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
 
 use crate::core::names::Masking;
-use crate::core::protocol::{KeySetup, ProtocolInfo, one_vector};
+use crate::core::protocol::{KeySetup, ProtocolInfo};
 use crate::{FaultKind, Job, PartySet, ProtocolName, SpecError};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Flashe,
     tolerates_corrupt: false,
-    stages: |spec| match spec.is_sparse() {
-        true => &["mask", "upload"],
-        false => &["upload"],
+    plan: |job| match job.spec().is_sparse() {
+        true => sparse_rounds::plan(job),
+        false => rounds::plan(job),
     },
-    input_stage: 0,
     min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {
@@ -38,10 +37,6 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
         }
         let masks = scheme(job, parties).masks_to_encrypt() as usize;
         Ok(vec![("masks", masks)])
-    },
-    largest_message: |job, stage, direction| match job.spec().is_sparse() {
-        true => sparse_rounds::largest_message(job, stage, direction),
-        false => one_vector(job, stage, direction),
     },
     check,
     start: |setup, input, rng| match setup.round.job().spec().is_sparse() {
@@ -62,7 +57,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
         false => rounds::client::prepare(setup, memory_bytes),
     },
     key_setup: Some(KeySetup {
-        stages: &["advertise-keys", "deliver-key", "confirm-key"],
+        plan: setup::plan,
         start: setup::client::start,
         restore: setup::client::restore,
         serve: setup::server::serve,

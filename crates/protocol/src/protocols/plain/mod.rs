@@ -8,22 +8,25 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::core::protocol::{ProtocolInfo, one_vector};
+use crate::core::plan::{Stage, small};
+use crate::core::protocol::ProtocolInfo;
 use crate::kit::result::{read_result, result_body};
 use crate::kit::vector::pack_input;
 use crate::machine::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
-use crate::{Fault, FaultKind, PartyId, PartySet, ProtocolName, Round};
+use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, ProtocolName, Round};
 
 pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Plain,
     tolerates_corrupt: false,
-    stages: |_| &["input"],
-    input_stage: 0,
+    plan: |job| {
+        let vector = small(job.spec()) + job.packed_len() as u64;
+        let stages = [Stage::new("input", vector, vector).input()];
+        Plan::star(job.spec(), Opens::Coordinator, stages)
+    },
     min_parties: |_| 1,
     parameters: |_, _| Ok(Vec::new()),
-    largest_message: one_vector,
     check: |job| job.spec().check_unpacked(),
     start,
     restore,

@@ -27,21 +27,21 @@ use blindsum_sharing::ramp::{
     Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
 };
 
-use crate::core::protocol::{Direction, Parameters, ProtocolInfo};
+use crate::core::plan::Stage;
+use crate::core::protocol::{Parameters, ProtocolInfo};
 use crate::kit::consistency::{Signatures, Signed};
-use crate::kit::wire::Bounded;
-use crate::protocols;
-use crate::{Adversary, Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
+use crate::kit::wire::{Bounded, HEADER};
+use crate::{
+    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolName, Round, SpecError,
+};
 
 pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Fssa,
     tolerates_corrupt: true,
-    stages,
-    input_stage: 1,
+    plan,
     min_parties,
     check,
     parameters: chosen,
-    largest_message,
     start: client::start,
     restore: client::restore,
     serve: server::serve,
@@ -53,13 +53,6 @@ pub(crate) const PSS: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::Pss,
     ..FSSA
 };
-
-fn stages(spec: &JobSpec) -> &'static [&'static str] {
-    match spec.adversary {
-        Adversary::SemiHonest => &["advertise-keys", "share-vector", "aggregate"],
-        Adversary::Active => &["advertise-keys", "share-vector", "consistency", "aggregate"],
-    }
-}
 
 /// n − d: as many may drop out as the job says, and one more ends the round.
 fn min_parties(spec: &JobSpec) -> usize {
@@ -146,31 +139,36 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
         .max(sharing.parameters().threshold())
 }
 
-/// Bytes of the largest message, over all rosters that the job allows: a smaller roster packs fewer words.
-fn largest_message(job: &Job, stage: u8, direction: Direction) -> u64 {
-    let most = job.spec().parties as usize;
+/// Columns are as large as in any roster that the job allows: a smaller one packs fewer words.
+fn plan(job: &Job) -> Plan {
+    let (spec, most) = (job.spec(), job.spec().parties as usize);
     let residues = Residues::for_sum(job.encoding().largest_sum());
     let share_len = residues.map_or(0, Residues::share_len);
-    let columns = (job.min_parties()..=most).filter_map(|n| {
+    let columns = spec.legal_rosters().filter_map(|n| {
         let parameters = parameters(job, n).ok()?;
         let column = share_len * parameters.blocks(job.lanes());
         Some((column, (n - 1) * messages::sealed_len(column)))
     });
     let (column, all) = columns.fold((0, 0), |(a, b), (x, y)| (a.max(x), b.max(y)));
-    let names = (protocols::info(job.spec().protocol).stages)(job.spec());
-    let name = names.get(usize::from(stage)).copied().unwrap_or_default();
     let set = most.div_ceil(8);
-    let bytes = match (name, direction) {
-        ("advertise-keys", Direction::Up) => Advertise::most_bytes(most),
-        ("advertise-keys", Direction::Down) => Keys::most_bytes(most),
-        ("share-vector", Direction::Up) => all,
-        ("share-vector", Direction::Down) => set + all,
-        ("consistency", Direction::Up) => Signed::most_bytes(most),
-        ("consistency", Direction::Down) => Signatures::most_bytes(most),
-        (_, Direction::Up) => column,
-        (_, Direction::Down) => set + job.packed_len(),
+    let stage = |name, up: usize, down: usize| {
+        let framed = |bytes| (HEADER + bytes) as u64;
+        Stage::new(name, framed(up), framed(down))
     };
-    (crate::kit::wire::HEADER + bytes) as u64
+    let mut stages = vec![
+        stage(
+            "advertise-keys",
+            Advertise::most_bytes(most),
+            Keys::most_bytes(most),
+        ),
+        stage("share-vector", all, set + all).input().relayed(),
+    ];
+    if spec.adversary == Adversary::Active {
+        let (up, down) = (Signed::most_bytes(most), Signatures::most_bytes(most));
+        stages.push(stage("consistency", up, down));
+    }
+    stages.push(stage("aggregate", column, set + job.packed_len()));
+    Plan::star(spec, Opens::Coordinator, stages)
 }
 
 impl From<SharingError> for FaultKind {

@@ -22,17 +22,18 @@ use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
-use crate::core::protocol::{Parameters, ProtocolInfo, one_vector};
-use crate::{Adversary, Fault, FaultKind, Job, JobSpec, PartyId, ProtocolName, Round, SpecError};
+use crate::core::plan::{Stage, small};
+use crate::core::protocol::{Parameters, ProtocolInfo};
+use crate::{
+    Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, ProtocolName, Round, SpecError,
+};
 
 pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     name: ProtocolName::SecAgg,
     tolerates_corrupt: true,
-    stages,
-    input_stage: 2,
+    plan,
     min_parties,
     parameters,
-    largest_message: one_vector,
     check,
     start: client::start,
     restore: client::restore,
@@ -46,17 +47,19 @@ pub(crate) const SECAGG_PLUS: ProtocolInfo = ProtocolInfo {
     ..SECAGG
 };
 
-fn stages(spec: &JobSpec) -> &'static [&'static str] {
-    match spec.adversary {
-        Adversary::SemiHonest => &["advertise-keys", "share-keys", "masked-input", "unmask"],
-        Adversary::Active => &[
-            "advertise-keys",
-            "share-keys",
-            "masked-input",
-            "consistency",
-            "unmask",
-        ],
+fn plan(job: &Job) -> Plan {
+    let (spec, small) = (job.spec(), small(job.spec()));
+    let vector = small + job.packed_len() as u64;
+    let mut stages = vec![
+        Stage::new("advertise-keys", small, small),
+        Stage::new("share-keys", small, small),
+        Stage::new("masked-input", vector, small).input(),
+    ];
+    if spec.adversary == Adversary::Active {
+        stages.push(Stage::new("consistency", small, small));
     }
+    stages.push(Stage::new("unmask", small, vector));
+    Plan::star(spec, Opens::Coordinator, stages)
 }
 
 /// Two thirds of the parties, or half of them if semi-honest, and no fewer than the threshold, unless more parties

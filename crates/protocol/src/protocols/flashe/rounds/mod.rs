@@ -5,3 +5,13 @@
 
 pub(super) mod client;
 pub(super) mod server;
+
+use crate::core::plan::{Stage, small};
+use crate::{Job, Opens, Plan};
+
+/// What may happen in a round.
+pub(super) fn plan(job: &Job) -> Plan {
+    let vector = small(job.spec()) + job.packed_len() as u64;
+    let stages = [Stage::new("upload", vector, vector).input()];
+    Plan::star(job.spec(), Opens::Parties, stages)
+}

@@ -18,7 +18,16 @@ use std::collections::BTreeMap;
 
 use messages::{Advert, Keys};
 
-use crate::PartyId;
+use crate::core::plan::{Stage, small};
+use crate::{Job, Opens, PartyId, Plan};
+
+/// What may happen in a key set-up.
+pub(super) fn plan(job: &Job) -> Plan {
+    let small = small(job.spec());
+    let stages = ["advertise-keys", "deliver-key", "confirm-key"];
+    let stages = stages.map(|name| Stage::new(name, small, small));
+    Plan::star(job.spec(), Opens::Parties, stages)
+}
 
 /// The leader, and the name of the key it delivers; none if it makes a new one.
 fn leader(adverts: &[(PartyId, Vec<u8>)]) -> Option<(PartyId, Option<Vec<u8>>)> {

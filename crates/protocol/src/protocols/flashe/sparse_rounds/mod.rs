@@ -20,19 +20,20 @@ pub(super) mod server;
 #[cfg(test)]
 use blindsum_he::flashe::sparse::SparseMask;
 
-use crate::{Direction, Job};
+use crate::core::plan::{Stage, small};
+use crate::{Job, Opens, Plan};
 
-/// Bytes of the largest message of a stage. Set-up and framing take 4 KiB and 1 KiB for each party, as elsewhere.
-pub(super) fn largest_message(job: &Job, stage: u8, direction: Direction) -> u64 {
-    let parties = u64::from(job.spec().parties);
-    let bitmap = job.lanes().div_ceil(8) as u64;
-    let vector = match (stage, direction) {
-        (0, Direction::Up) => bitmap,
-        (0, Direction::Down) => parties * bitmap,
-        (_, Direction::Up) => job.width().packed_len(job.most_coordinates()) as u64,
-        (_, Direction::Down) => job.packed_len() as u64,
-    };
-    4096 + vector + 1024 * parties
+/// What may happen in a round.
+pub(super) fn plan(job: &Job) -> Plan {
+    let (spec, small) = (job.spec(), small(job.spec()));
+    let places = job.lanes().div_ceil(8) as u64;
+    let sent = job.width().packed_len(job.most_coordinates()) as u64;
+    let all = small + u64::from(spec.parties) * places;
+    let stages = [
+        Stage::new("mask", small + places, all).input(),
+        Stage::new("upload", small + sent, small + job.packed_len() as u64),
+    ];
+    Plan::star(spec, Opens::Parties, stages)
 }
 
 /// The server's list of places after a change to it.

@@ -74,7 +74,11 @@ fn only_this_protocol_has_a_key_set_up() {
     };
     assert!(job(ProtocolName::Flashe).hides_sum());
     assert_eq!(
-        job(ProtocolName::Flashe).key_setup_stages().unwrap().len(),
+        job(ProtocolName::Flashe)
+            .key_setup_plan()
+            .unwrap()
+            .answers()
+            .count(),
         3
     );
     let plain = Rig::new(
@@ -85,7 +89,7 @@ fn only_this_protocol_has_a_key_set_up() {
         1,
     );
     assert!(!plain.cohort.round.job().hides_sum());
-    assert_eq!(plain.cohort.round.job().key_setup_stages(), None);
+    assert_eq!(plain.cohort.round.job().key_setup_plan(), None);
     let (job, roster) = (plain.cohort.round.job(), plain.cohort.round.roster());
     let Err(fault) = crate::Round::key_setup(job.clone(), 1, roster.clone()) else {
         panic!("plain has no keys");

@@ -54,10 +54,6 @@ impl ServerStage for CollectColumns {
         self.common.required_inputs()
     }
 
-    fn relays(&self) -> bool {
-        true
-    }
-
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
         let expected = (self.advertised.len() - 1) * self.sealed_len();
         if body.len() != expected {

@@ -87,7 +87,7 @@ fn case_05_dropouts_at_every_stage() {
                 Adversary::Active => 7,
                 Adversary::SemiHonest => 6,
             };
-        let stages = spec.clone().validate().unwrap().stages().len() as u8;
+        let stages = spec.clone().validate().unwrap().plan().answers().count() as u8;
         for stage in 0..stages {
             let lost: Vec<u32> = (0..tolerated).map(|i| (3 * i + 1) % 10).collect();
             run(spec.clone(), stage, &lost).unwrap();

@@ -56,7 +56,7 @@ fn logged_round(spec: &JobSpec) -> (Rig, Log, Vec<Message>) {
         }
     }
     log.print(&rig.outcome);
-    for stage in 0..spec.clone().validate().unwrap().stages().len() as u8 {
+    for stage in 0..spec.clone().validate().unwrap().plan().answers().count() as u8 {
         let mut rig = Rig::at(spec.clone(), stage);
         rig.serve().unwrap();
         for (party, message) in rig.down.clone() {
