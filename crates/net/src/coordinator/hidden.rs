@@ -127,10 +127,7 @@ impl JobTask {
                 short(&sealers.join(", "))
             );
             warn!(job = %self.name, party = %name, %reason, "refused");
-            if let Some(member) = self.members.get(&name) {
-                let frame = refused(RefusalCode::RefusalNoModel, reason);
-                member.session.outbox.put(Queued::Last(frame.into()));
-            }
+            self.expel(&name, refused(RefusalCode::RefusalNoModel, reason));
         }
     }
 

@@ -12,7 +12,6 @@ use blindsum_crypto::pki::{Validity, request};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
-use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, PartyFrame};
 use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, CredentialFiles, Credentials, NetError};
@@ -392,54 +391,6 @@ fn b6_control_nothing_of_the_model() {
 #[test]
 fn b6_a_piece_of_the_model_again_and_again() {
     piece(CHUNK + 48);
-}
-
-/// 7. What is said to a member that reads a piece now and then, and breaks the rules all the time.
-#[test]
-fn b7_refusals_pile_up() {
-    let pki = Pki::new(66);
-    let spec = JobSpec { dim: 1 << 22, stage_deadline: 60.0, input_deadline: 60.0, join_deadline: 60.0, ..plain(1) };
-    let mut config = config(&pki, vec![spec], None);
-    config.limits.chunk_timeout = 3.0;
-    let coordinator = Running::with(config).unwrap();
-    let url = coordinator.url();
-    let names = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
-    let runtime = runtime();
-    let mut samples = vec![rss()];
-    let members: Vec<_> = names.iter().map(|name| {
-        let credentials = pki.party(name);
-        let url = url.clone();
-        let tls = ClientTlsConfig::new()
-            .ca_certificate(Certificate::from_pem(&credentials.ca))
-            .identity(Identity::from_pem(&credentials.certificate, credentials.key.as_bytes()))
-            .domain_name("localhost");
-        let name = name.to_string();
-        runtime.spawn(async move {
-            let channel = Endpoint::from_shared(url).unwrap().tls_config(tls).unwrap()
-                .connect().await.unwrap();
-            let (frames, stream) = mpsc::channel(64);
-            frames.try_send(hello("test", &name).into()).unwrap();
-            let mut client = CoordinatorClient::new(channel);
-            let mut inbound = client.connect(ReceiverStream::new(stream)).await.unwrap().into_inner();
-            tokio::spawn(async move {
-                while frames.send(pb::ModelRequest { version: 0 }.into()).await.is_ok() {}
-            });
-            let mut read = 0;
-            while let Ok(Some(frame)) = inbound.message().await {
-                read += 1;
-                if let Some(Frame::Refused(refused)) = frame.frame { println!("{read}: {refused:?}"); return read; }
-                tokio::time::sleep(Duration::from_millis(700)).await;
-            }
-            read
-        })
-    }).collect();
-    for _ in 0..10 {
-        std::thread::sleep(Duration::from_secs(2));
-        samples.push(rss());
-    }
-    let connected = coordinator.wait("test", |_| true).connected.len();
-    println!("connected {connected}, MB every 2 s: {samples:?}, ended {}", members.iter().filter(|m| m.is_finished()).count());
-    assert!(samples[10] - samples[2] < 10);
 }
 
 /// What a process of the campaign does.
