@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, WatchStream};
+use tokio::sync::watch;
+use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::listener::Peer;
 use super::session::{JobHandle, Sessions, short};
+use crate::line::line;
 use crate::pb::coordinator_server::Coordinator;
 use crate::pb::{CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
 use crate::report::JobStatus;
@@ -67,11 +68,10 @@ impl Coordinator for Service {
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let peer = request.extensions().get::<Peer>().cloned();
         let peer = peer.ok_or_else(|| Status::unauthenticated("no verified certificate"))?;
-        let (stream, frames) = mpsc::channel(FRAMES_AHEAD);
+        let (line, taking) = line(FRAMES_AHEAD);
         let sessions = self.sessions.clone();
-        tokio::spawn(async move { sessions.serve(peer, request.into_inner(), stream).await });
-        let frames = ReceiverStream::new(frames).map(Ok);
-        Ok(Response::new(Box::pin(frames)))
+        tokio::spawn(async move { sessions.serve(peer, request.into_inner(), line).await });
+        Ok(Response::new(Box::pin(taking.map(Ok))))
     }
 
     async fn status(

@@ -1,26 +1,22 @@
 //! BREAKER: what the mends of the network layer do not hold.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::proxy::Proxy;
-use crate::common::raw::{Raw, hello, runtime};
+use crate::common::raw::{Raw, runtime};
 use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_crypto::pki::{Validity, request};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
-use blindsum_net::pb::{self, PartyFrame};
+use blindsum_net::pb;
 use blindsum_net::report::JobState;
-use blindsum_net::{CHUNK, CredentialFiles, Credentials, NetError};
+use blindsum_net::{CredentialFiles, Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 fn plain(rounds: u32) -> JobSpec {
     JobSpec {
@@ -171,110 +167,6 @@ fn b2_a_party_that_has_renewed_its_certificate() {
     renewed(true);
 }
 
-fn rss() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4 / 1024
-}
-
-/// A stream that is opened, asks for a model, and reads nothing.
-async fn asks_and_reads_nothing(
-    url: &str,
-    credentials: &Credentials,
-    version: u64,
-) -> (tonic::transport::Channel, mpsc::Sender<PartyFrame>, tonic::Streaming<pb::CoordinatorFrame>) {
-    let tls = ClientTlsConfig::new()
-        .ca_certificate(Certificate::from_pem(&credentials.ca))
-        .identity(Identity::from_pem(&credentials.certificate, credentials.key.as_bytes()))
-        .domain_name("localhost");
-    let channel = Endpoint::from_shared(url.to_owned())
-        .unwrap()
-        .tls_config(tls)
-        .unwrap()
-        .initial_stream_window_size(Some(1))
-        .connect()
-        .await
-        .unwrap();
-    let (frames, stream) = mpsc::channel(64);
-    frames.try_send(hello("test", "m").into()).unwrap();
-    frames.try_send(pb::ModelRequest { version }.into()).unwrap();
-    let mut client = CoordinatorClient::new(channel.clone());
-    let inbound = client.connect(ReceiverStream::new(stream)).await.unwrap().into_inner();
-    (channel, frames, inbound)
-}
-
-/// 3. A member that asks for each model and reads nothing.
-#[test]
-fn b3_models_are_kept_for_a_member_that_reads_nothing() {
-    let pki = Pki::new(62);
-    let dim = 1 << 22;
-    let spec = JobSpec {
-        dim,
-        rounds: 0,
-        join_deadline: 0.5,
-        stage_deadline: 20.0,
-        input_deadline: 20.0,
-        ..plain(0)
-    };
-    let mut config = config(&pki, vec![spec], None);
-    config.limits.chunk_timeout = 5.0;
-    config.limits.models_kept = 1;
-    let coordinator = Running::with(config).unwrap();
-    let url = coordinator.url();
-    let m = pki.party("m");
-    let runtime = runtime();
-    let stop = Arc::new(AtomicBool::new(false));
-    let honest: Vec<_> = ["a", "b"]
-        .map(|name| {
-            let (config, stop) = (party_config(&url, pki.party(name)), stop.clone());
-            std::thread::spawn(move || {
-                let mut party = Party::join(config).unwrap();
-                while !stop.load(Ordering::SeqCst) {
-                    let Ok(Some(mut round)) = party.next_round() else { return };
-                    let _ = round.submit(vec![1.0f32; 1 << 22], 1);
-                    let _ = round.result();
-                }
-            })
-        })
-        .into();
-    let mut held = Vec::new();
-    let (mut version, begun) = (0, Instant::now());
-    while held.len() < 14 && begun.elapsed() < Duration::from_secs(60) {
-        let status = coordinator.wait("test", |status| status.model_version > version);
-        version = status.model_version;
-        held.push(runtime.block_on(asks_and_reads_nothing(&url, &m, version)));
-        println!("version {version}: {} MB, connected {:?}", rss(), status.connected);
-    }
-    stop.store(true, Ordering::SeqCst);
-    std::thread::sleep(Duration::from_secs(8));
-    let connected = coordinator.wait("test", |_| true).connected;
-    drop(honest);
-    let with = rss();
-    drop(held);
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    std::thread::sleep(Duration::from_secs(2));
-    println!("connected {connected:?}: {with} MB with its streams, {} MB without", rss());
-    assert!(with - rss() < 60, "{} MB are kept", with - rss());
-}
-
-/// 4. Two processes of one party, the older one comes back from a cut link.
-#[test]
-fn b4_the_older_process_takes_the_name_back() {
-    let pki = Pki::new(63);
-    let coordinator = Running::start(&pki, vec![plain(1)], None);
-    let (url, proxy) = (coordinator.url(), Proxy::to(coordinator.port));
-    let a = pki.party("a");
-    let patient = |url: &str| PartyConfig { give_up_after: 600.0, ..party_config(url, a.clone()) };
-    let _older = Party::join(patient(&proxy.url())).unwrap();
-    proxy.interrupt();
-    coordinator.wait("test", |status| status.connected.is_empty());
-    let mut newer = Party::join(patient(&url)).unwrap();
-    proxy.mend();
-    match newer.wait_round(Duration::from_secs(8)) {
-        Ok(_) => {}
-        Err(error) => panic!("the newer process has ended: {error}"),
-    }
-}
-
 /// 5. A revoked party goes on watching.
 #[test]
 fn b5_a_revoked_party_watches_on() {
@@ -325,72 +217,6 @@ fn b5_a_revoked_party_watches_on() {
     let status = runtime.block_on(client.status(pb::StatusRequest { job: "test".into() }));
     println!("watch tells: {seen}; a new Status: {}", status.is_ok());
     assert!(!seen && status.is_err());
-}
-
-/// 6. A holder that sends a piece of the model (or nothing), and withholds its vector.
-fn piece(bytes: usize) {
-    let pki = Pki::new(65);
-    let dim = 100_000usize;
-    let spec = JobSpec {
-        parties: 4,
-        min_parties: 3,
-        dim: dim as u64,
-        input_deadline: 1.5,
-        ..flashe(99)
-    };
-    let coordinator = Running::start(&pki, vec![spec], None);
-    let url = coordinator.url();
-    let hostile = Arc::new(AtomicBool::new(false));
-    let mut raw = Raw::join(&url, pki.party("a"), "a");
-    raw.sealed = (bytes > 0).then(|| vec![7; bytes]);
-    let now_hostile = hostile.clone();
-    std::thread::spawn(move || {
-        loop {
-            let start = raw.begin();
-            match now_hostile.load(Ordering::SeqCst) {
-                false => drop(raw.play(&start, 1.0, u8::MAX)),
-                true => {}
-            }
-        }
-    });
-    let honest = |name: &str| {
-        let config = party_config(&url, pki.party(name));
-        std::thread::spawn(move || -> Result<(), NetError> {
-            let mut party = Party::join(config)?;
-            loop {
-                std::thread::sleep(Duration::from_millis(300));
-                let Some(mut round) = party.next_round()? else { return Ok(()) };
-                let _ = round.submit(vec![1.0f32; 100_000], 1);
-                let _ = round.result();
-            }
-        })
-    };
-    let _others = ["b", "d"].map(honest);
-    coordinator.wait("test", |status| status.rounds_done > 0);
-    hostile.store(true, Ordering::SeqCst);
-    let _c = honest("c");
-    let begun = Instant::now();
-    let before = coordinator.wait("test", |_| true).rounds_done;
-    let mut most = 0;
-    let status = coordinator.wait("test", |status| {
-        if let Some(round) = &status.round {
-            most = most.max(round.parties.len());
-        }
-        status.state == JobState::Failed || begun.elapsed() > Duration::from_secs(18)
-            || status.rounds_done > before + 2
-    });
-    println!("{bytes}: {:?} after {:?}, {} then {} rounds, most {most}: {}", status.state, begun.elapsed(), before, status.rounds_done, status.reason);
-    assert_ne!(status.state, JobState::Failed);
-}
-
-#[test]
-fn b6_control_nothing_of_the_model() {
-    piece(0);
-}
-
-#[test]
-fn b6_a_piece_of_the_model_again_and_again() {
-    piece(CHUNK + 48);
 }
 
 /// What a process of the campaign does.

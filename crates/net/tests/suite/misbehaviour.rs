@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::common::raw::{Raw, hello};
 use crate::common::*;
 use blindsum_net::coordinator::Config;
-use blindsum_net::party::Party;
+use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
@@ -370,7 +370,34 @@ fn case_31_whoever_breaks_the_rules_and_reads_nothing_has_gone_at_once() {
     });
     assert_eq!(refused.code(), RefusalCode::RefusalBadFrame);
     assert!(refused.reason.contains("was sent over this connection"));
-    assert!(came < dim as usize * 4 / CHUNK, "it was sent all of the model");
+    assert!(
+        came < dim as usize * 4 / CHUNK,
+        "it was sent all of the model"
+    );
+}
+
+/// Case 31: whoever takes nothing of what it asked for loses its connection, not only its stream, and its place goes to
+/// others.
+#[test]
+fn case_31_a_connection_over_which_nothing_is_taken_is_cut() {
+    let pki = Pki::new(31);
+    let job = JobSpec {
+        dim: 1 << 22,
+        ..spec(ProtocolName::Plain, 2)
+    };
+    let mut config = config(&pki, vec![job], None);
+    config.limits.connections = 1;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let raw = Raw::join(&url, pki.party("m"), "m");
+    raw.send(pb::ModelRequest { version: 0 });
+    coordinator.wait("test", |status| status.connected.is_empty());
+    // It comes in once the only place is free.
+    let joining = PartyConfig {
+        give_up_after: 15.0,
+        ..party_config(&url, pki.party("a"))
+    };
+    Party::join(joining).unwrap();
 }
 
 /// A job of three parties with long answers, and a coordinator with room for one of them at a time: what becomes of two
