@@ -308,8 +308,10 @@ impl JobTask {
     ) -> Result<Option<Event>, Halt> {
         loop {
             let look = Some(self.heed_list());
+            let sealer = self.heed_sealer();
             let progress = self.publish_progress();
-            let until = [deadline, progress, look].into_iter().flatten().min();
+            let times = [deadline, progress, look, sealer];
+            let until = times.into_iter().flatten().min();
             let event = self.event_until(until).await?;
             if event.is_some() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(event);

@@ -12,8 +12,8 @@ use tracing::{info, warn};
 use super::job::{Halt, JobTask};
 use super::session::{Event, short};
 use crate::limits::seconds;
-use crate::pb::party_frame::Frame;
 use crate::pb;
+use crate::pb::party_frame::Frame;
 use crate::report::RoundReport;
 use crate::system::{unix_millis, unix_seconds};
 
