@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::job::JobTask;
+use super::presence::ANOTHER_PROCESS;
 use super::session::{SessionHandle, refused, short};
 use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
@@ -56,9 +57,7 @@ impl JobTask {
         let older = self.members.get(&name);
         self.presence.judge(&hello, &session, older)?;
         if let Some(older) = older {
-            let reason =
-                "another process of this party, with its name, has connected after this one";
-            let frame = refused(RefusalCode::RefusalReplaced, reason);
+            let frame = refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
             older.session.outbox.end_now(frame.into());
             self.settle(&name);
         }

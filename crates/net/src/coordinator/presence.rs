@@ -6,7 +6,7 @@
 //! another key than the one that is connected, it must wait besides until that one has gone; if that one lives, they
 //! are two parties with one name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use rand_core::Rng;
@@ -19,6 +19,13 @@ use crate::system::random;
 /// Bytes of the id of a process, and of a token.
 const ID: usize = 16;
 
+/// Processes of one name whose place another one has taken that are remembered.
+const REPLACED: usize = 16;
+
+/// What a process hears whose place another one has taken.
+pub(super) const ANOTHER_PROCESS: &str =
+    "another process of this party, with its name, has connected after this one";
+
 /// Who was let in last, by name: as many as the CA has named.
 #[derive(Default)]
 pub(super) struct Presence(BTreeMap<Arc<str>, Seat>);
@@ -29,6 +36,8 @@ struct Seat {
     process: Vec<u8>,
     /// Its latest connection.
     connection: u64,
+    /// The processes before it, the latest last: none of them comes back.
+    replaced: VecDeque<Vec<u8>>,
     /// What another process was told that asked to be let in.
     asked: Option<Asked>,
 }
@@ -58,6 +67,9 @@ impl Presence {
         let other_key = older.filter(|older| older.session.peer.key != newer.peer.key);
         match self.0.get_mut(name) {
             _ if hello.process.is_empty() => other_key.map_or(Ok(()), |older| Err(taken(older))),
+            Some(seat) if seat.replaced.contains(&hello.process) => {
+                Err(refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS))
+            }
             Some(seat) if seat.process != hello.process => {
                 seat.ask(hello, older)?.wait(older, other_key)
             }
@@ -70,6 +82,10 @@ impl Presence {
         let seat = Seat {
             process: hello.process.clone(),
             connection: hello.connection,
+            replaced: self
+                .0
+                .remove(name)
+                .map_or_else(VecDeque::new, |seat| seat.left_to(hello)),
             asked: None,
         };
         self.0.insert(name.clone(), seat);
@@ -78,6 +94,17 @@ impl Presence {
 }
 
 impl Seat {
+    /// The processes that have had the seat before the one that has it now.
+    fn left_to(mut self, next: &pb::Hello) -> VecDeque<Vec<u8>> {
+        if !self.process.is_empty() && self.process != next.process {
+            self.replaced.push_back(self.process);
+        }
+        if self.replaced.len() > REPLACED {
+            self.replaced.pop_front();
+        }
+        self.replaced
+    }
+
     /// Another process comes: it has shown that it lives, or is asked to.
     fn ask(&mut self, hello: &pb::Hello, older: Option<&Member>) -> Result<&Asked, pb::Refused> {
         let answers =
