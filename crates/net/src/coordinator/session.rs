@@ -98,7 +98,7 @@ pub(crate) struct Sessions<F> {
     pub memory: Memory,
     /// The job of a name.
     pub find: F,
-    paces: Paces,
+    pub paces: Paces,
     next_id: AtomicU64,
 }
 

@@ -4,14 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common::proxy::Proxy;
-use crate::common::raw::{Raw, runtime};
 use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_crypto::pki::{Validity, request};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_net::party::{NextRound, Party, PartyConfig};
-use blindsum_net::pb::coordinator_client::CoordinatorClient;
-use blindsum_net::pb;
 use blindsum_net::report::JobState;
 use blindsum_net::{CredentialFiles, Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
@@ -165,58 +162,6 @@ fn renewed(renews: bool) {
 #[test]
 fn b2_a_party_that_has_renewed_its_certificate() {
     renewed(true);
-}
-
-/// 5. A revoked party goes on watching.
-#[test]
-fn b5_a_revoked_party_watches_on() {
-    let pki = Pki::new(64);
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let own = pki.coordinator();
-    std::fs::write(path("own.pem"), &own.certificate).unwrap();
-    std::fs::write(path("own.key"), own.key.as_bytes()).unwrap();
-    std::fs::write(path("ca.pem"), pki.ca_pem()).unwrap();
-    std::fs::write(path("crl.pem"), pki.revoke(&[])).unwrap();
-    let mut config = config(&pki, vec![plain(1)], None);
-    config.credentials = CredentialFiles {
-        certificate: path("own.pem"),
-        key: path("own.key"),
-        ca: path("ca.pem"),
-        revoked: Some(path("crl.pem")),
-    }
-    .read()
-    .unwrap();
-    let coordinator = Running::with(config).unwrap();
-    let url = coordinator.url();
-    let m = pki.party("m");
-    let runtime = runtime();
-    let channel = raw::channel(&runtime, &url, &m).unwrap();
-    let mut raw = Raw::join(&url, m.clone(), "m");
-    let mut client = CoordinatorClient::new(channel);
-    let watch = client.watch(pb::StatusRequest { job: "test".into() });
-    let mut watch = runtime.block_on(watch).unwrap().into_inner();
-    std::fs::write(path("new.pem"), pki.revoke(&[&m])).unwrap();
-    std::fs::rename(path("new.pem"), path("crl.pem")).unwrap();
-    println!("{:?}", raw.refusal());
-    std::thread::sleep(Duration::from_secs(5));
-    let _b = Raw::join(&url, pki.party("secret-b"), "secret-b");
-    std::thread::sleep(Duration::from_secs(1));
-    let seen = runtime.block_on(async {
-        let look = async {
-            loop {
-                match watch.message().await {
-                    Ok(Some(reply)) if reply.jobs.contains("secret-b") => return true,
-                    Ok(Some(_)) => {}
-                    _ => return false,
-                }
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(3), look).await.unwrap_or(false)
-    });
-    let status = runtime.block_on(client.status(pb::StatusRequest { job: "test".into() }));
-    println!("watch tells: {seen}; a new Status: {}", status.is_ok());
-    assert!(!seen && status.is_err());
 }
 
 /// What a process of the campaign does.
