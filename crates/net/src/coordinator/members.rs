@@ -9,6 +9,7 @@ use tracing::info;
 use super::job::JobTask;
 use super::presence::ANOTHER_PROCESS;
 use super::session::{SessionHandle, refused, short};
+use crate::limits::seconds;
 use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
@@ -55,7 +56,8 @@ impl JobTask {
             return Err(refusal);
         }
         let older = self.members.get(&name);
-        self.presence.judge(&hello, &session, older)?;
+        let grace = seconds(self.parts.limits.reconnect_grace);
+        self.presence.judge(&hello, &session, older, grace)?;
         if let Some(older) = older {
             let frame = refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
             older.session.outbox.end_now(frame.into());

@@ -8,8 +8,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand_core::Rng;
+use tokio::time::Instant;
 
 use super::members::Member;
 use super::session::{SessionHandle, refused};
@@ -46,17 +48,21 @@ struct Seat {
 struct Asked {
     process: Vec<u8>,
     token: [u8; ID],
-    /// The connection that was there then, and the bytes that had come over it.
+    /// When it was told the token.
+    since: Instant,
+    /// The connection that was there when what had been on its way then had come, and the bytes that had come over it.
     before: Option<(u64, u64)>,
 }
 
 impl Presence {
-    /// Whether a connection is let in in the place of `older`, the one that is there under its name.
+    /// Whether a connection is let in in the place of `older`, the one that is there under its name. What a process had
+    /// said that has ended since may come for so long as `grace`.
     pub fn judge(
         &mut self,
         hello: &pb::Hello,
         newer: &SessionHandle,
         older: Option<&Member>,
+        grace: Duration,
     ) -> Result<(), pb::Refused> {
         let odd = |bytes: &[u8]| !(bytes.is_empty() || bytes.len() == ID);
         if odd(&hello.process) || odd(&hello.token) {
@@ -70,9 +76,7 @@ impl Presence {
             Some(seat) if seat.replaced.contains(&hello.process) => {
                 Err(refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS))
             }
-            Some(seat) if seat.process != hello.process => {
-                seat.ask(hello, older)?.wait(older, other_key)
-            }
+            Some(seat) if seat.process != hello.process => seat.ask(hello)?.wait(other_key, grace),
             Some(seat) if hello.connection <= seat.connection => {
                 let reason = "the same process has a newer connection";
                 Err(refused(RefusalCode::RefusalReplaced, reason))
@@ -106,7 +110,7 @@ impl Seat {
     }
 
     /// Another process comes: it has shown that it lives, or is asked to.
-    fn ask(&mut self, hello: &pb::Hello, older: Option<&Member>) -> Result<&Asked, pb::Refused> {
+    fn ask(&mut self, hello: &pb::Hello) -> Result<&mut Asked, pb::Refused> {
         let answers =
             |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
         if !self.asked.as_ref().is_some_and(answers) {
@@ -116,7 +120,8 @@ impl Seat {
             let asked = Asked {
                 process: hello.process.clone(),
                 token,
-                before: older.map(Member::heard),
+                since: Instant::now(),
+                before: None,
             };
             let reason = "another process of this party was here before: come again with the token";
             let again = asked.again(reason);
@@ -124,7 +129,7 @@ impl Seat {
             return Err(again);
         }
         let gone = || refused(RefusalCode::RefusalStopping, "come again");
-        self.asked.as_ref().ok_or_else(gone)
+        self.asked.as_mut().ok_or_else(gone)
     }
 }
 
@@ -137,18 +142,18 @@ impl Asked {
     }
 
     /// A process that lives has another key than the one that is connected: that one may have lost its link, or live.
-    fn wait(&self, older: Option<&Member>, other_key: Option<&Member>) -> Result<(), pb::Refused> {
+    fn wait(&mut self, other_key: Option<&Member>, grace: Duration) -> Result<(), pb::Refused> {
         let Some(other) = other_key else {
             return Ok(());
         };
         let (session, bytes) = other.heard();
-        match self.before {
-            Some((before, heard)) if before == session && heard < bytes => Err(taken(other)),
-            _ if older.is_none() => Ok(()),
-            _ => Err(self.again(
-                "it is not known yet whether the party with this name that is connected lives",
-            )),
+        match self.before.filter(|(before, _)| *before == session) {
+            Some((_, heard)) if heard < bytes => return Err(taken(other)),
+            None if self.since.elapsed() >= grace => self.before = Some((session, bytes)),
+            _ => {}
         }
+        Err(self
+            .again("it is not known yet whether the party with this name that is connected lives"))
     }
 }
 

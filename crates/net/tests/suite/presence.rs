@@ -237,6 +237,35 @@ fn case_55_a_party_with_a_new_key_waits_until_its_lost_link_is_noticed() {
     other.join().unwrap().unwrap();
 }
 
+/// The party is started again with a new key, and what the process before had said is still coming in.
+#[test]
+fn case_55_what_was_on_its_way_does_not_keep_a_new_key_out() {
+    let pki = Pki::new(6);
+    let mut config = config(&pki, vec![coordinator_job()], None);
+    config.limits.reconnect_grace = 60.0;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let mut before = let_in(&url, &pki.party("a"), says(1, 1));
+    let new = pki.party("a");
+    let token = token(&url, &new, says(2, 1));
+    let again = |connection| pb::Hello {
+        token: token.clone(),
+        ..says(2, connection)
+    };
+    let waits = |connection| {
+        let refused = kept_out(&url, &new, again(connection));
+        let reason = &refused.reason;
+        assert_eq!(refused.code(), RefusalCode::RefusalComeAgain, "{reason}");
+    };
+    waits(2);
+    before.send(pb::ModelRequest { version: 0 });
+    before.until(|frame| matches!(frame, Frame::ModelChunk(_)).then_some(()));
+    waits(3);
+    before.leave();
+    coordinator.wait("test", |status| status.connected.is_empty());
+    let_in(&url, &new, again(4));
+}
+
 /// What a party tells of itself, and what it makes of the answers.
 #[test]
 fn a_party_counts_its_connections_and_brings_the_token() {
