@@ -287,15 +287,14 @@ impl JobTask {
     async fn serve_finished(&mut self) -> Halt {
         loop {
             let until = self.ended.write_at();
-            let done = match self.next_event(until).await {
-                Ok(Some(event)) => {
-                    self.handle(event);
-                    Ok(())
-                }
-                Ok(None) => self.write_confirmed().await,
-                Err(halt) => Err(halt),
-            };
-            if let Err(halt) = done {
+            match self.next_event(until).await {
+                Ok(event) => drop(event.and_then(|event| self.handle(event))),
+                Err(halt) => return halt,
+            }
+            // Also where there is always another event.
+            if until.is_some_and(|until| until <= Instant::now())
+                && let Err(halt) = self.write_confirmed().await
+            {
                 return halt;
             }
         }
