@@ -65,16 +65,12 @@ impl JobTask {
     fn expel_revoked(&mut self) {
         let found = self.members.iter().filter_map(|(name, member)| {
             let refusal = self.revoked(&member.session)?;
-            Some((name.clone(), member.session.clone(), refusal))
+            Some((name.clone(), refusal))
         });
-        let found: Vec<(Arc<str>, SessionHandle, pb::Refused)> = found.collect();
-        for (name, session, refusal) in found {
+        let found: Vec<(Arc<str>, pb::Refused)> = found.collect();
+        for (name, refusal) in found {
             warn!(job = %self.name, party = %name, "its certificate was revoked: the connection is closed");
-            session.outbox.end_now(refusal.into());
-            self.leave(session.id, &name, "its certificate was revoked", false);
-            if let Some(joining) = &mut self.joining {
-                joining.forget(&name);
-            }
+            self.expel(&name, refusal);
         }
     }
 }

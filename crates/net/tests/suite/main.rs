@@ -3,6 +3,7 @@
 mod common;
 
 mod bounds;
+mod breaker;
 mod connections;
 mod flashe;
 mod integers;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::fake::{Cast, Fake, done, job, one_round, tripled, welcome};
-use crate::common::raw::Raw;
+use crate::common::raw::{Raw, hello};
 use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
@@ -222,4 +222,31 @@ fn case_54_a_coordinator_does_not_stay_for_a_party_that_has_left() {
     near.join().unwrap().unwrap();
     other.join().unwrap().unwrap();
     scene.coordinator.take().unwrap().finish().unwrap();
+}
+
+/// A party whose Ready was lost connects while that round runs: the round is not over, it goes on without this party.
+#[test]
+fn a_party_whose_ready_was_lost_hears_that_the_round_goes_on_without_it() {
+    let pki = Pki::new(17);
+    let job = JobSpec {
+        input_deadline: 60.0,
+        ..spec(ProtocolName::Plain, 2)
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let mut members = ["a", "b"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let round = members.each_mut().map(|raw| raw.started().round)[0];
+    for (round, only_you, says) in [
+        (round, true, "began without this party"),
+        (round + 7, false, "nothing is known of it"),
+    ] {
+        let hello = pb::Hello {
+            round,
+            ..hello("test", "c")
+        };
+        let (only_it, reason) = Raw::open(&url, pki.party("c"), hello).aborted();
+        assert_eq!(only_it, only_you, "{reason}");
+        assert!(reason.contains(says), "{reason}");
+    }
 }
