@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use blindsum_protocol::{Client, ClientSetup, PartyId, Round, RoundKind};
 use rand_core::Rng;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline};
 use super::guard::Guard;
@@ -150,10 +150,7 @@ impl Task {
                         blocking(read).await??
                     }
                 });
-                match self.pending_start.take() {
-                    Some(start) => Box::pin(self.started(start)).await,
-                    None => self.try_ready().await,
-                }
+                self.try_ready().await
             }
         }
     }
@@ -183,14 +180,13 @@ impl Task {
                     .await;
             }
             None => {
-                let name = start.model.clone().unwrap_or_default();
-                let needs_model = round.kind() == RoundKind::Sum;
-                if needs_model && !self.have_model(&name)? {
-                    // After a restart the model comes first.
-                    self.pending_start = Some(start);
+                let lacks_model = round.kind() == RoundKind::Sum && self.model_of(&start).is_none();
+                if lacks_model && self.is_from_before(number) {
+                    warn!(party = %self.identity.name, round = number, "the model that the round starts from is not in \
+                        the state folder any more; waiting for the end of the round");
                     return Ok(());
                 }
-                if let Err((code, error)) = self.take_up(round).await {
+                if let Err((code, error)) = self.take_up(round, lacks_model).await {
                     return self.refuse(number, code, error).await;
                 }
                 self.begin_waiting();
@@ -241,7 +237,11 @@ impl Task {
     }
 
     /// Takes part in a round that this party was ready for.
-    async fn take_up(&mut self, round: Arc<Round>) -> Result<(), (RoundRefusalCode, NetError)> {
+    async fn take_up(
+        &mut self,
+        round: Arc<Round>,
+        lacks_model: bool,
+    ) -> Result<(), (RoundRefusalCode, NetError)> {
         let number = round.number();
         let unable = |reason: &str| {
             let reason = reason.to_owned();
@@ -257,6 +257,9 @@ impl Task {
             .as_ref()
             .filter(|live| live.round == number);
         live.ok_or_else(|| unable("this party was not ready for it"))?;
+        if lacks_model {
+            return Err(unable("it starts from another model than the one offered"));
+        }
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
         let (Some(me), Some(member)) = (me, member) else {
@@ -288,7 +291,9 @@ impl Task {
             }
         };
         self.begin(round, PartyId(me), client, guard);
-        Ok(())
+        // While the caller makes its update.
+        let kept = self.keep_model().await;
+        kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
     }
 
     /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
@@ -341,6 +346,8 @@ impl Task {
             me,
             model: self.model.clone(),
             client,
+            receiving: None,
+            held: None,
             update: None,
             sent: None,
             clipped: None,

@@ -31,6 +31,7 @@ mod greeting;
 mod guard;
 mod hidden;
 mod joining;
+mod kept;
 mod machine;
 mod policy;
 mod renewal;

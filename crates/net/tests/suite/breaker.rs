@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::proxy::Proxy;
 use crate::common::raw::{Raw, hello, runtime};
-use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_crypto::pki::{Validity, request};
 use blindsum_crypto::sign::Algorithm;
-use blindsum_net::party::{NextRound, Party, PartyConfig};
+use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, PartyFrame};
@@ -28,80 +27,6 @@ fn plain(rounds: u32) -> JobSpec {
         rounds,
         ..spec(ProtocolName::Plain, 3)
     }
-}
-
-/// 1. A survivor killed with its vector out in round `first`+1, back after that round has its result.
-fn survivor_is_killed(protocol: ProtocolName, before: u32, rounds: u32) {
-    let spec = JobSpec {
-        min_parties: if protocol == ProtocolName::Plain { 2 } else { 0 },
-        corrupt: if protocol == ProtocolName::Plain { 0.1 } else { 0.0 },
-        dropout: 0.4,
-        ..JobSpec { protocol, ..plain(rounds) }
-    };
-    let scene = Scene::new(spec, |_| ());
-    let (folder, credentials) = (tempfile::tempdir().unwrap(), scene.pki.party("a"));
-    let url = scene.coordinator().url();
-    let config = || config_in(folder.path(), &url, &credentials);
-    let mut mortal = Party::join(config()).unwrap();
-    let _near = scene.near("b", constant(1.0));
-    let mut last = Party::join(scene.config("c", &url)).unwrap();
-    let both = |last: &mut Party, mortal: &mut Party| {
-        std::thread::scope(|scope| {
-            let own = scope.spawn(|| last.next_round().unwrap().unwrap());
-            let mut round = mortal.next_round().unwrap().unwrap();
-            round.submit(vec![1.0f32; 5], 1).unwrap();
-            (own.join().unwrap(), round)
-        })
-    };
-    for _ in 0..before {
-        let (mut own, mut round) = both(&mut last, &mut mortal);
-        own.submit(vec![4.0f32; 5], 1).unwrap();
-        own.result().unwrap();
-        round.result().unwrap();
-    }
-    let (mut own, _round) = both(&mut last, &mut mortal);
-    let number = own.number();
-    let input = last.job().input_stage();
-    scene.wait_for("c", input);
-    drop(mortal);
-    scene.coordinator().wait("test", |status| status.connected == ["b", "c"]);
-    own.submit(vec![4.0f32; 5], 1).unwrap();
-    let there = own.result().unwrap();
-    println!("round {number}: survivors {:?}, mean {:?}", there.survivors, there.mean);
-    println!("unconfirmed: {:?}", scene.coordinator().wait("test", |_| true).unconfirmed);
-    let mut again = join_again(config);
-    match again.wait_round(Duration::from_secs(6)) {
-        Ok(NextRound::Round(mut round)) => {
-            println!("it is given round {} needs_update {}", round.number(), round.needs_update());
-            if round.number() != number {
-                let mut own = last.next_round().unwrap().unwrap();
-                round.submit(vec![1.0f32; 5], 1).unwrap();
-                own.submit(vec![1.0f32; 5], 1).unwrap();
-                println!("and then round {}: {:?}", round.number(), round.result().map(|r| r.survivors));
-            }
-            assert_eq!(round.number(), number, "another round: it never heard of {number}");
-            println!("result {:?}", round.wait_result(Duration::from_secs(6)).map(|r| r.map(|r| r.mean)));
-        }
-        Ok(NextRound::Refused(error)) => println!("told: {error}"),
-        Ok(NextRound::JobDone) => panic!("it heard JobDone and nothing of round {number}"),
-        Ok(NextRound::Waiting) => panic!("it hears nothing; unconfirmed {:?}", scene.coordinator().wait("test", |_| true).unconfirmed),
-        Err(error) => panic!("error: {error}"),
-    }
-}
-
-#[test]
-fn b1_control_first_round() {
-    survivor_is_killed(ProtocolName::Plain, 0, 1);
-}
-
-#[test]
-fn b1_second_round_last() {
-    survivor_is_killed(ProtocolName::Plain, 1, 2);
-}
-
-#[test]
-fn b1_second_round_goes_on() {
-    survivor_is_killed(ProtocolName::Plain, 1, 5);
 }
 
 /// 2. Three honest parties of which one renews its certificate in time.

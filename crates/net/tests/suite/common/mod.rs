@@ -69,7 +69,9 @@ impl Pki {
     /// BREAKER: a certificate for a request.
     pub fn sign(&self, request: &str, name: &str, validity: Validity) -> Credentials {
         let mut rng = self.rng.lock().unwrap();
-        let signed = self.ca.sign_request(request, name, &Kind::Party, validity, &mut *rng);
+        let signed = self
+            .ca
+            .sign_request(request, name, &Kind::Party, validity, &mut *rng);
         Credentials::new(signed.unwrap(), "", self.ca_pem())
     }
 
