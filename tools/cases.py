@@ -130,10 +130,11 @@ CASES = {
         "the last round hear its end",
     ),
     55: (
-        "Link lost while a party trains and submits; a Hello that comes late; a process or key renewed "
-        "meanwhile",
+        "Link lost while a party trains and submits; a Hello that comes late; a process, key or certificate "
+        "renewed meanwhile, or a certificate that ends",
         "Nothing goes out before both know what the other has; equal repeats are quiet; only a process that "
-        "shows that it lives takes the place of another one",
+        "shows that it lives takes the place of another one; a certificate that ends costs nobody but its "
+        "party, and one renewed in time nothing",
     ),
     56: (
         "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",

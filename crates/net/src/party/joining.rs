@@ -262,11 +262,13 @@ impl Task {
         }
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
+        let key = me.and_then(|me| round.roster().verifying_key(me));
         let (Some(me), Some(member)) = (me, member) else {
             return Err(unable("the roster lacks this party"));
         };
-        let another = "the roster holds another certificate or nonce of this party";
-        if member.certificate != self.identity.certificate {
+        // Its certificate may have been renewed since it was ready.
+        let another = "the roster holds another key or nonce of this party";
+        if key != Some(self.identity.key.verifying_key()) {
             return Err(unable(another));
         }
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.

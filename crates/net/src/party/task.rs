@@ -364,6 +364,7 @@ impl Task {
                 Ok(SendEnd::TooSlow) => Ended::Lost("the coordinator takes no more data".into()),
                 _ => self.last_word(inbound).await,
             }),
+            Ok(()) = self.identity.renewals.changed(), if self.active.is_none() => self.renewed(),
             () = overdue => self.overdue().await,
             () = idle => self.work_ahead().await.map_err(Ended::Failed),
         }

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use crate::common::proxy::Proxy;
 use crate::common::raw::{Raw, hello, runtime};
 use crate::common::*;
-use blindsum_crypto::pki::{Validity, request};
-use blindsum_crypto::sign::Algorithm;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
@@ -27,74 +25,6 @@ fn plain(rounds: u32) -> JobSpec {
         rounds,
         ..spec(ProtocolName::Plain, 3)
     }
-}
-
-/// 2. Three honest parties of which one renews its certificate in time.
-fn renewed(renews: bool) {
-    let pki = Pki::new(61);
-    let spec = JobSpec {
-        rounds: 0,
-        min_parties: 3,
-        input_deadline: 20.0,
-        ..plain(0)
-    };
-    let coordinator = Running::start(&pki, vec![spec], None);
-    let url = coordinator.url();
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let mut rng = ChaCha20Rng::seed_from_u64(5);
-    let asked = request("a", Algorithm::Ed25519, &mut rng).unwrap();
-    let until = now() + 6;
-    let short = Validity { not_before: now() - 60, not_after: until };
-    std::fs::write(path("a.pem"), pki.sign(&asked.request, "a", short).certificate).unwrap();
-    std::fs::write(path("a.key"), &**asked.key).unwrap();
-    std::fs::write(path("ca.pem"), pki.ca_pem()).unwrap();
-    let files = CredentialFiles {
-        certificate: path("a.pem"),
-        key: path("a.key"),
-        ca: path("ca.pem"),
-        revoked: None,
-    };
-    let config = PartyConfig {
-        give_up_after: 600.0,
-        ..party_config(&url, files.read().unwrap())
-    };
-    let play = |config: PartyConfig| {
-        std::thread::spawn(move || {
-            let mut party = Party::join(config).unwrap();
-            loop {
-                match party.next_round() {
-                    Ok(Some(mut round)) => {
-                        std::thread::sleep(Duration::from_millis(300));
-                        let _ = round.submit(vec![1.0f32; 5], 1);
-                        let _ = round.result();
-                    }
-                    Ok(None) => return Ok(()),
-                    Err(error) => return Err(error),
-                }
-            }
-        })
-    };
-    let a = play(config);
-    let _others = ["b", "c"].map(|name| play(party_config(&url, pki.party(name))));
-    coordinator.wait("test", |status| status.rounds_done > 0);
-    if renews {
-        let long = Validity::days(now() - 60, 5);
-        std::fs::write(path("new.pem"), pki.sign(&asked.request, "a", long).certificate).unwrap();
-        std::fs::rename(path("new.pem"), path("a.pem")).unwrap();
-    }
-    let begun = Instant::now();
-    let status = coordinator.wait("test", |status| {
-        status.state == JobState::Failed || begun.elapsed() > Duration::from_secs(18)
-    });
-    println!("{:?} after {:?}: {} rounds; {}", status.state, begun.elapsed(), status.rounds_done, status.reason);
-    println!("expired {} s ago, connected {:?}, a ended: {}", now() as i64 - until as i64, status.connected, a.is_finished());
-    assert_ne!(status.state, JobState::Failed);
-}
-
-#[test]
-fn b2_a_party_that_has_renewed_its_certificate() {
-    renewed(true);
 }
 
 fn rss() -> u64 {
