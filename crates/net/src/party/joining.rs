@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use blindsum_protocol::{Client, ClientSetup, PartyId, Round, RoundKind};
+use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round, RoundKind};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
 
@@ -82,21 +82,34 @@ impl Task {
         Ok(())
     }
 
-    /// Whether this model is here; it is asked for where it is not.
-    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+    /// Whether this model is here, as the one that a job begins with is wherever it was not given.
+    fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
         self.check_not_older(name)?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }
         let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        if name.version > 0 {
+            return Ok(false);
+        }
         let own = Model::initial(job);
-        if own.is(name) {
+        let begins = own.is(name);
+        if begins {
             self.model = Some(own);
+        }
+        Ok(begins)
+    }
+
+    /// Whether this model is here; it is asked for where it is not.
+    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+        if self.has_model(name)? {
             return Ok(true);
         }
+        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
         let (got, dim) = (name.dim, job.spec().dim);
         // A job that keeps no model has one without coordinates, which gets other names where sums are hidden.
-        if got != dim && got != own.name().dim {
+        let has_none = got == 0 && job.spec().model_update == ModelUpdate::Nothing;
+        if got != dim && !has_none {
             return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
         }
         if self
@@ -158,6 +171,7 @@ impl Task {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), NetError> {
         let number = start.round;
+        let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
             Err(reason) => {
@@ -180,7 +194,6 @@ impl Task {
                     .await;
             }
             None => {
-                let lacks_model = round.kind() == RoundKind::Sum && self.model_of(&start).is_none();
                 if lacks_model && self.is_from_before(number) {
                     warn!(party = %self.identity.name, round = number, "the model that the round starts from is not in \
                         the state folder any more; waiting for the end of the round");
@@ -206,6 +219,16 @@ impl Task {
             self.step(None).await?;
         }
         self.go_on().await
+    }
+
+    /// Whether a sum that this process has not taken up starts from a model that is not here.
+    fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, NetError> {
+        let active = self.active.as_ref().map(|active| active.number);
+        if active == Some(start.round) || start.kind() != pb::RoundKind::Sum {
+            return Ok(false);
+        }
+        let name = start.model.clone().unwrap_or_default();
+        Ok(!self.has_model(&name)?)
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.
