@@ -86,7 +86,13 @@ impl JobTask {
         }
         info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
-        let collected = self.collect_ready(number).await;
+        let collected = loop {
+            let collected = self.collect_ready(number).await;
+            // Time has gone by since they were ready.
+            if collected.is_err() || !self.expel_unfit() {
+                break collected;
+            }
+        };
         let joining = self.joining.take();
         collected?;
         let ready = joining.map(|joining| joining.ready).unwrap_or_default();

@@ -52,7 +52,7 @@ impl JobTask {
         if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
             return Err(self.job_failed());
         }
-        if let Some(refusal) = self.revoked(&session) {
+        if let Some(refusal) = self.unfit(&session) {
             return Err(refusal);
         }
         let older = self.members.get(&name);

@@ -3,7 +3,6 @@
 mod common;
 
 mod bounds;
-mod breaker;
 mod connections;
 mod flashe;
 mod integers;
@@ -13,6 +12,7 @@ mod presence;
 mod rates;
 mod reconnecting;
 mod relay;
+mod renewals;
 mod replays;
 mod restarts;
 mod results;

@@ -66,7 +66,7 @@ impl Pki {
         Credentials::new(credential.certificate, &**credential.key, self.ca_pem())
     }
 
-    /// BREAKER: a certificate for a request.
+    /// A certificate for a request; the key is not here.
     pub fn sign(&self, request: &str, name: &str, validity: Validity) -> Credentials {
         let mut rng = self.rng.lock().unwrap();
         let signed = self
