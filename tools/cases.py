@@ -124,16 +124,17 @@ CASES = {
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
     54: (
-        "Coordinator or party killed or stopped, or a link lost, between the decision that a round counts "
+        "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a round counts "
         "and the delivery of its result",
         "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of "
         "the last round hear its end",
     ),
     55: (
-        "Link lost while a party trains and submits; a Hello that comes late; a process or key renewed "
-        "meanwhile",
+        "Link lost while a party trains and submits; a Hello that comes late; a process, key or certificate "
+        "renewed meanwhile, or a certificate that ends",
         "Nothing goes out before both know what the other has; equal repeats are quiet; only a process that "
-        "shows that it lives takes the place of another one",
+        "shows that it lives takes the place of another one; a certificate that ends costs nobody but its "
+        "party, and one renewed in time nothing",
     ),
     56: (
         "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",

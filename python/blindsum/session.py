@@ -255,8 +255,9 @@ class Session:
         """Read certificate, key, CA and revocation list again now.
 
         It is done within seconds by itself where one of the files changes. A file that cannot be used is
-        logged, and what was read before it stays in use. The revocation list counts from the next round on,
-        this party's own certificate from the next connection on; its name and key must stay the same.
+        logged, and what was read before it stays in use. The revocation list counts from the next round on.
+        This party's own certificate is shown over a new connection, as soon as the party is in no round;
+        its name and key must stay the same.
         """
         self._native.reload()
 

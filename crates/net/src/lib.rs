@@ -15,6 +15,7 @@ mod chunks;
 mod connect;
 mod error;
 mod limits;
+mod line;
 mod model;
 mod outbox;
 mod relay;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::chunks::pieces;
+use crate::line::Waiting;
 use crate::pb;
 use crate::relay::{Chunk, Relayed};
 
@@ -53,6 +54,8 @@ pub(crate) struct Outbox<F> {
 pub(crate) struct Queue<F> {
     queued: mpsc::UnboundedReceiver<Queued<F>>,
     farewell: mpsc::Receiver<F>,
+    /// What has left the queue and is dropped as well when the stream is ended before its time.
+    waiting: Option<Waiting<F>>,
 }
 
 impl<F> Clone for Outbox<F> {
@@ -72,8 +75,17 @@ impl<F: Frame> Outbox<F> {
         let queue_end = Queue {
             queued,
             farewell: said,
+            waiting: None,
         };
         (Self { queue, farewell }, queue_end)
+    }
+
+    /// An outbox before a line, whose frames are dropped as well where the receiver does not take them in time, or
+    /// the stream is [ended now](Self::end_now).
+    pub fn before(waiting: Waiting<F>) -> (Self, Queue<F>) {
+        let (outbox, queue) = Self::new();
+        let waiting = Some(waiting);
+        (outbox, Queue { waiting, ..queue })
     }
 
     /// Queues one thing; it is lost where the connection has ended.
@@ -81,8 +93,8 @@ impl<F: Frame> Outbox<F> {
         let _ = self.queue.send(queued);
     }
 
-    /// Drops what is queued, also what is being sent: this frame is the last one. A receiver that reads nothing keeps
-    /// no model in memory.
+    /// Drops what is queued, what is being sent, and what waits in the line: this frame is the last one. A receiver that
+    /// reads nothing keeps no model in memory; HTTP/2 has copied the piece that it has taken.
     pub fn end_now(&self, frame: F) {
         let _ = self.farewell.try_send(frame);
     }
@@ -121,15 +133,22 @@ pub(crate) async fn send_all<F: Frame>(
     let Queue {
         queued,
         mut farewell,
+        waiting,
     } = queue;
     let sender = Sender { stream, timeout };
     // The queue is dropped with the branch that holds it.
     let last = tokio::select! {
         biased;
-        Some(last) = farewell.recv() => last,
-        end = sender.queued(queued) => return end,
+        Some(last) = farewell.recv() => Ok(last),
+        end = sender.queued(queued) => Err(end),
     };
-    sender.last(last).await
+    if let (Ok(_) | Err(SendEnd::TooSlow), Some(waiting)) = (&last, waiting) {
+        waiting.clear();
+    }
+    match last {
+        Ok(last) => sender.last(last).await,
+        Err(end) => end,
+    }
 }
 
 struct Sender<'a, F> {
@@ -221,9 +240,11 @@ mod tests {
     use std::sync::Arc;
 
     use blindsum_protocol::{Outgoing, PartyId, Piece};
+    use tokio_stream::StreamExt;
 
     use super::*;
     use crate::chunks::{Assembly, CHUNK, Pushed};
+    use crate::line::line;
     use crate::pb::{CoordinatorFrame, coordinator_frame};
     use crate::relay::{Spool, Spools};
 
@@ -318,7 +339,8 @@ mod tests {
 
     #[tokio::test]
     async fn case_31_a_stream_that_is_ended_now_keeps_nothing_for_a_receiver_that_reads_nothing() {
-        let (outbox, queue) = Outbox::<CoordinatorFrame>::new();
+        let (line, mut taking) = line::<CoordinatorFrame>(2);
+        let (outbox, queue) = Outbox::before(line.waiting.clone());
         let kept = Arc::new(());
         for version in 1..=2 {
             let values = Seen {
@@ -330,18 +352,34 @@ mod tests {
                 values: Bytes::from_owner(values),
             });
         }
-        let (stream, mut frames) = mpsc::channel(1);
-        let sending = send_all(queue, &stream, Duration::from_secs(3600));
+        let sending = send_all(queue, &line.frames, Duration::from_secs(3600));
         let mut sending = std::pin::pin!(sending);
-        // One piece is on its way, the next one waits for its turn.
+        // Two pieces are in the line, the next one waits for its turn.
         assert!(polled(sending.as_mut()).await.is_none());
         outbox.end_now(pb::JobDone { model: None }.into());
-        assert!(polled(sending.as_mut()).await.is_none());
-        drop(frames.recv().await);
+        assert_eq!(polled(sending).await, Some(SendEnd::Finished));
         assert_eq!(Arc::strong_count(&kept), 1);
-        assert_eq!(sending.await, SendEnd::Finished);
-        let last = frames.recv().await.unwrap().frame;
+        let last = taking.next().await.unwrap().frame;
         assert!(matches!(last, Some(coordinator_frame::Frame::JobDone(_))));
+    }
+
+    #[tokio::test]
+    async fn case_31_a_stream_that_is_not_taken_in_time_keeps_nothing() {
+        let (line, _taking) = line::<CoordinatorFrame>(2);
+        let (outbox, queue) = Outbox::before(line.waiting.clone());
+        let kept = Arc::new(());
+        let values = Seen {
+            bytes: vec![7; 3 * CHUNK],
+            _kept: kept.clone(),
+        };
+        outbox.put(Queued::Model {
+            version: 1,
+            values: Bytes::from_owner(values),
+        });
+        let end = send_all(queue, &line.frames, Duration::from_millis(10)).await;
+        assert_eq!((end, Arc::strong_count(&kept)), (SendEnd::TooSlow, 1));
+        // The connection is told to end where it takes nothing.
+        assert!(!line.end(Duration::from_millis(10)).await);
     }
 
     /// What a future has come to, where it needs not wait.

@@ -65,7 +65,7 @@ impl Ended {
         missing.map(|(name, _)| name.to_string()).collect()
     }
 
-    /// When what was confirmed should be written down, where there is something.
+    /// When what was confirmed is to be written down, where there is something.
     pub fn write_at(&self) -> Option<Instant> {
         self.write_at
     }
@@ -218,7 +218,7 @@ impl JobTask {
         let mut frame = pb::RoundAborted {
             round,
             only_you: false,
-            reason: "it is over".into(),
+            reason: "nothing is known of it here".into(),
             counted: false,
         };
         if let Some(report) = report {
@@ -228,8 +228,11 @@ impl JobTask {
                 && report.survivors.iter().any(|survivor| survivor == name);
             if frame.counted {
                 frame.reason = "a later round has a result, and only the latest one is kept".into();
-            } else if !report.reason.is_empty() {
-                frame.reason = report.reason;
+            } else {
+                frame.reason = match report.reason.is_empty() {
+                    true => "it is over".into(),
+                    false => report.reason,
+                };
             }
         }
         if let Some(member) = self.members.get(name) {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use blindsum_protocol::RoundKind;
 use bytes::Bytes;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::job::JobTask;
 use super::joining::ReadyParty;
 use super::session::{refused, short};
 use crate::chunks::{Assembly, Pushed};
+use crate::limits::seconds;
 use crate::model::{history_len, sealed_len};
 use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
@@ -22,7 +24,7 @@ pub(super) struct SealedModel {
     /// All of it, once it is here, and who sealed it.
     kept: Option<(Arc<str>, Bytes)>,
     /// Who was asked for it, and what has come.
-    asked: Option<(Arc<str>, Option<Assembly>)>,
+    asked: Option<(Arc<str>, Option<Part>)>,
     /// How often parties were asked for a model that did not come, or was none.
     failures: BTreeMap<Arc<str>, u32>,
     /// Who waits for it.
@@ -35,10 +37,18 @@ pub(super) struct SealedModel {
     complaints: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
+/// The beginning of a model.
+struct Part {
+    assembly: Assembly,
+    /// When the next piece must have come.
+    next_until: Instant,
+}
+
 impl SealedModel {
-    /// A round is offered: somebody who was asked and has sent nothing since does not keep the others waiting.
+    /// A round is offered: whoever was asked for the model and has not sent all of it keeps nobody waiting any longer.
+    /// An honest party that was in the last round sent the model before it answered there.
     pub fn round_offered(&mut self) {
-        if let Some((name, _)) = self.asked.take_if(|(_, assembly)| assembly.is_none()) {
+        if let Some((name, _)) = self.asked.take() {
             self.failed(name);
         }
     }
@@ -127,10 +137,7 @@ impl JobTask {
                 short(&sealers.join(", "))
             );
             warn!(job = %self.name, party = %name, %reason, "refused");
-            if let Some(member) = self.members.get(&name) {
-                let frame = refused(RefusalCode::RefusalNoModel, reason);
-                member.session.outbox.put(Queued::Last(frame.into()));
-            }
+            self.expel(&name, refused(RefusalCode::RefusalNoModel, reason));
         }
     }
 
@@ -199,6 +206,20 @@ impl JobTask {
         self.sealed_model.asked = Some((name, None));
     }
 
+    /// Somebody else is asked where one has begun to send the model and does not go on; gives the time until which it
+    /// must have gone on.
+    pub(super) fn heed_sealer(&mut self) -> Option<Instant> {
+        let stalls = |part: &Part| part.next_until <= Instant::now();
+        let asked = &mut self.sealed_model.asked;
+        if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
+            warn!(job = %self.name, party = %name, "it does not go on sending the model");
+            self.sealed_model.failed(name);
+            self.ask_for_model();
+        }
+        let (_, part) = self.sealed_model.asked.as_ref()?;
+        part.as_ref().map(|part| part.next_until)
+    }
+
     /// A piece of the sealed model.
     pub(super) fn model_sealed(&mut self, name: &str, chunk: pb::ModelChunk) {
         if chunk.version != self.model.version() {
@@ -206,22 +227,35 @@ impl JobTask {
             return;
         }
         let asked = self.sealed_model.asked.take_if(|(of, _)| **of == *name);
-        let Some((of, assembly)) = asked else {
-            if self.sealed_model.failures.contains_key(name) {
+        let failed_before = self.sealed_model.failures.contains_key(name);
+        let Some((of, part)) = asked else {
+            if failed_before {
                 // It comes after all, when another one was asked.
                 return;
             }
             return self.refuse(name, "ModelChunk: the model was not asked for");
         };
+        if part.is_none() && chunk.offset > 0 && failed_before {
+            // The rest of one that it was asked for before.
+            self.sealed_model.asked = Some((of, None));
+            return;
+        }
         let job = &self.parts.job;
         let limit = sealed_len(4 * self.model.name().dim + history_len(job) as u64);
-        let pushed = match assembly {
-            Some(assembly) => Ok(assembly),
+        let pushed = match part {
+            Some(part) => Ok(part.assembly),
             None => Assembly::begin(chunk.total, limit),
         }
         .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
         match pushed {
-            Ok(Pushed::Part(assembly)) => self.sealed_model.asked = Some((of, Some(assembly))),
+            Ok(Pushed::Part(assembly)) => {
+                let next_until = Instant::now() + seconds(self.parts.limits.chunk_timeout);
+                let part = Part {
+                    assembly,
+                    next_until,
+                };
+                self.sealed_model.asked = Some((of, Some(part)));
+            }
             Ok(Pushed::Whole(bytes)) => {
                 self.sealed_model.kept = Some((of, bytes));
                 for name in std::mem::take(&mut self.sealed_model.waiting) {

@@ -287,15 +287,14 @@ impl JobTask {
     async fn serve_finished(&mut self) -> Halt {
         loop {
             let until = self.ended.write_at();
-            let done = match self.next_event(until).await {
-                Ok(Some(event)) => {
-                    self.handle(event);
-                    Ok(())
-                }
-                Ok(None) => self.write_confirmed().await,
-                Err(halt) => Err(halt),
-            };
-            if let Err(halt) = done {
+            match self.next_event(until).await {
+                Ok(event) => drop(event.and_then(|event| self.handle(event))),
+                Err(halt) => return halt,
+            }
+            // Also where there is always another event.
+            if until.is_some_and(|until| until <= Instant::now())
+                && let Err(halt) = self.write_confirmed().await
+            {
                 return halt;
             }
         }
@@ -308,8 +307,10 @@ impl JobTask {
     ) -> Result<Option<Event>, Halt> {
         loop {
             let look = Some(self.heed_list());
+            let sealer = self.heed_sealer();
             let progress = self.publish_progress();
-            let until = [deadline, progress, look].into_iter().flatten().min();
+            let times = [deadline, progress, look, sealer];
+            let until = times.into_iter().flatten().min();
             let event = self.event_until(until).await?;
             if event.is_some() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(event);

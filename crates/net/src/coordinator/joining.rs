@@ -10,11 +10,10 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::job::{Halt, JobTask};
-use super::session::{Event, refused, short};
+use super::session::{Event, short};
 use crate::limits::seconds;
-use crate::outbox::Queued;
+use crate::pb;
 use crate::pb::party_frame::Frame;
-use crate::pb::{self, RefusalCode};
 use crate::report::RoundReport;
 use crate::system::{unix_millis, unix_seconds};
 
@@ -87,7 +86,13 @@ impl JobTask {
         }
         info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
-        let collected = self.collect_ready(number).await;
+        let collected = loop {
+            let collected = self.collect_ready(number).await;
+            // Time has gone by since they were ready.
+            if collected.is_err() || !self.expel_unfit() {
+                break collected;
+            }
+        };
         let joining = self.joining.take();
         collected?;
         let ready = joining.map(|joining| joining.ready).unwrap_or_default();
@@ -151,10 +156,6 @@ impl JobTask {
     }
 
     fn joining_event(&mut self, number: u64, event: Event) {
-        let left = match &event {
-            Event::Disconnected { name, .. } => Some(name.clone()),
-            _ => None,
-        };
         match self.handle(event) {
             Some(Event::Frame {
                 name,
@@ -177,11 +178,6 @@ impl JobTask {
             }
             _ => {}
         }
-        if let (Some(name), Some(joining)) = (left, &mut self.joining)
-            && !self.members.contains_key(&name)
-        {
-            joining.forget(&name);
-        }
     }
 
     fn ready(&mut self, name: Arc<str>, ready: pb::Ready) {
@@ -203,14 +199,6 @@ impl JobTask {
         }
         self.ask_for_model();
         self.unpublished = true;
-    }
-
-    /// Ends the connection of a party that sent what it must not send.
-    pub(super) fn refuse(&mut self, name: &str, reason: &str) {
-        if let Some(member) = self.members.get(name) {
-            let frame = refused(RefusalCode::RefusalBadFrame, reason);
-            member.session.outbox.put(Queued::Last(frame.into()));
-        }
     }
 
     /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.

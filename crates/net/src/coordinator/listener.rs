@@ -34,13 +34,35 @@ pub(crate) struct Peer {
     /// The key in it.
     pub key: VerifyingKey,
     pub traffic: Arc<Traffic>,
+    cut: mpsc::Sender<()>,
+}
+
+impl Peer {
+    /// Ends the connection at once, and everything that goes over it.
+    pub fn cut(&self) {
+        // Where it is full already that is known.
+        let _ = self.cut.try_send(());
+    }
 }
 
 /// A connection after the handshake; holds its place among the connections until it is dropped.
 pub(crate) struct Connection {
     stream: TlsStream<Watched<TcpStream>>,
     peer: Peer,
+    cuts: mpsc::Receiver<()>,
+    is_cut: bool,
     _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Fails once the connection is cut; until then the task is woken when that happens.
+    fn uncut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.is_cut |= self.cuts.poll_recv(cx) == Poll::Ready(Some(()));
+        match self.is_cut {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Connected for Connection {
@@ -57,6 +79,7 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.uncut(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
@@ -67,10 +90,12 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.uncut(cx)?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.uncut(cx)?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -119,7 +144,7 @@ pub(crate) async fn accept_all(
         );
         let handshake = async move {
             let shaken = tokio::time::timeout(timeout, shake(stream, address, acceptor, &anchor));
-            let (stream, peer) = match shaken.await {
+            let (stream, peer, cuts) = match shaken.await {
                 Ok(Ok(shaken)) => shaken,
                 Ok(Err(reason)) => return info!(%address, %reason, "TLS handshake refused"),
                 Err(_) => return info!(%address, "TLS handshake refused: not finished in time"),
@@ -131,6 +156,8 @@ pub(crate) async fn accept_all(
             let connection = Connection {
                 stream,
                 peer,
+                cuts,
+                is_cut: false,
                 _place: place,
             };
             let _ = connections.send(Ok(connection)).await;
@@ -145,7 +172,7 @@ async fn shake(
     address: SocketAddr,
     acceptor: TlsAcceptor,
     anchor: &TrustAnchor,
-) -> Result<(TlsStream<Watched<TcpStream>>, Peer), String> {
+) -> Result<(TlsStream<Watched<TcpStream>>, Peer, mpsc::Receiver<()>), String> {
     let _ = stream.set_nodelay(true);
     let traffic = Arc::new(Traffic::default());
     let stream = Watched::new(stream, traffic.clone());
@@ -163,14 +190,16 @@ async fn shake(
     };
     match anchor.verify_party(&certificate, unix_seconds()) {
         Ok(party) => {
+            let (cut, cuts) = mpsc::channel(1);
             let peer = Peer {
                 address,
                 name: party.name.into(),
                 key: party.key,
                 certificate,
                 traffic,
+                cut,
             };
-            Ok((stream, peer))
+            Ok((stream, peer, cuts))
         }
         Err(error) => {
             let _ = stream.shutdown().await;

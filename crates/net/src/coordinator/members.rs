@@ -7,7 +7,9 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::job::JobTask;
+use super::presence::ANOTHER_PROCESS;
 use super::session::{SessionHandle, refused, short};
+use crate::limits::seconds;
 use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
@@ -50,15 +52,14 @@ impl JobTask {
         if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
             return Err(self.job_failed());
         }
-        if let Some(refusal) = self.revoked(&session) {
+        if let Some(refusal) = self.unfit(&session) {
             return Err(refusal);
         }
         let older = self.members.get(&name);
-        self.presence.judge(&hello, &session, older)?;
+        let grace = seconds(self.parts.limits.reconnect_grace);
+        self.presence.judge(&hello, &session, older, grace)?;
         if let Some(older) = older {
-            let reason =
-                "another process of this party, with its name, has connected after this one";
-            let frame = refused(RefusalCode::RefusalReplaced, reason);
+            let frame = refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
             older.session.outbox.end_now(frame.into());
             self.settle(&name);
         }
@@ -137,12 +138,31 @@ impl JobTask {
         if returns {
             self.lost.insert(name.clone());
         }
+        if let Some(joining) = &mut self.joining {
+            joining.forget(name);
+        }
         self.forget_sealer(name);
         self.changed = Instant::now();
         if let Some(running) = &mut self.running {
             running.lost(name);
         }
         self.unpublished = true;
+    }
+
+    /// Ends the connection of a party that sent what it must not send.
+    pub(super) fn refuse(&mut self, name: &str, reason: &str) {
+        self.expel(name, refused(RefusalCode::RefusalBadFrame, reason));
+    }
+
+    /// Ends the connection of a party. It has gone at once: nothing that it says after this is heard, and nothing is
+    /// queued for it, however slowly it reads.
+    pub(super) fn expel(&mut self, name: &str, refusal: pb::Refused) {
+        let Some((name, member)) = self.members.get_key_value(name) else {
+            return;
+        };
+        let (name, session, reason) = (name.clone(), member.session.id, refusal.reason.clone());
+        member.session.outbox.end_now(refusal.into());
+        self.leave(session, &name, &reason, false);
     }
 
     /// Sends the current model, once a connection and version.
@@ -157,9 +177,7 @@ impl JobTask {
         }
         if member.model_sent == Some(version) {
             let reason = format!("model version {version} was sent over this connection already");
-            let frame = refused(RefusalCode::RefusalBadFrame, reason);
-            member.session.outbox.put(Queued::Last(frame.into()));
-            return;
+            return self.refuse(name, &reason);
         }
         member.model_sent = Some(version);
         if self.model.is_hidden() {

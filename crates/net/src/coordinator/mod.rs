@@ -147,7 +147,7 @@ impl Coordinator {
             served.insert(name, handle);
         }
         let jobs: Jobs = Arc::new(served);
-        let service = Service::new(jobs.clone(), limits.clone());
+        let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
         let hosts = side.current().hosts.clone();
         let farewell = seconds(limits.farewell);
         tasks.spawn(serve(listener, side.clone(), limits, service, stop));

@@ -11,6 +11,9 @@ use tokio::time::{Instant, sleep_until};
 /// and a look into the store; an honest party has one a job, and another one when a connection breaks.
 const STREAMS: (u32, Duration) = (30, Duration::from_secs(1));
 
+/// The same of questions how jobs stand, once or for as long as it watches: an answer is as long as the roster.
+const QUESTIONS: (u32, Duration) = (100, Duration::from_millis(100));
+
 /// The same of frames other than chunks: a party has a handful to say in a round, and rounds may be short.
 const FRAMES: (u32, Duration) = (1000, Duration::from_millis(1));
 
@@ -27,6 +30,7 @@ impl Paces {
 /// The pace of one party.
 pub(crate) struct Pace {
     streams: Mutex<Rate>,
+    questions: Mutex<Rate>,
     frames: Mutex<Rate>,
 }
 
@@ -35,6 +39,7 @@ impl Default for Pace {
         let now = Instant::now();
         Self {
             streams: Mutex::new(Rate::new(STREAMS, now)),
+            questions: Mutex::new(Rate::new(QUESTIONS, now)),
             frames: Mutex::new(Rate::new(FRAMES, now)),
         }
     }
@@ -44,6 +49,11 @@ impl Pace {
     /// Waits until the party may begin one more stream. Who gives up meanwhile has taken nothing.
     pub async fn stream(&self) {
         turn(&self.streams).await;
+    }
+
+    /// Waits until the party may ask once more.
+    pub async fn question(&self) {
+        turn(&self.questions).await;
     }
 
     /// Waits until the party may say one more thing.

@@ -1,5 +1,5 @@
-//! The CA's revocation list while a job runs: whoever comes on it has to go, and the operator hears in time that the
-//! list ends.
+//! Certificates while a job runs: whoever comes on the CA's revocation list has to go, and whose time is over, and the
+//! operator hears in time that the list ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl JobTask {
             return self.list_look;
         }
         self.list_look = Instant::now() + LIST_LOOK;
-        self.expel_revoked();
+        self.expel_unfit();
         let warning = warning(self.parts.anchor.lists_valid_until(), unix_seconds());
         if warning != self.warning {
             match self.list_is_over() {
@@ -47,35 +47,51 @@ impl JobTask {
         until.is_some_and(|until| until <= unix_seconds())
     }
 
-    /// What a party hears whose certificate is on the list.
-    pub(super) fn revoked(&self, session: &SessionHandle) -> Option<pb::Refused> {
-        // Without a list there is nothing to verify.
-        self.parts.anchor.lists_valid_until()?;
-        let certificate = &session.peer.certificate;
-        let verified = self.parts.anchor.verify_party(certificate, unix_seconds());
-        (verified == Err(CertificateError::Revoked)).then(|| {
-            let reason = "the coordinator does not accept this party's certificate any more, it is revoked: ask the CA \
-                          for a new one";
-            refused(RefusalCode::RefusalCertificate, reason)
-        })
+    /// What a party hears whose certificate counts no more: it is on the list, or its time is over. Whose time ends
+    /// amid a round goes on to the end of it.
+    pub(super) fn unfit(&self, session: &SessionHandle) -> Option<pb::Refused> {
+        let peer = &session.peer;
+        let verified = self
+            .parts
+            .anchor
+            .verify_party(&peer.certificate, unix_seconds());
+        let reason = match verified {
+            Err(CertificateError::Revoked) => {
+                "the coordinator does not accept this party's certificate any more, it is revoked: ask the CA for a \
+                 new one"
+                    .into()
+            }
+            Err(CertificateError::Expired { not_after, .. }) if !self.is_in_round(&peer.name) => {
+                format!(
+                    "this party's certificate has expired, it was valid until {}: let the CA sign its request again \
+                     (blindsum pki sign CA NAME.csr --replace), put the new certificate in the place of the old one, \
+                     and start the party again",
+                    utc(not_after)
+                )
+            }
+            _ => return None,
+        };
+        Some(refused(RefusalCode::RefusalCertificate, reason))
     }
 
-    /// Ends the connections of those whose certificate is on the list: they are in no round any more, and get no
-    /// further model.
-    fn expel_revoked(&mut self) {
-        let found = self.members.iter().filter_map(|(name, member)| {
-            let refusal = self.revoked(&member.session)?;
-            Some((name.clone(), member.session.clone(), refusal))
+    fn is_in_round(&self, name: &str) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.id(name).is_some_and(|id| !running.is_gone(id)))
+    }
+
+    /// Ends the connections of those whose certificate counts no more: they are in no round from now on, and get no
+    /// further model. Whether there were any.
+    pub(super) fn expel_unfit(&mut self) -> bool {
+        let unfit = self.members.iter().filter_map(|(name, member)| {
+            let refusal = self.unfit(&member.session)?;
+            Some((name.clone(), refusal))
         });
-        let found: Vec<(Arc<str>, SessionHandle, pb::Refused)> = found.collect();
-        for (name, session, refusal) in found {
-            warn!(job = %self.name, party = %name, "its certificate was revoked: the connection is closed");
-            session.outbox.end_now(refusal.into());
-            self.leave(session.id, &name, "its certificate was revoked", false);
-            if let Some(joining) = &mut self.joining {
-                joining.forget(&name);
-            }
+        let unfit: Vec<(Arc<str>, pb::Refused)> = unfit.collect();
+        for (name, refusal) in &unfit {
+            warn!(job = %self.name, party = %name, reason = %refusal.reason, "the connection is closed");
+            self.expel(name, refusal.clone());
         }
+        !unfit.is_empty()
     }
 }
 

@@ -368,6 +368,11 @@ impl JobTask {
             _ => {}
         }
         self.forget_hearer(name, hello.round);
+        let running = self.running.as_ref().map(Running::number);
+        if place.is_none() && running == Some(hello.round) {
+            let reason = "the round began without this party: it was not known to be ready";
+            return self.tell_dropped(hello.round, name, reason);
+        }
         let joining = self.joining.as_ref().map(|joining| joining.number);
         if hello.round != 0
             && Some(hello.round) != joining

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, WatchStream};
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
+use tokio::sync::watch;
+use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::listener::Peer;
 use super::session::{JobHandle, Sessions, short};
+use crate::line::line;
 use crate::pb::coordinator_server::Coordinator;
 use crate::pb::{CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
 use crate::report::JobStatus;
+use crate::system::unix_seconds;
 
 /// Frames that wait for the connection; each holds at most one chunk.
 const FRAMES_AHEAD: usize = 4;
@@ -32,14 +35,54 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(crate) struct Service {
     pub jobs: Jobs,
     pub sessions: Arc<Sessions<Find>>,
+    anchor: Arc<TrustAnchor>,
+}
+
+/// Who asks how jobs stand.
+struct Asker {
+    peer: Peer,
+    anchor: Arc<TrustAnchor>,
+}
+
+impl Asker {
+    /// Whether its certificate, which was verified when it connected, still holds. Where a list has ended nobody is
+    /// told to go: that it has is what watchers are to hear.
+    fn holds(&self) -> Result<(), Status> {
+        let certificate = &self.peer.certificate;
+        match self.anchor.verify_party(certificate, unix_seconds()) {
+            Ok(_) | Err(CertificateError::RevocationListExpired { .. }) => Ok(()),
+            Err(error) => Err(Status::unauthenticated(format!(
+                "this certificate is not accepted any more: {error}"
+            ))),
+        }
+    }
+}
+
+fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
+    let peer = request.extensions().get::<Peer>().cloned();
+    peer.ok_or_else(|| Status::unauthenticated("no verified certificate"))
 }
 
 impl Service {
-    pub fn new(jobs: Jobs, limits: crate::Limits) -> Self {
+    pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>) -> Self {
         let known = jobs.clone();
         let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
         let sessions = Arc::new(Sessions::new(limits, find));
-        Self { jobs, sessions }
+        Self {
+            jobs,
+            sessions,
+            anchor,
+        }
+    }
+
+    /// Waits for its turn, and looks whether it may ask then.
+    async fn asker(&self, request: &Request<StatusRequest>) -> Result<Asker, Status> {
+        let peer = peer(request)?;
+        self.sessions.paces.of(&peer.name).question().await;
+        let anchor = self.anchor.clone();
+        let asker = Asker { peer, anchor };
+        asker.holds()?;
+        Ok(asker)
     }
 
     fn asked(&self, job: &str) -> Result<Vec<watch::Receiver<JobStatus>>, Status> {
@@ -65,19 +108,18 @@ impl Coordinator for Service {
         &self,
         request: Request<Streaming<PartyFrame>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
-        let peer = request.extensions().get::<Peer>().cloned();
-        let peer = peer.ok_or_else(|| Status::unauthenticated("no verified certificate"))?;
-        let (stream, frames) = mpsc::channel(FRAMES_AHEAD);
+        let peer = peer(&request)?;
+        let (line, taking) = line(FRAMES_AHEAD);
         let sessions = self.sessions.clone();
-        tokio::spawn(async move { sessions.serve(peer, request.into_inner(), stream).await });
-        let frames = ReceiverStream::new(frames).map(Ok);
-        Ok(Response::new(Box::pin(frames)))
+        tokio::spawn(async move { sessions.serve(peer, request.into_inner(), line).await });
+        Ok(Response::new(Box::pin(taking.map(Ok))))
     }
 
     async fn status(
         &self,
         request: Request<StatusRequest>,
     ) -> Result<Response<StatusReply>, Status> {
+        self.asker(&request).await?;
         let jobs = self.asked(&request.into_inner().job)?;
         let jobs: Vec<JobStatus> = jobs.iter().map(|job| job.borrow().clone()).collect();
         Ok(Response::new(reply(&jobs)?))
@@ -87,13 +129,16 @@ impl Coordinator for Service {
         &self,
         request: Request<StatusRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        let asker = self.asker(&request).await?;
         let jobs = self.asked(&request.into_inner().job)?;
         let mut merged: Answers<StatusReply> = Box::pin(tokio_stream::empty());
         for job in jobs {
             let changes = WatchStream::new(job).map(|status| reply(&[status]));
             merged = Box::pin(merged.merge(changes));
         }
-        Ok(Response::new(merged))
+        // An error is the last word of a stream.
+        let told = merged.map(move |reply| asker.holds().and(reply));
+        Ok(Response::new(Box::pin(told)))
     }
 }
 

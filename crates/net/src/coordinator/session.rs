@@ -15,6 +15,7 @@ use super::listener::Peer;
 use super::pace::Paces;
 use super::reading::{End, Memory, Reader};
 use crate::limits::{Limits, seconds};
+use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
@@ -97,7 +98,7 @@ pub(crate) struct Sessions<F> {
     pub memory: Memory,
     /// The job of a name.
     pub find: F,
-    paces: Paces,
+    pub paces: Paces,
     next_id: AtomicU64,
 }
 
@@ -112,33 +113,47 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         }
     }
 
-    /// Serves one stream to its end.
+    /// Serves one stream to its end. Whoever does not take what ends it loses the connection, and with it all that
+    /// HTTP/2 holds for the stream.
     pub async fn serve(
         &self,
         peer: Peer,
-        mut inbound: Streaming<PartyFrame>,
-        stream: mpsc::Sender<CoordinatorFrame>,
+        inbound: Streaming<PartyFrame>,
+        line: Line<CoordinatorFrame>,
     ) {
-        let chunk_timeout = seconds(self.limits.chunk_timeout);
+        self.converse(&peer, inbound, &line).await;
+        if !line.end(seconds(self.limits.chunk_timeout)).await {
+            info!(party = %peer.name, address = %peer.address, "connection cut: it takes nothing");
+            peer.cut();
+        }
+    }
+
+    async fn converse(
+        &self,
+        peer: &Peer,
+        mut inbound: Streaming<PartyFrame>,
+        line: &Line<CoordinatorFrame>,
+    ) {
+        let (chunk_timeout, stream) = (seconds(self.limits.chunk_timeout), &line.frames);
         let pace = self.paces.of(&peer.name);
         tokio::select! {
             () = pace.stream() => {}
             () = stream.closed() => return,
         }
-        let (outbox, queue) = Outbox::new();
-        let (id, job) = match self.begin(&peer, &mut inbound, &outbox).await {
+        let (outbox, queue) = Outbox::before(line.waiting.clone());
+        let (id, job) = match self.begin(peer, &mut inbound, &outbox).await {
             Ok(begun) => begun,
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
                     "refused");
                 outbox.put(Queued::Last(refused.into()));
-                send_all(queue, &stream, chunk_timeout).await;
+                send_all(queue, stream, chunk_timeout).await;
                 return;
             }
         };
         let (name, memory) = (peer.name.clone(), self.memory.clone());
         let reader = Reader::new(id, name.clone(), job.clone(), pace, memory, chunk_timeout);
-        let mut sending = Box::pin(send_all(queue, &stream, chunk_timeout));
+        let mut sending = Box::pin(send_all(queue, stream, chunk_timeout));
         let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
                 SendEnd::Finished => ("ended by the coordinator".into(), false),

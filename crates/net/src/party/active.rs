@@ -5,13 +5,14 @@ use std::sync::mpsc::Sender;
 
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_encode::Sent;
-use blindsum_protocol::{Client, Job, PartyId, Plan, Prepared, Round};
+use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
 use tokio::time::Instant;
 
 use super::certificates::Certificates;
 use super::guard::Guard;
 use super::policy::Cohort;
 use super::{Clipped, RoundResult, Timings, Update};
+use crate::chunks::Assembly;
 use crate::limits::seconds;
 use crate::pb;
 use crate::system::unix_seconds;
@@ -30,6 +31,10 @@ pub(super) struct Active {
     pub model: Option<Model>,
     /// The machine; none before it has started, and while a step runs.
     pub client: Option<Client>,
+    /// A message of the coordinator that is being received: its stage and its bytes so far.
+    pub receiving: Option<(u32, Assembly)>,
+    /// A message that waits for the caller's update.
+    pub held: Option<Message>,
     /// The caller's update, once it is there.
     pub update: Option<(Update, u32)>,
     /// What was sent of the update, where the round is sparse.
@@ -69,6 +74,11 @@ impl Active {
     pub fn may_count(&self) -> bool {
         let input = self.round.plan().input_stage().map(u32::from);
         self.client.is_some() && input.is_some_and(|input| self.answered() >= input)
+    }
+
+    /// The connection has ended: what has come of a message will come again.
+    pub fn connection_lost(&mut self) {
+        self.receiving = None;
     }
 
     /// The coordinator gets time to tell what became of the round meanwhile.

@@ -23,8 +23,8 @@ impl Task {
 
     /// When it has waited for long enough to work ahead, unless something comes before or is coming.
     pub(super) fn idle_from(&self) -> Option<tokio::time::Instant> {
-        let active = self.active.as_ref().filter(|_| self.receiving.is_none());
-        active.and_then(|active| active.idle_from)
+        let active = self.active.as_ref()?;
+        active.idle_from.filter(|_| active.receiving.is_none())
     }
 
     /// Works ahead, once for each wait.

@@ -25,6 +25,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn sync_folder(path: &Path) -> Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),

@@ -61,6 +61,7 @@ impl Task {
                 self.introduction.token = refused.token;
                 Ended::Lost(reason)
             }
+            RefusalCode::RefusalCertificate if self.has_newer() => Ended::Lost(reason),
             // Whoever was welcomed before has its name by right, and outwaits who has taken it.
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
             code => Ended::Failed(NetError::Refused { code, reason }),

@@ -1,11 +1,10 @@
-//! Jobs of which the coordinator does not learn the model: a party asks others for it, and keeps it itself.
+//! Jobs of which the coordinator does not learn the model: a party asks others for it.
 
 use blindsum_crypto::seal::StorageKey;
 use blindsum_protocol::{Job, KeyName};
 use bytes::Bytes;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use super::durable;
 use super::rounds::wrong;
 use super::task::Task;
 use crate::coordinator::blocking;
@@ -15,7 +14,7 @@ use crate::system::random;
 use crate::{Model, NetError};
 
 /// What is authenticated with a sealed model.
-fn header(name: &pb::ModelName) -> Vec<u8> {
+pub(super) fn header(name: &pb::ModelName) -> Vec<u8> {
     [
         b"blindsum model",
         &name.version.to_be_bytes()[..],
@@ -133,48 +132,6 @@ impl Task {
             });
         }
         Ok(())
-    }
-
-    /// Writes the model down, where nobody else than the parties has it.
-    pub(super) async fn keep_model(&mut self) -> Result<(), NetError> {
-        let (Some(state), Some(model), true) = (&self.state, &self.model, self.hides_sum()) else {
-            return Ok(());
-        };
-        let (state, model, mut rng) = (state.clone(), model.clone(), random()?);
-        let write = move || {
-            let name = model.name();
-            let sealed = state
-                .key()
-                .seal(&header(&name), &model.to_bytes(), &mut rng);
-            let path = state.folder().join("model");
-            let (version, hash) = (name.version.to_be_bytes(), &name.hash);
-            durable::replace(&path, &[&version, hash, &sealed])
-        };
-        let written = blocking(write).await?;
-        written.map_err(|error| self.unusable(format!("model: {error}")))
-    }
-
-    /// The model that was written down last, where it is of this job.
-    pub(super) fn kept_model(&self) -> Result<Option<Model>, NetError> {
-        let (Some(state), Some(job), true) = (&self.state, &self.job, self.hides_sum()) else {
-            return Ok(None);
-        };
-        let path = state.folder().join("model");
-        let bytes = durable::read(&path).map_err(|e| self.unusable(format!("model: {e}")))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let damaged = || self.unusable("model: damaged; without it another party sends it".into());
-        let (version, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
-        let (hash, sealed) = rest.split_first_chunk::<32>().ok_or_else(damaged)?;
-        let name = pb::ModelName {
-            version: u64::from_be_bytes(*version),
-            hash: hash.to_vec(),
-            dim: 0,
-        };
-        let opened = state.key().open(&header(&name), sealed);
-        let opened = opened.map_err(|_| damaged())?;
-        let model = Model::from_holder(job, &name, &opened).map_err(|_| damaged())?;
-        info!(party = %self.identity.name, version = name.version, "the model was kept");
-        Ok(Some(model))
     }
 
     /// What is kept between rounds cannot be used.

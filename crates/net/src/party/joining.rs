@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use blindsum_protocol::{Client, ClientSetup, PartyId, Round, RoundKind};
+use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round, RoundKind};
 use rand_core::Rng;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline};
 use super::guard::Guard;
@@ -82,21 +82,34 @@ impl Task {
         Ok(())
     }
 
-    /// Whether this model is here; it is asked for where it is not.
-    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+    /// Whether this model is here, as the one that a job begins with is wherever it was not given.
+    fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
         self.check_not_older(name)?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
         }
         let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+        if name.version > 0 {
+            return Ok(false);
+        }
         let own = Model::initial(job);
-        if own.is(name) {
+        let begins = own.is(name);
+        if begins {
             self.model = Some(own);
+        }
+        Ok(begins)
+    }
+
+    /// Whether this model is here; it is asked for where it is not.
+    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+        if self.has_model(name)? {
             return Ok(true);
         }
+        let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
         let (got, dim) = (name.dim, job.spec().dim);
         // A job that keeps no model has one without coordinates, which gets other names where sums are hidden.
-        if got != dim && got != own.name().dim {
+        let has_none = got == 0 && job.spec().model_update == ModelUpdate::Nothing;
+        if got != dim && !has_none {
             return Err(wrong(format!("a model of {got} coordinates, dim is {dim}")));
         }
         if self
@@ -150,10 +163,7 @@ impl Task {
                         blocking(read).await??
                     }
                 });
-                match self.pending_start.take() {
-                    Some(start) => Box::pin(self.started(start)).await,
-                    None => self.try_ready().await,
-                }
+                self.try_ready().await
             }
         }
     }
@@ -161,6 +171,7 @@ impl Task {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), NetError> {
         let number = start.round;
+        let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
             Err(reason) => {
@@ -183,14 +194,12 @@ impl Task {
                     .await;
             }
             None => {
-                let name = start.model.clone().unwrap_or_default();
-                let needs_model = round.kind() == RoundKind::Sum;
-                if needs_model && !self.have_model(&name)? {
-                    // After a restart the model comes first.
-                    self.pending_start = Some(start);
+                if lacks_model && self.is_from_before(number) {
+                    warn!(party = %self.identity.name, round = number, "the model that the round starts from is not in \
+                        the state folder any more; waiting for the end of the round");
                     return Ok(());
                 }
-                if let Err((code, error)) = self.take_up(round).await {
+                if let Err((code, error)) = self.take_up(round, lacks_model).await {
                     return self.refuse(number, code, error).await;
                 }
                 self.begin_waiting();
@@ -210,6 +219,16 @@ impl Task {
             self.step(None).await?;
         }
         self.go_on().await
+    }
+
+    /// Whether a sum that this process has not taken up starts from a model that is not here.
+    fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, NetError> {
+        let active = self.active.as_ref().map(|active| active.number);
+        if active == Some(start.round) || start.kind() != pb::RoundKind::Sum {
+            return Ok(false);
+        }
+        let name = start.model.clone().unwrap_or_default();
+        Ok(!self.has_model(&name)?)
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.
@@ -241,7 +260,11 @@ impl Task {
     }
 
     /// Takes part in a round that this party was ready for.
-    async fn take_up(&mut self, round: Arc<Round>) -> Result<(), (RoundRefusalCode, NetError)> {
+    async fn take_up(
+        &mut self,
+        round: Arc<Round>,
+        lacks_model: bool,
+    ) -> Result<(), (RoundRefusalCode, NetError)> {
         let number = round.number();
         let unable = |reason: &str| {
             let reason = reason.to_owned();
@@ -257,13 +280,18 @@ impl Task {
             .as_ref()
             .filter(|live| live.round == number);
         live.ok_or_else(|| unable("this party was not ready for it"))?;
+        if lacks_model {
+            return Err(unable("it starts from another model than the one offered"));
+        }
         let me = round.roster().rank_of(&self.identity.name);
         let member = me.and_then(|me| round.roster().member(me));
+        let key = me.and_then(|me| round.roster().verifying_key(me));
         let (Some(me), Some(member)) = (me, member) else {
             return Err(unable("the roster lacks this party"));
         };
-        let another = "the roster holds another certificate or nonce of this party";
-        if member.certificate != self.identity.certificate {
+        // Its certificate may have been renewed since it was ready.
+        let another = "the roster holds another key or nonce of this party";
+        if key != Some(self.identity.key.verifying_key()) {
             return Err(unable(another));
         }
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
@@ -288,7 +316,9 @@ impl Task {
             }
         };
         self.begin(round, PartyId(me), client, guard);
-        Ok(())
+        // While the caller makes its update.
+        let kept = self.keep_model().await;
+        kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
     }
 
     /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
@@ -341,6 +371,8 @@ impl Task {
             me,
             model: self.model.clone(),
             client,
+            receiving: None,
+            held: None,
             update: None,
             sent: None,
             clipped: None,

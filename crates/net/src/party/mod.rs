@@ -31,6 +31,7 @@ mod greeting;
 mod guard;
 mod hidden;
 mod joining;
+mod kept;
 mod machine;
 mod policy;
 mod renewal;
@@ -240,7 +241,7 @@ impl Party {
 
     /// Makes the party read its certificate, its key, the CA and the revocation list again, where they come from
     /// files. It does so by itself, within seconds, when one of the files changes. The revocation list counts from
-    /// the next round on, its own certificate from the next connection on.
+    /// the next round on; its own certificate is shown over a new connection as soon as it is in no round.
     pub fn reload(&self) -> Reload {
         self.reload.clone()
     }

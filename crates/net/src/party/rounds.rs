@@ -51,7 +51,11 @@ impl Task {
             return Ok(());
         };
         let memory = self.memory.clone();
-        blocking(move || state.write(&memory, snapshot.as_deref())).await?
+        blocking(move || state.write(&memory, snapshot.as_deref())).await??;
+        match self.memory.live {
+            Some(_) => Ok(()),
+            None => self.forget_kept_model().await,
+        }
     }
 
     pub(super) async fn submitted(
@@ -86,36 +90,34 @@ impl Task {
 
     /// A piece of a message of the coordinator.
     pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), NetError> {
-        let expected = match (&self.active, &self.pending_start) {
-            (Some(active), _) => active.number,
-            (None, Some(start)) => start.round,
-            (None, None) => return Ok(()),
-        };
-        let Some(job) = self.job.clone().filter(|_| chunk.round == expected) else {
+        let (active, round) = (self.active.as_mut(), chunk.round);
+        let Some(active) = active.filter(|active| active.number == round) else {
             return Ok(());
         };
-        let assembly = match self.receiving.take() {
+        let assembly = match active.receiving.take() {
             Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
             _ => {
                 let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
-                let limit = job.largest_reply(stage);
+                let reply = active.round.plan().reply(stage);
+                let limit = reply.map_or(0, |step| step.largest);
                 Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
             }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
-            Pushed::Part(assembly) => self.receiving = Some((chunk.stage, assembly)),
-            Pushed::Whole(message) => self.held = Some(message),
+            Pushed::Part(assembly) => active.receiving = Some((chunk.stage, assembly)),
+            Pushed::Whole(message) => active.held = Some(message),
         }
         self.go_on().await
     }
 
     /// Answers the coordinator's message, once the update that it may need is there.
     pub(super) async fn go_on(&mut self) -> Result<(), NetError> {
-        let ready = self.active.as_ref().is_some_and(|active| {
-            active.client.is_some() && (!active.needs_update() || active.update.is_some())
-        });
-        match self.held.take_if(|_| ready) {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let ready = active.client.is_some() && (!active.needs_update() || active.update.is_some());
+        match active.held.take_if(|_| ready) {
             Some(message) => self.step(Some(message)).await,
             None => Ok(()),
         }
@@ -263,7 +265,6 @@ impl Task {
 
     /// The round is over for this party without a result.
     async fn drop_round(&mut self, round: u64, error: Option<NetError>) -> Result<(), NetError> {
-        self.pending_start.take_if(|start| start.round == round);
         let active = self.active.as_ref().map(|active| active.number);
         if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(Err(error));
@@ -282,21 +283,31 @@ impl Task {
             "round aborted");
         self.offer.take_if(|offer| offer.round == round);
         let error = match (aborted.counted, aborted.only_you) {
-            (true, _) => NetError::Missed { round, reason },
+            (true, _) => return self.missed(round, reason).await,
             (false, true) => NetError::Dropped { round, reason },
             (false, false) => NetError::RoundAborted { round, reason },
         };
+        self.drop_round(round, Some(error)).await
+    }
+
+    /// Whether this process has not taken up a round that the one before it left with its vector out.
+    pub(super) fn is_from_before(&self, round: u64) -> bool {
+        let mine = self.active.as_ref().map(|active| active.number) == Some(round)
+            || self.ready.as_ref().map(|ready| ready.round) == Some(round);
         let live = self.memory.live.as_ref();
-        if aborted.counted && live.is_some_and(|live| live.round == round) {
+        !mine && live.is_some_and(|live| live.round == round)
+    }
+
+    /// A round counts this party's update, and its result does not come here.
+    async fn missed(&mut self, round: u64, reason: String) -> Result<(), NetError> {
+        let error = NetError::Missed { round, reason };
+        let live = self.memory.live.as_ref();
+        if live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
-            if self
-                .active
-                .as_ref()
-                .is_none_or(|active| active.number != round)
-            {
-                self.tell_missed(error);
-                return self.drop_round(round, None).await;
-            }
+        }
+        if self.is_from_before(round) {
+            self.tell_missed(error);
+            return self.drop_round(round, None).await;
         }
         self.drop_round(round, Some(error)).await
     }
@@ -331,7 +342,6 @@ impl Task {
         if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
             info!(party = %self.identity.name, round, "holds the key of the job");
             drop(active);
-            (self.receiving, self.held) = (None, None);
             self.memory.live = None;
             return self.save(None).await;
         }
@@ -339,6 +349,16 @@ impl Task {
             Some(active) => active.computed.take(),
             None => None,
         };
+        if self.is_from_before(round) {
+            let reason = "the model that it starts from is not in the state folder any more";
+            let code = RoundRefusalCode::RoundRefusalUnable.into();
+            self.send(pb::RoundRefused {
+                round,
+                code,
+                reason: reason.into(),
+            });
+            return self.missed(round, reason.into()).await;
+        }
         let Some(computed) = computed else {
             let reason = "it ended, and its result did not come here".into();
             let error = NetError::Dropped { round, reason };
@@ -364,7 +384,9 @@ impl Task {
         info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
             model = computed.model.version(), "round done");
         self.model = Some(computed.model.clone());
-        self.keep_model().await?;
+        if self.hides_sum() {
+            self.keep_model().await?;
+        }
         // Whoever has confirmed is not told the result again.
         self.send(confirmed);
         self.end_round(Ok(computed));
@@ -373,7 +395,6 @@ impl Task {
 
     /// The caller gets the result, or the reason why there is none.
     pub(super) fn end_round(&mut self, result: Result<RoundResult, NetError>) {
-        (self.receiving, self.held) = (None, None);
         if let Some(active) = self.active.take() {
             let _ = active.results.send(result);
         }

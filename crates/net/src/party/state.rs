@@ -1,6 +1,6 @@
 //! What a party must not forget: which rounds it took part in and, once its vector is out, sealed under a key of
-//! its own, the machine of the round under way. With it a killed party goes on in the same round and says nothing
-//! twice; without it, it never comes back to a round it was in.
+//! its own, the machine of the round under way (its model lies beside it: `kept.rs`). With both a killed party goes on
+//! in the same round and says nothing twice; without them it never comes back to a round it was in.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};

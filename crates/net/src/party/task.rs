@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use blindsum_protocol::{Job, JobSpec, MemoryVault, Message, Vault};
+use blindsum_protocol::{Job, JobSpec, MemoryVault, Vault};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -98,18 +98,14 @@ pub(super) struct Task {
     pub introduction: Introduction,
     pub job: Option<Arc<Job>>,
     pub model: Option<Model>,
+    /// The model that the state folder has.
+    pub kept: Option<pb::ModelName>,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
     /// The round that this connection has begun: nothing is answered in it before both know what came.
     pub begun: Option<u64>,
     pub active: Option<Active>,
     pub offer: Option<pb::RoundOffer>,
-    /// A round to go on with once its model is here.
-    pub pending_start: Option<pb::RoundStart>,
-    /// A message of the coordinator that is being received: its stage and its bytes so far.
-    pub receiving: Option<(u32, Assembly)>,
-    /// A message that waits for the caller's update.
-    pub held: Option<Message>,
     /// Whether the caller waits for a round.
     pub wanted: bool,
     pub certificates: Certificates,
@@ -157,13 +153,11 @@ impl Task {
             introduction,
             job: None,
             model: None,
+            kept: None,
             outbox: None,
             begun: None,
             active: None,
             offer: None,
-            pending_start: None,
-            receiving: None,
-            held: None,
             wanted: false,
             certificates: Certificates::default(),
             requested: None,
@@ -255,8 +249,7 @@ impl Task {
         self.certificates = Certificates::default();
         self.requested = None;
         self.offer = None;
-        self.pending_start = None;
-        self.receiving = None;
+        self.active.iter_mut().for_each(Active::connection_lost);
     }
 
     /// Waits without a connection; true where the caller leaves meanwhile.
@@ -371,6 +364,7 @@ impl Task {
                 Ok(SendEnd::TooSlow) => Ended::Lost("the coordinator takes no more data".into()),
                 _ => self.last_word(inbound).await,
             }),
+            Ok(()) = self.identity.renewals.changed(), if self.active.is_none() => self.renewed(),
             () = overdue => self.overdue().await,
             () = idle => self.work_ahead().await.map_err(Ended::Failed),
         }

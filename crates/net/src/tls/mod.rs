@@ -11,7 +11,7 @@ mod renewed;
 use std::sync::Arc;
 
 pub use files::CredentialFiles;
-pub(crate) use own::{CoordinatorSide, OwnIdentity};
+pub(crate) use own::{CoordinatorSide, OwnIdentity, PartySide};
 pub use renewed::Reload;
 pub(crate) use renewed::Renewed;
 

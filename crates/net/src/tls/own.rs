@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::sign::IdentityKey;
 use rustls::{ClientConfig, ServerConfig};
+use tokio::sync::watch;
 
 use super::{Credentials, Part, Renewed};
 use crate::NetError;
@@ -36,6 +37,8 @@ pub(crate) struct OwnIdentity {
     pub anchor: Arc<TrustAnchor>,
     /// What the next connection shows.
     pub side: Arc<Renewed<PartySide>>,
+    /// Tells when that may be something else.
+    pub renewals: watch::Receiver<Arc<PartySide>>,
 }
 
 impl CoordinatorSide {
@@ -90,6 +93,7 @@ impl Credentials {
             certificate: now.certificate.clone(),
             key: now.key.clone(),
             anchor: side.anchor().clone(),
+            renewals: side.renewals(),
             side: Arc::new(side),
         })
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::Credentials;
@@ -16,18 +17,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// One side's `T`, made of its credentials, and the CA that it trusts. Where the credentials come from files, they
 /// are read again when a file has changed; a change that cannot be used is logged, and what was there before stays.
 pub(crate) struct Renewed<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<State>,
+    made: watch::Sender<Arc<T>>,
     anchor: Arc<TrustAnchor>,
     make: Make<T>,
 }
 
 type Make<T> = fn(&Credentials, &TrustAnchor) -> Result<T, NetError>;
 
-struct State<T> {
+struct State {
     credentials: Credentials,
     /// What the files looked like when they were read last, with or without success.
     seen: Seen,
-    made: Arc<T>,
 }
 
 impl<T> Renewed<T> {
@@ -40,10 +41,10 @@ impl<T> Renewed<T> {
         let state = Mutex::new(State {
             credentials,
             seen: seen.unwrap_or_default(),
-            made,
         });
         Ok(Self {
             state,
+            made: watch::Sender::new(made),
             anchor,
             make,
         })
@@ -57,7 +58,12 @@ impl<T> Renewed<T> {
     /// For a connection that begins now.
     pub fn current(&self) -> Arc<T> {
         self.look(false);
-        self.lock().made.clone()
+        self.made.borrow().clone()
+    }
+
+    /// Tells when the files were read again.
+    pub fn renewals(&self) -> watch::Receiver<Arc<T>> {
+        self.made.subscribe()
     }
 
     /// Looks at the files now and then, for those who make no connections but go by the anchor.
@@ -82,7 +88,8 @@ impl<T> Renewed<T> {
         match self.renew(&source.files) {
             Ok((credentials, made)) => {
                 info!("certificate, key, CA and revocation list read again");
-                (state.credentials, state.made) = (credentials, Arc::new(made));
+                state.credentials = credentials;
+                self.made.send_replace(Arc::new(made));
             }
             Err(error) => {
                 error!(%error, "a changed file cannot be used: what was read before it stays in use");
@@ -98,7 +105,7 @@ impl<T> Renewed<T> {
         Ok((credentials, made))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

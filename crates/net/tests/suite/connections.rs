@@ -4,16 +4,18 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::common::fake::Fake;
-use crate::common::raw::{Raw, certificate, hello};
+use crate::common::raw::{Raw, certificate, channel, hello, runtime};
 use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
 use blindsum_net::coordinator::Config;
 use blindsum_net::party::{Party, PartyConfig};
+use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
-use blindsum_net::{Credentials, NetError};
+use blindsum_net::{CredentialFiles, Credentials, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 use rcgen::ExtendedKeyUsagePurpose;
+use tonic::Code;
 
 /// Joining must fail at once with this message.
 fn refused(config: PartyConfig, says: &[&str]) -> NetError {
@@ -97,6 +99,55 @@ fn case_32_a_revoked_certificate_is_refused() {
         &["does not accept this party's certificate", "evoked"],
     );
     honest_round_works(&pki, &coordinator);
+}
+
+/// Case 32: a party that is revoked while it watches is told nothing more, over the connection that it has.
+#[test]
+fn case_32_a_party_that_is_revoked_does_not_watch_on() {
+    let pki = Pki::new(6);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let own = pki.coordinator();
+    for (name, text) in [
+        ("own.pem", own.certificate.as_str()),
+        ("own.key", own.key.as_str()),
+        ("ca.pem", pki.ca_pem()),
+        ("crl.pem", &pki.revoke(&[])),
+    ] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    let files = CredentialFiles {
+        certificate: path("own.pem"),
+        key: path("own.key"),
+        ca: path("ca.pem"),
+        revoked: Some(path("crl.pem")),
+    };
+    let mut config = config(&pki, vec![spec(ProtocolName::Plain, 3)], None);
+    config.credentials = files.read().unwrap();
+    let coordinator = Running::with(config).unwrap();
+    let (url, revoked) = (coordinator.url(), pki.party("m"));
+    let runtime = runtime();
+    let mut client = CoordinatorClient::new(channel(&runtime, &url, &revoked).unwrap());
+    let question = || pb::StatusRequest { job: "test".into() };
+    let watch = runtime.block_on(client.watch(question()));
+    let mut watch = watch.unwrap().into_inner();
+    let mut raw = Raw::join(&url, revoked.clone(), "m");
+    std::fs::write(path("new.pem"), pki.revoke(&[&revoked])).unwrap();
+    std::fs::rename(path("new.pem"), path("crl.pem")).unwrap();
+    assert_eq!(raw.refusal().0, RefusalCode::RefusalCertificate);
+    let _other = Raw::join(&url, pki.party("unseen"), "unseen");
+    let seen = async {
+        loop {
+            match watch.message().await {
+                Ok(reply) => assert!(!reply.unwrap().jobs.contains("unseen")),
+                Err(status) => return status,
+            }
+        }
+    };
+    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, seen).await });
+    assert_eq!(ended.unwrap().code(), Code::Unauthenticated);
+    let again = runtime.block_on(client.status(question()));
+    assert_eq!(again.unwrap_err().code(), Code::Unauthenticated);
 }
 
 /// Case 59: TLS takes a certificate without extended key usage for everything, and one with both for both. Here they

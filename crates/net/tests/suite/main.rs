@@ -12,6 +12,7 @@ mod presence;
 mod rates;
 mod reconnecting;
 mod relay;
+mod renewals;
 mod replays;
 mod restarts;
 mod results;

@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use crate::common::raw::{Raw, hello};
 use crate::common::*;
 use blindsum_net::coordinator::Config;
-use blindsum_net::party::Party;
+use blindsum_net::party::{Party, PartyConfig};
+use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, NetError};
@@ -338,6 +339,65 @@ fn case_31_a_party_that_says_much_is_read_slowly() {
     raw.play(&start, 3.0, u8::MAX);
     let rounds = honest.join().unwrap().unwrap();
     assert_eq!(rounds[0].as_ref().unwrap().mean, [2.0; 5]);
+}
+
+/// Case 31: whoever breaks the rules has gone at once, although it has not read what it asked for before: nothing more
+/// is queued for it, however often it goes on. It hears why it has gone, next.
+#[test]
+fn case_31_whoever_breaks_the_rules_and_reads_nothing_has_gone_at_once() {
+    let pki = Pki::new(31);
+    let dim = 1 << 22;
+    let job = JobSpec {
+        dim,
+        join_deadline: 60.0,
+        ..spec(ProtocolName::Plain, 3)
+    };
+    let mut config = config(&pki, vec![job], None);
+    config.limits.chunk_timeout = 60.0;
+    let coordinator = Running::with(config).unwrap();
+    let mut raw = Raw::join(&coordinator.url(), pki.party("m"), "m");
+    coordinator.wait("test", |status| status.connected == ["m"]);
+    (0..3).for_each(|_| raw.send(pb::ModelRequest { version: 0 }));
+    coordinator.wait("test", |status| status.connected.is_empty());
+    let mut came = 0;
+    let refused = raw.until(|frame| match frame {
+        Frame::Refused(refused) => Some(refused),
+        Frame::ModelChunk(_) => {
+            came += 1;
+            None
+        }
+        _ => None,
+    });
+    assert_eq!(refused.code(), RefusalCode::RefusalBadFrame);
+    assert!(refused.reason.contains("was sent over this connection"));
+    assert!(
+        came < dim as usize * 4 / CHUNK,
+        "it was sent all of the model"
+    );
+}
+
+/// Case 31: whoever takes nothing of what it asked for loses its connection, not only its stream, and its place goes to
+/// others.
+#[test]
+fn case_31_a_connection_over_which_nothing_is_taken_is_cut() {
+    let pki = Pki::new(31);
+    let job = JobSpec {
+        dim: 1 << 22,
+        ..spec(ProtocolName::Plain, 2)
+    };
+    let mut config = config(&pki, vec![job], None);
+    config.limits.connections = 1;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let raw = Raw::join(&url, pki.party("m"), "m");
+    raw.send(pb::ModelRequest { version: 0 });
+    coordinator.wait("test", |status| status.connected.is_empty());
+    // It comes in once the only place is free.
+    let joining = PartyConfig {
+        give_up_after: 15.0,
+        ..party_config(&url, pki.party("a"))
+    };
+    Party::join(joining).unwrap();
 }
 
 /// A job of three parties with long answers, and a coordinator with room for one of them at a time: what becomes of two

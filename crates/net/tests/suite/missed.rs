@@ -1,13 +1,14 @@
 //! What a party hears that was not there when it was said: it was stopped for a while, started again, or cut off.
 
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use crate::common::fake::{Cast, Fake, done, job, one_round, tripled, welcome};
-use crate::common::raw::Raw;
+use crate::common::fake::{Cast, Fake, Line, done, job, name, one_round, tripled, welcome};
+use crate::common::raw::{Raw, hello};
 use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
-use blindsum_net::pb;
+use blindsum_net::pb::{self, party_frame::Frame};
 use blindsum_net::{Model, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
 
@@ -117,6 +118,130 @@ fn case_54_a_party_that_is_started_again_after_the_job_hears_that_an_earlier_rou
     killed_with_its_vector_out(2);
 }
 
+/// What the party says next; whenever it asks for the model it gets it.
+fn heard(line: &mut Line, model: &Model) -> Frame {
+    loop {
+        match line.next().unwrap() {
+            Frame::ModelRequest(_) => line.send(pb::ModelChunk {
+                version: model.version(),
+                offset: 0,
+                total: 20,
+                data: model.to_bytes(),
+            }),
+            other => return other,
+        }
+    }
+}
+
+fn offered(line: &mut Line, round: u64, model: &Model) -> Vec<u8> {
+    let model_name = Some(name(model));
+    line.send(pb::RoundOffer {
+        round,
+        model: model_name,
+    });
+    match heard(line, model) {
+        Frame::Ready(ready) => ready.nonce,
+        other => panic!("not ready: {other:?}"),
+    }
+}
+
+/// A party is killed with its vector out, and the model of its round is gone when it is started again. It is told the
+/// sum and then this; what it says to that, and what its caller hears of this round and of the next one.
+fn without_the_model_of_its_round(
+    seed: u64,
+    end: impl FnOnce(&Line, &pb::Chunk),
+    answers: impl FnOnce(&mut Line),
+) -> Option<NetError> {
+    let pki = Pki::new(seed);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let folder = tempfile::tempdir().unwrap();
+    let config = {
+        let (folder, url, a) = (folder.path().to_owned(), fake.url(), a.clone());
+        move || config_in(&folder, &url, &a)
+    };
+    let model = Model::new(1, vec![1.0; 5]);
+    let others = [&pki.party("b"), &pki.party("c")];
+    let (kill, killed) = channel::<()>();
+    let mortal = std::thread::spawn({
+        let config = config.clone();
+        move || {
+            let mut party = Party::join(config()).unwrap();
+            let mut round = party.next_round().unwrap().unwrap();
+            round.submit(vec![1.0f32; 5], 1).unwrap();
+            let _ = killed.recv();
+        }
+    });
+    let mut line = fake.welcome(&job);
+    let nonce = offered(&mut line, 1, &model);
+    let start = Cast::new(&a, &nonce, &others).start(1, &model);
+    line.send(start.clone());
+    let told = tripled(&job, &line.chunk());
+    drop(kill);
+    mortal.join().unwrap();
+    let jobs = std::fs::read_dir(folder.path().join("test")).unwrap();
+    for job in jobs {
+        let _ = std::fs::remove_file(job.unwrap().path().join("model"));
+    }
+    let again = std::thread::spawn(move || {
+        let mut party = join_again(config);
+        let mut missed = None;
+        let mut round = loop {
+            match party.next_round() {
+                Ok(round) => break round.unwrap(),
+                Err(error) => missed = Some(error),
+            }
+        };
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+        assert_eq!(round.result().unwrap().mean, [1.0; 5]);
+        missed
+    });
+    let (mut line, hello) = fake.accept();
+    assert_eq!((hello.round, hello.answered), (1, 0));
+    line.send(welcome(&job));
+    line.send(pb::RoundStart {
+        answers_taken: 1,
+        ..start
+    });
+    line.send(told.clone());
+    end(&line, &told);
+    answers(&mut line);
+    let nonce = offered(&mut line, 2, &model);
+    line.send(Cast::new(&a, &nonce, &others).start(2, &model));
+    let told = tripled(&job, &line.chunk());
+    line.send(told.clone());
+    line.send(done(&Model::new(2, vec![2.0; 5]), &told));
+    again.join().unwrap()
+}
+
+#[test]
+fn case_54_a_party_that_has_lost_the_model_of_its_round_hears_that_it_counts() {
+    let lead = Model::new(2, vec![2.0; 5]);
+    let end = |line: &Line, told: &pb::Chunk| line.send(done(&lead, told));
+    let missed = without_the_model_of_its_round(2, end, |line| {
+        let (code, reason) = line.refusal();
+        assert_eq!(code, pb::RoundRefusalCode::RoundRefusalUnable, "{reason}");
+    });
+    let missed = missed.expect("it hears nothing");
+    assert!(
+        matches!(missed, NetError::Missed { round: 1, .. }),
+        "{missed}"
+    );
+}
+
+/// What came for a round that is not gone on with is not taken for a word on the next one.
+#[test]
+fn case_54_a_message_of_a_round_that_is_over_goes_with_it() {
+    let end = |line: &Line, _: &pb::Chunk| {
+        line.send(pb::RoundAborted {
+            round: 1,
+            reason: "it is over".into(),
+            ..pb::RoundAborted::default()
+        });
+    };
+    let missed = without_the_model_of_its_round(3, end, |_| ());
+    assert!(missed.is_none(), "{missed:?}");
+}
+
 /// What a party sent in a round that counts is in the sum, also where it is not told the sum: it is not sent again.
 #[test]
 fn case_54_what_was_sent_in_a_sparse_round_that_is_missed_is_not_sent_again() {
@@ -222,4 +347,31 @@ fn case_54_a_coordinator_does_not_stay_for_a_party_that_has_left() {
     near.join().unwrap().unwrap();
     other.join().unwrap().unwrap();
     scene.coordinator.take().unwrap().finish().unwrap();
+}
+
+/// A party whose Ready was lost connects while that round runs: the round is not over, it goes on without this party.
+#[test]
+fn a_party_whose_ready_was_lost_hears_that_the_round_goes_on_without_it() {
+    let pki = Pki::new(17);
+    let job = JobSpec {
+        input_deadline: 60.0,
+        ..spec(ProtocolName::Plain, 2)
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let mut members = ["a", "b"].map(|name| Raw::join(&url, pki.party(name), name));
+    members.iter_mut().for_each(Raw::ready);
+    let round = members.each_mut().map(|raw| raw.started().round)[0];
+    for (round, only_you, says) in [
+        (round, true, "began without this party"),
+        (round + 7, false, "nothing is known of it"),
+    ] {
+        let hello = pb::Hello {
+            round,
+            ..hello("test", "c")
+        };
+        let (only_it, reason) = Raw::open(&url, pki.party("c"), hello).aborted();
+        assert_eq!(only_it, only_you, "{reason}");
+        assert!(reason.contains(says), "{reason}");
+    }
 }

@@ -164,6 +164,57 @@ fn two_living_processes_with_one_certificate_end_with_one_of_them() {
     other.join().unwrap().unwrap();
 }
 
+/// Case 55: the older process was cut off, and never heard that another one has taken its place. It does not take it back.
+#[test]
+fn case_55_a_process_that_was_replaced_while_it_was_cut_off_does_not_come_back() {
+    let pki = Pki::new(9);
+    let coordinator = two(&pki);
+    let (url, proxy) = (coordinator.url(), Proxy::to(coordinator.port));
+    let patient = |url: &str| PartyConfig {
+        give_up_after: 600.0,
+        ..party_config(url, pki.party("a"))
+    };
+    let mut older = Party::join(patient(&proxy.url())).unwrap();
+    proxy.interrupt();
+    coordinator.wait("test", |status| status.connected.is_empty());
+    let mut newer = Party::join(patient(&url)).unwrap();
+    proxy.mend();
+    let Err(error) = older.next_round() else {
+        panic!("the older process goes on");
+    };
+    assert!(error.to_string().contains("another process"), "{error}");
+    let other = run_party(party_config(&url, pki.party("b")), constant(1.0));
+    let mut round = newer.next_round().unwrap().unwrap();
+    round.submit(vec![1.0f32; 5], 1).unwrap();
+    round.result().unwrap();
+    other.join().unwrap().unwrap();
+}
+
+/// Case 55: what was replaced is remembered, and not for ever: 16 processes of a name.
+#[test]
+fn case_55_the_latest_processes_that_were_replaced_are_remembered() {
+    let pki = Pki::new(9);
+    let coordinator = two(&pki);
+    let (url, a) = (coordinator.url(), pki.party("a"));
+    drop(let_in(&url, &a, says(1, 1)));
+    for process in 2..=18 {
+        let token = token(&url, &a, says(process, 1));
+        drop(let_in(
+            &url,
+            &a,
+            pb::Hello {
+                token,
+                ..says(process, 2)
+            },
+        ));
+    }
+    for process in [2, 17] {
+        let refused = kept_out(&url, &a, says(process, 3));
+        assert_eq!(refused.code(), RefusalCode::RefusalReplaced, "{process}");
+    }
+    token(&url, &a, says(1, 3));
+}
+
 /// The party is started again with a new key, and the coordinator has not noticed that its link is lost.
 #[test]
 fn case_55_a_party_with_a_new_key_waits_until_its_lost_link_is_noticed() {
@@ -184,6 +235,35 @@ fn case_55_a_party_with_a_new_key_waits_until_its_lost_link_is_noticed() {
     round.submit(vec![1.0f32; 5], 1).unwrap();
     round.result().unwrap();
     other.join().unwrap().unwrap();
+}
+
+/// The party is started again with a new key, and what the process before had said is still coming in.
+#[test]
+fn case_55_what_was_on_its_way_does_not_keep_a_new_key_out() {
+    let pki = Pki::new(6);
+    let mut config = config(&pki, vec![coordinator_job()], None);
+    config.limits.reconnect_grace = 60.0;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let mut before = let_in(&url, &pki.party("a"), says(1, 1));
+    let new = pki.party("a");
+    let token = token(&url, &new, says(2, 1));
+    let again = |connection| pb::Hello {
+        token: token.clone(),
+        ..says(2, connection)
+    };
+    let waits = |connection| {
+        let refused = kept_out(&url, &new, again(connection));
+        let reason = &refused.reason;
+        assert_eq!(refused.code(), RefusalCode::RefusalComeAgain, "{reason}");
+    };
+    waits(2);
+    before.send(pb::ModelRequest { version: 0 });
+    before.until(|frame| matches!(frame, Frame::ModelChunk(_)).then_some(()));
+    waits(3);
+    before.leave();
+    coordinator.wait("test", |status| status.connected.is_empty());
+    let_in(&url, &new, again(4));
 }
 
 /// What a party tells of itself, and what it makes of the answers.

@@ -16,25 +16,28 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
-/// One certificate over one connection, with a new stream as soon as the one before was answered, six at a time.
+/// One certificate over one connection, with a new call as soon as the one before was answered, six at a time.
 struct Storm {
     _runtime: Runtime,
     answers: Arc<AtomicUsize>,
 }
 
 impl Storm {
-    fn begin(url: &str, credentials: &Credentials, name: &'static str, round: u64) -> Self {
+    fn begin<C>(
+        url: &str,
+        credentials: &Credentials,
+        call: impl Fn(Channel) -> C + Clone + Send + 'static,
+    ) -> Self
+    where
+        C: Future<Output = bool> + Send,
+    {
         let runtime = runtime();
         let channel = channel(&runtime, url, credentials).unwrap();
         let answers = Arc::new(AtomicUsize::new(0));
         for _ in 0..6 {
-            let (channel, answers) = (channel.clone(), answers.clone());
+            let (channel, answers, call) = (channel.clone(), answers.clone(), call.clone());
             runtime.spawn(async move {
-                let hello = pb::Hello {
-                    round,
-                    ..hello("test", name)
-                };
-                while come(&channel, hello.clone()).await {
+                while call(channel.clone()).await {
                     answers.fetch_add(1, Ordering::SeqCst);
                 }
             });
@@ -51,10 +54,10 @@ impl Storm {
 }
 
 /// A stream that ends with the answer to its Hello; false where there is none.
-async fn come(channel: &Channel, hello: pb::Hello) -> bool {
+async fn come(channel: Channel, hello: pb::Hello) -> bool {
     let (frames, stream) = mpsc::channel::<PartyFrame>(4);
     let said = frames.send(hello.into()).await;
-    let mut client = CoordinatorClient::new(channel.clone());
+    let mut client = CoordinatorClient::new(channel);
     match client.connect(ReceiverStream::new(stream)).await {
         Ok(answer) => said.is_ok() && answer.into_inner().message().await.is_ok(),
         Err(_) => false,
@@ -69,7 +72,13 @@ fn case_31_one_name_comes_only_so_often() {
         let pki = Pki::new(32);
         let coordinator = coordinator(&pki);
         let (url, credentials) = (coordinator.url(), pki.party(name));
-        let storm = Storm::begin(&url, &credentials, name, round);
+        let hello = pb::Hello {
+            round,
+            ..hello("test", name)
+        };
+        let storm = Storm::begin(&url, &credentials, move |channel| {
+            come(channel, hello.clone())
+        });
         coordinator.wait("test", |status| !status.connected.is_empty());
         honest_round_works(&pki, &coordinator);
         let (answers, joined) = (storm.answers(), lines(name, "party joined"));
@@ -78,6 +87,23 @@ fn case_31_one_name_comes_only_so_often() {
         drop(storm);
         Raw::join(&url, credentials, name);
     }
+}
+
+/// Case 31: one certificate that asks how a job stands, without end, is answered now and then only.
+#[test]
+fn case_31_one_name_asks_only_so_often() {
+    let pki = Pki::new(32);
+    let coordinator = coordinator(&pki);
+    let storm = Storm::begin(&coordinator.url(), &pki.party("asks"), |channel| async {
+        let mut client = CoordinatorClient::new(channel);
+        let job = || "test".into();
+        let status = client.status(pb::StatusRequest { job: job() }).await;
+        let watch = client.watch(pb::StatusRequest { job: job() }).await;
+        status.is_ok() && watch.is_ok()
+    });
+    honest_round_works(&pki, &coordinator);
+    let answers = storm.answers();
+    assert!((10..300).contains(&answers), "{answers} answers");
 }
 
 /// Case 31: a party that refuses a round again and again, ready for it in between, is one line in the log.

@@ -11,6 +11,7 @@ use crate::common::*;
 use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
+use blindsum_net::report::JobState;
 use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::JobSpec;
 
@@ -94,7 +95,9 @@ fn case_27_a_part_of_the_model() {
         dim: 100_000,
         ..job()
     };
-    let coordinator = Running::start(&pki, vec![job], None);
+    let mut config = config(&pki, vec![job], None);
+    config.limits.chunk_timeout = 60.0;
+    let coordinator = Running::with(config).unwrap();
     let url = coordinator.url();
     let liar = Liar::begin(&pki, &url, "a", CHUNK + 48);
     late_riser(party_config(&url, pki.party("b")), 100_000);
@@ -106,6 +109,70 @@ fn case_27_a_part_of_the_model() {
     round.submit(vec![1.0f32; 100_000], 1).unwrap();
     assert_eq!(round.result().unwrap().survivors, ["a", "b", "c"]);
     liar.end(coordinator);
+}
+
+/// Case 27: a party that begins to send the model and does not go on is not waited for to the end of the round.
+#[test]
+fn case_27_a_part_of_the_model_in_a_round_that_waits() {
+    let pki = Pki::new(33);
+    let job = JobSpec {
+        dim: 100_000,
+        parties: 3,
+        join_deadline: 60.0,
+        ..job()
+    };
+    let coordinator = Running::start(&pki, vec![job], None);
+    let url = coordinator.url();
+    let liar = Liar::begin(&pki, &url, "a", CHUNK + 48);
+    late_riser(party_config(&url, pki.party("b")), 100_000);
+    for name in ["d", "c"] {
+        let mut third = Party::join(party_config(&url, pki.party(name))).unwrap();
+        let NextRound::Round(mut round) = third.wait_round(PATIENCE).unwrap() else {
+            panic!("no round");
+        };
+        round.submit(vec![1.0f32; 100_000], 1).unwrap();
+        assert_eq!(round.result().unwrap().survivors.len(), 3);
+    }
+    liar.end(coordinator);
+}
+
+/// Case 27: neither a part of the model, again and again, nor a vector that is withheld keeps a job from going on that
+/// has enough parties without whoever does that.
+#[test]
+fn case_27_a_part_of_the_model_from_a_party_that_fails_the_rounds() {
+    let pki = Pki::new(33);
+    let job = JobSpec {
+        min_parties: 3,
+        dim: 100_000,
+        input_deadline: 1.5,
+        ..job()
+    };
+    let mut config = config(&pki, vec![job], None);
+    config.limits.chunk_timeout = 60.0;
+    let coordinator = Running::with(config).unwrap();
+    let url = coordinator.url();
+    let mut raw = Raw::join(&url, pki.party("a"), "a");
+    raw.sealed = Some(vec![7; CHUNK + 48]);
+    let withholds = Arc::new(AtomicBool::new(false));
+    let now = withholds.clone();
+    std::thread::spawn(move || {
+        loop {
+            let start = raw.begin();
+            if !now.load(Ordering::SeqCst) {
+                raw.play(&start, 1.0, u8::MAX);
+            }
+        }
+    });
+    for name in ["b", "d"] {
+        late_riser(party_config(&url, pki.party(name)), 100_000);
+    }
+    let before = coordinator.wait("test", |status| status.rounds_done > 0);
+    withholds.store(true, Ordering::SeqCst);
+    late_riser(party_config(&url, pki.party("c")), 100_000);
+    let after = coordinator.wait("test", |status| {
+        status.state == JobState::Failed || status.rounds_done > before.rounds_done + 2
+    });
+    assert_eq!(after.state, JobState::Running, "{}", after.reason);
 }
 
 /// Case 27: a party that nobody sends a model to that opens ends by name, and says whose were none.

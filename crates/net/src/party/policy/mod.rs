@@ -115,13 +115,8 @@ impl Policy {
     }
 
     fn check_messages(&self, job: &Job) -> Result<(), PolicyError> {
-        let allowed = self.max_message;
-        match job
-            .plan()
-            .steps()
-            .iter()
-            .find(|step| step.largest > allowed)
-        {
+        let (steps, allowed) = (job.plan().steps(), self.max_message);
+        match steps.iter().find(|step| step.largest > allowed) {
             Some(step) => Err(PolicyError::MaxMessage {
                 stage: step.name,
                 job: step.largest,

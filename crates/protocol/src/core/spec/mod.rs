@@ -421,17 +421,6 @@ impl Job {
         }
     }
 
-    /// Bytes of the largest message of the coordinator at the end of a stage, in whatever kind of round; 0 where no
-    /// round has it.
-    pub fn largest_reply(&self, stage: u8) -> u64 {
-        let plans = [Some(&self.plan), self.key_setup_plan.as_ref()];
-        let replies = plans
-            .into_iter()
-            .flatten()
-            .filter_map(|plan| plan.reply(stage));
-        replies.map(|step| step.largest).max().unwrap_or(0)
-    }
-
     pub(crate) fn info(&self) -> &'static ProtocolInfo {
         protocols::info(self.spec.protocol)
     }

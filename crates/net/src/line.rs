@@ -1,0 +1,85 @@
+//! Frames on their way from a session to its connection: a few, so that a slow receiver holds up its sender and nobody
+//! else, and they can be dropped where they are of no use any more.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::Stream;
+
+/// Frames that the connection has not taken yet.
+pub(crate) struct Waiting<F>(Arc<Mutex<mpsc::Receiver<F>>>);
+
+impl<F> Clone for Waiting<F> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<F> Waiting<F> {
+    /// Drops all of them.
+    pub fn clear(&self) {
+        let mut frames = self.frames();
+        while frames.try_recv().is_ok() {}
+    }
+
+    fn frames(&self) -> MutexGuard<'_, mpsc::Receiver<F>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session's end of a line.
+pub(crate) struct Line<F> {
+    pub frames: mpsc::Sender<F>,
+    pub waiting: Waiting<F>,
+    taken: oneshot::Receiver<Infallible>,
+}
+
+/// The connection's end of a line: a stream of frames that ends with the session.
+pub(crate) struct Taking<F> {
+    waiting: Waiting<F>,
+    _taken: oneshot::Sender<Infallible>,
+}
+
+/// A line on which so many frames may wait.
+pub(crate) fn line<F>(ahead: usize) -> (Line<F>, Taking<F>) {
+    let (frames, receiver) = mpsc::channel(ahead);
+    let waiting = Waiting(Arc::new(Mutex::new(receiver)));
+    let (_taken, taken) = oneshot::channel();
+    let line = Line {
+        frames,
+        waiting: waiting.clone(),
+        taken,
+    };
+    (line, Taking { waiting, _taken })
+}
+
+impl<F> Line<F> {
+    /// Ends the stream; whether the connection takes what is left of it, each frame in this time.
+    pub async fn end(self, timeout: Duration) -> bool {
+        let left = self.frames.max_capacity() - self.frames.capacity();
+        // One more is in the hands of the connection.
+        let timeout = timeout.saturating_mul(left as u32 + 1);
+        drop(self.frames);
+        tokio::time::timeout(timeout, self.taken).await.is_ok()
+    }
+}
+
+impl<F> Stream for Taking<F> {
+    type Item = F;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F>> {
+        self.waiting.frames().poll_recv(cx)
+    }
+}
+
+impl<F> Drop for Taking<F> {
+    /// Nobody takes anything any more, and the session hears of it.
+    fn drop(&mut self) {
+        self.waiting.frames().close();
+        self.waiting.clear();
+    }
+}
