@@ -124,8 +124,8 @@ CASES = {
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
     54: (
-        "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a round counts "
-        "and the delivery of its result",
+        "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a "
+        "round counts and the delivery of its result",
         "Everybody counted is told, or can ask until the grace is over; nobody is told the opposite; all of "
         "the last round hear its end",
     ),

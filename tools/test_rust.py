@@ -42,8 +42,8 @@ def cargo(arguments: list[str], limit: float) -> int:
     """Run `cargo test`, which runs its binaries through this file."""
     runner = json.dumps([sys.executable, str(Path(__file__).resolve())])
     command = ["cargo", "test", "--config", f"target.'cfg(all())'.runner = {runner}", *arguments]
-    # With a single thread the harness does not say that a test is slow.
-    threads = max(2, int(os.environ.get("RUST_TEST_THREADS") or os.cpu_count() or 2))
+    # Most tests over the network wait. With a single thread the harness does not say that a test is slow.
+    threads = max(2, int(os.environ.get("RUST_TEST_THREADS") or 3 * (os.cpu_count() or 1)))
     environment = os.environ | {RUNNER: str(limit), "RUST_TEST_THREADS": str(threads)}
     process = subprocess.Popen(command, env=environment)
     while True:
