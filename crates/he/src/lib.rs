@@ -9,7 +9,3 @@
 #![forbid(unsafe_code)]
 
 pub mod flashe;
-
-mod error;
-
-pub use error::HeError;

@@ -8,13 +8,11 @@ use blindsum_crypto::{
     kdf::{Context, hash},
     secret::Secret,
 };
-use blindsum_he::{
-    HeError,
-    flashe::{
-        EncryptionTicket, HighWaterMark, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
-        sparse::{EncryptedSparseSum, Participation, SparseMask},
-        sum,
-    },
+use blindsum_he::flashe::{
+    EncryptionTicket, FlasheError, HighWaterMark, JobKey, KeyState, RoundKey, Scheme, Shape,
+    Survivors,
+    sparse::{EncryptedSparseSum, Participation, SparseMask},
+    sum,
 };
 use blindsum_math::words::{Tile, TileMut, Width, Words};
 use serde::Deserialize;
@@ -111,7 +109,7 @@ fn check_upload(round: &Round, key: &RoundKey, upload: &Upload) {
     let mut saved = Vec::new();
     let ticket = state.reserve(round.round, upload.rank, |bytes| {
         saved.extend_from_slice(bytes);
-        Ok::<_, HeError>(())
+        Ok::<_, FlasheError>(())
     });
     assert_eq!(saved, round.state.0);
 
@@ -122,7 +120,7 @@ fn check_upload(round: &Round, key: &RoundKey, upload: &Upload) {
             (Tile::W64(from), TileMut::W64(to)) => to.copy_from_slice(from),
             _ => panic!("tiles of another lane type"),
         }
-        Ok::<_, HeError>(())
+        Ok::<_, FlasheError>(())
     };
     let ciphertext = key.encrypt(ticket.unwrap(), shape, read).unwrap();
     assert_eq!(ciphertext.as_bytes(), upload.ciphertext.0);
@@ -176,7 +174,7 @@ fn long_vectors() {
         let job_key = JobKey::from(Secret::from(long.key.array()));
         let key = job_key.round(long.round, &Context(long.context.array()));
         let ticket =
-            KeyState::new(&job_key).reserve(long.round, long.rank, |_| Ok::<_, HeError>(()));
+            KeyState::new(&job_key).reserve(long.round, long.rank, |_| Ok::<_, FlasheError>(()));
         let read = |first: usize, tile: TileMut<'_>| {
             match tile {
                 TileMut::W32(to) => (first as u32..)
@@ -184,7 +182,7 @@ fn long_vectors() {
                     .for_each(|(d, to)| *to = d.wrapping_mul(d)),
                 TileMut::W64(to) => (first as u64..).zip(to).for_each(|(d, to)| *to = d * d),
             }
-            Ok::<_, HeError>(())
+            Ok::<_, FlasheError>(())
         };
         let ciphertext = key.encrypt(ticket.unwrap(), shape, read).unwrap();
         let (packed, check) = ciphertext.as_bytes().split_at(shape.packed_len());
@@ -215,7 +213,7 @@ fn check_sparse_upload(
                 .for_each(|(to, w)| *to = *w as u32),
             TileMut::W64(to) => to.iter_mut().zip(&mut words).for_each(|(to, w)| *to = *w),
         }
-        Ok::<_, HeError>(())
+        Ok::<_, FlasheError>(())
     };
     let ciphertext = key.encrypt_sparse(ticket, shape, &mask, read).unwrap();
     assert_eq!(ciphertext.as_bytes(), upload.ciphertext.0);
@@ -236,7 +234,7 @@ fn sparse_rounds() {
         let mut masks = Vec::new();
         for upload in &round.uploads {
             let mut state = KeyState::new(&job_key);
-            let ticket = state.reserve(round.round, upload.rank, |_| Ok::<_, HeError>(()));
+            let ticket = state.reserve(round.round, upload.rank, |_| Ok::<_, FlasheError>(()));
             let mask = check_sparse_upload(&round, &key, ticket.unwrap(), upload);
             sum.add(&mask, &upload.ciphertext.0).unwrap();
             masks.push(mask);

@@ -8,12 +8,9 @@ use blindsum_crypto::{
     mask::{MaskKey, MaskSeed, Sign, apply_masks},
     secret::Secret,
 };
-use blindsum_he::{
-    HeError,
-    flashe::{
-        EncryptionTicket, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
-        sparse::{Participation, SparseMask},
-    },
+use blindsum_he::flashe::{
+    EncryptionTicket, FlasheError, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
+    sparse::{Participation, SparseMask},
 };
 use blindsum_math::words::{TileMut, Width};
 use inspector::left_behind;
@@ -43,14 +40,14 @@ fn derived(labels: &[&str]) -> Secret<32> {
 }
 
 fn ticket() -> EncryptionTicket {
-    let persist = |_: &[u8; KeyState::SAVED]| Ok::<_, HeError>(());
+    let persist = |_: &[u8; KeyState::SAVED]| Ok::<_, FlasheError>(());
     KeyState::new(&job_key())
         .reserve(ROUND, RANK, persist)
         .expect("a new round")
 }
 
 /// Words 0x50000, 0x50001, ... below 2^20.
-fn read(first: usize, tile: TileMut<'_>) -> Result<(), HeError> {
+fn read(first: usize, tile: TileMut<'_>) -> Result<(), FlasheError> {
     if let TileMut::W32(lanes) = tile {
         (0x50000 + first as u32..)
             .zip(lanes)

@@ -18,11 +18,9 @@ use std::{
 };
 
 use blindsum_crypto::{kdf::Context, secret::Secret};
-use blindsum_he::{
-    HeError,
-    flashe::{
-        self, Ciphertext, EncryptedSum, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
-    },
+use blindsum_he::flashe::{
+    self, Ciphertext, EncryptedSum, FlasheError, JobKey, KeyState, RoundKey, Scheme, Shape,
+    Survivors,
 };
 use blindsum_math::{
     inner_product::Coefficients,
@@ -71,9 +69,9 @@ impl Setup {
     /// Copies values out of an array: encoding without the arithmetic.
     fn encrypt(&self, rank: u32) -> Ciphertext {
         let mut state = KeyState::new(&self.key);
-        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, HeError>(()));
+        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, FlasheError>(()));
         let ticket = ticket.expect("an unused round");
-        let read = |first: usize, tile: TileMut<'_>| -> Result<(), HeError> {
+        let read = |first: usize, tile: TileMut<'_>| -> Result<(), FlasheError> {
             if let TileMut::W32(lanes) = tile {
                 lanes.copy_from_slice(&self.values[first..first + lanes.len()]);
             }

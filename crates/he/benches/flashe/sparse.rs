@@ -3,12 +3,9 @@
 use std::hint::black_box;
 
 use blindsum_crypto::{kdf::Context, secret::Secret};
-use blindsum_he::{
-    HeError,
-    flashe::{
-        Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
-        sparse::{EncryptedSparseSum, Participation, SparseMask, SparseSum},
-    },
+use blindsum_he::flashe::{
+    Ciphertext, FlasheError, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors,
+    sparse::{EncryptedSparseSum, Participation, SparseMask, SparseSum},
 };
 use blindsum_math::words::{TileMut, Width};
 
@@ -43,8 +40,8 @@ impl Sparse {
 
     fn encrypt(&self, rank: u32) -> Ciphertext {
         let mut state = KeyState::new(&self.key);
-        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, HeError>(()));
-        let read = |places: &[u32], tile: TileMut<'_>| -> Result<(), HeError> {
+        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, FlasheError>(()));
+        let read = |places: &[u32], tile: TileMut<'_>| -> Result<(), FlasheError> {
             if let TileMut::W32(lanes) = tile {
                 let pairs = lanes.iter_mut().zip(places);
                 pairs.for_each(|(lane, place)| *lane = place & 0xffff);

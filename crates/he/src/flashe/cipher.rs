@@ -12,7 +12,7 @@ use super::{
     masks::{Masks, Terms},
     sum::parts,
 };
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 /// Tiles that a thread decrypts at a time.
 const TILES_OF_A_TASK: usize = 8;
@@ -47,8 +47,8 @@ impl RoundKey {
     /// difference. Words must be so small that no survivors' sum wraps mod 2^b, or it is refused.
     ///
     /// # Errors
-    /// [`HeError::Ticket`] for a ticket of another key or round; what `read` says. The ticket is lost.
-    pub fn encrypt<E: From<HeError> + Send>(
+    /// [`FlasheError::Ticket`] for a ticket of another key or round; what `read` says. The ticket is lost.
+    pub fn encrypt<E: From<FlasheError> + Send>(
         &self,
         ticket: EncryptionTicket,
         shape: Shape,
@@ -73,15 +73,15 @@ impl RoundKey {
     /// Lanes come out reduced mod 2^b.
     ///
     /// # Errors
-    /// [`HeError::CiphertextLength`]; [`HeError::Math`] for padding bits or a check that is not canonical;
-    /// [`HeError::Check`] if it is not the sum of exactly these parties' ciphertexts (the odds that one forged
+    /// [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] for padding bits or a check that is not canonical;
+    /// [`FlasheError::Check`] if it is not the sum of exactly these parties' ciphertexts (the odds that one forged
     /// without the key passes are 2^-59), or if that sum wraps.
     pub fn decrypt(
         &self,
         shape: Shape,
         survivors: &Survivors,
         encrypted_sum: &[u8],
-    ) -> Result<Words, HeError> {
+    ) -> Result<Words, FlasheError> {
         let (packed, check) = parts(shape.width(), shape.lanes(), encrypted_sum)?;
         let terms = Terms::of_sum(survivors, shape.scheme());
         let decryption = Decryption {
@@ -98,14 +98,14 @@ impl RoundKey {
         if found + self.checks.pads(survivors) == check {
             Ok(words)
         } else {
-            Err(HeError::Check)
+            Err(FlasheError::Check)
         }
     }
 
     /// Refuses a ticket of another key or round.
-    pub(super) fn check(&self, ticket: &EncryptionTicket) -> Result<(), HeError> {
+    pub(super) fn check(&self, ticket: &EncryptionTicket) -> Result<(), FlasheError> {
         if (ticket.id, ticket.round) != (self.id, self.round) {
-            return Err(HeError::Ticket {
+            return Err(FlasheError::Ticket {
                 ticket: ticket.round,
                 round: self.round,
             });
@@ -122,7 +122,7 @@ struct Encryption<'a> {
 }
 
 impl Encryption<'_> {
-    fn run<L: Lane, E: From<HeError> + Send>(
+    fn run<L: Lane, E: From<FlasheError> + Send>(
         &self,
         read: impl Fn(usize, TileMut<'_>) -> Result<(), E> + Sync,
     ) -> Result<Ciphertext, E> {
@@ -156,7 +156,7 @@ struct Decryption<'a> {
 
 impl Decryption<'_> {
     /// Decrypts into zeros and gives H of the result.
-    fn run<L: Lane>(&self, lanes: &mut [L]) -> Result<TwinResidue, HeError> {
+    fn run<L: Lane>(&self, lanes: &mut [L]) -> Result<TwinResidue, FlasheError> {
         let tasks = lanes.par_chunks_mut(TILES_OF_A_TASK * TILE).enumerate();
         let checks = tasks.map(|(task, lanes)| {
             let mut check = TwinResidue::ZERO;
@@ -169,7 +169,11 @@ impl Decryption<'_> {
     }
 
     /// Adds the words `first..` and their masks' inverses to a tile of zeros, and gives what they add to H.
-    fn decrypt_tile<L: Lane>(&self, first: usize, tile: &mut [L]) -> Result<TwinResidue, HeError> {
+    fn decrypt_tile<L: Lane>(
+        &self,
+        first: usize,
+        tile: &mut [L],
+    ) -> Result<TwinResidue, FlasheError> {
         let width = self.shape.width();
         let start = width.packed_len(first);
         let piece = &self.packed[start..start + width.packed_len(tile.len())];

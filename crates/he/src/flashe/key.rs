@@ -10,7 +10,7 @@ use blindsum_crypto::{
 use subtle::ConstantTimeEq;
 
 use super::{check::CheckKey, masks::Slot};
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 /// The context of what belongs to the key of a job and to no round.
 pub(super) const NO_ROUND: Context = Context([0; 32]);
@@ -59,13 +59,13 @@ impl JobKey {
     /// Checks the confirmation of another party, in constant time.
     ///
     /// # Errors
-    /// [`HeError::Confirmation`]: it holds another key or was told another context.
-    pub fn confirm(&self, context: &Context, confirmation: &[u8; 32]) -> Result<(), HeError> {
+    /// [`FlasheError::Confirmation`]: it holds another key or was told another context.
+    pub fn confirm(&self, context: &Context, confirmation: &[u8; 32]) -> Result<(), FlasheError> {
         let same = self.confirmation(context).ct_eq(confirmation);
         if same.into() {
             Ok(())
         } else {
-            Err(HeError::Confirmation)
+            Err(FlasheError::Confirmation)
         }
     }
 

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use super::{RoundKey, Scheme, Shape, Survivors, TILE};
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 /// How often each rank's stream is added; never 0.
 pub(super) struct Terms(BTreeMap<u32, i64>);
@@ -183,16 +183,16 @@ impl RoundKey {
     /// pool.
     ///
     /// # Errors
-    /// [`HeError::Rank`] for rank 2^32 - 1, which no ticket has.
+    /// [`FlasheError::Rank`] for rank 2^32 - 1, which no ticket has.
     pub fn prepare_encryption(
         &self,
         rank: u32,
         shape: Shape,
         memory_bytes: usize,
-    ) -> Result<usize, HeError> {
+    ) -> Result<usize, FlasheError> {
         if rank == u32::MAX {
             let parties = u32::MAX;
-            return Err(HeError::Rank { rank, parties });
+            return Err(FlasheError::Rank { rank, parties });
         }
         let terms = Terms::of_party(rank, shape.scheme());
         Ok(self.prepare(&self.to_encrypt, terms, shape, memory_bytes))

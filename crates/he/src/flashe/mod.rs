@@ -25,10 +25,10 @@
 //!
 //! ```
 //! use blindsum_crypto::{kdf::Context, secret::Secret};
-//! use blindsum_he::{HeError, flashe::{HighWaterMark, JobKey, KeyState, Scheme, Shape, Survivors, sum}};
+//! use blindsum_he::flashe::{FlasheError, HighWaterMark, JobKey, KeyState, Scheme, Shape, Survivors, sum};
 //! use blindsum_math::words::{TileMut, Width};
 //!
-//! # fn main() -> Result<(), HeError> {
+//! # fn main() -> Result<(), FlasheError> {
 //! let key = JobKey::from(Secret::from([7; 32]));
 //! let (round, context) = (0, Context([1; 32]));
 //! let shape = Shape::new(Scheme::Double, Width::new(20)?, 1000)?;
@@ -37,11 +37,11 @@
 //! // Each party of three encrypts the vector 0, 1, 2, ...
 //! let encrypt = |rank| {
 //!     let mut state = KeyState::new(&key);
-//!     let ticket = state.reserve(round, rank, |_saved| Ok::<_, HeError>(()))?;
+//!     let ticket = state.reserve(round, rank, |_saved| Ok::<_, FlasheError>(()))?;
 //!     round_key.encrypt(ticket, shape, |first, tile| {
 //!         let TileMut::W32(lanes) = tile else { unreachable!("20 bits") };
 //!         lanes.iter_mut().zip(first as u32..).for_each(|(lane, d)| *lane = d);
-//!         Ok::<_, HeError>(())
+//!         Ok::<_, FlasheError>(())
 //!     })
 //! };
 //! let ciphertexts = [encrypt(0)?, encrypt(2)?];
@@ -57,6 +57,7 @@
 
 mod check;
 mod cipher;
+mod error;
 mod key;
 mod masks;
 pub mod sparse;
@@ -68,6 +69,7 @@ mod tests;
 
 pub use check::CHECK_LEN;
 pub use cipher::{Ciphertext, HEADER_ROOM};
+pub use error::FlasheError;
 pub use key::{JobKey, KeyId, RoundKey};
 pub use state::{EncryptionTicket, HighWaterMark, KeyState};
 pub use sum::{EncryptedSum, sum};
@@ -75,8 +77,6 @@ pub use survivors::{ExpectedMasks, Survivors, expected_masks};
 
 use blindsum_crypto::mask::NONCE_STREAM_BYTES;
 use blindsum_math::words::Width;
-
-use crate::HeError;
 
 /// Lanes of a tile; a multiple of 8 so that tiles meet at the ends of bytes, and small enough that a tile
 /// and its packed form stay in the first-level cache. Checks depend on it.
@@ -121,13 +121,13 @@ impl Shape {
     /// Vectors of `lanes` words of `width` bits.
     ///
     /// # Errors
-    /// [`HeError::Lanes`] if 2^36 bytes of mask are not enough, at 4 bytes
+    /// [`FlasheError::Lanes`] if 2^36 bytes of mask are not enough, at 4 bytes
     /// a lane up to 32 bits and 8 above.
-    pub fn new(scheme: Scheme, width: Width, lanes: usize) -> Result<Self, HeError> {
+    pub fn new(scheme: Scheme, width: Width, lanes: usize) -> Result<Self, FlasheError> {
         let bits = width.bits();
         let largest = NONCE_STREAM_BYTES / if width.fits_u32() { 4 } else { 8 };
         if lanes as u64 > largest {
-            return Err(HeError::Lanes {
+            return Err(FlasheError::Lanes {
                 lanes,
                 largest,
                 bits,

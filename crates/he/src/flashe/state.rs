@@ -10,7 +10,7 @@ use super::{
     JobKey, KeyId,
     key::{NO_ROUND, first_half},
 };
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 const VERSION: u8 = 1;
 const BODY: usize = 1 + 16 + 8;
@@ -55,9 +55,9 @@ impl HighWaterMark {
     /// Behind a round that was used.
     ///
     /// # Errors
-    /// [`HeError::Round`] for round 2^64 - 1, which cannot be.
-    pub fn after(round: u64) -> Result<Self, HeError> {
-        let next = round.checked_add(1).ok_or(HeError::Round { round })?;
+    /// [`FlasheError::Round`] for round 2^64 - 1, which cannot be.
+    pub fn after(round: u64) -> Result<Self, FlasheError> {
+        let next = round.checked_add(1).ok_or(FlasheError::Round { round })?;
         Ok(Self(next))
     }
 
@@ -102,18 +102,18 @@ impl KeyState {
     /// The state that was saved last, after a restart.
     ///
     /// # Errors
-    /// [`HeError::State`] if it was damaged or belongs to another key, [`HeError::CounterReuse`] if it is
+    /// [`FlasheError::State`] if it was damaged or belongs to another key, [`FlasheError::CounterReuse`] if it is
     /// older than `mark`.
-    pub fn restore(key: &JobKey, saved: &[u8], mark: HighWaterMark) -> Result<Self, HeError> {
+    pub fn restore(key: &JobKey, saved: &[u8], mark: HighWaterMark) -> Result<Self, FlasheError> {
         let state = Self::new(key);
-        let body: &[u8; BODY] = saved.first_chunk().ok_or(HeError::State)?;
+        let body: &[u8; BODY] = saved.first_chunk().ok_or(FlasheError::State)?;
         let same = state.sealed(body).ct_eq(saved);
         let (Some(next), true) = (body.last_chunk(), bool::from(same)) else {
-            return Err(HeError::State);
+            return Err(FlasheError::State);
         };
         let next = u64::from_be_bytes(*next);
         if next < mark.0 {
-            return Err(HeError::CounterReuse {
+            return Err(FlasheError::CounterReuse {
                 round: next,
                 next: mark.0,
             });
@@ -142,9 +142,9 @@ impl KeyState {
     /// is unknown.
     ///
     /// # Errors
-    /// [`HeError::CounterReuse`] for a round that counts as used, [`HeError::Round`] and [`HeError::Rank`]
+    /// [`FlasheError::CounterReuse`] for a round that counts as used, [`FlasheError::Round`] and [`FlasheError::Rank`]
     /// for the last number of either; what `persist` says.
-    pub fn reserve<E: From<HeError>>(
+    pub fn reserve<E: From<FlasheError>>(
         &mut self,
         round: u64,
         rank: u32,
@@ -152,11 +152,11 @@ impl KeyState {
     ) -> Result<EncryptionTicket, E> {
         if rank == u32::MAX {
             let parties = u32::MAX;
-            return Err(HeError::Rank { rank, parties }.into());
+            return Err(FlasheError::Rank { rank, parties }.into());
         }
         if round < self.next {
             let next = self.next;
-            return Err(HeError::CounterReuse { round, next }.into());
+            return Err(FlasheError::CounterReuse { round, next }.into());
         }
         self.next = HighWaterMark::after(round)?.0;
         persist(&self.save())?;

@@ -6,7 +6,7 @@ use blindsum_math::{
 };
 
 use super::{CHECK_LEN, Shape, TILE};
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 /// A sum that ciphertexts are added to one by one. It takes no key.
 pub struct EncryptedSum {
@@ -33,9 +33,9 @@ impl EncryptedSum {
     /// Adds a ciphertext of [`Shape::ciphertext_len`] bytes, or a sum of some.
     ///
     /// # Errors
-    /// [`HeError::CiphertextLength`]; [`HeError::Math`] if padding bits are set or the check is not canonical.
+    /// [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] if padding bits are set or the check is not canonical.
     /// The sum is the same then as before.
-    pub fn add(&mut self, ciphertext: &[u8]) -> Result<(), HeError> {
+    pub fn add(&mut self, ciphertext: &[u8]) -> Result<(), FlasheError> {
         let (packed, check) = parts(self.shape.width(), self.shape.lanes(), ciphertext)?;
         self.words.add_packed(packed)?;
         self.check += check;
@@ -59,7 +59,7 @@ impl EncryptedSum {
 ///
 /// # Errors
 /// As [`EncryptedSum::add`].
-pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, HeError> {
+pub fn sum(shape: Shape, ciphertexts: &[&[u8]]) -> Result<Vec<u8>, FlasheError> {
     let mut vectors = Vec::with_capacity(ciphertexts.len());
     let mut check = TwinResidue::ZERO;
     for ciphertext in ciphertexts {
@@ -83,18 +83,22 @@ pub(super) fn parts(
     width: Width,
     lanes: usize,
     ciphertext: &[u8],
-) -> Result<(&[u8], TwinResidue), HeError> {
+) -> Result<(&[u8], TwinResidue), FlasheError> {
     let (got, expected) = (ciphertext.len(), width.packed_len(lanes) + CHECK_LEN);
     match ciphertext.split_last_chunk::<CHECK_LEN>() {
         Some((packed, check)) if got == expected => {
             check_packed(width, lanes, packed)?;
             Ok((packed, TwinResidue::from_bytes(check)?))
         }
-        _ => Err(HeError::CiphertextLength { got, expected }),
+        _ => Err(FlasheError::CiphertextLength { got, expected }),
     }
 }
 
-fn sum_tiles<L: Lane>(shape: Shape, vectors: &[&[u8]], packed: &mut [u8]) -> Result<(), HeError> {
+fn sum_tiles<L: Lane>(
+    shape: Shape,
+    vectors: &[&[u8]],
+    packed: &mut [u8],
+) -> Result<(), FlasheError> {
     let make = |first, tile: &mut [L]| sum_tile(shape.width(), vectors, first, tile);
     let tiles = (shape.lanes(), TILE);
     pack_by_tiles(shape.width(), tiles, packed, ((), |(), ()| ()), make)
@@ -106,7 +110,7 @@ fn sum_tile<L: Lane>(
     vectors: &[&[u8]],
     first: usize,
     tile: &mut [L],
-) -> Result<(), HeError> {
+) -> Result<(), FlasheError> {
     tile.fill(L::default());
     let start = width.packed_len(first);
     let piece = start..start + width.packed_len(tile.len());

@@ -1,7 +1,7 @@
 //! Whose vectors a sum holds, and how many masks it takes to decrypt it.
 
 use super::Scheme;
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 /// The parties whose ciphertexts were added, as runs of consecutive ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,27 +16,27 @@ impl Survivors {
     /// The survivors of `parties` parties, by rank.
     ///
     /// # Errors
-    /// [`HeError::Parties`], [`HeError::Rank`] for one that is no party's, [`HeError::Survivors`] unless the
-    /// ranks increase (so that none is listed twice), [`HeError::NoSurvivors`].
-    pub fn new(parties: u32, ranks: &[u32]) -> Result<Self, HeError> {
+    /// [`FlasheError::Parties`], [`FlasheError::Rank`] for one that is no party's, [`FlasheError::Survivors`] unless the
+    /// ranks increase (so that none is listed twice), [`FlasheError::NoSurvivors`].
+    pub fn new(parties: u32, ranks: &[u32]) -> Result<Self, FlasheError> {
         if parties == 0 || parties == u32::MAX {
-            return Err(HeError::Parties { parties });
+            return Err(FlasheError::Parties { parties });
         }
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for &rank in ranks {
             if rank >= parties {
-                return Err(HeError::Rank { rank, parties });
+                return Err(FlasheError::Rank { rank, parties });
             }
             match runs.last_mut() {
                 Some(&mut (_, previous)) if rank <= previous => {
-                    return Err(HeError::Survivors { rank, previous });
+                    return Err(FlasheError::Survivors { rank, previous });
                 }
                 Some((_, last)) if rank == *last + 1 => *last = rank,
                 _ => runs.push((rank, rank)),
             }
         }
         if runs.is_empty() {
-            return Err(HeError::NoSurvivors);
+            return Err(FlasheError::NoSurvivors);
         }
         Ok(Self {
             parties,
@@ -102,10 +102,10 @@ pub struct ExpectedMasks {
 /// two to encrypt; single masking takes one for each survivor and one to encrypt.
 ///
 /// # Errors
-/// [`HeError::SurvivorCount`] unless 1 <= s <= n.
-pub fn expected_masks(parties: u32, survivors: u32) -> Result<ExpectedMasks, HeError> {
+/// [`FlasheError::SurvivorCount`] unless 1 <= s <= n.
+pub fn expected_masks(parties: u32, survivors: u32) -> Result<ExpectedMasks, FlasheError> {
     if survivors == 0 || survivors > parties {
-        return Err(HeError::SurvivorCount { survivors, parties });
+        return Err(FlasheError::SurvivorCount { survivors, parties });
     }
     let (n, s) = (f64::from(parties), f64::from(survivors));
     Ok(ExpectedMasks {
@@ -180,7 +180,7 @@ mod tests {
             }
         }
         for (survivors, parties) in [(0, 3), (4, 3)] {
-            let refused = Err(HeError::SurvivorCount { survivors, parties });
+            let refused = Err(FlasheError::SurvivorCount { survivors, parties });
             assert_eq!(expected_masks(parties, survivors), refused);
         }
     }
@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn case_34_what_is_no_set_of_parties_is_refused() {
         for (parties, ranks, error) in [
-            (0, &[0][..], HeError::Parties { parties: 0 }),
-            (u32::MAX, &[0], HeError::Parties { parties: u32::MAX }),
-            (3, &[], HeError::NoSurvivors),
+            (0, &[0][..], FlasheError::Parties { parties: 0 }),
+            (u32::MAX, &[0], FlasheError::Parties { parties: u32::MAX }),
+            (3, &[], FlasheError::NoSurvivors),
             (
                 3,
                 &[0, 3],
-                HeError::Rank {
+                FlasheError::Rank {
                     rank: 3,
                     parties: 3,
                 },
@@ -203,7 +203,7 @@ mod tests {
             (
                 3,
                 &[1, 1],
-                HeError::Survivors {
+                FlasheError::Survivors {
                     rank: 1,
                     previous: 1,
                 },
@@ -211,7 +211,7 @@ mod tests {
             (
                 3,
                 &[0, 2, 1],
-                HeError::Survivors {
+                FlasheError::Survivors {
                     rank: 1,
                     previous: 2,
                 },

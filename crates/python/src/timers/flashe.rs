@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use blindsum_crypto::kdf::Context;
 use blindsum_crypto::secret::Secret;
-use blindsum_he::HeError;
+use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::{self, Ciphertext, JobKey, KeyState, RoundKey, Scheme, Shape, Survivors};
 use blindsum_math::words::{TileMut, Width};
 use pyo3::prelude::*;
@@ -103,8 +103,8 @@ impl Vectors {
         }
     }
 
-    fn times(&self, survivors: &Survivors, seconds: Duration) -> Result<Times, HeError> {
-        let ciphertexts: Result<Vec<Ciphertext>, HeError> =
+    fn times(&self, survivors: &Survivors, seconds: Duration) -> Result<Times, FlasheError> {
+        let ciphertexts: Result<Vec<Ciphertext>, FlasheError> =
             survivors.ranks().map(|rank| self.encrypt(rank)).collect();
         let ciphertexts = ciphertexts?;
         let bytes: Vec<&[u8]> = ciphertexts.iter().map(Ciphertext::as_bytes).collect();
@@ -128,7 +128,7 @@ impl Vectors {
         Ok((sum.len(), encrypt, add, decrypt))
     }
 
-    fn prepare_encryption(&self, rank: u32) -> Result<(), HeError> {
+    fn prepare_encryption(&self, rank: u32) -> Result<(), FlasheError> {
         if self.expected.is_some() {
             self.round
                 .prepare_encryption(rank, self.shape, usize::MAX)?;
@@ -136,7 +136,7 @@ impl Vectors {
         Ok(())
     }
 
-    fn prepare_decryption(&self) -> Result<(), HeError> {
+    fn prepare_decryption(&self) -> Result<(), FlasheError> {
         if let Some(expected) = &self.expected {
             self.round
                 .prepare_decryption(expected, self.shape, usize::MAX);
@@ -145,10 +145,10 @@ impl Vectors {
     }
 
     /// Fills tiles with values, which is encoding without the arithmetic.
-    fn encrypt(&self, rank: u32) -> Result<Ciphertext, HeError> {
+    fn encrypt(&self, rank: u32) -> Result<Ciphertext, FlasheError> {
         let mut state = KeyState::new(&self.key);
-        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, HeError>(()))?;
-        let read = |first: usize, tile: TileMut<'_>| -> Result<(), HeError> {
+        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, FlasheError>(()))?;
+        let read = |first: usize, tile: TileMut<'_>| -> Result<(), FlasheError> {
             match tile {
                 TileMut::W32(lanes) => fill(lanes, first, |d| d & 0xffff),
                 TileMut::W64(lanes) => fill(lanes, first, |d| u64::from(d & 0xffff)),
@@ -169,9 +169,9 @@ fn fill<L>(lanes: &mut [L], first: usize, value: impl Fn(u32) -> L) {
 /// there is one at least.
 pub(crate) fn least(
     seconds: Duration,
-    mut prepare: impl FnMut() -> Result<(), HeError>,
-    mut work: impl FnMut() -> Result<(), HeError>,
-) -> Result<f64, HeError> {
+    mut prepare: impl FnMut() -> Result<(), FlasheError>,
+    mut work: impl FnMut() -> Result<(), FlasheError>,
+) -> Result<f64, FlasheError> {
     let until = Instant::now() + seconds;
     let mut best = f64::INFINITY;
     loop {
@@ -185,7 +185,7 @@ pub(crate) fn least(
     }
 }
 
-impl IntoPyErr for HeError {
+impl IntoPyErr for FlasheError {
     fn into_py_err(self, py: Python<'_>) -> PyErr {
         raise(py, "BlindsumError", (self.to_string(),))
     }

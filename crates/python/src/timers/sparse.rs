@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blindsum_crypto::kdf::Context;
 use blindsum_crypto::secret::Secret;
-use blindsum_he::HeError;
+use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::sparse::{EncryptedSparseSum, MaskCount, Participation, SparseMask};
 use blindsum_he::flashe::{Ciphertext, JobKey, KeyState, RoundKey, Shape, Survivors};
 use blindsum_math::words::{TileMut, Width};
@@ -52,7 +52,7 @@ struct Cohort {
 }
 
 impl Cohort {
-    fn new(dim: usize, bits: u32, coordinates: &[Vec<u32>]) -> Result<Self, HeError> {
+    fn new(dim: usize, bits: u32, coordinates: &[Vec<u32>]) -> Result<Self, FlasheError> {
         let parties = coordinates.len() as u32;
         let ranks: Vec<u32> = (0..parties).collect();
         let survivors = Survivors::new(parties, &ranks)?;
@@ -72,7 +72,7 @@ impl Cohort {
         })
     }
 
-    fn measure(&self, seconds: Duration) -> Result<(Bytes, Masks, Times), HeError> {
+    fn measure(&self, seconds: Duration) -> Result<(Bytes, Masks, Times), FlasheError> {
         let ranks = self.survivors.ranks();
         let ciphertexts = ranks.map(|rank| self.encrypt(rank));
         let ciphertexts: Vec<Ciphertext> = ciphertexts.collect::<Result<_, _>>()?;
@@ -101,10 +101,10 @@ impl Cohort {
         Ok(((first.to_bytes().len(), one, sum.len()), self.masks, times))
     }
 
-    fn encrypt(&self, rank: u32) -> Result<Ciphertext, HeError> {
+    fn encrypt(&self, rank: u32) -> Result<Ciphertext, FlasheError> {
         let mut state = KeyState::new(&self.key);
-        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, HeError>(()))?;
-        let read = |coordinates: &[u32], tile: TileMut<'_>| -> Result<(), HeError> {
+        let ticket = state.reserve(ROUND, rank, |_| Ok::<_, FlasheError>(()))?;
+        let read = |coordinates: &[u32], tile: TileMut<'_>| -> Result<(), FlasheError> {
             let values = coordinates.iter().map(|d| d & 0xffff);
             match tile {
                 TileMut::W32(lanes) => lanes.iter_mut().zip(values).for_each(|(l, v)| *l = v),
@@ -119,7 +119,7 @@ impl Cohort {
         self.round.encrypt_sparse(ticket, self.shape, set, read)
     }
 
-    fn add(&self, ciphertexts: &[Ciphertext]) -> Result<Vec<u8>, HeError> {
+    fn add(&self, ciphertexts: &[Ciphertext]) -> Result<Vec<u8>, FlasheError> {
         let mut sum = EncryptedSparseSum::new(self.shape.width(), self.shape.lanes())?;
         for (set, ciphertext) in self.sets.iter().zip(ciphertexts) {
             sum.add(set, ciphertext.as_bytes())?;

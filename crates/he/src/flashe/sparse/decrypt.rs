@@ -13,10 +13,7 @@ use super::{
     mask::push_ones,
     tile::{self, DENSE_FROM, SparseFingerprint, TILE_PIECES},
 };
-use crate::{
-    HeError,
-    flashe::{RoundKey, Scheme, Shape, TILE, sum::parts},
-};
+use crate::flashe::{FlasheError, RoundKey, Scheme, Shape, TILE, sum::parts};
 
 /// A sum, at all coordinates.
 pub struct SparseSum {
@@ -46,8 +43,8 @@ impl RoundKey {
     /// gives them all the same: the minimum is for honest parties.
     ///
     /// # Errors
-    /// [`HeError::MaskLanes`] unless the masks are of the shape's lanes; [`HeError::CiphertextLength`];
-    /// [`HeError::Math`] for padding bits or a check that is not canonical; [`HeError::Check`] if it is not the sum
+    /// [`FlasheError::MaskLanes`] unless the masks are of the shape's lanes; [`FlasheError::CiphertextLength`];
+    /// [`FlasheError::Math`] for padding bits or a check that is not canonical; [`FlasheError::Check`] if it is not the sum
     /// of exactly these parties' ciphertexts at exactly these coordinates, or if that sum wraps.
     pub fn decrypt_sparse(
         &self,
@@ -55,10 +52,10 @@ impl RoundKey {
         participation: Participation<'_>,
         minimum: u32,
         encrypted_sum: &[u8],
-    ) -> Result<SparseSum, HeError> {
+    ) -> Result<SparseSum, FlasheError> {
         let (got, expected) = (participation.lanes(), shape.lanes());
         if got != expected {
-            return Err(HeError::MaskLanes { got, expected });
+            return Err(FlasheError::MaskLanes { got, expected });
         }
         let union = participation.union();
         let (packed, check) = parts(shape.width(), union.count(), encrypted_sum)?;
@@ -82,7 +79,7 @@ impl RoundKey {
             _ => unreachable!("equal widths have the same lanes"),
         };
         if found + self.checks.pads(participation.survivors()) != check {
-            return Err(HeError::Check);
+            return Err(FlasheError::Check);
         }
         Ok(sum)
     }

@@ -12,9 +12,8 @@ use super::{
     mask::push_ones,
     tile::{self, DENSE_FROM, SparseFingerprint, TILE_PIECES},
 };
-use crate::{
-    HeError,
-    flashe::{Ciphertext, EncryptionTicket, HEADER_ROOM, RoundKey, Shape, TILE, masks::Terms},
+use crate::flashe::{
+    Ciphertext, EncryptionTicket, FlasheError, HEADER_ROOM, RoundKey, Shape, TILE, masks::Terms,
 };
 
 impl RoundKey {
@@ -25,9 +24,9 @@ impl RoundKey {
     /// The ciphertext has [`SparseMask::ciphertext_len`] bytes.
     ///
     /// # Errors
-    /// [`HeError::Ticket`] for a ticket of another key or round; [`HeError::MaskLanes`] unless the mask is one of
+    /// [`FlasheError::Ticket`] for a ticket of another key or round; [`FlasheError::MaskLanes`] unless the mask is one of
     /// the shape's lanes; what `read` says. The ticket is lost.
-    pub fn encrypt_sparse<E: From<HeError>>(
+    pub fn encrypt_sparse<E: From<FlasheError>>(
         &self,
         ticket: EncryptionTicket,
         shape: Shape,
@@ -37,7 +36,7 @@ impl RoundKey {
         self.check(&ticket)?;
         let (got, expected) = (mask.lanes(), shape.lanes());
         if got != expected {
-            return Err(HeError::MaskLanes { got, expected }.into());
+            return Err(FlasheError::MaskLanes { got, expected }.into());
         }
         if shape.width().fits_u32() {
             self.encrypt_compacted::<u32, E>(ticket, shape, mask, read)
@@ -46,7 +45,7 @@ impl RoundKey {
         }
     }
 
-    fn encrypt_compacted<L: Lane, E: From<HeError>>(
+    fn encrypt_compacted<L: Lane, E: From<FlasheError>>(
         &self,
         ticket: EncryptionTicket,
         shape: Shape,

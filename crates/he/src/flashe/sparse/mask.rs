@@ -3,7 +3,7 @@
 use blindsum_math::words::Width;
 
 use super::tile::TILE_PIECES;
-use crate::{HeError, flashe::CHECK_LEN};
+use crate::flashe::{CHECK_LEN, FlasheError};
 
 /// The most dense coordinates: each has a number of 32 bits.
 const MOST_LANES: u64 = 1 << 32;
@@ -24,14 +24,14 @@ impl SparseMask {
     /// The set of `coordinates` out of `lanes` dense ones.
     ///
     /// # Errors
-    /// [`HeError::DenseLanes`] above 2^32 lanes; [`HeError::Coordinate`] and [`HeError::Coordinates`] unless all
+    /// [`FlasheError::DenseLanes`] above 2^32 lanes; [`FlasheError::Coordinate`] and [`FlasheError::Coordinates`] unless all
     /// are below `lanes` and increase.
-    pub fn new(lanes: usize, coordinates: &[u32]) -> Result<Self, HeError> {
+    pub fn new(lanes: usize, coordinates: &[u32]) -> Result<Self, FlasheError> {
         let mut mask = Self::empty(lanes)?;
         let neighbours = coordinates.iter().zip(coordinates.iter().skip(1));
         for (&previous, &coordinate) in neighbours {
             if previous >= coordinate {
-                return Err(HeError::Coordinates {
+                return Err(FlasheError::Coordinates {
                     coordinate,
                     previous,
                 });
@@ -44,10 +44,10 @@ impl SparseMask {
     }
 
     /// The set of no coordinate.
-    pub(super) fn empty(lanes: usize) -> Result<Self, HeError> {
+    pub(super) fn empty(lanes: usize) -> Result<Self, FlasheError> {
         if lanes as u64 > MOST_LANES {
             let largest = MOST_LANES;
-            return Err(HeError::DenseLanes { lanes, largest });
+            return Err(FlasheError::DenseLanes { lanes, largest });
         }
         Ok(Self {
             lanes,
@@ -67,10 +67,10 @@ impl SparseMask {
     }
 
     /// Adds a coordinate behind all others.
-    pub(super) fn push(&mut self, coordinate: u32) -> Result<(), HeError> {
+    pub(super) fn push(&mut self, coordinate: u32) -> Result<(), FlasheError> {
         let (at, lanes) = (coordinate as usize, self.lanes);
         if at >= lanes {
-            return Err(HeError::Coordinate { coordinate, lanes });
+            return Err(FlasheError::Coordinate { coordinate, lanes });
         }
         self.pieces[at / PIECE] |= 1 << (at % PIECE);
         self.count += 1;

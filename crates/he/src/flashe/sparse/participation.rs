@@ -3,10 +3,7 @@
 use blindsum_math::words::{Lane, add_chosen};
 
 use super::{SparseMask, tile::TILE_PIECES};
-use crate::{
-    HeError,
-    flashe::{Scheme, Survivors, TILE},
-};
+use crate::flashe::{FlasheError, Scheme, Survivors, TILE};
 
 /// The survivors' masks.
 #[derive(Clone, Copy)]
@@ -39,12 +36,12 @@ impl<'a> Participation<'a> {
     /// `masks` are those of `survivors` by rank.
     ///
     /// # Errors
-    /// [`HeError::Masks`] unless there is one for each; [`HeError::MaskLanes`] unless all are out of the same number
+    /// [`FlasheError::Masks`] unless there is one for each; [`FlasheError::MaskLanes`] unless all are out of the same number
     /// of coordinates.
-    pub fn new(survivors: &'a Survivors, masks: &'a [SparseMask]) -> Result<Self, HeError> {
+    pub fn new(survivors: &'a Survivors, masks: &'a [SparseMask]) -> Result<Self, FlasheError> {
         let (got, expected) = (masks.len(), survivors.count() as usize);
         if got != expected {
-            return Err(HeError::Masks { got, expected });
+            return Err(FlasheError::Masks { got, expected });
         }
         let participation = Self { survivors, masks };
         let expected = participation.lanes();
@@ -53,7 +50,7 @@ impl<'a> Participation<'a> {
             .map(SparseMask::lanes)
             .find(|&lanes| lanes != expected)
         {
-            Some(got) => Err(HeError::MaskLanes { got, expected }),
+            Some(got) => Err(FlasheError::MaskLanes { got, expected }),
             None => Ok(participation),
         }
     }

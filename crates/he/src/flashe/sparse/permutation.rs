@@ -5,7 +5,7 @@ use blindsum_math::words::{Tile, TileMut, Words};
 use zeroize::Zeroizing;
 
 use super::{SparseMask, SparseSum};
-use crate::{HeError, flashe::RoundKey};
+use crate::flashe::{FlasheError, RoundKey};
 
 /// Numbers drawn at a time.
 const DRAWN: usize = 512;
@@ -29,8 +29,8 @@ impl RoundKey {
     /// The permutation of `lanes` coordinates in this round.
     ///
     /// # Errors
-    /// [`HeError::DenseLanes`] above 2^32 lanes.
-    pub fn permutation(&self, lanes: usize) -> Result<Permutation, HeError> {
+    /// [`FlasheError::DenseLanes`] above 2^32 lanes.
+    pub fn permutation(&self, lanes: usize) -> Result<Permutation, FlasheError> {
         SparseMask::empty(lanes)?;
         let mut numbers = Numbers::new(self.order.stream([0; 12], Sign::Add));
         let mut coordinates = Zeroizing::new((0..lanes).map(|d| d as u32).collect::<Vec<u32>>());
@@ -55,8 +55,11 @@ impl Permutation {
     /// there, by its number in the set.
     ///
     /// # Errors
-    /// [`HeError::MaskLanes`] for a set out of another number of coordinates.
-    pub fn permute(&self, set: &SparseMask) -> Result<(SparseMask, Zeroizing<Vec<u32>>), HeError> {
+    /// [`FlasheError::MaskLanes`] for a set out of another number of coordinates.
+    pub fn permute(
+        &self,
+        set: &SparseMask,
+    ) -> Result<(SparseMask, Zeroizing<Vec<u32>>), FlasheError> {
         self.check(set.lanes())?;
         let pieces = self.coordinates.chunks(64).map(|chunk| {
             let bits = chunk.iter().map(|&d| u64::from(set.contains(d)));
@@ -84,8 +87,8 @@ impl Permutation {
     /// What `sum` has by place, by coordinate: the words, and the numbers of contributors.
     ///
     /// # Errors
-    /// [`HeError::MaskLanes`] for the sum of vectors of another length.
-    pub fn restore(&self, sum: &SparseSum) -> Result<(Words, Vec<u32>), HeError> {
+    /// [`FlasheError::MaskLanes`] for the sum of vectors of another length.
+    pub fn restore(&self, sum: &SparseSum) -> Result<(Words, Vec<u32>), FlasheError> {
         let lanes = sum.words.len();
         self.check(lanes)?;
         let mut words = Words::zeros(sum.words.width(), lanes);
@@ -106,11 +109,11 @@ impl Permutation {
         }
     }
 
-    fn check(&self, got: usize) -> Result<(), HeError> {
+    fn check(&self, got: usize) -> Result<(), FlasheError> {
         let expected = self.coordinates.len();
         match got == expected {
             true => Ok(()),
-            false => Err(HeError::MaskLanes { got, expected }),
+            false => Err(FlasheError::MaskLanes { got, expected }),
         }
     }
 }

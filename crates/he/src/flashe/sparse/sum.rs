@@ -6,10 +6,7 @@ use blindsum_math::{
 };
 
 use super::SparseMask;
-use crate::{
-    HeError,
-    flashe::{CHECK_LEN, sum::parts},
-};
+use crate::flashe::{CHECK_LEN, FlasheError, sum::parts};
 
 /// A sum that compacted ciphertexts are added to one by one. It takes no key, and the memory of a dense vector.
 pub struct EncryptedSparseSum {
@@ -22,8 +19,8 @@ impl EncryptedSparseSum {
     /// The sum of no ciphertext, of words of this width at some of `lanes` dense coordinates.
     ///
     /// # Errors
-    /// [`HeError::DenseLanes`] above 2^32 lanes.
-    pub fn new(width: Width, lanes: usize) -> Result<Self, HeError> {
+    /// [`FlasheError::DenseLanes`] above 2^32 lanes.
+    pub fn new(width: Width, lanes: usize) -> Result<Self, FlasheError> {
         let none = SparseMask::empty(lanes)?;
         Ok(Self {
             words: Words::zeros(width, lanes),
@@ -35,12 +32,12 @@ impl EncryptedSparseSum {
     /// Adds the ciphertext of the words at the coordinates of `mask`, [`SparseMask::ciphertext_len`] bytes.
     ///
     /// # Errors
-    /// [`HeError::MaskLanes`] for a mask of other vectors; [`HeError::CiphertextLength`]; [`HeError::Math`] if
+    /// [`FlasheError::MaskLanes`] for a mask of other vectors; [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] if
     /// padding bits are set or the check is not canonical. The sum is the same then as before.
-    pub fn add(&mut self, mask: &SparseMask, ciphertext: &[u8]) -> Result<(), HeError> {
+    pub fn add(&mut self, mask: &SparseMask, ciphertext: &[u8]) -> Result<(), FlasheError> {
         let (got, expected) = (mask.lanes(), self.words.len());
         if got != expected {
-            return Err(HeError::MaskLanes { got, expected });
+            return Err(FlasheError::MaskLanes { got, expected });
         }
         let width = self.words.width();
         let (packed, check) = parts(width, mask.count(), ciphertext)?;

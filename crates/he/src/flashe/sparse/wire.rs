@@ -8,7 +8,7 @@
 //! exactly one form.
 
 use super::{SparseMask, mask::PIECE};
-use crate::HeError;
+use crate::flashe::FlasheError;
 
 const BITMAP: u8 = 0;
 const DISTANCES: u8 = 1;
@@ -36,9 +36,9 @@ impl SparseMask {
     /// Reads a set of coordinates below `lanes`. Takes ⌈`lanes`/8⌉ bytes of memory, whatever `bytes` says.
     ///
     /// # Errors
-    /// [`HeError::MaskEncoding`] for what [`to_bytes`](Self::to_bytes) does not give; [`HeError::Coordinate`];
-    /// [`HeError::DenseLanes`].
-    pub fn from_bytes(lanes: usize, bytes: &[u8]) -> Result<Self, HeError> {
+    /// [`FlasheError::MaskEncoding`] for what [`to_bytes`](Self::to_bytes) does not give; [`FlasheError::Coordinate`];
+    /// [`FlasheError::DenseLanes`].
+    pub fn from_bytes(lanes: usize, bytes: &[u8]) -> Result<Self, FlasheError> {
         let mask = match bytes.split_first() {
             Some((&BITMAP, bitmap)) => read_bitmap(lanes, bitmap)?,
             Some((&DISTANCES, distances)) => read_distances(lanes, distances)?,
@@ -77,7 +77,7 @@ impl SparseMask {
     }
 }
 
-fn read_bitmap(lanes: usize, bitmap: &[u8]) -> Result<SparseMask, HeError> {
+fn read_bitmap(lanes: usize, bitmap: &[u8]) -> Result<SparseMask, FlasheError> {
     if bitmap.len() != lanes.div_ceil(8) {
         return Err(refused("a bitmap must have a bit for each coordinate"));
     }
@@ -98,7 +98,7 @@ fn read_bitmap(lanes: usize, bitmap: &[u8]) -> Result<SparseMask, HeError> {
     Ok(SparseMask::from_pieces(lanes, pieces.collect()))
 }
 
-fn read_distances(lanes: usize, mut bytes: &[u8]) -> Result<SparseMask, HeError> {
+fn read_distances(lanes: usize, mut bytes: &[u8]) -> Result<SparseMask, FlasheError> {
     let (mut mask, mut next) = (SparseMask::empty(lanes)?, 0_u64);
     while let Some((&byte, rest)) = bytes.split_first() {
         // Most distances are short.
@@ -127,7 +127,7 @@ fn push_varint(mut number: u32, bytes: &mut Vec<u8>) {
 }
 
 /// The first number and what is behind it.
-fn read_varint(bytes: &[u8]) -> Result<(u32, &[u8]), HeError> {
+fn read_varint(bytes: &[u8]) -> Result<(u32, &[u8]), FlasheError> {
     let mut number = 0_u64;
     for (i, &byte) in bytes.iter().enumerate().take(5) {
         number |= u64::from(byte & 0x7f) << (7 * i);
@@ -143,6 +143,6 @@ fn read_varint(bytes: &[u8]) -> Result<(u32, &[u8]), HeError> {
     Err(refused("a distance must end, after 5 bytes at most"))
 }
 
-fn refused(rule: &'static str) -> HeError {
-    HeError::MaskEncoding { rule }
+fn refused(rule: &'static str) -> FlasheError {
+    FlasheError::MaskEncoding { rule }
 }

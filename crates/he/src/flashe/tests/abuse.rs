@@ -5,7 +5,7 @@ use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
 use super::*;
 
-fn nothing(_: &[u8; KeyState::SAVED]) -> Result<(), HeError> {
+fn nothing(_: &[u8; KeyState::SAVED]) -> Result<(), FlasheError> {
     Ok(())
 }
 
@@ -19,10 +19,10 @@ fn case_33_no_round_is_given_out_twice() {
     assert_eq!((first.round(), first.rank()), (4, 2));
     assert_eq!(state.mark().next_round(), 5);
     for (round, rank) in [(4, 2), (4, 3), (0, 2)] {
-        let refused = state.reserve(round, rank, |_| -> Result<(), HeError> {
+        let refused = state.reserve(round, rank, |_| -> Result<(), FlasheError> {
             panic!("nothing to persist")
         });
-        let reuse = HeError::CounterReuse { round, next: 5 };
+        let reuse = FlasheError::CounterReuse { round, next: 5 };
         assert_eq!(refused.err(), Some(reuse));
     }
     assert_eq!(state.reserve(5, 2, nothing).unwrap().round(), 5);
@@ -37,10 +37,10 @@ fn case_33_a_round_is_used_before_its_ticket_exists() {
     let mut state = KeyState::new(&key);
     let crash = state.reserve(7, 0, |saved| {
         disk = *saved;
-        Err(HeError::State)
+        Err(FlasheError::State)
     });
-    assert_eq!(crash.err(), Some(HeError::State));
-    let reuse = Some(HeError::CounterReuse { round: 7, next: 8 });
+    assert_eq!(crash.err(), Some(FlasheError::State));
+    let reuse = Some(FlasheError::CounterReuse { round: 7, next: 8 });
     assert_eq!(state.reserve(7, 0, nothing).err(), reuse);
     let mut restored = KeyState::restore(&key, &disk, HighWaterMark::ZERO).unwrap();
     assert_eq!(restored.save(), disk);
@@ -59,7 +59,10 @@ fn case_33_a_rolled_back_state_is_refused() {
     let mark = state.mark();
     assert_eq!(mark, HighWaterMark::after(1).unwrap());
     let refused = KeyState::restore(&key, &backup, mark).err();
-    assert_eq!(refused, Some(HeError::CounterReuse { round: 1, next: 2 }));
+    assert_eq!(
+        refused,
+        Some(FlasheError::CounterReuse { round: 1, next: 2 })
+    );
     let restored = KeyState::restore(&key, &state.save(), mark).unwrap();
     assert_eq!(restored.mark(), mark);
 }
@@ -76,16 +79,20 @@ fn saved_state_cannot_be_edited_or_carried_to_another_key() {
     for bit in 0..8 * saved.len() {
         let mut edited = saved;
         edited[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(restore(&key, &edited), Some(HeError::State), "bit {bit}");
+        assert_eq!(
+            restore(&key, &edited),
+            Some(FlasheError::State),
+            "bit {bit}"
+        );
     }
     for length in 0..saved.len() {
-        assert_eq!(restore(&key, &saved[..length]), Some(HeError::State));
+        assert_eq!(restore(&key, &saved[..length]), Some(FlasheError::State));
     }
     assert_eq!(
         restore(&key, &[&saved[..], &[0]].concat()),
-        Some(HeError::State)
+        Some(FlasheError::State)
     );
-    assert_eq!(restore(&job_key(2), &saved), Some(HeError::State));
+    assert_eq!(restore(&job_key(2), &saved), Some(FlasheError::State));
 }
 
 #[test]
@@ -93,12 +100,15 @@ fn the_last_numbers_are_refused() {
     let mut state = KeyState::new(&job_key(1));
     let round = u64::MAX;
     let refused = state.reserve(round, 0, nothing).err();
-    assert_eq!(refused, Some(HeError::Round { round }));
-    assert_eq!(HighWaterMark::after(round), Err(HeError::Round { round }));
+    assert_eq!(refused, Some(FlasheError::Round { round }));
+    assert_eq!(
+        HighWaterMark::after(round),
+        Err(FlasheError::Round { round })
+    );
     let rank = u32::MAX;
     let refused = state.reserve(0, rank, nothing).err();
     let parties = u32::MAX;
-    assert_eq!(refused, Some(HeError::Rank { rank, parties }));
+    assert_eq!(refused, Some(FlasheError::Rank { rank, parties }));
     assert_eq!(state.mark(), HighWaterMark::ZERO);
     assert_eq!(
         state.reserve(round - 1, rank - 1, nothing).unwrap().rank(),
@@ -115,12 +125,15 @@ fn tickets_open_their_own_key_and_round_only() {
         let refused = job_key(key)
             .round(round, &CONTEXT)
             .encrypt(ticket, shape, reader(&words));
-        assert_eq!(refused.err(), Some(HeError::Ticket { ticket: 4, round }));
+        assert_eq!(
+            refused.err(),
+            Some(FlasheError::Ticket { ticket: 4, round })
+        );
     }
 }
 
 /// What `survivors` of four parties say to a sum.
-fn decrypt(shape: Shape, survivors: &[u32], encrypted_sum: &[u8]) -> Result<Words, HeError> {
+fn decrypt(shape: Shape, survivors: &[u32], encrypted_sum: &[u8]) -> Result<Words, FlasheError> {
     let survivors = Survivors::new(4, survivors)?;
     let round_key = job_key(3).round(6, &CONTEXT);
     round_key.decrypt(shape, &survivors, encrypted_sum)
@@ -159,7 +172,7 @@ fn case_34_a_missing_or_doubled_ciphertext_is_noticed() {
             &[0, 1, 2, 3],
         ] {
             let refused = decrypt(shape, &[0, 1, 3], &add(wrong));
-            assert_eq!(refused, Err(HeError::Check), "{wrong:?}");
+            assert_eq!(refused, Err(FlasheError::Check), "{wrong:?}");
         }
     }
 }
@@ -173,14 +186,14 @@ fn case_34_another_set_is_noticed() {
             let set: Vec<u32> = (0..4).filter(|rank| set >> rank & 1 == 1).collect();
             let right = set == [0, 1, 2];
             let refused = decrypt(shape, &set, &sum).err();
-            assert_eq!(refused, (!right).then_some(HeError::Check), "{set:?}");
+            assert_eq!(refused, (!right).then_some(FlasheError::Check), "{set:?}");
         }
     }
     // Even of vectors without a word.
     let shape = shape(Scheme::Double, 20, 0);
     let sum = added(shape, &of_all(shape)[..3]);
     assert!(decrypt(shape, &[0, 1, 2], &sum).is_ok());
-    assert_eq!(decrypt(shape, &[0, 1], &sum), Err(HeError::Check));
+    assert_eq!(decrypt(shape, &[0, 1], &sum), Err(FlasheError::Check));
 }
 
 /// Abuse case 34: every bit of a sum.
@@ -192,9 +205,9 @@ fn case_34_a_flipped_bit_is_noticed() {
             let mut flipped = sum.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             match decrypt(shape, &[0, 1, 2, 3], &flipped) {
-                Err(HeError::Check) => {}
+                Err(FlasheError::Check) => {}
                 // Behind the last word, or the top of a number of the check.
-                Err(HeError::Math(_)) => assert!(bit >= 23 * shape.width().bits() as usize),
+                Err(FlasheError::Math(_)) => assert!(bit >= 23 * shape.width().bits() as usize),
                 other => panic!("bit {bit}: {other:?}"),
             }
         }
@@ -218,7 +231,7 @@ fn case_34_added_words_are_noticed() {
                     .unwrap();
                 let changed = [&words.pack(), check].concat();
                 let refused = decrypt(shape, &[0, 1, 2, 3], &changed);
-                assert_eq!(refused, Err(HeError::Check), "{number} in lane {lane}");
+                assert_eq!(refused, Err(FlasheError::Check), "{number} in lane {lane}");
             }
         }
     }
@@ -237,10 +250,13 @@ fn case_34_a_sum_of_another_round_is_noticed() {
     ];
     for other in others {
         let refused = other.decrypt(shape, &survivors, &sum);
-        assert_eq!(refused, Err(HeError::Check));
+        assert_eq!(refused, Err(FlasheError::Check));
     }
     let single = super::shape(Scheme::Single, 20, 23);
-    assert_eq!(decrypt(single, &[0, 1, 2, 3], &sum), Err(HeError::Check));
+    assert_eq!(
+        decrypt(single, &[0, 1, 2, 3], &sum),
+        Err(FlasheError::Check)
+    );
 }
 
 /// The checks of words that wrap do not add up.
@@ -257,7 +273,7 @@ fn a_sum_that_wraps_is_refused() {
     assert!(decrypt(shape, &[0, 1], &sum_of((1 << 19) - 1)).is_ok());
     assert_eq!(
         decrypt(shape, &[0, 1], &sum_of(1 << 19)),
-        Err(HeError::Check)
+        Err(FlasheError::Check)
     );
 }
 
@@ -267,15 +283,24 @@ fn malformed_ciphertexts_are_refused_and_change_nothing() {
     let ciphertext = encrypt(&job_key(3), 6, 1, shape, &words(shape, 1)).into_bytes();
     let mut padding = ciphertext.clone();
     padding[12] = 0x10;
-    let mut cases = vec![(padding, HeError::from(MathError::Padding { last: 0x10 }))];
+    let mut cases = vec![(
+        padding,
+        FlasheError::from(MathError::Padding { last: 0x10 }),
+    )];
     for (at, modulus) in [(13, (1 << 61) - 1), (21, (1 << 61) - 31)] {
         let mut large = ciphertext.clone();
         large[at..at + 8].copy_from_slice(&u64::to_le_bytes(modulus));
-        cases.push((large, HeError::from(MathError::NonCanonical { modulus })));
+        cases.push((
+            large,
+            FlasheError::from(MathError::NonCanonical { modulus }),
+        ));
     }
     let expected = 13 + CHECK_LEN;
     for got in [0, 13, 16, expected - 1, expected + 1] {
-        cases.push((vec![0; got], HeError::CiphertextLength { got, expected }));
+        cases.push((
+            vec![0; got],
+            FlasheError::CiphertextLength { got, expected },
+        ));
     }
     for (malformed, error) in cases {
         assert_eq!(decrypt(shape, &[1], &malformed), Err(error));
@@ -335,7 +360,7 @@ fn parties_confirm_the_key_to_each_other() {
     let key = job_key(1);
     let confirmation = key.confirmation(&CONTEXT);
     assert_eq!(job_key(1).confirm(&CONTEXT, &confirmation), Ok(()));
-    let differs = Err(HeError::Confirmation);
+    let differs = Err(FlasheError::Confirmation);
     assert_eq!(job_key(2).confirm(&CONTEXT, &confirmation), differs);
     assert_eq!(key.confirm(&Context([2; 32]), &confirmation), differs);
     for bit in 0..256 {

@@ -177,7 +177,7 @@ fn shapes_are_checked() {
         assert_eq!(new(bits, largest).unwrap().lanes(), largest);
         let lanes = largest + 1;
         let largest = largest as u64;
-        let refused = HeError::Lanes {
+        let refused = FlasheError::Lanes {
             lanes,
             largest,
             bits,
@@ -195,10 +195,10 @@ fn what_a_reader_says_is_passed_on() {
     let round_key = key.round(0, &CONTEXT);
     let refuse = |first: usize, _: TileMut<'_>| match first {
         0 => Ok(()),
-        _ => Err(HeError::NoSurvivors),
+        _ => Err(FlasheError::NoSurvivors),
     };
     let refused = round_key.encrypt(ticket(&key, 0, 0), shape, refuse);
-    assert_eq!(refused.err(), Some(HeError::NoSurvivors));
+    assert_eq!(refused.err(), Some(FlasheError::NoSurvivors));
 }
 
 /// A header fits before the ciphertext without a second allocation.

@@ -29,12 +29,12 @@ fn shape(scheme: Scheme, bits: u32, lanes: usize) -> Shape {
 
 /// A ticket of a party that has just got the key.
 fn ticket(key: &JobKey, round: u64, rank: u32) -> EncryptionTicket {
-    let persist = |_: &[u8; KeyState::SAVED]| Ok::<_, HeError>(());
+    let persist = |_: &[u8; KeyState::SAVED]| Ok::<_, FlasheError>(());
     KeyState::new(key).reserve(round, rank, persist).unwrap()
 }
 
 /// A reader of `words`, which writes junk above the width too.
-fn reader(words: &Words) -> impl Fn(usize, TileMut<'_>) -> Result<(), HeError> + Sync {
+fn reader(words: &Words) -> impl Fn(usize, TileMut<'_>) -> Result<(), FlasheError> + Sync {
     |first, tile| {
         let range = first..first + tile.len();
         match (words.tile(range), tile) {

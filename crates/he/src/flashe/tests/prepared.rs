@@ -103,5 +103,5 @@ fn the_last_rank_is_refused() {
     let (rank, parties) = (u32::MAX, u32::MAX);
     let key = job_key(5).round(2, &CONTEXT);
     let refused = key.prepare_encryption(rank, shape(Scheme::Double, 20, 1), 4);
-    assert_eq!(refused, Err(HeError::Rank { rank, parties }));
+    assert_eq!(refused, Err(FlasheError::Rank { rank, parties }));
 }

@@ -14,7 +14,7 @@ mod sparse_rounds;
 #[cfg(test)]
 mod tests;
 
-use blindsum_he::HeError;
+use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
 
 use crate::core::names::Masking;
@@ -82,7 +82,7 @@ fn check(job: &Job) -> Result<(), SpecError> {
 }
 
 /// Scheme, width and lanes of the vectors of a round of `parties` parties.
-fn shape(job: &Job, parties: usize) -> Result<Shape, HeError> {
+fn shape(job: &Job, parties: usize) -> Result<Shape, FlasheError> {
     Shape::new(scheme(job, parties), job.width(), job.lanes())
 }
 
@@ -103,23 +103,23 @@ fn scheme(job: &Job, parties: usize) -> Scheme {
 }
 
 /// A set of parties as ranks.
-fn ranks(set: &PartySet, parties: usize) -> Result<Survivors, HeError> {
+fn ranks(set: &PartySet, parties: usize) -> Result<Survivors, FlasheError> {
     let ranks: Vec<u32> = set.iter().map(|party| party.0).collect();
     Survivors::new(parties as u32, &ranks)
 }
 
-impl From<HeError> for FaultKind {
-    fn from(error: HeError) -> Self {
+impl From<FlasheError> for FaultKind {
+    fn from(error: FlasheError) -> Self {
         match error {
-            HeError::Check => FaultKind::WrongSum,
-            HeError::CounterReuse { round, next } => FaultKind::RoundUsed { round, next },
-            HeError::State => FaultKind::Vault(error.to_string()),
-            HeError::Math(_) | HeError::CiphertextLength { .. } => {
+            FlasheError::Check => FaultKind::WrongSum,
+            FlasheError::CounterReuse { round, next } => FaultKind::RoundUsed { round, next },
+            FlasheError::State => FaultKind::Vault(error.to_string()),
+            FlasheError::Math(_) | FlasheError::CiphertextLength { .. } => {
                 FaultKind::malformed("sum", error.to_string())
             }
-            HeError::MaskEncoding { .. }
-            | HeError::Coordinate { .. }
-            | HeError::Coordinates { .. } => FaultKind::malformed("mask", error.to_string()),
+            FlasheError::MaskEncoding { .. }
+            | FlasheError::Coordinate { .. }
+            | FlasheError::Coordinates { .. } => FaultKind::malformed("mask", error.to_string()),
             other => FaultKind::Parameters(other.to_string()),
         }
     }

@@ -12,14 +12,14 @@ fn case_34_another_sparse_sum_is_noticed() {
         let parties = Parties::with_masks(shape(scheme, 20, 60), &[0, 1, 3], masks);
         assert!(parties.decrypt(0, &parties.sum_of_all()).is_ok());
         let doubled = parties.sum(&[0, 1, 2, 2]);
-        assert_eq!(parties.decrypt(0, &doubled).err(), Some(HeError::Check));
+        assert_eq!(parties.decrypt(0, &doubled).err(), Some(FlasheError::Check));
         let sum = parties.sum_of_all();
         for bit in 0..8 * sum.len() {
             let mut flipped = sum.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let refused = parties.decrypt(0, &flipped).err();
             assert!(
-                matches!(refused, Some(HeError::Check | HeError::Math(_))),
+                matches!(refused, Some(FlasheError::Check | FlasheError::Math(_))),
                 "bit {bit}"
             );
         }
@@ -27,7 +27,7 @@ fn case_34_another_sparse_sum_is_noticed() {
         let masks = vec![some_of(60, 0, 1), some_of(60, 1, 2), some_of(60, 2, 2)];
         let parties = Parties::with_masks(shape(scheme, 20, 60), &[0, 1, 3], masks);
         let missing = parties.sum(&[0, 1]);
-        assert_eq!(parties.decrypt(0, &missing).err(), Some(HeError::Check));
+        assert_eq!(parties.decrypt(0, &missing).err(), Some(FlasheError::Check));
     }
 }
 
@@ -40,11 +40,11 @@ fn case_34_other_masks_are_noticed() {
         let sum = parties.sum_of_all();
         let other = Survivors::new(20, &[0, 1, 2]).unwrap();
         let refused = decrypt(shape, &other, &parties.masks, 0, &sum).err();
-        assert_eq!(refused, Some(HeError::Check));
+        assert_eq!(refused, Some(FlasheError::Check));
         let mut swapped = parties.masks.clone();
         swapped.swap(0, 1);
         let refused = decrypt(shape, &parties.survivors, &swapped, 0, &sum).err();
-        assert_eq!(refused, Some(HeError::Check));
+        assert_eq!(refused, Some(FlasheError::Check));
         // One party more has a coordinate that another one has too.
         for d in parties.masks[0]
             .coordinates()
@@ -55,7 +55,7 @@ fn case_34_other_masks_are_noticed() {
             let mut masks = parties.masks.clone();
             masks[1] = SparseMask::new(60, &claimed).unwrap();
             let refused = decrypt(shape, &parties.survivors, &masks, 0, &sum).err();
-            assert_eq!(refused, Some(HeError::Check), "coordinate {d}");
+            assert_eq!(refused, Some(FlasheError::Check), "coordinate {d}");
         }
     }
 }
@@ -79,7 +79,7 @@ fn case_34_a_coordinate_of_zeros_cannot_be_left_out() {
     first[2] &= 0x0f;
     let changed = [&first[..], check].concat();
     let refused = decrypt(shape, &survivors, &[fewer], 0, &changed).err();
-    assert_eq!(refused, Some(HeError::Check));
+    assert_eq!(refused, Some(FlasheError::Check));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let shape = shape(Scheme::Double, 20, 60);
     let parties = Parties::new(shape, &[0, 1], 2);
     let (own, other) = (&parties.masks[0], some_of(61, 0, 2));
-    let lanes = HeError::MaskLanes {
+    let lanes = FlasheError::MaskLanes {
         got: 61,
         expected: 60,
     };
@@ -99,25 +99,25 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let refused = round_key.encrypt_sparse(ticket(&key, 5, 0), shape, own, reader(&vector));
     assert_eq!(
         refused.err(),
-        Some(HeError::Ticket {
+        Some(FlasheError::Ticket {
             ticket: 5,
             round: 6
         })
     );
-    let says = |_: &[u32], _: TileMut<'_>| Err(HeError::NoSurvivors);
+    let says = |_: &[u32], _: TileMut<'_>| Err(FlasheError::NoSurvivors);
     let refused = round_key.encrypt_sparse(ticket(&key, 6, 0), shape, own, says);
-    assert_eq!(refused.err(), Some(HeError::NoSurvivors));
+    assert_eq!(refused.err(), Some(FlasheError::NoSurvivors));
 
     let mut sum = EncryptedSparseSum::new(shape.width(), 60).unwrap();
     sum.add(own, &parties.ciphertexts[0]).unwrap();
     let before = sum.to_bytes();
     assert_eq!(before, parties.ciphertexts[0]);
     let (got, expected) = (before.len() - 1, before.len());
-    let length = HeError::CiphertextLength { got, expected };
+    let length = FlasheError::CiphertextLength { got, expected };
     let mut check = before.clone();
     check[expected - 1] = 0xff;
     let modulus = (1 << 61) - 31;
-    let canonical = HeError::from(MathError::NonCanonical { modulus });
+    let canonical = FlasheError::from(MathError::NonCanonical { modulus });
     for (mask, ciphertext, error) in [
         (&other, &before[..], lanes),
         (own, &before[..got], length),
@@ -140,7 +140,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let refused = decrypt(wider, &one, masks, 0, &before).err();
     assert_eq!(
         refused,
-        Some(HeError::MaskLanes {
+        Some(FlasheError::MaskLanes {
             got: 60,
             expected: 61
         })
@@ -148,7 +148,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let refused = Participation::new(&one, &parties.masks).err();
     assert_eq!(
         refused,
-        Some(HeError::Masks {
+        Some(FlasheError::Masks {
             got: 2,
             expected: 1
         })

@@ -134,7 +134,7 @@ fn a_round_with_the_permutation() {
                 .iter_mut()
                 .zip(values)
                 .for_each(|(lane, value)| *lane = value);
-            Ok::<_, HeError>(())
+            Ok::<_, FlasheError>(())
         };
         let sent = round_key.encrypt_sparse(ticket(&key, 6, rank), shape, mask, read);
         sum.add(mask, sent.unwrap().as_bytes()).unwrap();

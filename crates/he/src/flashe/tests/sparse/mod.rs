@@ -18,7 +18,7 @@ fn some_of(lanes: usize, label: u64, every: u64) -> SparseMask {
 }
 
 /// Writes the words at the coordinates.
-fn reader(words: &Words) -> impl FnMut(&[u32], TileMut<'_>) -> Result<(), HeError> {
+fn reader(words: &Words) -> impl FnMut(&[u32], TileMut<'_>) -> Result<(), FlasheError> {
     |coordinates, tile| {
         assert_eq!(coordinates.len(), tile.len());
         let at = coordinates.iter().map(|&d| d as usize);
@@ -81,7 +81,7 @@ impl Parties {
         self.sum(&(0..self.masks.len()).collect::<Vec<_>>())
     }
 
-    fn decrypt(&self, minimum: u32, sum: &[u8]) -> Result<SparseSum, HeError> {
+    fn decrypt(&self, minimum: u32, sum: &[u8]) -> Result<SparseSum, FlasheError> {
         decrypt(self.shape, &self.survivors, &self.masks, minimum, sum)
     }
 
@@ -106,7 +106,7 @@ fn decrypt(
     masks: &[SparseMask],
     minimum: u32,
     sum: &[u8],
-) -> Result<SparseSum, HeError> {
+) -> Result<SparseSum, FlasheError> {
     let participation = Participation::new(survivors, masks)?;
     job_key(3)
         .round(6, &CONTEXT)

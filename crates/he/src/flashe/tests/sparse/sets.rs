@@ -47,7 +47,7 @@ fn nothing_but_the_one_form_is_read() {
 #[test]
 fn malformed_masks_are_refused() {
     let refused = |lanes, bytes: &[u8]| SparseMask::from_bytes(lanes, bytes).err();
-    let rule = |rule| Some(HeError::MaskEncoding { rule });
+    let rule = |rule| Some(FlasheError::MaskEncoding { rule });
     assert_eq!(refused(8, &[]), rule("there must be a kind"));
     assert_eq!(refused(8, &[2, 0]), rule("the kind must be 0 or 1"));
     for bitmap in [&[0][..], &[0, 1, 1, 1]] {
@@ -71,12 +71,12 @@ fn malformed_masks_are_refused() {
     let largest = [1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0];
     assert_eq!(
         refused(1000, &largest),
-        Some(HeError::Coordinate {
+        Some(FlasheError::Coordinate {
             coordinate: u32::MAX,
             lanes: 1000
         })
     );
-    let coordinate = HeError::Coordinate {
+    let coordinate = FlasheError::Coordinate {
         coordinate: 8,
         lanes: 8,
     };
@@ -86,7 +86,7 @@ fn malformed_masks_are_refused() {
         let refused = SparseMask::new(8, coordinates).err();
         assert_eq!(
             refused,
-            Some(HeError::Coordinates {
+            Some(FlasheError::Coordinates {
                 coordinate,
                 previous
             })
@@ -94,7 +94,7 @@ fn malformed_masks_are_refused() {
     }
     let (lanes, largest) = ((1 << 32) + 1, 1 << 32);
     let refused = SparseMask::new(lanes, &[]).err();
-    assert_eq!(refused, Some(HeError::DenseLanes { lanes, largest }));
+    assert_eq!(refused, Some(FlasheError::DenseLanes { lanes, largest }));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn sets_are_permuted() {
     let mut back = there;
     back.sort_unstable();
     assert_eq!(back, coordinates);
-    let refused = Some(HeError::MaskLanes {
+    let refused = Some(FlasheError::MaskLanes {
         got: 1000,
         expected: 1001,
     });
@@ -180,7 +180,7 @@ fn sums_are_restored() {
             assert_eq!(words.get(d), sum.words().get(place as usize));
             assert_eq!(contributors[d], sum.contributors()[place as usize]);
         }
-        let refused = Some(HeError::MaskLanes {
+        let refused = Some(FlasheError::MaskLanes {
             got: 1001,
             expected: 1000,
         });

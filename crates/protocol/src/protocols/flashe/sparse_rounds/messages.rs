@@ -1,6 +1,6 @@
 //! What the server says of everybody's coordinates.
 
-use blindsum_he::HeError;
+use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::Scheme;
 use blindsum_he::flashe::sparse::{Participation, SparseMask};
 
@@ -24,7 +24,11 @@ pub(super) struct Masks {
 
 impl Masks {
     /// The places of some parties, with the scheme that the round has then.
-    pub fn new(round: &Round, parties: PartySet, masks: Vec<SparseMask>) -> Result<Self, HeError> {
+    pub fn new(
+        round: &Round,
+        parties: PartySet,
+        masks: Vec<SparseMask>,
+    ) -> Result<Self, FlasheError> {
         Ok(Self {
             scheme: scheme(round, &parties, &masks)?,
             parties,
@@ -91,7 +95,7 @@ pub(super) fn check_count(job: &Job, count: usize) -> Result<(), String> {
 }
 
 /// The job's scheme, or the one that takes fewer masks (FLASHE §4.1).
-fn scheme(round: &Round, parties: &PartySet, masks: &[SparseMask]) -> Result<Scheme, HeError> {
+fn scheme(round: &Round, parties: &PartySet, masks: &[SparseMask]) -> Result<Scheme, FlasheError> {
     Ok(match round.job().spec().masking {
         Masking::Double => Scheme::Double,
         Masking::Single => Scheme::Single,

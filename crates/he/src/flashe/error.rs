@@ -1,11 +1,11 @@
-//! The one error type of this crate.
+//! What FLASHE refuses.
 
 use blindsum_math::MathError;
 
-/// Why an operation of `blindsum-he` refused its input. Nothing was encrypted or decrypted then.
+/// Why an operation of FLASHE refused its input. Nothing was encrypted or decrypted then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HeError {
+pub enum FlasheError {
     /// A vector longer than the masks of one round and rank.
     #[error("lanes: D = {lanes}, but D <= {largest} must hold for words of {bits} bits")]
     Lanes {
