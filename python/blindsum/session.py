@@ -63,8 +63,8 @@ class Policy:
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
-        Whatever is computed from all sums that the party had a part in must have so many honest parties in
-        it, and ``min_honest`` at least: where vectors change little, the difference of two sums over almost
+        Whatever is computed from several sums that the party had a part in must have so many honest parties
+        in it, and ``min_honest`` at least (one sum alone is judged by ``min_honest``): where vectors change little, the difference of two sums over almost
         the same parties is one party's update. A set of survivors is refused that tells fewer parties apart
         from those of earlier sums; corrupt parties come on top, as many as in ``min_honest``. 0 allows
         everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sums are remembered while

@@ -39,8 +39,9 @@ pub struct Policy {
     /// Smallest number of certified parties in a round. By default 3: of two, each learns the other's
     /// update from the sum.
     pub min_cohort: usize,
-    /// Whatever is computed from the sums that this party confirmed or answered for, over any number of rounds, must
-    /// have so many honest parties in it, and `min_honest` at least; 0 allows everything. It matters where a vector
+    /// Whatever is computed from several of the sums that this party confirmed or answered for, over any number of
+    /// rounds, must have so many honest parties in it, and `min_honest` at least; 0 allows everything. One sum alone is
+    /// judged by `min_honest`, in `plain` and `flashe` by `min_cohort`. It matters where a vector
     /// changes little from round to round: the difference of two sums over sets that differ by one party is that party's
     /// vector then. A set of survivors is refused that tells a smaller group of parties apart from the others of earlier
     /// sums. Corrupt parties come on top of it, as many as in `min_honest`: they know what they sent. In `plain` and
