@@ -64,11 +64,11 @@ class Policy:
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
         Whatever is computed from several sums that the party had a part in must have so many honest parties
-        in it, and ``min_honest`` at least (one sum alone is judged by ``min_honest``): where vectors change little, the difference of two sums over almost
-        the same parties is one party's update. A set of survivors is refused that tells fewer parties apart
-        from those of earlier sums; corrupt parties come on top, as many as in ``min_honest``. 0 allows
-        everything. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sums are remembered while
-        the rule is on, across processes with a ``state_dir``.
+        in it, and ``min_honest`` at least; one sum alone is judged by ``min_honest``. Where vectors change
+        little, the difference of two sums over almost the same parties is one party's update: survivors are
+        refused that tell fewer parties apart from those of earlier sums. Corrupt parties come on top, as many
+        as in ``min_honest``. 0 allows everything. In ``plain`` and ``flashe`` the cohorts of rounds are
+        compared. Sums are remembered while the rule is on, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int
