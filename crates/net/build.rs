@@ -1,4 +1,4 @@
-//! Compiles the wire's messages and service without an external compiler.
+//! Compiles the wire's service without an external compiler. Its messages are those of `blindsum-job`.
 
 use std::error::Error;
 
@@ -7,8 +7,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={folder}");
     let files = protox::compile(["blindsum.proto"], [folder])?;
     tonic_prost_build::configure()
-        .bytes(".blindsum.v1.Chunk.data")
-        .bytes(".blindsum.v1.ModelChunk.data")
+        .extern_path(".blindsum.v1", "::blindsum_job::pb")
         .compile_fds(files)?;
     Ok(())
 }

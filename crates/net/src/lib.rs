@@ -11,12 +11,10 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
-mod chunks;
 mod connect;
 mod error;
 mod limits;
 mod line;
-mod model;
 mod outbox;
 mod relay;
 mod stream;
@@ -26,24 +24,14 @@ mod tls;
 pub mod coordinator;
 pub mod party;
 pub mod pb;
-pub mod report;
 pub mod status;
 
 pub mod store;
 
-pub use chunks::CHUNK;
-pub use error::{NetError, StoreError};
+use blindsum_job::{chunks, fingerprint, hex, result_name, seconds};
+
+pub use blindsum_job::chunks::CHUNK;
+pub use blindsum_job::{JobError, Model, StoreError, report};
+pub use error::NetError;
 pub use limits::Limits;
-pub use model::Model;
 pub use tls::{CredentialFiles, Credentials, Reload};
-
-/// The name of a round's result, which parties can compare: over the message that told the survivors their sum,
-/// with its frame.
-pub(crate) fn result_name(round: &blindsum_protocol::Round, told: &[u8]) -> [u8; 32] {
-    blindsum_crypto::kdf::hash("blindsum result", &[&round.context().0, told])
-}
-
-/// SHA-256 of a certificate in DER: how rosters name it.
-pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
-    blindsum_crypto::kdf::hash("blindsum certificate", &[certificate])
-}

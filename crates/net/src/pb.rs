@@ -1,50 +1,11 @@
-//! The messages of `proto/blindsum.proto`, and how frames are made of them.
+//! The messages of `proto/blindsum.proto`, and the service that carries them.
 #![allow(missing_docs, clippy::all)]
+
+pub use blindsum_job::pb::*;
 
 use crate::outbox::Frame;
 
 include!(concat!(env!("OUT_DIR"), "/blindsum.v1.rs"));
-
-/// Oldest and newest version of the wire that this program speaks.
-pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 1..=1;
-
-/// Name and version of this program, for logs and messages.
-pub const PROGRAM: &str = concat!("blindsum ", env!("CARGO_PKG_VERSION"));
-
-/// Declares how the messages of a frame are put into it.
-macro_rules! frames {
-    ($frame:ident, $module:ident: $($variant:ident($message:ty),)+) => {
-        $(impl From<$message> for $frame {
-            fn from(message: $message) -> Self {
-                Self { frame: Some($module::Frame::$variant(message)) }
-            }
-        })+
-    };
-}
-
-frames!(PartyFrame, party_frame:
-    Hello(Hello),
-    ModelRequest(ModelRequest),
-    Ready(Ready),
-    Chunk(Chunk),
-    RoundRefused(RoundRefused),
-    RoundConfirmed(RoundConfirmed),
-    ModelChunk(ModelChunk),
-    ModelRefused(ModelRefused),
-);
-
-frames!(CoordinatorFrame, coordinator_frame:
-    Welcome(Welcome),
-    Refused(Refused),
-    ModelChunk(ModelChunk),
-    RoundOffer(RoundOffer),
-    RoundStart(RoundStart),
-    Chunk(Chunk),
-    RoundAborted(RoundAborted),
-    RoundDone(RoundDone),
-    JobDone(JobDone),
-    ModelWanted(ModelWanted),
-);
 
 impl Frame for PartyFrame {
     fn chunk(chunk: Chunk) -> Self {

@@ -2,7 +2,7 @@
 
 use blindsum_protocol::{Adversary, ProtocolName};
 
-use crate::error::hex;
+use crate::hex;
 
 /// The rule of a policy that a job or a round breaks.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -8,9 +8,9 @@ mod tests;
 use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fraction};
 
 pub use error::PolicyError;
-pub(crate) use groups::{Cohort, Groups};
+pub use groups::{Cohort, Groups};
 
-/// What a party agrees to. The CA is the one in its [`Credentials`](crate::Credentials): members of a
+/// What a party agrees to. The CA is the one that the party trusts: members of a
 /// round whose certificates are not its are refused without a policy.
 ///
 /// Whoever writes the job chooses its parameters, and that may be the attacker. The defaults are for a party
@@ -128,7 +128,7 @@ impl Policy {
     }
 
     /// The rules that need no checked job: checking one allocates by its numbers.
-    pub(crate) fn check_spec(&self, spec: &JobSpec) -> Result<(), PolicyError> {
+    pub fn check_spec(&self, spec: &JobSpec) -> Result<(), PolicyError> {
         let protocol = spec.protocol;
         if !self.allowed_protocols.contains(&protocol) {
             let allowed = self.allowed_protocols.clone();
@@ -183,7 +183,7 @@ impl Policy {
     }
 
     /// Checks how many certified parties a round has.
-    pub(crate) fn check_roster(&self, cohort: &Cohort) -> Result<(), PolicyError> {
+    pub fn check_roster(&self, cohort: &Cohort) -> Result<(), PolicyError> {
         let (have, need) = (cohort.len(), self.min_cohort);
         match have < need {
             true => Err(PolicyError::CohortTooSmall { have, need }),
@@ -192,11 +192,7 @@ impl Policy {
     }
 
     /// Checks the number of parties in a sum, of a job that has so many.
-    pub(crate) fn check_survivors(
-        &self,
-        parties: u32,
-        survivors: usize,
-    ) -> Result<(), PolicyError> {
+    pub fn check_survivors(&self, parties: u32, survivors: usize) -> Result<(), PolicyError> {
         let (honest, corrupt) = (self.min_honest, self.corrupt_among(parties));
         let (have, need) = (survivors, honest.saturating_add(corrupt));
         if have < need {
@@ -213,7 +209,7 @@ impl Policy {
     /// Checks the parties of a sum against those of earlier ones, in a job that has so many. Groups that are too small
     /// already are not made smaller by a set that leaves them whole, and the sum itself is for
     /// [`check_survivors`](Self::check_survivors).
-    pub(crate) fn check_difference(
+    pub fn check_difference(
         &self,
         parties: u32,
         cohort: &Cohort,

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 /// Parties of a round, by name.
-pub(crate) type Cohort = BTreeSet<String>;
+pub type Cohort = BTreeSet<String>;
 
 /// Who was in the same sums so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Groups(Vec<Group>);
+pub struct Groups(Vec<Group>);
 
 /// Parties that were in the same sums.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Group {
+pub struct Group {
     /// Their names.
     pub parties: Cohort,
     /// Parties of the smallest job that summed them up: no more of them are corrupt than of its parties.
@@ -71,7 +71,7 @@ impl Group {
 
 /// Groups after one more set.
 #[derive(Debug, Default)]
-pub(crate) struct Refined {
+pub struct Refined {
     /// All of them.
     pub groups: Groups,
     /// The places of those that were no group before.

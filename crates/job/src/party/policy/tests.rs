@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::hex;
+use crate::hex;
 
 fn cohort(names: &[&str]) -> Cohort {
     names.iter().map(|name| name.to_string()).collect()

@@ -8,8 +8,7 @@ use blindsum_encode::{EncodeError, UpdateHistory};
 use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
 
-use crate::NetError;
-use crate::pb;
+use crate::{JobError, pb};
 
 /// One version of a job's model. Version 0 is where the job begins; each finished round of a job that
 /// changes its model adds 1.
@@ -55,7 +54,7 @@ impl Model {
     }
 
     /// Where a job begins that was given these values.
-    pub(crate) fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
+    pub fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
         Self::with_history(0, values.into(), job.new_history())
     }
 
@@ -78,8 +77,8 @@ impl Model {
         version: u64,
         bytes: &[u8],
         expected: &[u8],
-    ) -> Result<Self, NetError> {
-        let refused = |rule| Err(NetError::Coordinator(rule));
+    ) -> Result<Self, JobError> {
+        let refused = |rule| Err(JobError::Coordinator(rule));
         let (values, history) = match Self::parse(job, bytes) {
             Ok(parsed) => parsed,
             Err(rule) => return refused(format!("model version {version}: {rule}")),
@@ -125,11 +124,7 @@ impl Model {
     ///
     /// # Errors
     /// Bytes that are no model of the job.
-    pub(crate) fn from_holder(
-        job: &Job,
-        name: &pb::ModelName,
-        bytes: &[u8],
-    ) -> Result<Self, String> {
+    pub fn from_holder(job: &Job, name: &pb::ModelName, bytes: &[u8]) -> Result<Self, String> {
         let (values, history) = Self::parse(job, bytes)?;
         let hash = name.hash.as_slice().try_into();
         Ok(Self {
@@ -160,13 +155,13 @@ impl Model {
     }
 
     /// The name of the model after a round whose sum is hidden, from the message that told it.
-    pub(crate) fn named_after(&self, message: &[u8]) -> Self {
+    pub fn named_after(&self, message: &[u8]) -> Self {
         let hash = kdf::hash("blindsum hidden model", &[&self.hash, message]);
         Self::hidden(self.version + 1, hash, self.dim)
     }
 
     /// The values and history of one model under the name of another.
-    pub(crate) fn under_name_of(self, name: &Self) -> Self {
+    pub fn under_name_of(self, name: &Self) -> Self {
         Self {
             version: name.version,
             hash: name.hash,
@@ -226,7 +221,7 @@ impl Model {
     ///
     /// # Errors
     /// A history of another job.
-    pub(crate) fn bind(&self, round: Round) -> Result<Round, Fault> {
+    pub fn bind(&self, round: Round) -> Result<Round, Fault> {
         match &self.history {
             None => Ok(round),
             Some(history) => round.with_clips(&history.clips()),
@@ -258,7 +253,7 @@ impl Model {
 
     /// What a store keeps beside version and hash: the bytes, or the number of coordinates as 8 bytes, little-endian,
     /// where the values are not known.
-    pub(crate) fn to_stored(&self) -> Bytes {
+    pub fn to_stored(&self) -> Bytes {
         match self.hidden {
             true => self.dim.to_le_bytes().to_vec().into(),
             false => self.to_bytes(),
@@ -266,12 +261,13 @@ impl Model {
     }
 
     /// A model of which a store keeps the name only.
-    pub(crate) fn hidden_from_stored(version: u64, hash: &[u8], stored: &[u8]) -> Option<Self> {
+    pub fn hidden_from_stored(version: u64, hash: &[u8], stored: &[u8]) -> Option<Self> {
         let dim = u64::from_le_bytes(stored.try_into().ok()?);
         Some(Self::hidden(version, hash.try_into().ok()?, dim))
     }
 
-    pub(crate) fn name(&self) -> pb::ModelName {
+    /// What messages name it by.
+    pub fn name(&self) -> pb::ModelName {
         pb::ModelName {
             version: self.version,
             hash: self.hash.to_vec(),
@@ -280,18 +276,18 @@ impl Model {
     }
 
     /// Whether a message names this very model.
-    pub(crate) fn is(&self, name: &pb::ModelName) -> bool {
+    pub fn is(&self, name: &pb::ModelName) -> bool {
         self.version == name.version && self.hash[..] == name.hash[..]
     }
 }
 
 /// Bytes of a sealed model that has so many bytes.
-pub(crate) fn sealed_len(bytes: u64) -> u64 {
+pub fn sealed_len(bytes: u64) -> u64 {
     bytes + STORAGE_OVERHEAD as u64
 }
 
 /// Bytes of a model of this job that are not its values.
-pub(crate) fn history_len(job: &Job) -> usize {
+pub fn history_len(job: &Job) -> usize {
     job.new_history().map_or(0, |history| history.encoded_len())
 }
 

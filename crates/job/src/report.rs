@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::unix_millis;
-
 /// Where a round stands, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -159,7 +157,7 @@ pub struct JobStatus {
 
 impl RoundReport {
     /// A round that was just offered.
-    pub(crate) fn offered(number: u64, model_version: u64, started_ms: u64) -> Self {
+    pub fn offered(number: u64, model_version: u64, started_ms: u64) -> Self {
         Self {
             number,
             state: RoundState::Joining,
@@ -178,8 +176,8 @@ impl RoundReport {
         }
     }
 
-    /// Seconds since it was offered.
-    pub(crate) fn elapsed(&self) -> f64 {
-        unix_millis().saturating_sub(self.started_ms) as f64 / 1000.0
+    /// Seconds since it was offered, `now_ms` after 1970-01-01 UTC.
+    pub fn elapsed(&self, now_ms: u64) -> f64 {
+        now_ms.saturating_sub(self.started_ms) as f64 / 1000.0
     }
 }

@@ -1,0 +1,378 @@
+//! Sequential code without a runtime: an actor gets its inputs one by one and says what must be done about them.
+//!
+//! What a job does is easiest to read as code that goes from top to bottom and waits in the middle: for the next input,
+//! for a computation, for a disk. Such code is an `async fn` here, and [`Actor`] polls it whenever something has come.
+//! Nothing else wakes it: there are no threads, timers or sockets behind it, and the same inputs at the same times with
+//! the same seed lead to the same effects, one after the other.
+//!
+//! Whoever drives an actor hands in what has come ([`Actor::handle`], [`Actor::worked`], [`Actor::tick`]), and then does
+//! what it asks for ([`Actor::poll`]) until there is nothing more. While a [`Task`] is under way nothing that stands
+//! behind it in the code has been said: what must be durable before it is said is written down in a task.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::ops::{Add, Sub};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use blindsum_crypto::Zeroizing;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+
+use crate::JobError;
+
+/// A time on a clock that never goes back, since some beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Duration);
+
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+impl Sub for Time {
+    type Output = Duration;
+
+    /// How long after the other one; nothing where it is before.
+    fn sub(self, before: Self) -> Duration {
+        self.0.saturating_sub(before.0)
+    }
+}
+
+/// When something comes, on both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// What deadlines are measured by.
+    pub time: Time,
+    /// What certificates and reports are dated by: milliseconds since 1970-01-01 00:00 UTC.
+    pub unix_millis: u64,
+}
+
+/// The name of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// Work that takes long or waits for a disk. It may run on another thread; the actor goes on once it is told that it
+/// is done, by [`Actor::worked`]. One task of an actor is under way at a time.
+pub struct Task {
+    /// What the end of the work is told by.
+    pub ticket: Ticket,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+impl Task {
+    /// Does the work.
+    pub fn run(self) {
+        (self.work)();
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Task({})", self.ticket.0)
+    }
+}
+
+/// What lies between an actor's code and whoever drives it.
+struct Desk<I, E> {
+    now: Now,
+    inbox: VecDeque<I>,
+    effects: VecDeque<E>,
+    /// The task under way.
+    task: Option<Ticket>,
+    tickets: u64,
+    /// When the code goes on though nothing has come.
+    wake: Option<Time>,
+    seeds: ChaCha20Rng,
+}
+
+/// An actor: its code, and what goes in and out.
+pub struct Actor<I, E> {
+    hand: Hand<I, E>,
+    code: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// What an actor's code has in its hand: inputs, effects, the time, randomness.
+pub struct Hand<I, E>(Arc<Mutex<Desk<I, E>>>);
+
+impl<I, E> Clone for Hand<I, E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<I, E> Actor<I, E> {
+    /// Begins with this code. All randomness comes from `entropy`, which nobody may use a second time.
+    pub fn start<F>(entropy: [u8; 32], now: Now, code: impl FnOnce(Hand<I, E>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let desk = Desk {
+            now,
+            inbox: VecDeque::new(),
+            effects: VecDeque::new(),
+            task: None,
+            tickets: 0,
+            wake: None,
+            seeds: ChaCha20Rng::from_seed(entropy),
+        };
+        let hand = Hand(Arc::new(Mutex::new(desk)));
+        let code: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(code(hand.clone()));
+        let mut actor = Self {
+            hand,
+            code: Some(code),
+        };
+        actor.go_on();
+        actor
+    }
+
+    /// Something has come.
+    pub fn handle(&mut self, now: Now, input: I) {
+        {
+            let mut desk = self.hand.desk();
+            desk.now = now;
+            desk.inbox.push_back(input);
+        }
+        self.go_on();
+    }
+
+    /// A task is done. Where the work ended without doing it, the actor finds that out.
+    pub fn worked(&mut self, now: Now, ticket: Ticket) {
+        {
+            let mut desk = self.hand.desk();
+            desk.now = now;
+            desk.task.take_if(|task| *task == ticket);
+        }
+        self.go_on();
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Now) {
+        self.hand.desk().now = now;
+        self.go_on();
+    }
+
+    /// The next thing to do, in the order in which it was said.
+    pub fn poll(&mut self) -> Option<E> {
+        self.hand.desk().effects.pop_front()
+    }
+
+    /// When to [`tick`](Self::tick), unless something comes before.
+    pub fn wake(&self) -> Option<Time> {
+        self.hand.desk().wake
+    }
+
+    /// Whether a task is under way: what comes waits for its end.
+    pub fn is_busy(&self) -> bool {
+        self.hand.desk().task.is_some()
+    }
+
+    /// Whether the code has come to its end.
+    pub fn is_over(&self) -> bool {
+        self.code.is_none()
+    }
+
+    fn go_on(&mut self) {
+        let Some(code) = &mut self.code else {
+            return;
+        };
+        let mut nobody = Context::from_waker(Waker::noop());
+        if code.as_mut().poll(&mut nobody).is_ready() {
+            self.code = None;
+            self.hand.desk().wake = None;
+        }
+    }
+}
+
+impl<I, E> Hand<I, E> {
+    fn desk(&self) -> MutexGuard<'_, Desk<I, E>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What deadlines are measured by.
+    pub fn now(&self) -> Time {
+        self.desk().now.time
+    }
+
+    /// Milliseconds since 1970-01-01 00:00 UTC.
+    pub fn unix_millis(&self) -> u64 {
+        self.desk().now.unix_millis
+    }
+
+    /// Seconds since 1970-01-01 00:00 UTC.
+    pub fn unix_seconds(&self) -> u64 {
+        self.unix_millis() / 1000
+    }
+
+    /// Fresh randomness.
+    pub fn random(&self) -> ChaCha20Rng {
+        let mut seed = Zeroizing::new([0; 32]);
+        self.desk().seeds.fill_bytes(&mut *seed);
+        ChaCha20Rng::from_seed(*seed)
+    }
+
+    /// Says what must be done.
+    pub fn say(&self, effect: E) {
+        self.desk().effects.push_back(effect);
+    }
+
+    /// The next input; none where this time comes first.
+    pub async fn next(&self, until: Option<Time>) -> Option<I> {
+        poll_fn(|_| {
+            let mut desk = self.desk();
+            let input = desk.inbox.pop_front();
+            let over = until.is_some_and(|until| until <= desk.now.time);
+            let waits = input.is_none() && !over;
+            desk.wake = until.filter(|_| waits);
+            match waits {
+                true => Poll::Pending,
+                false => Poll::Ready(input),
+            }
+        })
+        .await
+    }
+}
+
+impl<I, E: From<Task>> Hand<I, E> {
+    /// Has work done that takes long or waits for a disk, and waits for its end.
+    ///
+    /// # Errors
+    /// The work ended without a result: it panicked, or was not done at all.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JobError> {
+        let result = Arc::new(Mutex::new(None));
+        let place = result.clone();
+        let work = Box::new(move || {
+            let done = work();
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        });
+        {
+            let mut desk = self.desk();
+            desk.tickets += 1;
+            let ticket = Ticket(desk.tickets);
+            desk.task = Some(ticket);
+            desk.wake = None;
+            desk.effects.push_back(Task { ticket, work }.into());
+        }
+        poll_fn(|_| match self.desk().task.is_some() {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
+        let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        done.ok_or_else(|| JobError::System("internal error: a task gave no result".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    enum Effect {
+        Say(String),
+        Work(Task),
+    }
+
+    impl From<Task> for Effect {
+        fn from(task: Task) -> Self {
+            Self::Work(task)
+        }
+    }
+
+    fn at(seconds: u64) -> Now {
+        let time = Time(Duration::from_secs(seconds));
+        let unix_millis = seconds * 1000;
+        Now { time, unix_millis }
+    }
+
+    /// Doubles numbers in tasks, and counts the seconds in which nothing came.
+    async fn code(hand: Hand<u32, Effect>) {
+        loop {
+            let until = hand.now() + Duration::from_secs(10);
+            let said = match hand.next(Some(until)).await {
+                Some(0) => return,
+                Some(number) => match hand.work(move || number.checked_mul(2).unwrap()).await {
+                    Ok(doubled) => doubled.to_string(),
+                    Err(error) => error.to_string(),
+                },
+                None => format!("nothing until {}", hand.unix_seconds()),
+            };
+            hand.say(Effect::Say(said));
+        }
+    }
+
+    fn said(actor: &mut Actor<u32, Effect>) -> Vec<String> {
+        std::iter::from_fn(|| actor.poll())
+            .map(|effect| match effect {
+                Effect::Say(text) => text,
+                Effect::Work(_) => panic!("work in the place of words"),
+            })
+            .collect()
+    }
+
+    fn task(actor: &mut Actor<u32, Effect>) -> Task {
+        match actor.poll() {
+            Some(Effect::Work(task)) => task,
+            other => panic!("{other:?} in the place of a task"),
+        }
+    }
+
+    #[test]
+    fn inputs_wait_for_the_end_of_a_task_and_keep_their_order() {
+        let mut actor = Actor::start([1; 32], at(0), code);
+        assert_eq!(actor.wake(), Some(at(10).time));
+        actor.handle(at(1), 21);
+        actor.handle(at(2), 4);
+        assert!(actor.is_busy() && actor.wake().is_none());
+        let first = task(&mut actor);
+        assert!(actor.poll().is_none());
+        let ticket = first.ticket;
+        first.run();
+        actor.worked(at(3), ticket);
+        // An end that is told twice is not that of the next task.
+        actor.worked(at(3), ticket);
+        assert!(matches!(actor.poll(), Some(Effect::Say(text)) if text == "42"));
+        let second = task(&mut actor);
+        actor.worked(at(4), second.ticket);
+        assert_eq!(said(&mut actor), ["internal error: a task gave no result"]);
+        assert!(!actor.is_busy() && !actor.is_over());
+    }
+
+    #[test]
+    fn time_passes_only_when_it_is_told() {
+        let mut actor = Actor::start([1; 32], at(0), code);
+        actor.tick(at(9));
+        assert!(said(&mut actor).is_empty());
+        actor.tick(at(25));
+        assert_eq!(said(&mut actor), ["nothing until 25"]);
+        assert_eq!(actor.wake(), Some(at(35).time));
+        actor.handle(at(30), 0);
+        assert!(actor.is_over() && actor.wake().is_none());
+        // Nothing happens after the end.
+        actor.handle(at(40), 7);
+        actor.tick(at(90));
+        assert!(actor.poll().is_none());
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_randomness_and_never_twice() {
+        let draw = |entropy| {
+            let mut actor: Actor<(), [u64; 2]> = Actor::start(entropy, at(0), |hand| async move {
+                hand.say([hand.random().next_u64(), hand.random().next_u64()]);
+            });
+            actor.poll().unwrap()
+        };
+        let drawn = draw([1; 32]);
+        assert_eq!(drawn, draw([1; 32]));
+        assert_ne!(drawn, draw([2; 32]));
+        assert_ne!(drawn[0], drawn[1]);
+    }
+}

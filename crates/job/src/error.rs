@@ -1,0 +1,172 @@
+//! What can go wrong in a job, whatever carries it.
+
+use std::path::PathBuf;
+
+use blindsum_crypto::CryptoError;
+use blindsum_protocol::{Fault, SpecError};
+
+use crate::party::PolicyError;
+use crate::pb::RefusalCode;
+
+/// Why a party has no result, or a job no next round.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The job specification breaks a rule.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The job breaks this party's policy, or a round does.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The coordinator refuses this party.
+    #[error("refused by the coordinator: {reason}")]
+    Refused {
+        /// What kind of refusal it is.
+        code: RefusalCode,
+        /// The coordinator's words.
+        reason: String,
+    },
+    /// The coordinator sent what it must not send.
+    #[error("the coordinator sent something wrong: {0}")]
+    Coordinator(String),
+    /// The protocol's machine refuses to go on.
+    #[error("round {round}: {fault}")]
+    Fault {
+        /// The round.
+        round: u64,
+        /// What was wrong.
+        fault: Fault,
+    },
+    /// A round gave no result.
+    #[error("round {round} gave no result: {reason}")]
+    RoundAborted {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A round goes on, or has ended, without this party.
+    #[error("round {round} goes on without this party: {reason}")]
+    Dropped {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A round counts this party's update, and its result is lost for it.
+    #[error("round {round} counts this party's update, but its result did not come here: {reason}")]
+    Missed {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: String,
+    },
+    /// An update, or its weight, that cannot be taken. Another one may be given.
+    #[error("update: {0}")]
+    Input(String),
+    /// The coordinator announces another model than this party computes.
+    #[error(
+        "round {round}: the coordinator's model has hash {theirs}, this party computes {ours}; \
+         the coordinator must not be trusted with this job"
+    )]
+    ModelMismatch {
+        /// The round.
+        round: u64,
+        /// Its hash, in hexadecimal digits.
+        theirs: String,
+        /// This party's.
+        ours: String,
+    },
+    /// The coordinator announces another result than it told this party.
+    #[error(
+        "round {round}: the coordinator announces the result {theirs}, this party was told {ours}; \
+         the coordinator must not be trusted with this job"
+    )]
+    ResultMismatch {
+        /// The round.
+        round: u64,
+        /// Its name of it, in hexadecimal digits.
+        theirs: String,
+        /// This party's.
+        ours: String,
+    },
+    /// What the party must not forget cannot be read or written.
+    #[error("state folder {path}: {reason}")]
+    State {
+        /// Where it is kept.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The job failed.
+    #[error("job {job}: {reason}")]
+    JobFailed {
+        /// The job.
+        job: String,
+        /// Why.
+        reason: String,
+    },
+    /// What a coordinator must not forget cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine under the job does not do what it must: no randomness, a task that did not end.
+    #[error("{0}")]
+    System(String),
+}
+
+/// Why the coordinator's store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another coordinator uses it.
+    #[error("store {path}: another coordinator uses it; stop that one or choose another store")]
+    InUse {
+        /// The file.
+        path: String,
+    },
+    /// The file is damaged.
+    #[error(
+        "store {path}: damaged ({reason}); nothing was changed: restore a copy or move it away"
+    )]
+    Corrupt {
+        /// The file.
+        path: String,
+        /// What the check found.
+        reason: String,
+    },
+    /// The file belongs to another program, or to another version of this one.
+    #[error("store {path}: {reason}")]
+    Foreign {
+        /// The file.
+        path: String,
+        /// What it is.
+        reason: String,
+    },
+    /// The job stands in the store with another specification.
+    #[error(
+        "job {job}: the store holds it with another specification (hash {stored}, now {given}); \
+         give the job a new name or use another store"
+    )]
+    OtherSpec {
+        /// The job.
+        job: String,
+        /// Hash in the store, in hexadecimal digits.
+        stored: String,
+        /// Hash of the specification that was given.
+        given: String,
+    },
+    /// Reading or writing failed.
+    #[error("store {path}: {reason}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl From<CryptoError> for JobError {
+    fn from(error: CryptoError) -> Self {
+        Self::System(error.to_string())
+    }
+}

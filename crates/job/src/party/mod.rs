@@ -1,0 +1,5 @@
+//! A member of a job.
+
+mod policy;
+
+pub use policy::{Cohort, Groups, Policy, PolicyError};
