@@ -14,9 +14,9 @@ use super::joining::ReadyParty;
 use super::session::{refused, short};
 use crate::chunks::{Assembly, Pushed};
 use crate::limits::seconds;
-use crate::model::{history_len, sealed_len};
 use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
+use blindsum_job::{history_len, sealed_len};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]

@@ -29,7 +29,7 @@ use crate::pb::{self, RefusalCode};
 use crate::relay::{Spools, Unreadable};
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::{Store, StoredJob};
-use crate::{Model, NetError, StoreError};
+use crate::{JobError, Model, NetError, StoreError};
 
 /// Time between two tellings of who is here and how a stage goes on: each is as long as the roster.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
@@ -154,10 +154,12 @@ impl JobTask {
     pub async fn run(mut self) -> Result<(), NetError> {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) | Halt::Ended(reason) => Err(NetError::JobFailed {
-                job: self.name.clone(),
-                reason,
-            }),
+            Halt::Aborted(reason) | Halt::Ended(reason) => {
+                Err(NetError::Job(JobError::JobFailed {
+                    job: self.name.clone(),
+                    reason,
+                }))
+            }
             Halt::Broken(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -448,7 +450,7 @@ impl JobTask {
             status.reason.clone_from(&self.reason);
             status.rounds_done = self.rounds_done;
             status.model_version = self.model.version();
-            status.model_hash = crate::error::hex(self.model.hash());
+            status.model_hash = crate::hex(self.model.hash());
             status.connected = self.members.keys().map(|name| name.to_string()).collect();
             status.waiting_for = match (&self.joining, &self.running) {
                 (Some(joining), _) => {

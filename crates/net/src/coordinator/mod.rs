@@ -48,7 +48,6 @@ use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::{Model, NetError};
 pub use file::ConfigFile;
 use job::{JobParts, JobTask};
-pub(crate) use round::blocking;
 use service::{Jobs, ServedJob, Service};
 use session::{Gate, JobHandle};
 

@@ -27,7 +27,7 @@ use crate::pb::party_frame::Frame;
 use crate::relay::Unreadable;
 use crate::report::{RoundReport, RoundState};
 use crate::store::Ending;
-use crate::system::random;
+use crate::system::{random, unix_millis};
 use crate::{Model, NetError};
 
 /// Runs work that takes long on a thread of its own, so that connections are served meanwhile.
@@ -368,7 +368,7 @@ impl JobTask {
         }
         report.state = RoundState::Aborted;
         report.reason = reason.into();
-        report.seconds = report.elapsed();
+        report.seconds = report.elapsed(unix_millis());
         for member in self.members.values() {
             let frame = pb::RoundAborted {
                 round: number,

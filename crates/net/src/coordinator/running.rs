@@ -9,11 +9,12 @@ use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
 use tokio::time::Instant;
 
 use super::job::JobTask;
-use crate::error::hex;
+use crate::hex;
 use crate::outbox::{Content, Queued};
 use crate::pb;
 use crate::relay::{Relayed, Spool};
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
+use crate::system::unix_millis;
 
 /// A round under way.
 pub(crate) struct Running {
@@ -256,7 +257,7 @@ impl Running {
         self.report.state = RoundState::Done;
         self.report.total_weight = total_weight;
         self.report.result = hex(result);
-        self.report.seconds = self.report.elapsed();
+        self.report.seconds = self.report.elapsed(unix_millis());
     }
 
     /// Counts what is about to be sent.

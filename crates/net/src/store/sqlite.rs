@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
 use super::lock::StoreLock;
 use super::{Ending, Store, StoredJob, endings, read, rounds};
-use crate::error::hex;
+use crate::hex;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
 use crate::{Model, StoreError};
