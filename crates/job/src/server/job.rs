@@ -1,160 +1,45 @@
-//! One job at the coordinator: who is connected, which round is under way, what comes next.
-//!
-//! A job is one task. It alone changes the job's state, by one event at a time, so that a reader can
-//! follow it from top to bottom: [`JobTask::run`] waits for parties, runs rounds (`round.rs`), ends.
+//! The course of a job: it waits for parties, runs rounds (`round.rs`), and ends.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_protocol::Job;
 use bytes::Bytes;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
-use super::ended::Ended;
-use super::hidden::SealedModel;
-use super::members::Member;
-use super::presence::Presence;
+use super::face::{Effect, Hold, Input};
 use super::revocation::LIST_LOOK;
-use super::round::{Joining, Running, blocking};
-use super::session::{Event, Gate, refused};
-use crate::limits::{Limits, seconds};
-use crate::outbox::Queued;
+use super::{Halt, Lead};
+use crate::actor::Time;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, RefusalCode};
-use crate::relay::{Spools, Unreadable};
 use crate::report::{JobState, JobStatus, RoundReport};
-use crate::store::{Store, StoredJob};
-use crate::{Model, NetError, StoreError};
+use crate::store::Store;
+use crate::{JobError, Model, StoreError, hex};
 
 /// Time between two tellings of who is here and how a stage goes on: each is as long as the roster.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
-/// What a job is made of.
-pub(crate) struct JobParts {
-    pub job: Arc<Job>,
-    pub store: Arc<dyn Store>,
-    pub anchor: Arc<TrustAnchor>,
-    pub limits: Limits,
-    pub spools: Arc<Spools>,
-    pub events: mpsc::Receiver<Event>,
-    pub gate: watch::Sender<Gate>,
-    pub status: watch::Sender<JobStatus>,
-    pub stopping: watch::Receiver<bool>,
+/// What concerns the round that is offered or under way.
+pub(super) enum Event {
+    /// A frame of a party.
+    Frame { name: Arc<str>, frame: Frame },
+    /// A party's answer to a stage.
+    Answer {
+        name: Arc<str>,
+        round: u64,
+        message: Bytes,
+        hold: Hold,
+    },
+    /// What a round passes on cannot be read.
+    Unreadable { round: u64, reason: String },
 }
 
-/// A job that runs.
-pub(crate) struct JobTask {
-    pub(super) parts: JobParts,
-    pub(super) name: String,
-    pub(super) model: Model,
-    pub(super) model_bytes: Bytes,
-    pub(super) members: BTreeMap<Arc<str>, Member>,
-    pub(super) presence: Presence,
-    /// Who was lost since the latest round was offered, and may come back.
-    pub(super) lost: BTreeSet<Arc<str>>,
-    pub(super) joining: Option<Joining>,
-    /// The round under way.
-    pub(super) running: Option<Running>,
-    /// The latest ones that count, for parties that have not heard their end.
-    pub(super) ended: Ended,
-    pub(super) next_round: u64,
-    pub(super) rounds_done: u64,
-    /// Rounds done since the coordinator started.
-    pub(super) done_here: u64,
-    /// Whether the round before was a key set-up.
-    pub(super) after_key_setup: bool,
-    /// The current model as a party sealed it, where the coordinator does not know it.
-    pub(super) sealed_model: SealedModel,
-    /// When somebody last came or went.
-    pub(super) changed: Instant,
-    /// When the job gives up, unless a round begins.
-    pub(super) patience: Instant,
-    /// Where it is told that what a round passes on cannot be read, and where that is heard.
-    pub(super) unreadable: (UnboundedSender<Unreadable>, UnboundedReceiver<Unreadable>),
-    /// When progress was last published.
-    published: Option<Instant>,
-    /// Whether there is progress that was not.
-    pub(super) unpublished: bool,
-    /// What the operator must do soon about the revocation list; empty where that is nothing.
-    pub(super) warning: String,
-    /// When the list is looked at next.
-    pub(super) list_look: Instant,
-    pub(super) state: JobState,
-    /// Why the job failed.
-    pub(super) reason: String,
-}
-
-/// Why a job does nothing more.
-pub(super) enum Halt {
-    /// The coordinator is stopping.
-    Stop,
-    /// The round gave no result.
-    Aborted(String),
-    /// The job ends without being done.
-    Ended(String),
-    /// The job cannot go on.
-    Broken(NetError),
-}
-
-impl From<StoreError> for Halt {
-    fn from(error: StoreError) -> Self {
-        Halt::Broken(error.into())
-    }
-}
-
-impl JobTask {
-    /// A job as the store has it.
-    pub fn new(parts: JobParts, stored: StoredJob) -> Result<Self, NetError> {
-        let name = parts.job.spec().job.clone();
-        for round in &stored.interrupted {
-            warn!(job = %name, round, "aborted: the coordinator was restarted");
-        }
-        let latest = parts.store.rounds(&name, 1)?.pop();
-        parts.store.set_job_state(&name, JobState::Running, "")?;
-        // Whatever comes for rounds before the restart comes too late.
-        parts
-            .gate
-            .send_replace(Gate::closed(stored.next_round.saturating_sub(1)));
-        let task = Self {
-            name,
-            model_bytes: stored.model.to_bytes(),
-            model: stored.model,
-            members: BTreeMap::new(),
-            presence: Presence::default(),
-            lost: BTreeSet::new(),
-            joining: None,
-            running: None,
-            ended: Ended::stored(stored.ending),
-            next_round: stored.next_round,
-            rounds_done: stored.rounds_done,
-            done_here: 0,
-            after_key_setup: false,
-            sealed_model: SealedModel::default(),
-            changed: Instant::now(),
-            patience: Instant::now(),
-            unreadable: mpsc::unbounded_channel(),
-            published: None,
-            unpublished: false,
-            warning: String::new(),
-            list_look: Instant::now(),
-            state: JobState::Running,
-            reason: String::new(),
-            parts,
-        };
-        task.publish(latest);
-        Ok(task)
-    }
-
+impl Lead {
     /// Runs the job until the coordinator stops. A job that is over still answers its parties.
-    pub async fn run(mut self) -> Result<(), NetError> {
+    pub(super) async fn run(mut self) {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) | Halt::Ended(reason) => Err(NetError::JobFailed {
+            Halt::Aborted(reason) | Halt::Ended(reason) => Err(JobError::JobFailed {
                 job: self.name.clone(),
                 reason,
             }),
@@ -162,18 +47,18 @@ impl JobTask {
         };
         if let Err(error) = &result {
             error!(job = %self.name, %error, "the job cannot go on");
-            self.fail(error.to_string());
+            self.fail(error.to_string()).await;
         }
-        while let Ok(Some(event)) = self.next_event(None).await {
-            self.handle(event);
+        while let Ok(Some(input)) = self.next_input(None).await {
+            self.handle(input).await;
         }
         self.close_ended().await;
         for member in self.members.values() {
             let reason = "the coordinator is stopping; connect again when it is back";
-            let frame = refused(RefusalCode::RefusalStopping, reason);
-            member.session.outbox.put(Queued::Last(frame.into()));
+            let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
+            member.link.close(last);
         }
-        result
+        self.hand.say(Effect::Over(result));
     }
 
     async fn run_rounds(&mut self) -> Halt {
@@ -181,12 +66,12 @@ impl JobTask {
         loop {
             let rounds = u64::from(self.parts.job.spec().rounds);
             if rounds != 0 && self.rounds_done >= rounds {
-                return match self.finish() {
+                return match self.finish().await {
                     Ok(()) => self.serve_finished().await,
-                    Err(error) => Halt::Broken(error),
+                    Err(halt) => halt,
                 };
             }
-            self.patience = Instant::now() + seconds(self.parts.limits.patience);
+            self.patience = self.hand.now() + self.parts.settings.patience;
             let halt = match self.wait_for_parties().await {
                 Ok(()) => self.run_round().await,
                 Err(halt) => Err(halt),
@@ -197,7 +82,7 @@ impl JobTask {
                 Err(Halt::Aborted(_)) if self.list_is_over() => {}
                 Err(Halt::Aborted(reason)) => {
                     failed_in_row += 1;
-                    if failed_in_row >= self.parts.limits.failed_rounds {
+                    if failed_in_row >= self.parts.settings.failed_rounds {
                         return Halt::Ended(format!(
                             "{failed_in_row} rounds in a row gave no result; the last: {reason}"
                         ));
@@ -213,10 +98,10 @@ impl JobTask {
 
     /// After a failed round, a moment for parties to come back.
     async fn pause(&mut self) -> Result<(), Halt> {
-        let until = Instant::now() + seconds(self.parts.limits.reconnect_grace);
-        while Instant::now() < until {
-            if let Some(event) = self.next_event(Some(until)).await? {
-                self.handle(event);
+        let until = self.hand.now() + self.parts.settings.reconnect_grace;
+        while self.hand.now() < until {
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.handle(input).await;
             }
         }
         Ok(())
@@ -228,13 +113,13 @@ impl JobTask {
         let need = self.parts.job.min_parties();
         while self.members.len() < need || self.list_is_over() {
             if self.list_is_over() {
-                self.patience = Instant::now() + seconds(self.parts.limits.patience);
-            } else if Instant::now() >= self.patience {
+                self.patience = self.hand.now() + self.parts.settings.patience;
+            } else if self.hand.now() >= self.patience {
                 return Err(self.out_of_patience("connected", self.members.len()));
             }
-            let until = self.patience.min(Instant::now() + LIST_LOOK);
-            if let Some(event) = self.next_event(Some(until)).await? {
-                self.handle(event);
+            let until = self.patience.min(self.hand.now() + LIST_LOOK);
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.handle(input).await;
             }
         }
         Ok(())
@@ -246,39 +131,39 @@ impl JobTask {
         }
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",
-            self.parts.limits.patience,
+            self.parts.settings.patience.as_secs_f64(),
             self.parts.job.min_parties()
         ))
     }
 
     /// All rounds are done: everybody is told.
-    fn finish(&mut self) -> Result<(), NetError> {
+    async fn finish(&mut self) -> Result<(), Halt> {
         let (rounds, model) = (self.rounds_done, self.model.version());
         info!(job = %self.name, rounds, model, "job done");
-        self.parts
-            .store
-            .set_job_state(&self.name, JobState::Done, "")?;
+        self.stored(|store, job| store.set_job_state(job, JobState::Done, ""))
+            .await?;
         self.state = JobState::Done;
         for member in self.members.values() {
-            member.session.outbox.frame(self.job_done().into());
+            member.link.frame(self.job_done().into());
         }
         self.publish(None);
         Ok(())
     }
 
-    fn fail(&mut self, reason: String) {
-        let stored = self
-            .parts
-            .store
-            .set_job_state(&self.name, JobState::Failed, &reason);
-        if let Err(error) = stored {
-            error!(job = %self.name, %error, "the job's end could not be stored");
+    async fn fail(&mut self, reason: String) {
+        let told = reason.clone();
+        let stored =
+            self.stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
+        if let Err(halt) = stored.await {
+            self.not_stored("the job's end could not be stored", halt);
         }
         self.state = JobState::Failed;
         self.reason = reason;
+        self.links.clear();
         for member in std::mem::take(&mut self.members).into_values() {
-            let frame = refused(RefusalCode::RefusalJobFailed, self.reason.as_str());
-            member.session.outbox.put(Queued::Last(frame.into()));
+            let reason = self.reason.as_str();
+            let last = pb::Refused::new(RefusalCode::RefusalJobFailed, reason);
+            member.link.close(last);
         }
         self.publish(None);
     }
@@ -287,12 +172,13 @@ impl JobTask {
     async fn serve_finished(&mut self) -> Halt {
         loop {
             let until = self.ended.write_at();
-            match self.next_event(until).await {
-                Ok(event) => drop(event.and_then(|event| self.handle(event))),
+            match self.next_input(until).await {
+                Ok(Some(input)) => drop(self.handle(input).await),
+                Ok(None) => {}
                 Err(halt) => return halt,
             }
-            // Also where there is always another event.
-            if until.is_some_and(|until| until <= Instant::now())
+            // Also where there is always another input.
+            if until.is_some_and(|until| until <= self.hand.now())
                 && let Err(halt) = self.write_confirmed().await
             {
                 return halt;
@@ -300,108 +186,85 @@ impl JobTask {
         }
     }
 
-    /// The next event; none where the deadline comes first. Meanwhile watchers are told how things stand.
-    pub(super) async fn next_event(
+    /// The next input; none where the deadline comes first. Meanwhile watchers are told how things stand.
+    pub(super) async fn next_input(
         &mut self,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Event>, Halt> {
+        deadline: Option<Time>,
+    ) -> Result<Option<Input>, Halt> {
         loop {
             let look = Some(self.heed_list());
             let sealer = self.heed_sealer();
             let progress = self.publish_progress();
             let times = [deadline, progress, look, sealer];
             let until = times.into_iter().flatten().min();
-            let event = self.event_until(until).await?;
-            if event.is_some() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return Ok(event);
+            let input = self.input_until(until).await?;
+            if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.hand.now()) {
+                return Ok(input);
             }
         }
     }
 
-    async fn event_until(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Halt> {
-        let parts = &mut self.parts;
-        let sleep = async {
-            match deadline {
-                Some(deadline) => sleep_until(deadline).await,
-                None => std::future::pending().await,
+    async fn input_until(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
+        if self.stopping {
+            return Err(Halt::Stop);
+        }
+        match self.hand.next(deadline).await {
+            Some(Input::Stop) => {
+                self.stopping = true;
+                Err(Halt::Stop)
             }
-        };
-        tokio::select! {
-            biased;
-            _ = parts.stopping.wait_for(|stopping| *stopping) => Err(Halt::Stop),
-            Some(unreadable) = self.unreadable.1.recv() => Ok(Some(Event::Unreadable(unreadable))),
-            event = parts.events.recv() => event.map(Some).ok_or(Halt::Stop),
-            () = sleep => Ok(None),
+            input => Ok(input),
         }
     }
 
-    /// Does what every event needs whatever the job is doing, and gives back those of the round.
-    pub(super) fn handle(&mut self, event: Event) -> Option<Event> {
-        match event {
-            Event::Connected {
-                hello,
-                session,
-                admitted,
-            } => {
-                let _ = admitted.send(self.admit(hello, session));
+    /// Does what every input needs whatever the job is doing, and gives back what concerns the round.
+    pub(super) async fn handle(&mut self, input: Input) -> Option<Event> {
+        match input {
+            Input::Connected { link, peer, hello } => {
+                self.admit(link, peer, hello).await;
                 None
             }
-            Event::Disconnected {
-                session,
-                name,
+            Input::Lost {
+                link,
                 reason,
                 returns,
             } => {
-                self.leave(session, &name, &reason, returns);
+                self.leave(link, &reason, returns);
                 None
             }
-            Event::Frame { session, name, .. } | Event::Answer { session, name, .. }
-                if !self.is_current(session, &name) =>
-            {
-                None
+            Input::Frame { link, frame } => {
+                let name = self.links.get(&link)?.clone();
+                self.frame(name, frame).await
             }
-            Event::Frame {
-                name,
-                frame: Frame::ModelRequest(request),
-                ..
-            } => {
-                self.send_model(&name, request.version);
-                None
-            }
-            Event::Frame {
-                name,
-                frame: Frame::ModelChunk(chunk),
-                ..
-            } => {
-                self.model_sealed(&name, chunk);
-                None
-            }
-            Event::Frame {
-                name,
-                frame: Frame::ModelRefused(refused),
-                ..
-            } => {
-                self.model_refused(&name, refused.version);
-                None
-            }
-            Event::Frame {
-                name,
-                frame: Frame::RoundConfirmed(confirmed),
-                ..
-            } => {
-                self.confirmed(&name, &confirmed);
-                None
-            }
-            Event::Frame {
-                name,
-                frame: Frame::RoundRefused(refused),
-                ..
-            } if self.ended.owes(&name, refused.round) => {
-                self.result_refused(&name, &refused);
-                None
-            }
-            event => Some(event),
+            Input::Answer {
+                link,
+                round,
+                message,
+                hold,
+            } => Some(Event::Answer {
+                name: self.links.get(&link)?.clone(),
+                round,
+                message,
+                hold,
+            }),
+            Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
+            Input::Stop => None,
         }
+    }
+
+    /// A frame of a party that is connected.
+    async fn frame(&mut self, name: Arc<str>, frame: Frame) -> Option<Event> {
+        match frame {
+            Frame::ModelRequest(request) => self.send_model(&name, request.version),
+            Frame::ModelChunk(chunk) => self.model_sealed(&name, chunk),
+            Frame::ModelRefused(refused) => self.model_refused(&name, refused.version),
+            Frame::RoundConfirmed(confirmed) => self.confirmed(&name, &confirmed).await,
+            Frame::RoundRefused(refused) if self.ended.owes(&name, refused.round) => {
+                self.result_refused(&name, &refused).await;
+            }
+            frame => return Some(Event::Frame { name, frame }),
+        }
+        None
     }
 
     pub(super) fn job_done(&self) -> pb::JobDone {
@@ -416,55 +279,59 @@ impl JobTask {
         self.sealed_model.outdated();
     }
 
-    /// Runs a call of the store, which waits for a disk, on a thread that may.
+    /// Calls the store, which waits for a disk.
     pub(super) async fn stored<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Store, &str) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Halt> {
         let (store, name) = (self.parts.store.clone(), self.name.clone());
-        let called = blocking(move || call(&*store, &name)).await;
-        called.map_err(Halt::Broken)?.map_err(Halt::from)
+        let called = self.hand.work(move || call(&*store, &name)).await;
+        Ok(called??)
     }
 
     /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
     /// telling, where there is something to tell.
-    fn publish_progress(&mut self) -> Option<Instant> {
+    fn publish_progress(&mut self) -> Option<Time> {
         if !self.unpublished {
             return None;
         }
         let next = self.published.map(|published| published + PROGRESS_EVERY);
-        if let Some(next) = next.filter(|next| Instant::now() < *next) {
+        if let Some(next) = next.filter(|next| self.hand.now() < *next) {
             return Some(next);
         }
         self.publish(self.running.as_ref().map(|running| running.report.clone()));
-        (self.published, self.unpublished) = (Some(Instant::now()), false);
+        (self.published, self.unpublished) = (Some(self.hand.now()), false);
         None
     }
 
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
-        self.parts.status.send_modify(|status| {
-            status.state = self.state;
-            status.reason.clone_from(&self.reason);
-            status.rounds_done = self.rounds_done;
-            status.model_version = self.model.version();
-            status.model_hash = crate::error::hex(self.model.hash());
-            status.connected = self.members.keys().map(|name| name.to_string()).collect();
-            status.waiting_for = match (&self.joining, &self.running) {
-                (Some(joining), _) => {
-                    let absent = |name: &&Arc<str>| !joining.has(name);
-                    let names = self.members.keys().filter(absent);
-                    names.map(|name| name.to_string()).collect()
-                }
-                (None, Some(running)) => running.waiting_for(),
-                (None, None) => Vec::new(),
-            };
-            status.unconfirmed = self.ended.unconfirmed();
-            status.warning.clone_from(&self.warning);
-            status.lost = self.lost.iter().map(|name| name.to_string()).collect();
-            if latest.is_some() {
-                status.round = latest;
+        let before = self.board.status();
+        let waiting_for = match (&self.joining, &self.running) {
+            (Some(joining), _) => {
+                let absent = |name: &&Arc<str>| !joining.has(name);
+                let names = self.members.keys().filter(absent);
+                names.map(|name| name.to_string()).collect()
             }
+            (None, Some(running)) => running.waiting_for(),
+            (None, None) => Vec::new(),
+        };
+        self.board.set_status(JobStatus {
+            job: before.job.clone(),
+            state: self.state,
+            reason: self.reason.clone(),
+            protocol: before.protocol.clone(),
+            rounds_done: self.rounds_done,
+            rounds: before.rounds,
+            model_version: self.model.version(),
+            model_hash: hex(self.model.hash()),
+            connected: self.members.keys().map(|name| name.to_string()).collect(),
+            waiting_for,
+            min_parties: before.min_parties,
+            warning: self.warning.clone(),
+            unconfirmed: self.ended.unconfirmed(),
+            lost: self.lost.iter().map(|name| name.to_string()).collect(),
+            round: latest.or_else(|| before.round.clone()),
         });
     }
 }
