@@ -21,7 +21,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use blindsum_net::coordinator::{ConfigFile, Coordinator};
-use blindsum_net::{NetError, Reload};
+use blindsum_net::{JobError, NetError, Reload};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
@@ -54,9 +54,11 @@ impl Failure {
     fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Net(NetError::Listen { .. }) => 3,
-            Failure::Net(NetError::Store(_)) => 4,
+            Failure::Net(NetError::Job(JobError::Store(_))) => 4,
             Failure::Net(
-                NetError::Config { .. } | NetError::Spec(_) | NetError::Credential { .. },
+                NetError::Config { .. }
+                | NetError::Job(JobError::Spec(_))
+                | NetError::Credential { .. },
             )
             | Failure::Program { .. } => 2,
             Failure::Net(_) | Failure::System(_) => 1,

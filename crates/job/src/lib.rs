@@ -18,9 +18,13 @@ mod error;
 mod model;
 pub mod party;
 pub mod pb;
+pub mod records;
 pub mod report;
 pub mod server;
 pub mod store;
+
+#[cfg(test)]
+mod testing;
 
 pub use error::{JobError, StoreError};
 pub use model::{Model, history_len, sealed_len};

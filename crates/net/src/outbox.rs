@@ -98,10 +98,6 @@ impl<F: Frame> Outbox<F> {
     pub fn end_now(&self, frame: F) {
         let _ = self.farewell.try_send(frame);
     }
-
-    pub fn frame(&self, frame: F) {
-        self.put(Queued::Frame(frame));
-    }
 }
 
 impl Content {

@@ -9,7 +9,7 @@ use crate::connect::{ConnectError, Connected, Target};
 use crate::error::with_causes;
 use crate::pb::{StatusReply, StatusRequest};
 use crate::report::JobStatus;
-use crate::{Credentials, NetError};
+use crate::{Credentials, JobError, NetError};
 
 /// Time for each step of the connection, and the signs of life on it.
 const TIME: Duration = Duration::from_secs(10);
@@ -87,9 +87,9 @@ impl Question {
 }
 
 fn parse(reply: StatusReply) -> Result<Vec<JobStatus>, NetError> {
-    serde_json::from_str(&reply.jobs).map_err(|e| NetError::Coordinator(e.to_string()))
+    serde_json::from_str(&reply.jobs).map_err(|e| JobError::Coordinator(e.to_string()).into())
 }
 
 fn failed(status: &tonic::Status) -> NetError {
-    NetError::Coordinator(with_causes(status))
+    JobError::Coordinator(with_causes(status)).into()
 }

@@ -1,9 +1,9 @@
 //! The clock and the system's random numbers: the only places where either is read.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rand_chacha::ChaCha20Rng;
-use rand_core::SeedableRng;
+use blindsum_job::actor::{Now, Time};
+use tokio::time::Instant;
 
 use crate::NetError;
 
@@ -18,10 +18,33 @@ pub(crate) fn unix_millis() -> u64 {
     since.map_or(0, |time| time.as_millis() as u64)
 }
 
-/// A generator with a fresh seed of the system.
-pub(crate) fn random() -> Result<ChaCha20Rng, NetError> {
-    let mut seed = blindsum_crypto::Zeroizing::new([0; 32]);
-    getrandom::fill(&mut *seed)
+/// A clock that never goes back, since it was made.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    pub fn now(&self) -> Now {
+        Now {
+            time: Time(self.0.elapsed()),
+            unix_millis: unix_millis(),
+        }
+    }
+
+    /// The same time as the runtime counts.
+    pub fn at(&self, time: Time) -> Instant {
+        let far = || Instant::now() + Duration::from_secs(1 << 30);
+        self.0.checked_add(time.0).unwrap_or_else(far)
+    }
+}
+
+/// A fresh seed of the system, for a generator of its own.
+pub(crate) fn entropy() -> Result<[u8; 32], NetError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
         .map_err(|e| NetError::system(format!("the system gives no random numbers: {e}")))?;
-    Ok(ChaCha20Rng::from_seed(*seed))
+    Ok(seed)
 }

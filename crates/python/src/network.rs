@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use blindsum_net::{CredentialFiles, Credentials, NetError, StoreError};
+use blindsum_net::{CredentialFiles, Credentials, JobError, NetError, StoreError};
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
 
@@ -44,29 +44,39 @@ impl IntoPyErr for NetError {
         let text = self.to_string();
         match self {
             NetError::Config { field, rule } => raise(py, "ConfigError", (field, rule)),
-            NetError::Spec(error) => error.into_py_err(py),
+            NetError::Job(error) => error.into_py_err(py),
             NetError::Credential { .. } => raise(py, "IdentityError", (text,)),
-            NetError::Listen { .. }
-            | NetError::Unreachable { .. }
-            | NetError::Tls { .. }
-            | NetError::Refused { .. } => raise(py, "NetworkError", (text,)),
-            NetError::Store(error) => error.into_py_err(py),
-            NetError::State { .. } => raise(py, "StoreError", (text,)),
-            NetError::Policy(error) => raise(py, "PolicyError", (error.to_string(),)),
-            NetError::Coordinator(_)
-            | NetError::ModelMismatch { .. }
-            | NetError::ResultMismatch { .. } => {
-                raise(py, "Fault", (Culprit::Server.to_string(), text))
+            NetError::Listen { .. } | NetError::Unreachable { .. } | NetError::Tls { .. } => {
+                raise(py, "NetworkError", (text,))
             }
-            NetError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
-            NetError::RoundAborted { round, reason } => {
-                raise(py, "RoundAborted", (round, reason, false))
-            }
-            NetError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
-            NetError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
-            NetError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
             NetError::Left => raise(py, "SessionClosedError", (text,)),
+            _ => raise(py, "BlindsumError", (text,)),
+        }
+    }
+}
+
+impl IntoPyErr for JobError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        let text = self.to_string();
+        match self {
+            JobError::Spec(error) => error.into_py_err(py),
+            JobError::Refused { .. } => raise(py, "NetworkError", (text,)),
+            JobError::Store(error) => error.into_py_err(py),
+            JobError::State { .. } => raise(py, "StoreError", (text,)),
+            JobError::Policy(error) => raise(py, "PolicyError", (error.to_string(),)),
+            JobError::Coordinator(_)
+            | JobError::ModelMismatch { .. }
+            | JobError::ResultMismatch { .. } => {
+                raise(py, "Fault", (Culprit::Server.to_string(), text))
+            }
+            JobError::Fault { fault, .. } => <Fault as IntoPyErr>::into_py_err(fault, py),
+            JobError::RoundAborted { round, reason } => {
+                raise(py, "RoundAborted", (round, reason, false))
+            }
+            JobError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
+            JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
+            JobError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             _ => raise(py, "BlindsumError", (text,)),
         }
     }

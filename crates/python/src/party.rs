@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_encode::{Integers, Values};
 use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Timings, Update};
-use blindsum_net::{Model, NetError, Reload};
+use blindsum_net::{JobError, Model, NetError, Reload};
 use blindsum_protocol::{Adversary, ProtocolName};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyException;
@@ -275,7 +275,7 @@ impl Round {
         match submitted {
             None => Err(locked(&self.round).missing(py)),
             Some(Ok(())) => Ok(()),
-            Some(Err(NetError::Input(rule))) => {
+            Some(Err(NetError::Job(JobError::Input(rule)))) => {
                 let index = released(py, || position_not_finite(values));
                 Err(raise(py, "InputError", (format!("update: {rule}"), index)))
             }

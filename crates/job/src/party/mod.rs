@@ -1,5 +1,34 @@
-//! A member of a job.
+//! A member of a job: a machine that joins, takes part in rounds, and computes the model.
+//!
+//! [`JobParty`] gets what its connection brings and what its caller wants, and says what to send, to compute and to
+//! tell. What it must not forget lies in [`Records`]: a party that is started again with them goes on
+//! in the round that it was in, and says nothing twice.
 
+mod active;
+mod ahead;
+mod certificates;
+mod clipping;
+mod face;
+mod greeting;
+mod guard;
+mod hidden;
+mod joining;
+mod kept;
+mod machine;
+mod member;
 mod policy;
+mod result;
+mod rounds;
+mod sparse;
+mod state;
+mod sums;
+mod vault;
 
+pub use clipping::Clipped;
+pub use face::{Begun, Effect, Identity, Input, JobParty, LinkId, Over, Say, Settings, Told};
+pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy, PolicyError};
+pub use result::{IntegerResult, RoundResult, Timings, Update};
+
+#[cfg(doc)]
+use crate::records::Records;

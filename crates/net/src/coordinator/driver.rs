@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::{Now, Task, Ticket, Time};
+use blindsum_job::actor::{Task, Ticket, Time};
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 use tracing::error;
 
 use crate::NetError;
@@ -20,7 +20,7 @@ use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
 use crate::report::JobStatus;
-use crate::system::unix_millis;
+use crate::system::Clock;
 
 /// What a session tells its job.
 pub(crate) enum Event {
@@ -68,29 +68,6 @@ pub(crate) struct Driver {
         mpsc::UnboundedSender<Unreadable>,
         mpsc::UnboundedReceiver<Unreadable>,
     ),
-}
-
-/// Both clocks: one that never goes back, from a beginning of its own, and the system's.
-#[derive(Clone, Copy)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub fn now(self) -> Now {
-        let (time, unix_millis) = (Time(self.0.elapsed()), unix_millis());
-        Now { time, unix_millis }
-    }
-
-    /// Waits until then; for ever where there is no such time.
-    async fn sleep_until(self, time: Option<Time>) {
-        match time.and_then(|Time(since)| self.0.checked_add(since)) {
-            Some(time) => sleep_until(time).await,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 impl Driver {
@@ -216,7 +193,7 @@ impl Driver {
                 Some(Event::Input(Input::Unreadable { round, reason }))
             }
             event = self.events.recv() => event.or(Some(Event::Input(Input::Stop))),
-            () = self.clock.sleep_until(self.server.wake()) => None,
+            () = until(self.clock, self.server.wake()) => None,
         }
     }
 
@@ -230,7 +207,8 @@ impl Driver {
                 admitted,
             } => {
                 let admitted = Some(admitted);
-                self.connections.insert(link, Connection { outbox, admitted });
+                self.connections
+                    .insert(link, Connection { outbox, admitted });
                 Input::Connected { link, peer, hello }
             }
             Event::Input(input) => {
@@ -240,6 +218,14 @@ impl Driver {
                 input
             }
         }
+    }
+}
+
+/// Waits for a time; for ever where there is none.
+async fn until(clock: Clock, time: Option<Time>) {
+    match time {
+        Some(time) => sleep_until(clock.at(time)).await,
+        None => std::future::pending().await,
     }
 }
 

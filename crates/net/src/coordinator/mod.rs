@@ -22,7 +22,6 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec};
-use rand_core::Rng;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -36,10 +35,10 @@ use crate::pb::coordinator_server::CoordinatorServer;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
-use crate::system::random;
+use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::{Model, NetError, seconds};
-use driver::{Clock, Driver};
+use driver::Driver;
 pub use file::ConfigFile;
 use service::{Jobs, ServedJob, Service};
 
@@ -308,9 +307,8 @@ fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob),
             failed_rounds: limits.failed_rounds,
         },
     };
-    let (clock, mut entropy) = (Clock::start(), [0; 32]);
-    random()?.fill_bytes(&mut entropy);
-    let server = JobServer::open(parts, clock.now(), entropy)?;
+    let clock = Clock::new();
+    let server = JobServer::open(parts, clock.now(), entropy()?)?;
     let (driver, handle, status) = Driver::new(server, clock, shared.stopping.clone());
     Ok((driver, ServedJob { handle, status }))
 }

@@ -262,9 +262,7 @@ fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<Frame, End> {
             Err(bad_frame("a frame that is empty or unknown here"))
         }
         Ok(None) => Err(End::Closed("closed by the party".into())),
-        Err(status) if status.code() == tonic::Code::OutOfRange => {
-            Err(bad_frame(status.message()))
-        }
+        Err(status) if status.code() == tonic::Code::OutOfRange => Err(bad_frame(status.message())),
         Err(status) => Err(End::Lost(format!("lost: {}", status.message()))),
     }
 }

@@ -21,32 +21,21 @@
 //! # Ok(()) }
 //! ```
 
-mod active;
-mod ahead;
-mod certificates;
-mod clipping;
 mod config;
-mod durable;
-mod greeting;
-mod guard;
-mod hidden;
-mod joining;
-mod kept;
-mod machine;
-mod policy;
+mod driver;
+mod records;
 mod renewal;
-mod rounds;
-mod sparse;
-mod state;
-mod sums;
-mod task;
-mod vault;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use blindsum_encode::Values;
+use blindsum_job::actor::Now;
+use blindsum_job::party::{Begun, Identity, Input, JobParty, LinkId, check_update};
+pub use blindsum_job::party::{
+    Clipped, IntegerResult, Policy, PolicyError, RoundResult, Settings, Timings, Update,
+};
+use blindsum_job::records::Records;
 use blindsum_protocol::Job;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedSender;
@@ -54,17 +43,26 @@ use tokio::task::JoinHandle;
 use tracing::debug;
 
 use crate::connect::Target;
-use crate::limits::seconds;
-use crate::tls::Reload;
-use crate::{Model, NetError};
-pub use clipping::Clipped;
+use crate::system::{Clock, entropy};
+use crate::tls::{OwnIdentity, Reload};
+use crate::{JobError, Model, NetError, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
-use greeting::Introduction;
-pub use policy::{Policy, PolicyError};
-use task::{Command, Notice, Task};
+use driver::Driver;
+use records::FileRecords;
 
 /// Time for a party to say that it leaves, and for what it computes to end.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// What the caller is told.
+enum Notice {
+    Joined(Arc<Job>),
+    Round(Box<RoundHandle>),
+    /// A round that the party refuses, or one from before it was started again, which counts its update; the next one
+    /// may be better.
+    Refused(NetError),
+    JobDone(Option<Model>),
+    Failed(NetError),
+}
 
 /// A member of a job. Dropping it leaves the job.
 pub struct Party {
@@ -72,7 +70,7 @@ pub struct Party {
     job: Arc<Job>,
     reload: Reload,
     notices: Receiver<Notice>,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<Input>,
     asked: bool,
     over: bool,
     final_model: Option<Model>,
@@ -91,98 +89,6 @@ pub enum NextRound {
     JobDone,
     /// Nothing yet.
     Waiting,
-}
-
-/// An update to submit, `[dim]`: real numbers or, where the job's encoding is of integers, those.
-pub enum Update {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-    /// Unsigned integers of 32 bits.
-    U32(Vec<u32>),
-    /// Unsigned integers of 64 bits.
-    U64(Vec<u64>),
-}
-
-impl From<Vec<f32>> for Update {
-    fn from(values: Vec<f32>) -> Self {
-        Self::F32(values)
-    }
-}
-
-impl From<Vec<f64>> for Update {
-    fn from(values: Vec<f64>) -> Self {
-        Self::F64(values)
-    }
-}
-
-impl From<Vec<u32>> for Update {
-    fn from(values: Vec<u32>) -> Self {
-        Self::U32(values)
-    }
-}
-
-impl From<Vec<u64>> for Update {
-    fn from(values: Vec<u64>) -> Self {
-        Self::U64(values)
-    }
-}
-
-impl Update {
-    fn values(&self) -> Values<'_> {
-        match self {
-            Self::F32(values) => Values::F32(values),
-            Self::F64(values) => Values::F64(values),
-            Self::U32(values) => Values::from(&values[..]),
-            Self::U64(values) => Values::from(&values[..]),
-        }
-    }
-}
-
-/// What a round gave.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RoundResult {
-    /// The weighted mean of the survivors' updates, `[dim]`.
-    pub mean: Vec<f32>,
-    /// What single precision is too coarse for, where the job's encoding is of integers.
-    pub integers: Option<IntegerResult>,
-    /// The survivors' weights together.
-    pub total_weight: u64,
-    /// Whose updates are in it.
-    pub survivors: Vec<String>,
-    /// How many survivors sent each coordinate, `[dim]`, where the round was sparse. Coordinates that too few
-    /// sent have a mean of 0.
-    pub contributors: Option<Vec<u32>>,
-    /// The job's model after the round.
-    pub model: Model,
-    /// What clipping did to this party's own update, which nobody else learns. None where the update was sent before
-    /// a crash.
-    pub clipped: Option<Clipped>,
-    /// The name of the result: parties with the same one, and a coordinator that reports it, were told the same.
-    pub result: [u8; 32],
-    /// What the round took of this party's time.
-    pub timings: Timings,
-}
-
-/// Seconds that a party worked in a round, beside its training, its network and its disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Timings {
-    /// While it waited anyway: masks computed ahead, see [`PartyConfig::mask_memory`].
-    pub ahead: f64,
-    /// From the update to the answer that carries it: encoding and protection.
-    pub protect: f64,
-    /// From the message that tells the result to the sum.
-    pub open: f64,
-}
-
-/// What a round of integers gave.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IntegerResult {
-    /// The exact weighted sums of the survivors' integers, `[dim]`.
-    pub sums: Vec<u128>,
-    /// Their weighted mean, `[dim]`.
-    pub mean: Vec<f64>,
 }
 
 impl Party {
@@ -207,9 +113,25 @@ impl Party {
         let (commands, received) = tokio::sync::mpsc::unbounded_channel();
         let (sender, notices) = channel();
         let name = identity.name.clone();
-        let (own, me) = (commands.clone(), Introduction::new()?);
-        let task = Task::new(config, identity, me, target, own, received, sender);
-        let task = runtime.spawn(task.run());
+        let clock = Clock::new();
+        let driver = Driver {
+            clock,
+            party: machine(&config, &identity, clock.now())?,
+            config,
+            identity,
+            target,
+            commands: commands.clone(),
+            received,
+            notices: sender,
+            link: LinkId::default(),
+            job: None,
+            welcomed: false,
+            outbox: None,
+            working: None,
+            results: None,
+            gave_up: None,
+        };
+        let task = runtime.spawn(driver.run());
         runtime.spawn(side.clone().watch());
         let job = match notices.recv() {
             Ok(Notice::Joined(job)) => job,
@@ -281,15 +203,15 @@ impl Party {
         }
         if !self.asked {
             self.asked = true;
-            let _ = self.commands.send(Command::WantRound);
+            let _ = self.commands.send(Input::WantRound);
         }
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.notices.recv_timeout(left) {
                 Ok(Notice::Round(round)) => match round.over_already() {
                     Some(error) => {
-                        debug!(round = round.number, %error, "over before it was looked at");
-                        let _ = self.commands.send(Command::WantRound);
+                        debug!(round = round.number(), %error, "over before it was looked at");
+                        let _ = self.commands.send(Input::WantRound);
                     }
                     None => {
                         self.asked = false;
@@ -317,9 +239,33 @@ impl Party {
     pub fn leave(self) {}
 }
 
+/// The party of a job, with its records in the state folder.
+fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<JobParty, NetError> {
+    let records = match &config.state_dir {
+        None => None,
+        Some(folder) => {
+            let records = FileRecords::open(folder, &config.job)?;
+            Some(Arc::new(records) as Arc<dyn Records>)
+        }
+    };
+    let settings = Settings {
+        job: config.job.clone(),
+        policy: config.policy.clone(),
+        mask_memory: config.mask_memory,
+    };
+    let identity = Identity {
+        name: identity.name.clone(),
+        key: identity.key.clone(),
+        anchor: identity.anchor.clone(),
+        ca: config.credentials.ca_fingerprint()?,
+    };
+    let party = JobParty::open(settings, identity, records, now, entropy()?);
+    Ok(party)
+}
+
 impl Drop for Party {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::Leave);
+        let _ = self.commands.send(Input::Leave);
         if let Some((runtime, task)) = self.runtime.take() {
             // The goodbye goes out on the runtime's own thread; the caller does not wait for it.
             std::thread::spawn(move || {
@@ -333,20 +279,32 @@ impl Drop for Party {
 
 /// A round that this party takes part in.
 pub struct RoundHandle {
-    number: u64,
+    begun: Begun,
     job: Arc<Job>,
-    model: Model,
-    parties: Vec<String>,
-    needs_update: bool,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<Input>,
     results: Receiver<Result<RoundResult, NetError>>,
     early: Option<Result<RoundResult, NetError>>,
 }
 
 impl RoundHandle {
+    fn new(
+        begun: Begun,
+        job: Arc<Job>,
+        commands: UnboundedSender<Input>,
+        results: Receiver<Result<RoundResult, NetError>>,
+    ) -> Self {
+        Self {
+            begun,
+            job,
+            commands,
+            results,
+            early: None,
+        }
+    }
+
     /// The round's number; no number comes twice in a job.
     pub fn number(&self) -> u64 {
-        self.number
+        self.begun.number
     }
 
     /// Why the round is over, where it is before anything was submitted.
@@ -359,18 +317,18 @@ impl RoundHandle {
 
     /// The model that the round starts from; every party has the same one.
     pub fn model(&self) -> &Model {
-        &self.model
+        &self.begun.model
     }
 
     /// The certified parties of the round, by name.
     pub fn parties(&self) -> &[String] {
-        &self.parties
+        &self.begun.parties
     }
 
     /// Whether an update must be submitted: not after one was, nor where this round goes on after a
     /// crash and the update was sent before it.
     pub fn needs_update(&self) -> bool {
-        self.needs_update
+        self.begun.needs_update
     }
 
     /// Gives this party's update, `[dim]`, with its weight. Returns once it is checked and handed
@@ -389,14 +347,14 @@ impl RoundHandle {
             Err(TryRecvError::Disconnected) if self.early.is_none() => return Err(NetError::Left),
             Err(TryRecvError::Disconnected) => {}
         }
-        if !self.needs_update {
+        if !self.begun.needs_update {
             return Ok(());
         }
         let update = update.into();
-        machine::check_update(&self.job, &update, weight)?;
-        self.needs_update = false;
-        let command = Command::Submit {
-            round: self.number,
+        check_update(&self.job, &update, weight)?;
+        self.begun.needs_update = false;
+        let command = Input::Submit {
+            round: self.begun.number,
             update,
             weight,
         };
@@ -422,9 +380,9 @@ impl RoundHandle {
         if let Some(early) = self.early.take() {
             return Some(early);
         }
-        if self.needs_update {
+        if self.begun.needs_update {
             let rule = "submit an update before asking for the result".into();
-            return Some(Err(NetError::Input(rule)));
+            return Some(Err(JobError::Input(rule).into()));
         }
         match self.results.recv_timeout(timeout) {
             Ok(result) => Some(result),
@@ -436,8 +394,8 @@ impl RoundHandle {
 
 impl Drop for RoundHandle {
     fn drop(&mut self) {
-        if self.needs_update {
-            let _ = self.commands.send(Command::Abandon(self.number));
+        if self.begun.needs_update {
+            let _ = self.commands.send(Input::Abandon(self.begun.number));
         }
     }
 }

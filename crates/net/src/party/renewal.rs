@@ -2,10 +2,10 @@
 
 use tracing::error;
 
-use super::task::{Ended, Task};
+use super::driver::Driver;
 use crate::tls::PartySide;
 
-impl Task {
+impl Driver {
     /// Shows the newest certificate from the next connection on.
     pub(super) fn show_newest(&mut self) {
         let newest = self.identity.side.current();
@@ -19,17 +19,6 @@ impl Task {
     pub(super) fn has_newer(&self) -> bool {
         let newest = self.identity.side.current();
         newest.certificate != self.identity.certificate && self.may_show(&newest)
-    }
-
-    /// Files were read again between rounds. The certificate that this connection has shown may be over soon: a newer
-    /// one is shown over another connection.
-    pub(super) fn renewed(&self) -> Result<(), Ended> {
-        match self.has_newer() {
-            true => Err(Ended::Lost(
-                "the certificate was renewed; showing the new one".into(),
-            )),
-            false => Ok(()),
-        }
     }
 
     /// The party stays who it is.

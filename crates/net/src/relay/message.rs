@@ -177,7 +177,12 @@ mod tests {
         round: u64,
         failed: &UnboundedSender<Unreadable>,
     ) -> Relayed {
-        Relayed::new(outgoing.into(), Arc::downgrade(shelf), round, failed.clone())
+        Relayed::new(
+            outgoing.into(),
+            Arc::downgrade(shelf),
+            round,
+            failed.clone(),
+        )
     }
 
     /// All chunks, and whether the message came to its end.

@@ -135,7 +135,9 @@ impl Spool {
 
     fn error(&self, error: io::Error) -> ShelfError {
         let folder = self.shared.folder.display();
-        ShelfError(format!("answers to pass on, in a temporary file in {folder}: {error}"))
+        ShelfError(format!(
+            "answers to pass on, in a temporary file in {folder}: {error}"
+        ))
     }
 }
 

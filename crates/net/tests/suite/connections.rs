@@ -12,7 +12,7 @@ use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
-use blindsum_net::{CredentialFiles, Credentials, NetError};
+use blindsum_net::{CredentialFiles, Credentials, JobError, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 use rcgen::ExtendedKeyUsagePurpose;
 use tonic::Code;
@@ -295,10 +295,10 @@ fn an_unknown_job_is_named() {
     let error = refused(config, &["there is no job \"tumor\" here"]);
     assert!(matches!(
         error,
-        NetError::Refused {
+        NetError::Job(JobError::Refused {
             code: RefusalCode::RefusalUnknownJob,
             ..
-        }
+        })
     ));
 }
 
@@ -325,10 +325,10 @@ fn case_55_two_parties_with_one_name_are_told_apart_by_their_certificates() {
     );
     assert!(matches!(
         error,
-        NetError::Refused {
+        NetError::Job(JobError::Refused {
             code: RefusalCode::RefusalNameTaken,
             ..
-        }
+        })
     ));
     // The same party may come again: its older connection ends.
     let again = Raw::join(&url, first, "a");

@@ -13,7 +13,7 @@ use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
-use blindsum_net::{Credentials, NetError};
+use blindsum_net::{Credentials, JobError, NetError};
 use blindsum_protocol::{JobSpec, ModelUpdate};
 
 /// A party's next round, in which it gives ones.
@@ -138,7 +138,7 @@ fn a_key_set_up_is_no_cohort_to_subtract() {
     std::thread::scope(|scope| {
         for party in &mut parties {
             scope.spawn(|| match party.next_round() {
-                Err(NetError::Policy(rule)) => assert_eq!(rule, differencing),
+                Err(NetError::Job(JobError::Policy(rule))) => assert_eq!(rule, differencing),
                 other => panic!("{:?}", other.map(drop)),
             });
         }
@@ -371,7 +371,10 @@ fn case_33_a_vault_from_a_backup() {
     // No others are ready: where it is not refused it waits.
     let refused = join_again(config).wait_round(PATIENCE).map(drop);
     let refused = refused.unwrap_err();
-    assert!(matches!(refused, NetError::State { .. }), "{refused}");
+    assert!(
+        matches!(refused, NetError::Job(JobError::State { .. })),
+        "{refused}"
+    );
     let text = refused.to_string();
     assert!(
         text.contains("may have been encrypted in already"),

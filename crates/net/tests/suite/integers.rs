@@ -1,8 +1,8 @@
 //! Exact sums of integers over real connections.
 
 use crate::common::*;
-use blindsum_net::NetError;
 use blindsum_net::party::{IntegerResult, Party, Update};
+use blindsum_net::{JobError, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 
 fn integers(protocol: ProtocolName) -> JobSpec {
@@ -74,7 +74,7 @@ fn updates_of_the_wrong_kind_are_refused() {
         (vec![1_u64; 4].into(), "4 coordinates"),
     ] {
         match round.submit(update, 1) {
-            Err(NetError::Input(rule)) => assert!(rule.contains(text), "{rule}"),
+            Err(NetError::Job(JobError::Input(rule))) => assert!(rule.contains(text), "{rule}"),
             other => panic!("{text}: {other:?}"),
         }
     }

@@ -9,7 +9,7 @@ use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
 use blindsum_net::pb::{self, party_frame::Frame};
-use blindsum_net::{Model, NetError};
+use blindsum_net::{JobError, Model, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
 
 /// A party that was stopped with its vector out wakes up after its deadlines, and nothing that was said meanwhile has
@@ -93,7 +93,7 @@ fn killed_with_its_vector_out(rounds: u32) {
         panic!("it hears nothing");
     };
     assert!(
-        matches!(error, NetError::Missed { round: 1, .. }),
+        matches!(error, NetError::Job(JobError::Missed { round: 1, .. })),
         "{error}"
     );
     // It is told once, and goes on.
@@ -223,7 +223,7 @@ fn case_54_a_party_that_has_lost_the_model_of_its_round_hears_that_it_counts() {
     });
     let missed = missed.expect("it hears nothing");
     assert!(
-        matches!(missed, NetError::Missed { round: 1, .. }),
+        matches!(missed, NetError::Job(JobError::Missed { round: 1, .. })),
         "{missed}"
     );
 }
@@ -280,7 +280,7 @@ fn case_54_what_was_sent_in_a_sparse_round_that_is_missed_is_not_sent_again() {
     let rounds = away.join().unwrap().unwrap();
     let missed = rounds[1].as_ref().unwrap_err();
     assert!(
-        matches!(missed, NetError::Missed { round: 3, .. }),
+        matches!(missed, NetError::Job(JobError::Missed { round: 3, .. })),
         "{missed}"
     );
     let sent = |round: &Result<_, _>| {
@@ -326,7 +326,10 @@ fn case_54_a_coordinator_stays_until_those_that_lost_the_last_round_hear_its_end
     scene.proxy.mend();
     lost.submit(vec![1.0f32; 5], 1).unwrap();
     let error = lost.result().unwrap_err();
-    assert!(matches!(error, NetError::Dropped { .. }), "{error}");
+    assert!(
+        matches!(error, NetError::Job(JobError::Dropped { .. })),
+        "{error}"
+    );
     assert!(cut_off.next_round().unwrap().is_none());
     assert_eq!(cut_off.final_model().unwrap().values()[..], [2.0; 5]);
     ending.join().unwrap().unwrap();

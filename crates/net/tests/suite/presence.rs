@@ -8,7 +8,7 @@ use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
-use blindsum_net::{Credentials, NetError};
+use blindsum_net::{Credentials, JobError, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
 /// What a process says in its n-th connection.
@@ -299,10 +299,10 @@ fn case_55_a_party_counts_its_connections_and_brings_the_token() {
     let error = party.join().unwrap().unwrap_err();
     let replaced = matches!(
         error,
-        NetError::Refused {
+        NetError::Job(JobError::Refused {
             code: RefusalCode::RefusalReplaced,
             ..
-        }
+        })
     );
     assert!(replaced, "{error}");
 }

@@ -11,7 +11,7 @@ use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RefusalCode};
-use blindsum_net::{Model, NetError};
+use blindsum_net::{JobError, Model, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
 /// A party that keeps trying for far longer than any test takes.
@@ -282,5 +282,8 @@ fn case_56_a_refusal_is_not_waited_out() {
         ..pb::Refused::default()
     });
     let error = party.join().unwrap().unwrap_err();
-    assert!(matches!(error, NetError::Refused { .. }), "{error}");
+    assert!(
+        matches!(error, NetError::Job(JobError::Refused { .. })),
+        "{error}"
+    );
 }

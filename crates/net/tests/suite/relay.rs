@@ -9,7 +9,7 @@ use crate::common::*;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::report::{JobState, RoundState};
-use blindsum_net::{CHUNK, NetError};
+use blindsum_net::{CHUNK, JobError, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
 /// A column has two chunks, and what is passed on to a party eight.
@@ -276,7 +276,10 @@ fn case_28_columns_of_garbage_end_the_round_and_name_their_sender() {
     for party in others {
         let rounds = party.join().unwrap().unwrap();
         let error = rounds[0].as_ref().unwrap_err();
-        assert!(matches!(error, NetError::Fault { .. }), "{error}");
+        assert!(
+            matches!(error, NetError::Job(JobError::Fault { .. })),
+            "{error}"
+        );
         assert!(error.to_string().contains("party 4"), "{error}");
         // The next round is without it.
         assert_eq!(rounds[1].as_ref().unwrap().survivors, NAMES[..4]);

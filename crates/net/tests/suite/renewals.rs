@@ -12,7 +12,7 @@ use blindsum_crypto::sign::Algorithm;
 use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::{self, RefusalCode, party_frame::Frame};
 use blindsum_net::report::{JobState, JobStatus};
-use blindsum_net::{CredentialFiles, Credentials, Model, NetError};
+use blindsum_net::{CredentialFiles, Credentials, JobError, Model, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -139,7 +139,7 @@ fn case_55_a_certificate_that_ends_costs_nobody_but_its_party() {
     coordinator.wait("test", |status| status.rounds_done > 0);
     // It is told what to do.
     let error = ended.join().unwrap();
-    let NetError::Refused { code, reason } = &error else {
+    let NetError::Job(JobError::Refused { code, reason }) = &error else {
         panic!("{error}");
     };
     assert_eq!(*code, RefusalCode::RefusalCertificate);
@@ -256,7 +256,10 @@ fn case_55_a_renewed_certificate_is_shown_once_the_round_is_over() {
         line.send(welcome(&job()));
         Amid::refuse(&line);
     });
-    assert!(matches!(error, NetError::Refused { .. }), "{error}");
+    assert!(
+        matches!(error, NetError::Job(JobError::Refused { .. })),
+        "{error}"
+    );
 }
 
 /// The one that is refused may be the one before; nobody comes back with the one that is refused.
@@ -283,7 +286,10 @@ fn case_55_a_party_that_is_refused_for_its_certificate_comes_back_with_a_newer_o
         );
         Amid::refuse(&line);
     });
-    assert!(matches!(error, NetError::Refused { .. }), "{error}");
+    assert!(
+        matches!(error, NetError::Job(JobError::Refused { .. })),
+        "{error}"
+    );
 }
 
 /// The certificate is renewed between the word that it is ready and the beginning of the round.

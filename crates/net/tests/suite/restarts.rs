@@ -10,7 +10,7 @@ use blindsum_net::coordinator::Coordinator;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
-use blindsum_net::{Credentials, NetError};
+use blindsum_net::{Credentials, JobError, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
 fn plain() -> JobSpec {
@@ -69,7 +69,10 @@ fn coordinator_dies(spec: JobSpec, end: fn(Running)) {
     let submitted = round.submit(vec![9.0f32; 5], 1);
     let error = submitted.and_then(|()| round.result()).unwrap_err();
     assert!(
-        matches!(error, NetError::RoundAborted { round: 2, .. }),
+        matches!(
+            error,
+            NetError::Job(JobError::RoundAborted { round: 2, .. })
+        ),
         "{error}"
     );
     assert!(error.to_string().contains("the coordinator was"), "{error}");
@@ -296,7 +299,7 @@ fn party_dies_early(spec: JobSpec) {
     let steady = world.steady.join().unwrap().unwrap();
     let lost = steady[0].as_ref().unwrap_err();
     assert!(
-        matches!(lost, NetError::RoundAborted { round: 1, .. }),
+        matches!(lost, NetError::Job(JobError::RoundAborted { round: 1, .. })),
         "{lost}"
     );
     assert_eq!(steady[1].as_ref().unwrap().mean, [2.0; 5]);

@@ -10,7 +10,7 @@ use blindsum_net::coordinator::Config;
 use blindsum_net::party::{Party, RoundResult, Update};
 use blindsum_net::pb;
 use blindsum_net::report::{JobState, JobStatus};
-use blindsum_net::{Credentials, NetError};
+use blindsum_net::{Credentials, JobError, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 use tempfile::TempDir;
 
@@ -389,7 +389,7 @@ fn case_54_a_survivor_that_was_away_for_two_rounds_is_not_told_that_there_was_no
     let rounds = away.join().unwrap().unwrap();
     let error = rounds[0].as_ref().unwrap_err();
     assert!(
-        matches!(error, NetError::Missed { round: 1, .. }),
+        matches!(error, NetError::Job(JobError::Missed { round: 1, .. })),
         "{error}"
     );
     assert!(
@@ -406,7 +406,7 @@ fn case_54_a_survivor_that_is_lost_before_the_last_stage_hears_that_it_counts() 
         let rounds = lost_before(3, back).unwrap();
         let error = rounds[0].as_ref().unwrap_err();
         assert!(
-            matches!(error, NetError::Missed { round: 1, .. }),
+            matches!(error, NetError::Job(JobError::Missed { round: 1, .. })),
             "{error}"
         );
     }
@@ -423,7 +423,10 @@ fn case_54_a_job_that_fails_later_still_tells_the_latest_sum() {
     scene.proxy.mend();
     for party in [first, second] {
         let error = party.join().unwrap().unwrap_err();
-        assert!(matches!(error, NetError::Refused { .. }), "{error}");
+        assert!(
+            matches!(error, NetError::Job(JobError::Refused { .. })),
+            "{error}"
+        );
     }
     // The sum came before that refusal.
     let nobody = |status: &JobStatus| status.unconfirmed.is_empty();

@@ -3,9 +3,9 @@
 use crate::common::proxy::Proxy;
 use crate::common::raw::Raw;
 use crate::common::*;
-use blindsum_net::NetError;
 use blindsum_net::party::Party;
 use blindsum_net::report::{JobState, RoundState};
+use blindsum_net::{JobError, NetError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 /// Every test for every protocol.
@@ -296,7 +296,10 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
         if i < 3 {
             let error = rounds.pop().unwrap().unwrap_err();
             assert!(
-                matches!(error, NetError::RoundAborted { round: 1, .. }),
+                matches!(
+                    error,
+                    NetError::Job(JobError::RoundAborted { round: 1, .. })
+                ),
                 "{error}"
             );
             // How many had answered when it was clear that too few were left depends on the machine.
@@ -388,7 +391,10 @@ fn wrong_updates_are_refused_before_anything_is_sent_and_the_round_goes_on() {
     assert_eq!(round.parties(), NAMES);
     let mut refused = |update: Vec<f32>, weight, says: &str| {
         let error = round.submit(update, weight).unwrap_err();
-        assert!(matches!(error, NetError::Input(_)), "{error}");
+        assert!(
+            matches!(error, NetError::Job(JobError::Input(_))),
+            "{error}"
+        );
         assert!(error.to_string().contains(says), "{error}");
     };
     refused(vec![1.0; 4], 1, "4");

@@ -12,7 +12,7 @@ use blindsum_net::party::{NextRound, Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::report::JobState;
-use blindsum_net::{CHUNK, NetError};
+use blindsum_net::{CHUNK, JobError, NetError};
 use blindsum_protocol::JobSpec;
 
 /// Rounds for up to four parties, more of them than a test waits for.
@@ -185,7 +185,7 @@ fn case_27_nothing_but_rubbish_in_place_of_the_model() {
     coordinator.wait("test", |status| status.rounds_done > 0);
     let mut late = Party::join(party_config(&url, pki.party("d"))).unwrap();
     match late.next_round().map(drop) {
-        Err(NetError::Refused { code, reason }) => {
+        Err(NetError::Job(JobError::Refused { code, reason })) => {
             assert_eq!(code, RefusalCode::RefusalNoModel, "{reason}");
             assert!(reason.contains("sealed by a, b"), "{reason}");
         }

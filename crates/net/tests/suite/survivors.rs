@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::common::fake::Fake;
 use crate::common::play::{Play, Reply, abort, offer, reply};
 use crate::common::*;
-use blindsum_net::NetError;
 use blindsum_net::party::{PartyConfig, Policy, PolicyError};
 use blindsum_net::pb::{RoundKind, RoundRefusalCode};
+use blindsum_net::{JobError, NetError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 /// Protocols in which parties have a say in who survives, and in both modes.
@@ -71,8 +71,8 @@ fn program(config: impl Fn() -> PartyConfig, rounds: usize) -> Vec<Result<(), Po
         round.result().map(drop)
     };
     let outcomes = (0..rounds).map(|_| match one() {
-        Err(NetError::Policy(broken)) => Err(broken),
-        Err(NetError::RoundAborted { .. }) => Ok(()),
+        Err(NetError::Job(JobError::Policy(broken))) => Err(broken),
+        Err(NetError::Job(JobError::RoundAborted { .. })) => Ok(()),
         other => panic!("{other:?}"),
     });
     outcomes.collect()

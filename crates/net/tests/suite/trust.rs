@@ -7,7 +7,7 @@ use crate::common::raw::certificate;
 use crate::common::*;
 use blindsum_net::party::{PartyConfig, PolicyError, RoundResult};
 use blindsum_net::pb::{self, RoundRefusalCode};
-use blindsum_net::{Credentials, Model, NetError};
+use blindsum_net::{Credentials, JobError, Model, NetError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 /// A party `a` that must refuse what `lie` makes of the beginning of its first round, with this reason,
@@ -143,7 +143,7 @@ fn case_12_a_cohort_below_the_partys_own_minimum_is_refused() {
     assert_eq!(line.refusal().0, POLICY);
     let error = party.join().unwrap().0.unwrap_err();
     let expected = PolicyError::CohortTooSmall { have: 2, need: 3 };
-    assert!(matches!(error, NetError::Policy(broken) if broken == expected));
+    assert!(matches!(error, NetError::Job(JobError::Policy(broken)) if broken == expected));
 }
 
 #[test]
@@ -177,7 +177,10 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
     let (outcome, party) = party.join().unwrap();
     let error = outcome.unwrap().unwrap().unwrap_err();
     assert!(
-        matches!(error, NetError::RoundAborted { round: 1, .. }),
+        matches!(
+            error,
+            NetError::Job(JobError::RoundAborted { round: 1, .. })
+        ),
         "{error}"
     );
     drop((party, line));
@@ -197,7 +200,10 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
         reason.contains("tells 1 parties apart from the others"),
         "{reason}"
     );
-    assert!(matches!(again.join().unwrap().0, Err(NetError::Policy(_))));
+    assert!(matches!(
+        again.join().unwrap().0,
+        Err(NetError::Job(JobError::Policy(_)))
+    ));
 }
 
 /// A party with this policy must refuse this job before it says anything else.
@@ -211,7 +217,10 @@ fn refuses_job(seed: u64, change: impl Fn(&mut PartyConfig, &mut JobSpec), says:
     let mut line = fake.welcome(&spec.validate().unwrap());
     assert!(line.next().is_none(), "it goes on");
     let error = party.join().unwrap().0.unwrap_err();
-    assert!(matches!(error, NetError::Policy(_)), "{error}");
+    assert!(
+        matches!(error, NetError::Job(JobError::Policy(_))),
+        "{error}"
+    );
     assert!(error.to_string().contains(says), "{error}");
 }
 
@@ -280,7 +289,7 @@ fn case_46_a_job_of_endless_vectors_is_refused() {
     let error = party.join().unwrap().0.unwrap_err();
     let (job, allowed) = (1 << 32, 1 << 28);
     let expected = PolicyError::MaxDim { job, allowed };
-    assert!(matches!(error, NetError::Policy(broken) if broken == expected));
+    assert!(matches!(error, NetError::Job(JobError::Policy(broken)) if broken == expected));
 }
 
 #[test]
@@ -369,7 +378,10 @@ fn case_45_a_model_that_the_sum_does_not_lead_to_is_found() {
     let (own, error) = told_the_end(16, |told| done(&Model::new(1, vec![2.0; 5]), told));
     assert_eq!(own.model, Some(name(&Model::new(1, vec![1.0; 5]))));
     assert!(
-        matches!(error, NetError::ModelMismatch { round: 1, .. }),
+        matches!(
+            error,
+            NetError::Job(JobError::ModelMismatch { round: 1, .. })
+        ),
         "{error}"
     );
 }
@@ -384,7 +396,10 @@ fn case_45_a_result_other_than_the_announced_one_is_found() {
     assert_eq!(own.model, Some(name(&lead)));
     assert_ne!(own.result, [1; 32]);
     assert!(
-        matches!(error, NetError::ResultMismatch { round: 1, .. }),
+        matches!(
+            error,
+            NetError::Job(JobError::ResultMismatch { round: 1, .. })
+        ),
         "{error}"
     );
 }

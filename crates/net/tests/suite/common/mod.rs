@@ -17,7 +17,7 @@ use blindsum_crypto::sign::Algorithm;
 use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
-use blindsum_net::{Credentials, Limits, NetError};
+use blindsum_net::{Credentials, JobError, Limits, NetError};
 use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -295,7 +295,9 @@ pub fn join(pki: &Pki, url: &str, names: &[&str]) -> Vec<Party> {
 pub fn join_again(config: impl Fn() -> PartyConfig) -> Party {
     for _ in 0..200 {
         match Party::join(config()) {
-            Err(NetError::State { reason, .. }) if reason.contains("another process") => {
+            Err(NetError::Job(JobError::State { reason, .. }))
+                if reason.contains("another process") =>
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
             party => return party.unwrap(),

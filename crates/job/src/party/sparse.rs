@@ -6,12 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blindsum_encode::{EncodeError, Selection, Sent, Sparsifier, Values};
 use blindsum_protocol::{Job, Round};
 
-use super::durable;
-use super::task::Task;
+use super::member::Member;
 use super::{RoundResult, Update};
-use crate::NetError;
-use crate::coordinator::blocking;
-use crate::system::random;
+use crate::JobError;
 
 /// What is authenticated with the residual.
 const HEADER: &[u8] = b"blindsum residual";
@@ -48,20 +45,19 @@ fn single(values: Values<'_>) -> Cow<'_, [f32]> {
     }
 }
 
-impl Task {
+impl Member {
     /// What was left when the process ended, or nothing yet; `None` where rounds are dense.
-    pub(super) fn kept_leftover(&self, job: &Job) -> Result<Option<Leftover>, NetError> {
+    pub(super) async fn kept_leftover(&mut self, job: &Job) -> Result<Option<Leftover>, JobError> {
         let Some(schedule) = job.density() else {
             return Ok(None);
         };
-        let unusable = |reason: String| self.unusable(format!("residual: {reason}"));
         let mut kept = None;
-        if let Some(state) = &self.state {
-            let sealed = durable::read(&state.folder().join("residual"));
-            if let Some(sealed) = sealed.map_err(|e| unusable(e.to_string()))? {
+        if let Some(state) = self.state.clone() {
+            let of = state.clone();
+            if let Some(sealed) = self.hand.work(move || of.read("residual")).await?? {
                 let advice = "damaged; without it the party goes on with nothing left over";
                 let opened = state.key().open(HEADER, &sealed);
-                kept = Some(opened.map_err(|_| unusable(advice.into()))?);
+                kept = Some(opened.map_err(|_| state.failed("residual", advice))?);
             }
         }
         let encoding = job.encoding();
@@ -69,24 +65,24 @@ impl Task {
             None => Sparsifier::new(encoding, schedule),
             Some(bytes) => Sparsifier::from_bytes(encoding, schedule, &bytes),
         };
-        let sparsifier = sparsifier.map_err(|e| unusable(e.to_string()))?;
+        let unusable = |e: EncodeError| self.unusable(format!("residual: {e}"));
+        let sparsifier = sparsifier.map_err(unusable)?;
         Ok(Some(Leftover(Arc::new(Mutex::new(sparsifier)))))
     }
 
     /// Keeps what is sent in a round until its result is there, also where the process ends before.
-    pub(super) async fn keep_sent(&mut self, round: u64, sent: Sent) -> Result<(), NetError> {
-        let (state, mut rng) = (self.state.clone(), random()?);
+    pub(super) async fn keep_sent(&mut self, round: u64, sent: Sent) -> Result<(), JobError> {
+        let (state, mut rng) = (self.state.clone(), self.hand.random());
         let write = move || match state {
             None => Ok(sent),
             Some(state) => {
                 let (header, bytes) = (header_of(round), sent.to_bytes());
                 let sealed = state.key().seal(&header, &bytes, &mut rng);
-                let path = state.folder().join("sent");
-                durable::replace(&path, &[&round.to_be_bytes(), &sealed]).map(|()| sent)
+                let pieces: [&[u8]; 2] = [&round.to_be_bytes(), &sealed];
+                state.replace("sent", &pieces).map(|()| sent)
             }
         };
-        let written = blocking(write).await?;
-        let sent = written.map_err(|error| self.unusable(format!("sent: {error}")))?;
+        let sent = self.hand.work(write).await??;
         if let Some(active) = &mut self.active {
             active.sent = Some(sent);
         }
@@ -94,24 +90,23 @@ impl Task {
     }
 
     /// What was sent in a round, before or after the process was started.
-    fn sent(&mut self, round: u64) -> Result<Option<Sent>, NetError> {
+    async fn sent(&mut self, round: u64) -> Result<Option<Sent>, JobError> {
         let active = self.active.as_mut().filter(|active| active.number == round);
         let sent = active.and_then(|active| active.sent.take());
-        let (None, Some(state), Some(job)) = (&sent, &self.state, &self.job) else {
+        let (None, Some(state), Some(job)) = (&sent, self.state.clone(), &self.job) else {
             return Ok(sent);
         };
-        let unusable = |reason: String| self.unusable(format!("sent: {reason}"));
-        let bytes = durable::read(&state.folder().join("sent"));
-        let bytes = bytes.map_err(|e| unusable(e.to_string()))?;
+        let of = state.clone();
+        let bytes = self.hand.work(move || of.read("sent")).await??;
         let (bytes, of_round) = (bytes.unwrap_or_default(), round.to_be_bytes());
         let Some(sealed) = bytes.strip_prefix(&of_round) else {
             return Ok(None);
         };
         let opened = state.key().open(&header_of(round), sealed);
         let advice = "damaged; without it what was sent in the round is sent again later";
-        let opened = opened.map_err(|_| unusable(advice.into()))?;
+        let opened = opened.map_err(|_| state.failed("sent", advice))?;
         let sent = Sent::from_bytes(job.encoding(), &opened);
-        Ok(Some(sent.map_err(|e| unusable(e.to_string()))?))
+        Ok(Some(sent.map_err(|e| state.failed("sent", e))?))
     }
 
     /// The round has a result: what was opened of what the party sent is not left over any more. A party that
@@ -120,7 +115,7 @@ impl Task {
         &mut self,
         round: u64,
         result: &RoundResult,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), JobError> {
         let (Some(job), Some(counts)) = (self.job.clone(), result.contributors.clone()) else {
             return Ok(());
         };
@@ -134,7 +129,7 @@ impl Task {
 
     /// The round has a result that counts what this party sent, and that is not told here. What too few parties have
     /// sent to be opened is not known either: it is lost, rather than anything sent twice.
-    pub(super) async fn commit_missed(&mut self, round: u64) -> Result<(), NetError> {
+    pub(super) async fn commit_missed(&mut self, round: u64) -> Result<(), JobError> {
         self.commit(round, |_| true).await
     }
 
@@ -143,14 +138,14 @@ impl Task {
         &mut self,
         round: u64,
         opened: impl Fn(u32) -> bool + Send + 'static,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), JobError> {
         let Some(leftover) = self.leftover.clone() else {
             return Ok(());
         };
-        let Some(sent) = self.sent(round)? else {
+        let Some(sent) = self.sent(round).await? else {
             return Ok(());
         };
-        let (state, mut rng) = (self.state.clone(), random()?);
+        let (state, mut rng) = (self.state.clone(), self.hand.random());
         let commit = move || {
             let kept = leftover.with(|sparsifier| {
                 sparsifier.commit(sent, opened);
@@ -160,11 +155,10 @@ impl Task {
                 None => Ok(()),
                 Some((bytes, state)) => {
                     let sealed = state.key().seal(HEADER, &bytes, &mut rng);
-                    durable::replace(&state.folder().join("residual"), &[&sealed])
+                    state.replace("residual", &[&sealed])
                 }
             }
         };
-        let written = blocking(commit).await?;
-        written.map_err(|error| self.unusable(format!("residual: {error}")))
+        self.hand.work(commit).await?
     }
 }

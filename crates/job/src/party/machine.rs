@@ -2,7 +2,6 @@
 //! block, and hand everything back.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
@@ -14,16 +13,19 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::sparse::Leftover;
-use super::state::StateFile;
+use super::state::JobState;
 use super::{Clipped, IntegerResult, RoundResult, Timings, Update};
-use crate::{Model, NetError};
+use crate::{JobError, Model};
 
 /// Finds everything that can be wrong with an update before anything is sent.
-pub(super) fn check_update(job: &Job, update: &Update, weight: u32) -> Result<(), NetError> {
+///
+/// # Errors
+/// [`JobError::Input`] says what.
+pub fn check_update(job: &Job, update: &Update, weight: u32) -> Result<(), JobError> {
     let unused = MaskSeed::from(Secret::from([0; 32]));
     Encoder::new(job.encoding(), update.values(), weight, unused)
         .map(|_| ())
-        .map_err(|e| NetError::Input(e.to_string()))
+        .map_err(|e| JobError::Input(e.to_string()))
 }
 
 /// What a step works on.
@@ -36,7 +38,7 @@ pub(super) struct Step {
     pub update: Option<(Update, u32)>,
     /// What is left of earlier updates, where the round is sparse.
     pub leftover: Option<Leftover>,
-    pub state: Option<Arc<StateFile>>,
+    pub state: Option<Arc<JobState>>,
     pub rng: ChaCha20Rng,
 }
 
@@ -51,22 +53,18 @@ pub(super) struct Stepped {
     pub sent: Option<Sent>,
     /// What clipping did to the update, where this step sent it.
     pub clipped: Option<Clipped>,
-    /// How long the machine took.
-    pub seconds: f64,
 }
 
 impl Step {
     /// Runs the machine.
     pub fn run(mut self) -> Stepped {
         let mut client = self.client.take();
-        let clock = Instant::now();
         let selected = self.select();
         let mut clipped = None;
         let answer = match &selected {
             Ok(selection) => self.advance(&mut client, selection.as_ref(), &mut clipped),
             Err(error) => Err(Fault::caller(FaultKind::Input(error.to_string()))),
         };
-        let seconds = clock.elapsed().as_secs_f64();
         let mut snapshot = None;
         let answer = match (answer, &client, &self.state) {
             (Ok(answer @ (Answer::Send(_) | Answer::Wait)), Some(client), Some(state)) => {
@@ -83,7 +81,6 @@ impl Step {
             snapshot,
             sent: selected.ok().flatten().map(Selection::into_sent),
             clipped,
-            seconds,
         }
     }
 
@@ -150,12 +147,12 @@ pub(super) fn result(
     sum: &RoundSum,
     model: &Model,
     told: &[u8],
-) -> Result<RoundResult, NetError> {
+) -> Result<RoundResult, JobError> {
     let job = round.job();
     let mut mean = vec![0.0f32; job.spec().dim as usize];
     let (encoding, survivors) = (round.encoding(), sum.survivors.len());
     let dishonest =
-        |e: EncodeError| NetError::Coordinator(format!("the sum is none of honest parties: {e}"));
+        |e: EncodeError| JobError::Coordinator(format!("the sum is none of honest parties: {e}"));
     let least = job.spec().least_contributors();
     let total_weight = match &sum.contributors {
         None => encoding.decode_mean(&sum.sum, survivors, &mut mean),

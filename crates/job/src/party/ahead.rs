@@ -1,34 +1,35 @@
 //! What a party computes while it waits anyway: for its own update, and then for those of the others.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blindsum_protocol::Client;
 use tracing::debug;
 
-use super::task::Task;
-use crate::NetError;
-use crate::coordinator::blocking;
+use super::member::Member;
+use crate::JobError;
+use crate::actor::Time;
 
 /// How long nothing has happened when the work begins. Where waits are shorter, what is made ahead costs the machine
 /// more than it saves: it goes through the memory and back.
 const IDLE: Duration = Duration::from_millis(200);
 
-impl Task {
+impl Member {
     /// The party waits now: for its caller, or for the others.
     pub(super) fn begin_waiting(&mut self) {
+        let now = self.hand.now();
         if let Some(active) = &mut self.active {
-            active.idle_from = Some(tokio::time::Instant::now() + IDLE);
+            active.idle_from = Some(now + IDLE);
         }
     }
 
     /// When it has waited for long enough to work ahead, unless something comes before or is coming.
-    pub(super) fn idle_from(&self) -> Option<tokio::time::Instant> {
+    pub(super) fn idle_from(&self) -> Option<Time> {
         let active = self.active.as_ref()?;
         active.idle_from.filter(|_| active.receiving.is_none())
     }
 
     /// Works ahead, once for each wait.
-    pub(super) async fn work_ahead(&mut self) -> Result<(), NetError> {
+    pub(super) async fn work_ahead(&mut self) -> Result<(), JobError> {
         let Some(active) = &mut self.active else {
             return Ok(());
         };
@@ -40,8 +41,8 @@ impl Task {
     }
 
     /// While the caller makes its update.
-    async fn prepare_update(&mut self) -> Result<(), NetError> {
-        let memory = self.config.mask_memory;
+    async fn prepare_update(&mut self) -> Result<(), JobError> {
+        let memory = self.settings.mask_memory;
         let Some(active) = &self.active else {
             return Ok(());
         };
@@ -52,34 +53,31 @@ impl Task {
             active.number,
             self.setup(&active.round, active.me, &active.guard),
         );
-        let prepare = move || {
-            let clock = Instant::now();
-            (
-                Client::prepare(&setup, memory),
-                clock.elapsed().as_secs_f64(),
-            )
-        };
-        let (prepared, seconds) = blocking(prepare).await?;
-        let bytes = prepared.map_err(|fault| NetError::Fault { round, fault })?;
+        let begun = self.hand.now();
+        let prepare = move || Client::prepare(&setup, memory);
+        let prepared = self.hand.work(prepare).await?;
+        let seconds = (self.hand.now() - begun).as_secs_f64();
+        let bytes = prepared.map_err(|fault| JobError::Fault { round, fault })?;
         self.prepared("update", bytes, seconds);
         Ok(())
     }
 
     /// While the others make theirs.
-    async fn prepare_answer(&mut self) -> Result<(), NetError> {
-        let memory = self.config.mask_memory;
+    async fn prepare_answer(&mut self) -> Result<(), JobError> {
+        let memory = self.settings.mask_memory;
         let Some(active) = self.active.as_mut().filter(|_| memory > 0) else {
             return Ok(());
         };
         let Some(mut client) = active.client.take() else {
             return Ok(());
         };
+        let begun = self.hand.now();
         let prepare = move || {
-            let clock = Instant::now();
             let bytes = client.prepare_answer(memory);
-            (client, bytes, clock.elapsed().as_secs_f64())
+            (client, bytes)
         };
-        let (client, bytes, seconds) = blocking(prepare).await?;
+        let (client, bytes) = self.hand.work(prepare).await?;
+        let seconds = (self.hand.now() - begun).as_secs_f64();
         if let Some(active) = &mut self.active {
             active.client = Some(client);
         }

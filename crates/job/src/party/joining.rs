@@ -1,7 +1,6 @@
 //! How a party comes into a round: the offer, the model, the roster that it checks.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 
 use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round, RoundKind};
 use rand_core::Rng;
@@ -9,32 +8,30 @@ use tracing::{debug, info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline};
 use super::guard::Guard;
+use super::member::Member;
 use super::policy::{Cohort, PolicyError};
 use super::rounds::wrong;
 use super::state::Live;
-use super::task::{Notice, Task};
-use super::{RoundHandle, Timings};
+use super::{Begun, Timings, Told};
 use crate::chunks::{Assembly, Pushed};
-use crate::coordinator::blocking;
-use crate::model::{history_len, sealed_len};
-use crate::pb::{self, RoundRefusalCode};
-use crate::system::random;
-use crate::{Model, NetError};
 
-impl Task {
+use crate::pb::{self, RoundRefusalCode};
+use crate::{JobError, Model, history_len, sealed_len};
+
+impl Member {
     /// A round may be joined.
-    pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), NetError> {
+    pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), JobError> {
         if let Some(active) = &self.active {
             let round = active.number;
             let reason = "the coordinator went on to the next round".into();
-            self.end_round(Err(NetError::RoundAborted { round, reason }));
+            self.end_round(Err(JobError::RoundAborted { round, reason }));
         }
         self.offer = Some(offer);
         self.try_ready().await
     }
 
     /// Answers the offer, once the caller waits for a round and the model is here.
-    pub(super) async fn try_ready(&mut self) -> Result<(), NetError> {
+    pub(super) async fn try_ready(&mut self) -> Result<(), JobError> {
         if !self.wanted || self.active.is_some() {
             return Ok(());
         }
@@ -60,13 +57,13 @@ impl Task {
                     "this party took part in round {} already and never goes back",
                     self.memory.last_round
                 );
-                let error = NetError::Dropped { round, reason };
+                let error = JobError::Dropped { round, reason };
                 let code = RoundRefusalCode::RoundRefusalUnable;
                 return self.refuse(round, code, error).await;
             }
             None => {
                 let mut nonce = vec![0; 32];
-                random()?.fill_bytes(&mut nonce);
+                self.hand.random().fill_bytes(&mut nonce);
                 nonce
             }
         };
@@ -83,7 +80,7 @@ impl Task {
     }
 
     /// Whether this model is here, as the one that a job begins with is wherever it was not given.
-    fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+    fn has_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
         self.check_not_older(name)?;
         if self.model.as_ref().is_some_and(|model| model.is(name)) {
             return Ok(true);
@@ -101,7 +98,7 @@ impl Task {
     }
 
     /// Whether this model is here; it is asked for where it is not.
-    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, NetError> {
+    pub(super) fn have_model(&mut self, name: &pb::ModelName) -> Result<bool, JobError> {
         if self.has_model(name)? {
             return Ok(true);
         }
@@ -125,7 +122,7 @@ impl Task {
         Ok(false)
     }
 
-    pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), NetError> {
+    pub(super) async fn model_chunk(&mut self, chunk: pb::ModelChunk) -> Result<(), JobError> {
         let Some((name, assembly)) = self.requested.take() else {
             return Ok(());
         };
@@ -160,7 +157,7 @@ impl Task {
                     false => {
                         let read =
                             move || Model::from_bytes(&job, name.version, &bytes, &name.hash);
-                        blocking(read).await??
+                        self.hand.work(read).await??
                     }
                 });
                 self.try_ready().await
@@ -169,7 +166,7 @@ impl Task {
     }
 
     /// A round begins, or goes on after the connection was lost.
-    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), NetError> {
+    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
         let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
@@ -222,7 +219,7 @@ impl Task {
     }
 
     /// Whether a sum that this process has not taken up starts from a model that is not here.
-    fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, NetError> {
+    fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, JobError> {
         let active = self.active.as_ref().map(|active| active.number);
         if active == Some(start.round) || start.kind() != pb::RoundKind::Sum {
             return Ok(false);
@@ -232,17 +229,19 @@ impl Task {
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.
-    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Result<Round, String>, NetError> {
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Result<Round, String>, JobError> {
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
         let brought = match self.certificates.take(start, job.spec().parties) {
             Ok(brought) => brought,
             Err(reason) => return Ok(Err(reason)),
         };
         let model = self.model_of(start);
-        let round = certified_round(start, &job, &self.identity, &self.certificates, model);
+        let now = self.hand.unix_seconds();
+        let round = certified_round(start, &job, &self.identity, &self.certificates, model, now);
         if round.is_err() {
             let anchor = &self.identity.anchor;
-            self.certificates.forget_strangers(brought, anchor);
+            let now = self.hand.unix_seconds();
+            self.certificates.forget_strangers(brought, anchor, now);
         }
         Ok(round)
     }
@@ -264,11 +263,11 @@ impl Task {
         &mut self,
         round: Arc<Round>,
         lacks_model: bool,
-    ) -> Result<(), (RoundRefusalCode, NetError)> {
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
         let number = round.number();
         let unable = |reason: &str| {
             let reason = reason.to_owned();
-            let error = NetError::Dropped {
+            let error = JobError::Dropped {
                 round: number,
                 reason,
             };
@@ -302,7 +301,7 @@ impl Task {
             }
             self.judge_roster(&round, &cohort(&round)).await?;
         }
-        let (policy, earlier) = (self.config.policy.clone(), self.sums.groups());
+        let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
         let setup = self.setup(&round, PartyId(me), &guard);
         let client = match (&self.state, ready) {
@@ -311,7 +310,11 @@ impl Task {
             (Some(state), None) => {
                 let (state, snapshot) = (state.clone(), std::mem::take(&mut self.snapshot));
                 let unseal = move || Client::unseal(setup, state.key(), &snapshot);
-                let client = blocking(unseal).await.map_err(|e| unable(&e.to_string()))?;
+                let client = self
+                    .hand
+                    .work(unseal)
+                    .await
+                    .map_err(|e| unable(&e.to_string()))?;
                 Some(client.map_err(|fault| unable(&fault.to_string()))?)
             }
         };
@@ -327,8 +330,8 @@ impl Task {
         &mut self,
         round: &Round,
         cohort: &Cohort,
-    ) -> Result<(), (RoundRefusalCode, NetError)> {
-        let policy = &self.config.policy;
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        let policy = &self.settings.policy;
         let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
         policy.check_roster(cohort).map_err(broken)?;
         // Only sums can be subtracted from each other: a key set-up is compared with none.
@@ -344,29 +347,24 @@ impl Task {
 
     /// The caller gets the round, if it is one for it.
     fn begin(&mut self, round: Arc<Round>, me: PartyId, client: Option<Client>, guard: Arc<Guard>) {
-        let (results, received) = channel();
         let job = round.job().clone();
-        let mut handle = None;
+        let mut begun = None;
         if let (Some(stage), Some(model)) = (round.plan().input_stage(), self.model.clone()) {
             let answered_input = client
                 .as_ref()
                 .is_some_and(|client| client.stage() >= stage);
-            handle = Some(RoundHandle {
+            begun = Some(Begun {
                 number: round.number(),
                 model,
                 parties: cohort(&round).into_iter().collect(),
                 needs_update: !answered_input,
-                commands: self.commands.clone(),
-                results: received,
-                early: None,
-                job: job.clone(),
             });
         }
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         self.active = Some(Active {
             number: round.number(),
-            deadline: deadline(&job),
+            deadline: deadline(&job, self.hand.now()),
             round,
             me,
             model: self.model.clone(),
@@ -382,12 +380,11 @@ impl Task {
             prepared: Arc::default(),
             guard,
             timings: Timings::default(),
-            results,
         });
         // In a key set-up the caller still waits for its round.
-        if let Some(handle) = handle {
+        if let Some(begun) = begun {
             self.wanted = false;
-            let _ = self.notices.send(Notice::Round(Box::new(handle)));
+            self.tell(Told::Round(begun));
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blindsum_protocol::{Answer, Fault, PartySet, Round, SurvivorGuard};
 
+use super::member::Member;
 use super::policy::{Cohort, Groups, Policy, PolicyError};
-use super::task::Task;
-use crate::NetError;
+use crate::JobError;
 use crate::pb::RoundRefusalCode;
 
 /// What a round's machine asks about its survivors.
@@ -58,13 +58,13 @@ impl SurvivorGuard for Guard {
     }
 }
 
-impl Task {
+impl Member {
     /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
     /// answer is sent. Where they break the policy, that is why there is no answer.
     pub(super) async fn heed_guard(
         &mut self,
         answer: &Result<Answer, Fault>,
-    ) -> Result<(), (RoundRefusalCode, NetError)> {
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
         let Some(guard) = self.active.as_ref().map(|active| active.guard.clone()) else {
             return Ok(());
         };
@@ -82,13 +82,14 @@ impl Task {
         &mut self,
         parties: Cohort,
         round: &Round,
-    ) -> Result<(), (RoundRefusalCode, NetError)> {
-        if self.config.policy.min_cohort_change == 0 {
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        if self.settings.policy.min_cohort_change == 0 {
             return Ok(());
         }
         let unable = |error| (RoundRefusalCode::RoundRefusalUnable, error);
         let of_job = round.job().spec().parties;
-        self.sums.add(parties, of_job).await.map_err(unable)
+        let added = self.sums.add(parties, of_job, &self.hand).await;
+        added.map_err(unable)
     }
 }
 
@@ -103,11 +104,11 @@ mod tests {
     use rustls_pki_types::pem::PemObject;
 
     use super::*;
-    use crate::system::{random, unix_seconds};
+    use crate::testing::{NOW, rng};
 
     /// A round of some of the parties of a job.
     fn round(spec: JobSpec, parties: usize) -> Arc<Round> {
-        let (now, mut rng) = (unix_seconds(), random().unwrap());
+        let (now, mut rng) = (NOW, rng(1));
         let validity = Validity::days(now - 60, 1);
         let ca =
             CertificateAuthority::create("CA", Algorithm::Ed25519, validity, &mut rng).unwrap();

@@ -1,13 +1,8 @@
 //! What a party says of itself when it connects, and what it makes of a refusal.
 
-use rand_core::Rng;
-use tonic::Streaming;
-
-use super::task::{Ended, GOODBYE_TIME, Task};
-use crate::NetError;
-use crate::pb::coordinator_frame::Frame;
-use crate::pb::{self, CoordinatorFrame, RefusalCode};
-use crate::system::random;
+use super::member::{Ended, Member};
+use crate::JobError;
+use crate::pb::{self, RefusalCode};
 
 /// By what a coordinator tells a late Hello from a new one, and this process from another one of the same party.
 pub(super) struct Introduction {
@@ -20,18 +15,16 @@ pub(super) struct Introduction {
 
 impl Introduction {
     /// Of a process that begins.
-    pub fn new() -> Result<Self, NetError> {
-        let mut process = [0; 16];
-        random()?.fill_bytes(&mut process);
-        Ok(Self {
+    pub fn of(process: [u8; 16]) -> Self {
+        Self {
             process,
             connections: 0,
             token: Vec::new(),
-        })
+        }
     }
 }
 
-impl Task {
+impl Member {
     /// The first words over a new connection.
     pub(super) fn hello(&mut self) -> pb::Hello {
         let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
@@ -41,7 +34,7 @@ impl Task {
             first_version,
             last_version,
             program: pb::PROGRAM.into(),
-            job: self.config.job.clone(),
+            job: self.settings.job.clone(),
             name: self.identity.name.clone(),
             round: live.map_or(0, |live| live.round),
             answered: live.map_or(0, |live| live.answered),
@@ -64,23 +57,7 @@ impl Task {
             RefusalCode::RefusalCertificate if self.has_newer() => Ended::Lost(reason),
             // Whoever was welcomed before has its name by right, and outwaits who has taken it.
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
-            code => Ended::Failed(NetError::Refused { code, reason }),
-        }
-    }
-
-    /// The coordinator takes nothing more: what it still says tells whether to come back.
-    pub(super) async fn last_word(&mut self, inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
-        let refusal = async {
-            while let Ok(Some(frame)) = inbound.message().await {
-                if let Some(Frame::Refused(refused)) = frame.frame {
-                    return Some(refused);
-                }
-            }
-            None
-        };
-        match tokio::time::timeout(GOODBYE_TIME, refusal).await {
-            Ok(Some(refused)) => self.refused(refused),
-            _ => Ended::Lost("the connection has ended".into()),
+            code => Ended::Failed(JobError::Refused { code, reason }),
         }
     }
 }

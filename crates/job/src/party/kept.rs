@@ -1,21 +1,16 @@
-//! The model in the state folder, sealed: that of the round under way, without which nobody could go on in it after a
+//! The model in the records, sealed: that of the round under way, without which nobody could go on in it after a
 //! crash; the coordinator may have a newer one by then. Where only the parties have the model, always the latest one.
-
-use std::path::PathBuf;
 
 use tracing::info;
 
-use super::durable;
 use super::hidden::header;
-use super::task::Task;
-use crate::coordinator::blocking;
+use super::member::Member;
 use crate::pb;
-use crate::system::random;
-use crate::{Model, NetError};
+use crate::{JobError, Model};
 
-impl Task {
+impl Member {
     /// Writes the model down, unless it is there already. When this returns it survives a crash.
-    pub(super) async fn keep_model(&mut self) -> Result<(), NetError> {
+    pub(super) async fn keep_model(&mut self) -> Result<(), JobError> {
         let (Some(state), Some(model)) = (self.state.clone(), self.model.clone()) else {
             return Ok(());
         };
@@ -23,42 +18,40 @@ impl Task {
         if self.kept.as_ref() == Some(&name) {
             return Ok(());
         }
-        let (path, mut rng) = (state.folder().join("model"), random()?);
+        let mut rng = self.hand.random();
         let (version, hash) = (name.version.to_be_bytes(), name.hash.clone());
         let of = header(&name);
         let write = move || {
             let sealed = state.key().seal(&of, &model.to_bytes(), &mut rng);
-            durable::replace(&path, &[&version, &hash, &sealed])
+            state.replace("model", &[&version, &hash, &sealed])
         };
-        let written = blocking(write).await?;
-        written.map_err(|error| self.unusable(format!("model: {error}")))?;
+        self.hand.work(write).await??;
         self.kept = Some(name);
         Ok(())
     }
 
     /// The round is over that needed the model. Where the coordinator has it nobody needs it any more.
-    pub(super) async fn forget_kept_model(&mut self) -> Result<(), NetError> {
+    pub(super) async fn forget_kept_model(&mut self) -> Result<(), JobError> {
         if self.hides_sum() || self.kept.take().is_none() {
             return Ok(());
         }
-        let Some(path) = self.model_path() else {
+        let Some(state) = self.state.clone() else {
             return Ok(());
         };
-        let removed = blocking(move || durable::remove(&path)).await?;
-        removed.map_err(|error| self.unusable(format!("model: {error}")))
+        self.hand.work(move || state.remove("model")).await?
     }
 
     /// The model that was written down last, where it is of use: it is of this job, and either a round goes on or only
     /// the parties have it.
-    pub(super) fn kept_model(&mut self) -> Result<Option<Model>, NetError> {
+    pub(super) async fn kept_model(&mut self) -> Result<Option<Model>, JobError> {
         let of_use = self.memory.live.is_some() || self.hides_sum();
-        let (Some(state), Some(job), true) = (&self.state, &self.job, of_use) else {
+        let (Some(state), Some(job), true) = (self.state.clone(), &self.job, of_use) else {
             return Ok(None);
         };
-        let path = state.folder().join("model");
-        let bytes = durable::read(&path).map_err(|e| self.unusable(format!("model: {e}")))?;
+        let of = state.clone();
+        let bytes = self.hand.work(move || of.read("model")).await??;
         let Some(bytes) = bytes else { return Ok(None) };
-        let damaged = || self.unusable("model: damaged; remove it to go on without it".into());
+        let damaged = || state.failed("model", "damaged; remove it to go on without it");
         let (version, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
         let (hash, sealed) = rest.split_first_chunk::<32>().ok_or_else(damaged)?;
         let name = pb::ModelName {
@@ -72,10 +65,5 @@ impl Task {
         info!(party = %self.identity.name, version = name.version, "the model was kept");
         self.kept = Some(model.name());
         Ok(Some(model))
-    }
-
-    fn model_path(&self) -> Option<PathBuf> {
-        let state = self.state.as_ref()?;
-        Some(state.folder().join("model"))
     }
 }

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use blindsum_crypto::certificate::TrustAnchor;
 
 use crate::pb;
-use crate::system::unix_seconds;
 
 /// Bytes of the largest certificate that is taken. Those of a CA like ours have less than 1 KiB.
 const LARGEST: usize = 64 << 10;
@@ -63,8 +62,7 @@ impl Certificates {
 
     /// The round that brought these is refused. Those that the CA signed stay: the coordinator, which may have done
     /// nothing wrong, does not send them again over this connection.
-    pub fn forget_strangers(&mut self, brought: Brought, anchor: &TrustAnchor) {
-        let now = unix_seconds();
+    pub fn forget_strangers(&mut self, brought: Brought, anchor: &TrustAnchor, now: u64) {
         for fingerprint in brought.0 {
             let known = self.0.get(&fingerprint);
             if known.is_some_and(|one| anchor.verify_party(one, now).is_err()) {
@@ -103,8 +101,8 @@ mod tests {
     /// Abuse case 46: however many rounds are begun in vain, a party keeps no bytes of it.
     #[test]
     fn case_46_refused_beginnings_fill_no_memory() {
-        let now = unix_seconds();
-        let mut rng = crate::system::random().unwrap();
+        let now = crate::testing::NOW;
+        let mut rng = crate::testing::rng(1);
         let validity = Validity::days(now - 60, 1);
         let mut ca =
             || CertificateAuthority::create("CA", Algorithm::Ed25519, validity, &mut rng).unwrap();
@@ -145,7 +143,7 @@ mod tests {
             // These are looked at, and stay only if the CA knows them.
             let strangers = [good.clone(), issue(&other, "b"), junk(LARGEST - 4)];
             let brought = certificates.take(&mut start(&strangers), 3).unwrap();
-            certificates.forget_strangers(brought, &anchor);
+            certificates.forget_strangers(brought, &anchor, now);
             assert_eq!(kept(&certificates), good.len());
         }
     }

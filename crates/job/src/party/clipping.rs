@@ -5,7 +5,7 @@ use blindsum_encode::EncodeReport;
 use blindsum_protocol::Clipping;
 use tracing::{info, warn};
 
-use super::task::Task;
+use super::member::Member;
 
 /// What clipping did to a party's own update.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ impl Clipped {
     }
 }
 
-impl Task {
+impl Member {
     /// Tells the log what clipping did to an update that is sent: a warning with advice at first, then a line a
     /// round.
     pub(super) fn tell_clipping(&mut self, round: u64, clipped: Option<Clipped>) {

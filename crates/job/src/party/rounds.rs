@@ -1,57 +1,49 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
 use blindsum_protocol::{Answer, Message, RoundKind};
-use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::active::Active;
 use super::machine::{Step, result};
-use super::task::{Ended, Notice, Task};
-use super::{RoundResult, Update};
-use crate::NetError;
+use super::member::{Ended, Member};
+use super::{RoundResult, Say, Told, Update};
+use crate::JobError;
 use crate::chunks::{Assembly, Pushed};
-use crate::coordinator::blocking;
-use crate::error::hex;
-use crate::outbox::{Content, Queued};
-use crate::pb::{self, PartyFrame, RoundRefusalCode};
-use crate::system::random;
+use crate::hex;
+use crate::pb::{self, RoundRefusalCode};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
-fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<NetError> {
+fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
     let (round, announced) = (done.round, done.model.clone().unwrap_or_default());
     if own.model.name() != announced {
-        return Some(NetError::ModelMismatch {
+        return Some(JobError::ModelMismatch {
             round,
             theirs: hex(&announced.hash),
             ours: hex(own.model.hash()),
         });
     }
     let other = own.result[..] != done.result[..];
-    other.then(|| NetError::ResultMismatch {
+    other.then(|| JobError::ResultMismatch {
         round,
         theirs: hex(&done.result),
         ours: hex(&own.result),
     })
 }
 
-pub(super) fn wrong(reason: impl Into<String>) -> NetError {
-    NetError::Coordinator(reason.into())
+pub(super) fn wrong(reason: impl Into<String>) -> JobError {
+    JobError::Coordinator(reason.into())
 }
 
-impl Task {
-    pub(super) fn send(&self, frame: impl Into<PartyFrame>) {
-        if let Some(outbox) = &self.outbox {
-            outbox.frame(frame.into());
-        }
-    }
-
+impl Member {
     /// Writes down what must survive a crash.
-    pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), NetError> {
+    pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), JobError> {
         let Some(state) = self.state.clone() else {
             return Ok(());
         };
         let memory = self.memory.clone();
-        blocking(move || state.write(&memory, snapshot.as_deref())).await??;
+        self.hand
+            .work(move || state.write(&memory, snapshot.as_deref()))
+            .await??;
         match self.memory.live {
             Some(_) => Ok(()),
             None => self.forget_kept_model().await,
@@ -63,7 +55,7 @@ impl Task {
         round: u64,
         update: Update,
         weight: u32,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), JobError> {
         let Some(active) = self.active.as_mut().filter(|active| active.number == round) else {
             return Ok(());
         };
@@ -74,7 +66,7 @@ impl Task {
         self.go_on().await
     }
 
-    pub(super) async fn abandoned(&mut self, round: u64) -> Result<(), NetError> {
+    pub(super) async fn abandoned(&mut self, round: u64) -> Result<(), JobError> {
         if self
             .active
             .as_ref()
@@ -83,13 +75,13 @@ impl Task {
             return Ok(());
         }
         let reason = "the party's program gave no update".into();
-        let error = NetError::Dropped { round, reason };
+        let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
     }
 
     /// A piece of a message of the coordinator.
-    pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), NetError> {
+    pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), JobError> {
         let (active, round) = (self.active.as_mut(), chunk.round);
         let Some(active) = active.filter(|active| active.number == round) else {
             return Ok(());
@@ -112,7 +104,7 @@ impl Task {
     }
 
     /// Answers the coordinator's message, once the update that it may need is there.
-    pub(super) async fn go_on(&mut self) -> Result<(), NetError> {
+    pub(super) async fn go_on(&mut self) -> Result<(), JobError> {
         let Some(active) = &mut self.active else {
             return Ok(());
         };
@@ -124,7 +116,7 @@ impl Task {
     }
 
     /// One step of the machine; what it says is written down before it is sent.
-    pub(super) async fn step(&mut self, message: Option<Message>) -> Result<(), NetError> {
+    pub(super) async fn step(&mut self, message: Option<Message>) -> Result<(), JobError> {
         let Some(active) = &mut self.active else {
             return Ok(());
         };
@@ -144,10 +136,12 @@ impl Task {
             update,
             leftover: self.leftover.clone(),
             state: self.state.clone(),
-            rng: random()?,
+            rng: self.hand.random(),
         };
         let told = step.message.clone().unwrap_or_default();
-        let stepped = blocking(move || step.run()).await?;
+        let begun = self.hand.now();
+        let stepped = self.hand.work(move || step.run()).await?;
+        let seconds = (self.hand.now() - begun).as_secs_f64();
         if let (Ok(_), Some(sent)) = (&stepped.answer, stepped.sent)
             && let Err(error) = self.keep_sent(number, sent).await
         {
@@ -161,17 +155,17 @@ impl Task {
             return Ok(());
         };
         active.client = stepped.client;
-        active.timings.protect += if needed { stepped.seconds } else { 0.0 };
-        active.timings.open = stepped.seconds;
+        active.timings.protect += if needed { seconds } else { 0.0 };
+        active.timings.open = seconds;
         active.clipped = stepped.clipped.or(active.clipped);
         let failed = match stepped.answer {
             Ok(Answer::Send(message)) => {
                 self.tell_clipping(number, stepped.clipped);
-                self.say(number, Some(message), stepped.snapshot).await?;
+                self.answer(number, Some(message), stepped.snapshot).await?;
                 self.begin_waiting();
                 return Ok(());
             }
-            Ok(Answer::Wait) => return self.say(number, None, stepped.snapshot).await,
+            Ok(Answer::Wait) => return self.answer(number, None, stepped.snapshot).await,
             Ok(Answer::Old) => return Ok(()),
             Ok(Answer::KeyHeld(_)) => {
                 active.holds_key = true;
@@ -180,7 +174,11 @@ impl Task {
             Ok(Answer::Done(sum)) => {
                 let model = active.model.clone();
                 let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
-                match blocking(move || result(&round, &sum, &model, &told)).await? {
+                match self
+                    .hand
+                    .work(move || result(&round, &sum, &model, &told))
+                    .await?
+                {
                     Ok(computed) => {
                         if let Some(active) = &mut self.active {
                             let (timings, clipped) = (active.timings, active.clipped);
@@ -195,7 +193,7 @@ impl Task {
                     Err(error) => error,
                 }
             }
-            Err(fault) => NetError::Fault {
+            Err(fault) => JobError::Fault {
                 round: number,
                 fault,
             },
@@ -205,12 +203,12 @@ impl Task {
     }
 
     /// Writes an answer down, and then sends it; or only that there was nothing to say.
-    async fn say(
+    async fn answer(
         &mut self,
         round: u64,
         message: Option<Message>,
         snapshot: Option<Vec<u8>>,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), JobError> {
         let answered = self.active.as_ref().map_or(0, Active::answered);
         if let Some(live) = &mut self.memory.live {
             live.answered = answered;
@@ -226,11 +224,11 @@ impl Task {
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
         // What is not sent now is sent when the connection begins the round.
-        if let Some(outbox) = self.outbox.as_ref().filter(|_| self.begun == Some(round)) {
-            outbox.put(Queued::Message {
+        if self.begun == Some(round) {
+            self.say(Say::Message {
                 round,
                 stage,
-                message: Content::Here(message),
+                message,
             });
         }
         Ok(())
@@ -241,8 +239,8 @@ impl Task {
         &mut self,
         round: u64,
         code: RoundRefusalCode,
-        error: NetError,
-    ) -> Result<(), NetError> {
+        error: JobError,
+    ) -> Result<(), JobError> {
         let reason = error.to_string();
         warn!(party = %self.identity.name, round, %reason, "round refused");
         self.send(pb::RoundRefused {
@@ -255,7 +253,7 @@ impl Task {
             true => {
                 // The caller waits for a round. Whether it wants the next one is for it to say.
                 self.wanted = false;
-                let _ = self.notices.send(Notice::Refused(error));
+                self.tell(Told::Refused(error));
                 None
             }
             false => Some(error),
@@ -264,7 +262,7 @@ impl Task {
     }
 
     /// The round is over for this party without a result.
-    async fn drop_round(&mut self, round: u64, error: Option<NetError>) -> Result<(), NetError> {
+    async fn drop_round(&mut self, round: u64, error: Option<JobError>) -> Result<(), JobError> {
         let active = self.active.as_ref().map(|active| active.number);
         if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(Err(error));
@@ -277,15 +275,15 @@ impl Task {
         }
     }
 
-    pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), NetError> {
+    pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), JobError> {
         let (round, reason) = (aborted.round, aborted.reason);
         info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
             "round aborted");
         self.offer.take_if(|offer| offer.round == round);
         let error = match (aborted.counted, aborted.only_you) {
             (true, _) => return self.missed(round, reason).await,
-            (false, true) => NetError::Dropped { round, reason },
-            (false, false) => NetError::RoundAborted { round, reason },
+            (false, true) => JobError::Dropped { round, reason },
+            (false, false) => JobError::RoundAborted { round, reason },
         };
         self.drop_round(round, Some(error)).await
     }
@@ -299,8 +297,8 @@ impl Task {
     }
 
     /// A round counts this party's update, and its result does not come here.
-    async fn missed(&mut self, round: u64, reason: String) -> Result<(), NetError> {
-        let error = NetError::Missed { round, reason };
+    async fn missed(&mut self, round: u64, reason: String) -> Result<(), JobError> {
+        let error = JobError::Missed { round, reason };
         let live = self.memory.live.as_ref();
         if live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
@@ -313,20 +311,20 @@ impl Task {
     }
 
     /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one.
-    fn tell_missed(&mut self, error: NetError) {
+    fn tell_missed(&mut self, error: JobError) {
         self.missed = Some(error);
         if std::mem::take(&mut self.wanted)
             && let Some(missed) = self.missed.take()
         {
-            let _ = self.notices.send(Notice::Refused(missed));
+            self.tell(Told::Refused(missed));
         }
     }
 
     /// The caller waits for a round, and hears first of one that it has missed.
-    pub(super) async fn want_round(&mut self) -> Result<(), NetError> {
+    pub(super) async fn want_round(&mut self) -> Result<(), JobError> {
         match self.missed.take() {
             Some(missed) => {
-                let _ = self.notices.send(Notice::Refused(missed));
+                self.tell(Told::Refused(missed));
                 Ok(())
             }
             None => {
@@ -337,7 +335,7 @@ impl Task {
     }
 
     /// The coordinator's word on the model after a round, against this party's own.
-    pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), NetError> {
+    pub(super) async fn round_done(&mut self, done: pb::RoundDone) -> Result<(), JobError> {
         let round = done.round;
         if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
             info!(party = %self.identity.name, round, "holds the key of the job");
@@ -361,7 +359,7 @@ impl Task {
         }
         let Some(computed) = computed else {
             let reason = "it ended, and its result did not come here".into();
-            let error = NetError::Dropped { round, reason };
+            let error = JobError::Dropped { round, reason };
             return self.drop_round(round, Some(error)).await;
         };
         let confirmed = pb::RoundConfirmed {
@@ -394,9 +392,9 @@ impl Task {
     }
 
     /// The caller gets the result, or the reason why there is none.
-    pub(super) fn end_round(&mut self, result: Result<RoundResult, NetError>) {
+    pub(super) fn end_round(&mut self, result: Result<RoundResult, JobError>) {
         if let Some(active) = self.active.take() {
-            let _ = active.results.send(result);
+            self.tell(Told::Ended(active.number, result.map(Box::new)));
         }
     }
 
@@ -411,8 +409,8 @@ impl Task {
     }
 
     /// Ends a round that has passed all its deadlines, unless its result may count this party's update.
-    pub(super) async fn check_deadline(&mut self) -> Result<(), NetError> {
-        let overdue = |active: &&Active| active.deadline <= Instant::now() && !active.may_count();
+    pub(super) async fn check_deadline(&mut self) -> Result<(), JobError> {
+        let overdue = |active: &&Active| active.deadline <= self.hand.now() && !active.may_count();
         let Some(round) = self
             .active
             .as_ref()
@@ -422,13 +420,13 @@ impl Task {
             return Ok(());
         };
         let reason = "every deadline of the round has passed without a result".into();
-        let error = NetError::Dropped { round, reason };
+        let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
     }
 
-    pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), NetError> {
-        info!(party = %self.identity.name, job = %self.config.job, "job done");
+    pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {
+        info!(party = %self.identity.name, job = %self.settings.job, "job done");
         let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
         match self.comes_sealed(&name) {
             // Those who could seal it leave now: nothing would ever come.

@@ -1,23 +1,19 @@
 //! The round that a party is in.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
-use tokio::time::Instant;
 
 use super::certificates::Certificates;
 use super::guard::Guard;
 use super::policy::Cohort;
-use super::{Clipped, RoundResult, Timings, Update};
+use super::{Clipped, Identity, RoundResult, Timings, Update};
+use crate::actor::Time;
 use crate::chunks::Assembly;
-use crate::limits::seconds;
 use crate::pb;
-use crate::system::unix_seconds;
-use crate::tls::OwnIdentity;
-use crate::{Model, NetError};
+use crate::{Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
 const SLACK: f64 = 30.0;
@@ -46,15 +42,14 @@ pub(super) struct Active {
     /// Whether a key set-up has given this party the key of the job.
     pub holds_key: bool,
     /// When something may be computed ahead; none while the party does not wait, and once that is done.
-    pub idle_from: Option<Instant>,
+    pub idle_from: Option<Time>,
     /// What was computed ahead of the machine's start.
     pub prepared: Arc<Prepared>,
     /// What the machine asks about survivors.
     pub guard: Arc<Guard>,
     pub timings: Timings,
-    pub results: Sender<Result<RoundResult, NetError>>,
     /// When the round cannot give a result any more.
-    pub deadline: Instant,
+    pub deadline: Time,
 }
 
 impl Active {
@@ -82,8 +77,8 @@ impl Active {
     }
 
     /// The coordinator gets time to tell what became of the round meanwhile.
-    pub fn connected_again(&mut self) {
-        self.deadline = self.deadline.max(Instant::now() + seconds(SLACK));
+    pub fn connected_again(&mut self, now: Time) {
+        self.deadline = self.deadline.max(now + seconds(SLACK));
     }
 
     /// Whether the machine has done all it does: the coordinator's word on the end is awaited.
@@ -101,13 +96,13 @@ impl Active {
 }
 
 /// When a round that begins now has passed all its deadlines.
-pub(super) fn deadline(job: &Job) -> Instant {
+pub(super) fn deadline(job: &Job, now: Time) -> Time {
     let whole = |plan: &Plan| {
         let answers: f64 = plan.answers().map(|step| step.deadline).sum();
         answers + plan.replies().last().map_or(0.0, |step| step.deadline)
     };
     let setup = job.key_setup_plan().map_or(0.0, whole);
-    Instant::now() + seconds(whole(job.plan()).max(setup) + SLACK)
+    now + seconds(whole(job.plan()).max(setup) + SLACK)
 }
 
 /// Finds the certificates of a roster and checks every one of them. The round has the clipping bounds that
@@ -115,9 +110,10 @@ pub(super) fn deadline(job: &Job) -> Instant {
 pub(super) fn certified_round(
     start: &pb::RoundStart,
     job: &Arc<Job>,
-    identity: &OwnIdentity,
+    identity: &Identity,
     certificates: &Certificates,
     model: Option<&Model>,
+    unix_seconds: u64,
 ) -> Result<Round, String> {
     let name = start.model.as_ref().ok_or("RoundStart names no model")?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
@@ -133,7 +129,7 @@ pub(super) fn certified_round(
             .ok_or("a certificate of the roster was never sent")?;
         let party = identity
             .anchor
-            .verify_party(certificate, unix_seconds())
+            .verify_party(certificate, unix_seconds)
             .map_err(|e| format!("a member of the roster cannot be trusted: {e}"))?;
         members.push(Member {
             name: party.name,
@@ -145,7 +141,7 @@ pub(super) fn certified_round(
         return Err("the roster is not in the order of names".into());
     }
     let roster = Roster(members)
-        .certify(&identity.anchor, unix_seconds())
+        .certify(&identity.anchor, unix_seconds)
         .map_err(|e| e.to_string())?;
     let (job, roster) = (job.clone(), Arc::new(roster));
     let round = match start.kind() {

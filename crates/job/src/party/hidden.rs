@@ -5,13 +5,11 @@ use blindsum_protocol::{Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
+use super::Say;
+use super::member::Member;
 use super::rounds::wrong;
-use super::task::Task;
-use crate::coordinator::blocking;
-use crate::outbox::Queued;
 use crate::pb;
-use crate::system::random;
-use crate::{Model, NetError};
+use crate::{JobError, Model};
 
 /// What is authenticated with a sealed model.
 pub(super) fn header(name: &pb::ModelName) -> Vec<u8> {
@@ -39,7 +37,7 @@ fn opened(
     }
 }
 
-impl Task {
+impl Member {
     /// Whether only the parties learn the sums of the job.
     pub(super) fn hides_sum(&self) -> bool {
         self.job.as_ref().is_some_and(|job| job.hides_sum())
@@ -53,7 +51,7 @@ impl Task {
     /// Refuses to go back to an earlier model: what the parties have learnt would be lost, and the first model
     /// is the coordinator's choice. Another model of the version that this party has was named after another sum
     /// than the one it was told.
-    pub(super) fn check_not_older(&self, name: &pb::ModelName) -> Result<(), NetError> {
+    pub(super) fn check_not_older(&self, name: &pb::ModelName) -> Result<(), JobError> {
         let Some(own) = self.model.as_ref().filter(|_| self.hides_sum()) else {
             return Ok(());
         };
@@ -73,12 +71,12 @@ impl Task {
     }
 
     /// The name of the key that this party holds for a round.
-    pub(super) async fn held_key(&mut self, round: u64) -> Result<Option<KeyName>, NetError> {
+    pub(super) async fn held_key(&mut self, round: u64) -> Result<Option<KeyName>, JobError> {
         let Some(job) = self.job.clone().filter(|job| job.hides_sum()) else {
             return Ok(None);
         };
         let vault = self.vault.clone();
-        let held = blocking(move || job.held_key(&*vault, round)).await?;
+        let held = self.hand.work(move || job.held_key(&*vault, round)).await?;
         held.map_err(|fault| self.unusable(fault.to_string()))
     }
 
@@ -88,7 +86,7 @@ impl Task {
         &mut self,
         name: pb::ModelName,
         sealed: Bytes,
-    ) -> Result<Option<Model>, NetError> {
+    ) -> Result<Option<Model>, JobError> {
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
         let (vault, of) = (self.vault.clone(), name.clone());
         let open = move || {
@@ -96,7 +94,7 @@ impl Task {
             let key = key.ok_or("this party does not hold the key of the job")?;
             Ok(opened(&job, &key, &of, &sealed))
         };
-        let opened: Result<_, String> = blocking(open).await?;
+        let opened: Result<_, String> = self.hand.work(open).await?;
         let reason = match opened.map_err(|reason| self.unusable(reason))? {
             Ok(model) => return Ok(Some(model)),
             Err(reason) => reason,
@@ -109,24 +107,24 @@ impl Task {
     }
 
     /// Another party needs the model: it goes out, sealed, if it is here.
-    pub(super) async fn model_wanted(&mut self, wanted: pb::ModelWanted) -> Result<(), NetError> {
+    pub(super) async fn model_wanted(&mut self, wanted: pb::ModelWanted) -> Result<(), JobError> {
         let model = self.model.clone();
         let model = model.filter(|model| model.version() == wanted.version);
         let (Some(model), Some(job)) = (model, self.job.clone()) else {
             return Ok(());
         };
-        let (vault, mut rng) = (self.vault.clone(), random()?);
+        let (vault, mut rng) = (self.vault.clone(), self.hand.random());
         let seal = move || {
             let key = job.storage_key(&*vault)?;
             Ok(key.map(|key| key.seal(&header(&model.name()), &model.to_bytes(), &mut rng)))
         };
-        let sealed = blocking(seal).await?;
+        let sealed = self.hand.work(seal).await?;
         let sealed =
             sealed.map_err(|e: blindsum_protocol::FaultKind| self.unusable(e.to_string()))?;
-        if let (Some(sealed), Some(outbox)) = (sealed, &self.outbox) {
+        if let Some(sealed) = sealed {
             let version = wanted.version;
             debug!(party = %self.identity.name, version, bytes = sealed.len(), "model sealed");
-            outbox.put(Queued::Model {
+            self.say(Say::Model {
                 version,
                 values: sealed.into(),
             });
@@ -135,10 +133,10 @@ impl Task {
     }
 
     /// What is kept between rounds cannot be used.
-    pub(super) fn unusable(&self, reason: String) -> NetError {
-        let folder = self.state.as_ref().map(|state| state.folder().to_owned());
-        NetError::State {
-            path: folder.unwrap_or_default(),
+    pub(super) fn unusable(&self, reason: String) -> JobError {
+        let place = self.state.as_ref().map(|state| state.place());
+        JobError::State {
+            path: place.unwrap_or_default(),
             reason,
         }
     }

@@ -1,0 +1,46 @@
+//! What the tests of this crate share.
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use crate::actor::{Actor, Hand, Now, Task};
+
+/// When tests take place, in seconds since 1970-01-01 UTC.
+pub const NOW: u64 = 1_800_000_000;
+
+/// Randomness that is the same in every run.
+pub fn rng(seed: u8) -> ChaCha20Rng {
+    ChaCha20Rng::from_seed([seed; 32])
+}
+
+/// What comes of code that has only tasks done.
+pub fn run<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    code: impl FnOnce(Hand<(), Effect<T>>) -> F,
+) -> T {
+    let now = Now::default();
+    let mut actor = Actor::start([0; 32], now, |hand: Hand<(), Effect<T>>| {
+        let (said, code) = (hand.clone(), code(hand));
+        async move { said.say(Effect::Done(code.await)) }
+    });
+    loop {
+        match actor.poll().expect("the code ends or has a task done") {
+            Effect::Done(done) => return done,
+            Effect::Work(task) => {
+                let ticket = task.ticket;
+                task.run();
+                actor.worked(now, ticket);
+            }
+        }
+    }
+}
+
+pub enum Effect<T> {
+    Work(Task),
+    Done(T),
+}
+
+impl<T> From<Task> for Effect<T> {
+    fn from(task: Task) -> Self {
+        Self::Work(task)
+    }
+}

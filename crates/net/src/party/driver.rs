@@ -1,0 +1,388 @@
+//! The connection of a party: it is made, kept, and made again. What goes over it is the business of [`JobParty`]: this
+//! hands in what has come, and does what it asks for.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use blindsum_job::actor::Ticket;
+use blindsum_job::party::{Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told};
+use blindsum_protocol::Job;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tracing::warn;
+
+use super::{Notice, PartyConfig, RoundHandle};
+use crate::connect::{ConnectError, Connected, Target};
+use crate::error::with_causes;
+use crate::outbox::{Content, Outbox, Queued, SendEnd, send_all};
+use crate::pb::coordinator_frame::Frame;
+use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::stream::Traffic;
+use crate::system::Clock;
+use crate::tls::OwnIdentity;
+use crate::{NetError, seconds};
+
+/// Time for each step of a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Time for the last frames to go out.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+/// The first and the longest pause between two attempts to connect.
+const PAUSES: (f64, f64) = (0.1, 5.0);
+
+/// Why a connection ends.
+enum Ended {
+    /// It may be made again.
+    Lost(String),
+    /// The party's part in the job is over.
+    Over,
+    /// No connection will ever come about.
+    Never(NetError),
+}
+
+/// A party's work behind the scenes.
+pub(super) struct Driver {
+    pub party: JobParty,
+    pub clock: Clock,
+    pub config: PartyConfig,
+    pub identity: OwnIdentity,
+    pub target: Target,
+    pub commands: UnboundedSender<Input>,
+    pub received: UnboundedReceiver<Input>,
+    pub notices: Sender<Notice>,
+    pub link: LinkId,
+    /// The job, once it is known: the address and the certificates are right then.
+    pub job: Option<Arc<Job>>,
+    /// Whether the coordinator has welcomed the party over this connection.
+    pub welcomed: bool,
+    /// The connection, while there is one.
+    pub outbox: Option<Outbox<PartyFrame>>,
+    /// The task under way, on a thread that may block.
+    pub working: Option<(Ticket, JoinHandle<()>)>,
+    /// Where the caller hears what became of its round.
+    pub results: Option<(u64, Sender<Result<RoundResult, NetError>>)>,
+    /// Why the party gave up, where that was not its own doing.
+    pub gave_up: Option<NetError>,
+}
+
+impl Driver {
+    /// Runs until the job is over, the caller leaves, or nothing more can be done.
+    pub async fn run(mut self) {
+        if let Some(error) = self.connect_and_keep().await {
+            let reason = error.to_string();
+            self.gave_up = Some(error);
+            self.party.handle(self.clock.now(), Input::GiveUp(reason));
+            while self.carry_out().is_none() {
+                let ticket = self.work_done().await;
+                self.party.worked(self.clock.now(), ticket);
+            }
+        }
+    }
+
+    /// Connects, and again where a connection is lost; gives why that cannot be done any more, where the party's part
+    /// in the job is not over.
+    async fn connect_and_keep(&mut self) -> Option<NetError> {
+        let give_up = seconds(self.config.give_up_after);
+        let time = CONNECT_TIME.min(give_up);
+        let (mut until, mut pause) = (Instant::now() + give_up, PAUSES.0);
+        loop {
+            if self.wait(Instant::now()).await {
+                return None;
+            }
+            self.show_newest();
+            let ended = match self.target.connect(time).await {
+                Ok(connected) => self.converse(connected, time).await,
+                Err(error) => self.no_connection(error),
+            };
+            self.outbox = None;
+            if std::mem::take(&mut self.welcomed) {
+                (until, pause) = (Instant::now() + give_up, PAUSES.0);
+            }
+            let reason = match ended {
+                Ended::Lost(reason) => reason,
+                Ended::Over => return None,
+                Ended::Never(error) => return Some(error),
+            };
+            let lost = Input::Lost(self.link, reason.clone());
+            self.party.handle(self.clock.now(), lost);
+            if Instant::now() >= until {
+                return Some(NetError::Unreachable {
+                    url: self.target.url().into(),
+                    seconds: self.config.give_up_after,
+                    reason,
+                });
+            }
+            warn!(party = %self.identity.name, %reason, pause, "no connection; trying again");
+            if self.wait(Instant::now() + seconds(pause)).await {
+                return None;
+            }
+            pause = (pause * 2.0).min(PAUSES.1);
+        }
+    }
+
+    /// What came in the way of a connection. Whoever was welcomed before has the right address and
+    /// certificates: whatever stands in the way now will pass.
+    fn no_connection(&self, error: ConnectError) -> Ended {
+        match error {
+            ConnectError::Never(error) if self.job.is_none() => Ended::Never(error),
+            ConnectError::Never(error) => Ended::Lost(error.to_string()),
+            ConnectError::Later(reason) => Ended::Lost(reason),
+        }
+    }
+
+    /// Waits without a connection, and for the task under way; true where all is over meanwhile.
+    async fn wait(&mut self, until: Instant) -> bool {
+        loop {
+            if matches!(self.carry_out(), Some(Ended::Over)) {
+                return true;
+            }
+            let busy = self.party.is_busy();
+            let wake = self.wake();
+            tokio::select! {
+                command = self.received.recv() => self.obey(command),
+                ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
+                () = at(wake) => self.party.tick(self.clock.now()),
+                () = sleep_until(until), if !busy => return false,
+            }
+        }
+    }
+
+    /// One connection, from the Hello to its end.
+    async fn converse(&mut self, connected: Connected, time: Duration) -> Ended {
+        let Connected {
+            mut client,
+            traffic,
+        } = connected;
+        let (outbox, queue) = Outbox::new();
+        self.outbox = Some(outbox);
+        self.link.0 += 1;
+        let linked = Input::Linked(self.link);
+        self.party.handle(self.clock.now(), linked);
+        if let Some(ended) = self.carry_out() {
+            return ended;
+        }
+        let (stream, frames) = mpsc::channel(4);
+        let timeout = seconds(self.config.chunk_timeout);
+        let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
+        let broken = |status: tonic::Status| self.target.broken(&traffic, with_causes(&status));
+        let connect = client.connect(ReceiverStream::new(frames));
+        let mut inbound = match tokio::time::timeout(time, connect).await {
+            Ok(Ok(response)) => response.into_inner(),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
+            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
+        };
+        let first = match tokio::time::timeout(time, inbound.message()).await {
+            Ok(Ok(Some(frame))) => frame,
+            Ok(Ok(None)) => return Ended::Lost("the coordinator closed the connection".into()),
+            Ok(Err(status)) => return self.no_connection(broken(status)),
+            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
+        };
+        self.welcomed = matches!(first.frame, Some(Frame::Welcome(_)));
+        self.frame(first);
+        let ended = loop {
+            if let Some(ended) = self.carry_out() {
+                break ended;
+            }
+            if let Err(ended) = self.next(&mut inbound, &mut sending, &traffic).await {
+                break ended;
+            }
+        };
+        if matches!(ended, Ended::Over) {
+            // What was said last goes out, and the coordinator closes its side, before the
+            // connection is dropped.
+            self.outbox = None;
+            let goodbye = async {
+                if !sending.is_finished() {
+                    let _ = (&mut sending).await;
+                }
+                while let Ok(Some(_)) = inbound.message().await {}
+            };
+            let _ = tokio::time::timeout(GOODBYE_TIME, goodbye).await;
+        }
+        ended
+    }
+
+    /// Waits for the next thing to happen, and hands it in.
+    async fn next(
+        &mut self,
+        inbound: &mut Streaming<CoordinatorFrame>,
+        sending: &mut JoinHandle<SendEnd>,
+        traffic: &Traffic,
+    ) -> Result<(), Ended> {
+        let (busy, wake) = (self.party.is_busy(), self.wake());
+        tokio::select! {
+            // The caller's word comes first, however much the coordinator says; what has come counts before any deadline.
+            biased;
+            command = self.received.recv() => self.obey(command),
+            ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
+            // What waits for a task waits at the coordinator.
+            frame = inbound.message(), if !busy => match frame {
+                Ok(Some(frame)) => self.frame(frame),
+                Ok(None) => return Err(Ended::Lost("the coordinator closed the connection".into())),
+                Err(status) => {
+                    let reason = traffic.error().map(str::to_owned);
+                    return Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))));
+                }
+            },
+            end = sending, if !busy => match end {
+                Ok(SendEnd::TooSlow) => return Err(Ended::Lost("the coordinator takes no more data".into())),
+                _ => return Err(self.last_word(inbound).await),
+            },
+            Ok(()) = self.identity.renewals.changed() => self.heed_newer(),
+            () = at(wake) => self.party.tick(self.clock.now()),
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, command: Option<Input>) {
+        let command = command.unwrap_or(Input::Leave);
+        self.party.handle(self.clock.now(), command);
+    }
+
+    fn frame(&mut self, frame: CoordinatorFrame) {
+        if let Some(Frame::Refused(refused)) = &frame.frame
+            && refused.code() == RefusalCode::RefusalCertificate
+        {
+            self.heed_newer();
+        }
+        self.party
+            .handle(self.clock.now(), Input::Frame(self.link, frame));
+    }
+
+    fn heed_newer(&mut self) {
+        if self.has_newer() {
+            self.party.handle(self.clock.now(), Input::Renewed);
+        }
+    }
+
+    /// The coordinator takes nothing more: what it still says tells whether to come back.
+    async fn last_word(&mut self, inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
+        let refusal = async {
+            while let Ok(Some(frame)) = inbound.message().await {
+                if matches!(frame.frame, Some(Frame::Refused(_))) {
+                    return Some(frame);
+                }
+            }
+            None
+        };
+        let refusal = tokio::time::timeout(GOODBYE_TIME, refusal).await;
+        if let Ok(Some(refusal)) = refusal {
+            self.frame(refusal);
+        }
+        let lost = || Ended::Lost("the connection has ended".into());
+        self.carry_out().unwrap_or_else(lost)
+    }
+
+    /// Does what the party asks for; gives why the connection ends, where it does.
+    fn carry_out(&mut self) -> Option<Ended> {
+        let mut ended = None;
+        while let Some(effect) = self.party.poll() {
+            match effect {
+                Effect::Work(task) => {
+                    let ticket = task.ticket;
+                    let working = tokio::task::spawn_blocking(move || task.run());
+                    self.working = Some((ticket, working));
+                }
+                Effect::Send(say) => {
+                    if let Some(outbox) = &self.outbox {
+                        outbox.put(queued(say));
+                    }
+                }
+                Effect::Reconnect(reason) => ended = Some(Ended::Lost(reason)),
+                Effect::Tell(Told::Over(over)) => {
+                    self.over(over);
+                    ended = Some(Ended::Over);
+                }
+                Effect::Tell(told) => self.tell(told),
+            }
+        }
+        ended
+    }
+
+    fn tell(&mut self, told: Told) {
+        let notice = match told {
+            Told::Joined(job) => {
+                self.job = Some(job.clone());
+                Notice::Joined(job)
+            }
+            Told::Round(begun) => {
+                // It is known before any round begins.
+                let Some(job) = self.job.clone() else { return };
+                let (sender, results) = channel();
+                self.results = Some((begun.number, sender));
+                let handle = RoundHandle::new(begun, job, self.commands.clone(), results);
+                Notice::Round(Box::new(handle))
+            }
+            Told::Refused(error) => Notice::Refused(error.into()),
+            Told::Ended(round, result) => {
+                let of_round = |(number, _): &mut (u64, _)| *number == round;
+                if let Some((_, results)) = self.results.take_if(of_round) {
+                    let _ = results.send(result.map(|result| *result).map_err(NetError::from));
+                }
+                return;
+            }
+            Told::Over(_) => return,
+        };
+        let _ = self.notices.send(notice);
+    }
+
+    fn over(&mut self, over: Over) {
+        let notice = match over {
+            Over::Left => return,
+            Over::JobDone(model) => Notice::JobDone(model),
+            Over::Failed(error) => {
+                let own = self.gave_up.take();
+                Notice::Failed(own.unwrap_or(error.into()))
+            }
+        };
+        let _ = self.notices.send(notice);
+    }
+
+    /// When the party is to be woken.
+    fn wake(&self) -> Option<Instant> {
+        self.party.wake().map(|time| self.clock.at(time))
+    }
+
+    async fn work_done(&mut self) -> Ticket {
+        done(&mut self.working).await
+    }
+}
+
+/// Waits for the end of the task under way. How it ended the party finds out.
+async fn done(working: &mut Option<(Ticket, JoinHandle<()>)>) -> Ticket {
+    match working {
+        None => std::future::pending().await,
+        Some((ticket, handle)) => {
+            let _ = handle.await;
+            let ticket = *ticket;
+            *working = None;
+            ticket
+        }
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn queued(say: Say) -> Queued<PartyFrame> {
+    match say {
+        Say::Frame(frame) => Queued::Frame(frame),
+        Say::Message {
+            round,
+            stage,
+            message,
+        } => Queued::Message {
+            round,
+            stage,
+            message: Content::Here(message),
+        },
+        Say::Model { version, values } => Queued::Model { version, values },
+    }
+}

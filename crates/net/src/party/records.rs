@@ -1,0 +1,125 @@
+//! A party's records as files of its state folder: their new contents survive a crash from the moment they are written.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use blindsum_job::JobError;
+use blindsum_job::records::Records;
+
+/// The records of one job name. While they are open no other process can use them.
+pub(super) struct FileRecords {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl FileRecords {
+    /// Opens or makes `folder/job`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written, or that another process uses.
+    pub fn open(folder: &Path, job: &str) -> Result<Self, JobError> {
+        let folder = folder.join(job);
+        let failed = |path: &Path, reason: String| JobError::State {
+            path: path.to_owned(),
+            reason,
+        };
+        fs::create_dir_all(&folder).map_err(|e| failed(&folder, e.to_string()))?;
+        let path = folder.join("lock");
+        let lock = File::create(&path).map_err(|e| failed(&path, e.to_string()))?;
+        lock.try_lock().map_err(|error| {
+            let reason = match error {
+                TryLockError::WouldBlock => {
+                    "another process takes part in this job with it".to_owned()
+                }
+                TryLockError::Error(error) => error.to_string(),
+            };
+            failed(&folder, reason)
+        })?;
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+}
+
+impl Records for FileRecords {
+    fn place(&self) -> &Path {
+        &self.folder
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.folder.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn replace(&self, name: &str, pieces: &[&[u8]]) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let folder = path.parent().unwrap_or(&self.folder);
+        if !folder.exists() {
+            fs::create_dir_all(folder)?;
+            sync(&self.folder)?;
+        }
+        let new = path.with_extension("new");
+        let mut file = File::create(&new)?;
+        for piece in pieces {
+            file.write_all(piece)?;
+        }
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        sync(folder)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.folder.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || FileRecords::open(folder.path(), "j").unwrap();
+        let records = open();
+        assert_eq!(records.read("0a/state").unwrap(), None);
+        for contents in [[&b"first"[..], b" "], [b"second ", b"and last"]] {
+            records.replace("0a/state", &contents).unwrap();
+        }
+        records.replace("last", &[b"0a"]).unwrap();
+        drop(records);
+        let records = open();
+        assert_eq!(
+            records.read("0a/state").unwrap().unwrap(),
+            b"second and last"
+        );
+        records.remove("0a/state").unwrap();
+        records.remove("0a/state").unwrap();
+        assert_eq!(records.read("0a/state").unwrap(), None);
+        assert_eq!(records.read("last").unwrap().unwrap(), b"0a");
+        assert_eq!(records.place(), folder.path().join("j"));
+    }
+
+    #[test]
+    fn two_processes_cannot_use_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = FileRecords::open(folder.path(), "j").unwrap();
+        let refused = || FileRecords::open(folder.path(), "j").err();
+        let error = refused().unwrap().to_string();
+        assert!(error.contains("another process"), "{error}");
+        drop(opened);
+        assert!(refused().is_none());
+    }
+}
