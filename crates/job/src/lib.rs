@@ -20,6 +20,7 @@ pub mod party;
 pub mod pb;
 pub mod records;
 pub mod report;
+pub mod server;
 pub mod store;
 
 #[cfg(test)]
@@ -49,4 +50,9 @@ pub fn seconds(value: f64) -> Duration {
 /// Bytes in hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Foreign text, cut to what a log line can bear.
+pub fn short(text: &str) -> String {
+    text.chars().take(200).collect()
 }

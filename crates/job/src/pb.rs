@@ -43,3 +43,14 @@ frames!(CoordinatorFrame, coordinator_frame:
     JobDone(JobDone),
     ModelWanted(ModelWanted),
 );
+
+impl Refused {
+    /// A refusal without a token.
+    pub fn new(code: RefusalCode, reason: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            reason: reason.into(),
+            ..Self::default()
+        }
+    }
+}

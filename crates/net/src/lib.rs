@@ -28,7 +28,7 @@ pub mod status;
 
 pub mod store;
 
-use blindsum_job::{chunks, fingerprint, hex, result_name, seconds};
+use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
 pub use blindsum_job::{JobError, Model, StoreError, report};

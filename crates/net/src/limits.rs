@@ -1,7 +1,5 @@
 //! What one peer, or all of them together, may take of the coordinator.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 /// Limits of a coordinator. Times are in seconds.
@@ -95,11 +93,6 @@ impl Limits {
         }
         Ok(())
     }
-}
-
-/// A time in seconds that was checked to be in range.
-pub(crate) fn seconds(value: f64) -> Duration {
-    Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]

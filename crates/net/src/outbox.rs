@@ -39,7 +39,7 @@ pub(crate) enum Queued<F> {
 #[derive(Clone)]
 pub(crate) enum Content {
     Here(Bytes),
-    /// In a spool, from which they are read when they are sent.
+    /// On a shelf, from which they are read when they are sent.
     Relayed(Relayed),
 }
 
@@ -97,10 +97,6 @@ impl<F: Frame> Outbox<F> {
     /// reads nothing keeps no model in memory; HTTP/2 has copied the piece that it has taken.
     pub fn end_now(&self, frame: F) {
         let _ = self.farewell.try_send(frame);
-    }
-
-    pub fn frame(&self, frame: F) {
-        self.put(Queued::Frame(frame));
     }
 }
 
@@ -239,6 +235,7 @@ impl<F: Frame> Sender<'_, F> {
 mod tests {
     use std::sync::Arc;
 
+    use blindsum_job::server::{Shelf, Shelves};
     use blindsum_protocol::{Outgoing, PartyId, Piece};
     use tokio_stream::StreamExt;
 
@@ -246,16 +243,16 @@ mod tests {
     use crate::chunks::{Assembly, CHUNK, Pushed};
     use crate::line::line;
     use crate::pb::{CoordinatorFrame, coordinator_frame};
-    use crate::relay::{Spool, Spools};
+    use crate::relay::Spools;
 
     const LENGTH: usize = 2 * CHUNK + 100;
 
     /// A message of which all but one byte is in a file, and what it is.
-    fn relayed(upto: usize) -> (Content, Bytes, Arc<Spool>) {
+    fn relayed(upto: usize) -> (Content, Bytes, Arc<dyn Shelf>) {
         let answer: Bytes = (0..LENGTH).map(|i| (i % 253) as u8).collect();
-        let mut spool = Spool::new(&Spools::new(0, None));
-        spool.keep(PartyId(0), answer.clone()).unwrap();
-        let (from, spool) = (PartyId(0), Arc::new(spool));
+        let mut shelf = Spools::new(0, None).shelf();
+        shelf.keep(PartyId(0), answer.clone()).unwrap();
+        let (from, shelf) = (PartyId(0), Arc::<dyn Shelf>::from(shelf));
         let outgoing = Outgoing {
             head: Bytes::from_static(b"h"),
             pieces: vec![Piece {
@@ -265,8 +262,8 @@ mod tests {
         };
         let whole = outgoing.assemble(|_| Some(&answer)).unwrap_or_default();
         let failed = mpsc::unbounded_channel().0;
-        let message = Content::Relayed(Relayed::new(outgoing, &spool, 1, failed));
-        (message, whole, spool)
+        let relayed = Relayed::new(outgoing.into(), Arc::downgrade(&shelf), 1, failed);
+        (Content::Relayed(relayed), whole, shelf)
     }
 
     /// Everything that is sent for a message of stage 3 and a frame after it.

@@ -17,17 +17,17 @@ pub(crate) struct Traffic {
     error: OnceLock<String>,
 }
 
-impl Traffic {
-    /// Bytes that came.
-    pub fn read(&self) -> u64 {
+impl blindsum_job::server::Traffic for Traffic {
+    fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were sent.
-    pub fn written(&self) -> u64 {
+    fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
+}
 
+impl Traffic {
     /// Why the connection broke, where it did.
     pub fn error(&self) -> Option<&str> {
         self.error.get().map(String::as_str)

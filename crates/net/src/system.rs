@@ -3,8 +3,6 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blindsum_job::actor::{Now, Time};
-use rand_chacha::ChaCha20Rng;
-use rand_core::SeedableRng;
 use tokio::time::Instant;
 
 use crate::NetError;
@@ -49,12 +47,4 @@ pub(crate) fn entropy() -> Result<[u8; 32], NetError> {
     getrandom::fill(&mut seed)
         .map_err(|e| NetError::system(format!("the system gives no random numbers: {e}")))?;
     Ok(seed)
-}
-
-/// A generator with a fresh seed of the system.
-pub(crate) fn random() -> Result<ChaCha20Rng, NetError> {
-    let mut seed = blindsum_crypto::Zeroizing::new([0; 32]);
-    getrandom::fill(&mut *seed)
-        .map_err(|e| NetError::system(format!("the system gives no random numbers: {e}")))?;
-    Ok(ChaCha20Rng::from_seed(*seed))
 }

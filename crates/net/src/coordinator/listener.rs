@@ -18,7 +18,8 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 use tracing::{debug, info, warn};
 
-use crate::limits::{Limits, seconds};
+use crate::limits::Limits;
+use crate::seconds;
 use crate::stream::{Traffic, Watched};
 use crate::system::unix_seconds;
 use crate::tls::{CoordinatorSide, Renewed};
@@ -35,6 +36,18 @@ pub(crate) struct Peer {
     pub key: VerifyingKey,
     pub traffic: Arc<Traffic>,
     cut: mpsc::Sender<()>,
+}
+
+impl From<&Peer> for blindsum_job::server::Peer {
+    fn from(peer: &Peer) -> Self {
+        Self {
+            name: peer.name.clone(),
+            address: peer.address.to_string(),
+            certificate: peer.certificate.clone(),
+            key: peer.key.clone(),
+            traffic: peer.traffic.clone(),
+        }
+    }
 }
 
 impl Peer {

@@ -1,24 +1,14 @@
 //! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! `listener` takes connections, `service` and `session` speak with one party each: `reading` takes what it sends,
-//! `pace` limits how often it comes and speaks. `job` is the task of one job, `members` its connected parties,
-//! `presence` says who speaks for a name, `revocation` who must go, `joining`, `running`, `round` and `collecting` are
-//! its rounds, `ended` what became of them.
+//! What a job does is decided in [`blindsum_job::server`]; here are its clock, threads, sockets and files. `listener`
+//! takes connections, `service` and `session` speak with one party each: `reading` takes what it sends, `pace` limits
+//! how often it comes and speaks. `driver` hands what they read to the job, and does what the job asks for.
 
-mod collecting;
-mod ended;
+mod driver;
 mod file;
-mod hidden;
-mod job;
-mod joining;
 mod listener;
-mod members;
 mod pace;
-mod presence;
 mod reading;
-mod revocation;
-mod round;
-mod running;
 mod service;
 mod session;
 
@@ -30,26 +20,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::chunks::CHUNK;
-use crate::limits::{Limits, seconds};
+use crate::limits::Limits;
 use crate::pb::coordinator_server::CoordinatorServer;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
+use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
-use crate::{Model, NetError};
+use crate::{Model, NetError, seconds};
+use driver::Driver;
 pub use file::ConfigFile;
-use job::{JobParts, JobTask};
 use service::{Jobs, ServedJob, Service};
-use session::{Gate, JobHandle};
 
 /// What a coordinator is started with.
 pub struct Config {
@@ -131,7 +122,7 @@ impl Coordinator {
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
         let shared = Shared {
-            spools: Spools::new(limits.relay_memory, config.store.as_deref()),
+            spools: Arc::new(Spools::new(limits.relay_memory, config.store.as_deref())),
             store,
             anchor: side.anchor().clone(),
             limits: limits.clone(),
@@ -141,9 +132,9 @@ impl Coordinator {
         let mut served = BTreeMap::new();
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let (task, handle) = open_job(checked, &shared)?;
-            tasks.spawn(task.run());
-            served.insert(name, handle);
+            let (driver, job) = open_job(checked, &shared)?;
+            tasks.spawn(driver.run());
+            served.insert(name, job);
         }
         let jobs: Jobs = Arc::new(served);
         let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
@@ -250,12 +241,10 @@ fn judge(
     Ok((side, check_jobs(jobs)?))
 }
 
-/// A job and the model that it starts from.
+/// A job and the model that it starts from, where one was given.
 struct CheckedJob {
     job: Arc<Job>,
-    initial: Model,
-    /// Whether that model was given.
-    given: bool,
+    initial: Option<Model>,
 }
 
 fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
@@ -271,7 +260,6 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
             let rule = format!("two jobs have the name {name:?}; give each a name of its own");
             return Err(NetError::config("jobs", rule));
         }
-        let given = config.initial_model.is_some();
         let initial = match config.initial_model {
             Some(values) if values.len() as u64 != job.spec().dim => {
                 let rule = format!(
@@ -285,14 +273,10 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
                 let rule = format!("initial_model of job {name:?} holds NaN or infinities");
                 return Err(NetError::config("initial_model", rule));
             }
-            Some(values) => Model::first(&job, values),
-            None => Model::initial(&job),
+            Some(values) => Some(Model::first(&job, values)),
+            None => None,
         };
-        jobs.push(CheckedJob {
-            job,
-            initial,
-            given,
-        });
+        jobs.push(CheckedJob { job, initial });
     }
     Ok(jobs)
 }
@@ -306,55 +290,27 @@ struct Shared {
     stopping: watch::Receiver<bool>,
 }
 
-fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(JobTask, ServedJob), NetError> {
-    let CheckedJob {
+/// Takes a job up; nothing runs before its driver does.
+fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob), NetError> {
+    let CheckedJob { job, initial } = checked;
+    let limits = &shared.limits;
+    let parts = Parts {
         job,
         initial,
-        given,
-    } = checked;
-    let stored = shared.store.open_job(&job, &initial)?;
-    let spec = job.spec();
-    if given && stored.model.hash() != initial.hash() {
-        let version = stored.model.version();
-        warn!(job = %spec.job, version, "the store has the job already: it goes on from its model, and the one that was \
-            given to start from is not used");
-    }
-    let status = JobStatus {
-        job: spec.job.clone(),
-        state: JobState::Running,
-        reason: String::new(),
-        protocol: spec.protocol.to_string(),
-        rounds_done: stored.rounds_done,
-        rounds: spec.rounds.into(),
-        model_version: stored.model.version(),
-        model_hash: String::new(),
-        connected: Vec::new(),
-        waiting_for: Vec::new(),
-        min_parties: job.min_parties(),
-        warning: String::new(),
-        unconfirmed: Vec::new(),
-        lost: Vec::new(),
-        round: None,
-    };
-    let (status_sender, status) = watch::channel(status);
-    let (events_sender, events) = mpsc::channel(256);
-    let (gate_sender, gate) = watch::channel(Gate::default());
-    let parts = JobParts {
-        job,
         store: shared.store.clone(),
         anchor: shared.anchor.clone(),
-        limits: shared.limits.clone(),
-        spools: shared.spools.clone(),
-        events,
-        gate: gate_sender,
-        status: status_sender,
-        stopping: shared.stopping.clone(),
+        shelves: shared.spools.clone(),
+        settings: Settings {
+            patience: seconds(limits.patience),
+            reconnect_grace: seconds(limits.reconnect_grace),
+            chunk_timeout: seconds(limits.chunk_timeout),
+            failed_rounds: limits.failed_rounds,
+        },
     };
-    let handle = JobHandle {
-        events: events_sender,
-        gate,
-    };
-    Ok((JobTask::new(parts, stored)?, ServedJob { handle, status }))
+    let clock = Clock::new();
+    let server = JobServer::open(parts, clock.now(), entropy()?)?;
+    let (driver, handle, status) = Driver::new(server, clock, shared.stopping.clone());
+    Ok((driver, ServedJob { handle, status }))
 }
 
 async fn listen(address: &str) -> Result<TcpListener, NetError> {

@@ -4,13 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_job::server::{Hold, Input, LinkId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, Streaming};
 use tracing::debug;
 
+use super::driver::{Event, JobHandle};
 use super::pace::Pace;
-use super::session::{Event, JobHandle, bad_frame};
 use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, PartyFrame, RefusalCode};
@@ -49,15 +50,14 @@ pub(super) enum End {
     Refused(RefusalCode, String),
 }
 
-impl From<pb::Refused> for End {
-    fn from(refused: pb::Refused) -> Self {
-        End::Refused(refused.code(), refused.reason)
-    }
+/// The party sent what it must not send.
+fn bad_frame(reason: impl Into<String>) -> End {
+    End::Refused(RefusalCode::RefusalBadFrame, reason.into())
 }
 
 /// Reads one stream.
 pub(super) struct Reader {
-    pub id: u64,
+    pub link: LinkId,
     pub name: Arc<str>,
     pub job: JobHandle,
     pub pace: Arc<Pace>,
@@ -79,7 +79,7 @@ struct PartMessage {
 
 impl Reader {
     pub fn new(
-        id: u64,
+        link: LinkId,
         name: Arc<str>,
         job: JobHandle,
         pace: Arc<Pace>,
@@ -87,7 +87,7 @@ impl Reader {
         chunk_timeout: Duration,
     ) -> Self {
         Self {
-            id,
+            link,
             name,
             job,
             pace,
@@ -117,17 +117,16 @@ impl Reader {
     async fn frame(&mut self, frame: Frame) -> Result<(), End> {
         match frame {
             Frame::Chunk(chunk) => self.chunk(chunk).await,
-            Frame::Hello(_) => Err(bad_frame("a second Hello").into()),
+            Frame::Hello(_) => Err(bad_frame("a second Hello")),
             frame => {
-                let event = Event::Frame {
-                    session: self.id,
-                    name: self.name.clone(),
+                let input = Input::Frame {
+                    link: self.link,
                     frame,
                 };
                 let (pace, job) = (self.pace.clone(), self.job.clone());
                 let pass = async move {
                     pace.frame().await;
-                    pass(&job, event).await
+                    pass(&job, input).await
                 };
                 self.in_time(pass).await?
             }
@@ -163,7 +162,7 @@ impl Reader {
         let Some(limit) = self.limit_of(place)? else {
             return Ok(());
         };
-        let wrong = |e: ChunkError| End::from(bad_frame(format!("chunk: {e}")));
+        let wrong = |e: ChunkError| bad_frame(format!("chunk: {e}"));
         let (assembly, memory) = match self.message.take() {
             Some(part) if part.place == place => (part.assembly, part.memory),
             _ => {
@@ -191,14 +190,13 @@ impl Reader {
                     _ => 1,
                 };
                 self.answered = (place, times);
-                let event = Event::Answer {
-                    session: self.id,
-                    name: self.name.clone(),
+                let input = Input::Answer {
+                    link: self.link,
                     round: place.0,
                     message,
-                    memory,
+                    hold: memory.map_or_else(Hold::default, Hold::of),
                 };
-                pass(&self.job, event).await
+                pass(&self.job, input).await
             }
         }
     }
@@ -218,21 +216,21 @@ impl Reader {
                 "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
                 gate.round, gate.stage
             );
-            return Err(bad_frame(reason).into());
+            return Err(bad_frame(reason));
         }
         match gate.members.get(&self.name) {
             Some(true) => {}
             Some(false) => return Ok(None),
             None => {
                 let reason = format!("a chunk of round {round}, of which it is no member");
-                return Err(bad_frame(reason).into());
+                return Err(bad_frame(reason));
             }
         }
         if self.answered == (place, MOST_REPEATS) {
             let reason = format!(
                 "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
             );
-            return Err(bad_frame(reason).into());
+            return Err(bad_frame(reason));
         }
         Ok(Some(gate.limit))
     }
@@ -261,17 +259,16 @@ fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<Frame, End> {
     match next {
         Ok(Some(PartyFrame { frame: Some(frame) })) => Ok(frame),
         Ok(Some(PartyFrame { frame: None })) => {
-            Err(bad_frame("a frame that is empty or unknown here").into())
+            Err(bad_frame("a frame that is empty or unknown here"))
         }
         Ok(None) => Err(End::Closed("closed by the party".into())),
-        Err(status) if status.code() == tonic::Code::OutOfRange => {
-            Err(bad_frame(status.message()).into())
-        }
+        Err(status) if status.code() == tonic::Code::OutOfRange => Err(bad_frame(status.message())),
         Err(status) => Err(End::Lost(format!("lost: {}", status.message()))),
     }
 }
 
-async fn pass(job: &JobHandle, event: Event) -> Result<(), End> {
+async fn pass(job: &JobHandle, input: Input) -> Result<(), End> {
     let stopped = |_| End::Closed("the job has ended".into());
-    job.events.send(event).await.map_err(stopped)
+    let passed = job.events.send(Event::Input(input)).await;
+    passed.map_err(stopped)
 }

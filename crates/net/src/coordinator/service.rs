@@ -5,13 +5,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
+use blindsum_job::short;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::driver::JobHandle;
 use super::listener::Peer;
-use super::session::{JobHandle, Sessions, short};
+use super::session::Sessions;
 use crate::line::line;
 use crate::pb::coordinator_server::Coordinator;
 use crate::pb::{CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};

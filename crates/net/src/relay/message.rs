@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Weak};
 
+use blindsum_job::server::{Shelf, ShelfError};
 use blindsum_protocol::Outgoing;
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::spool::{Spool, SpoolError};
 use crate::chunks::CHUNK;
 
-/// A message to one party of which most is in a spool. Sending it again reads it again.
+/// A message to one party of which most is on a shelf. Sending it again reads it again.
 #[derive(Clone)]
 pub(crate) struct Relayed {
     outgoing: Arc<Outgoing>,
-    /// The round keeps the spool, and it alone: once the stage is over, nobody needs the rest.
-    spool: Weak<Spool>,
+    /// The round keeps the shelf, and it alone: once the stage is over, nobody needs the rest.
+    shelf: Weak<dyn Shelf>,
     round: u64,
-    /// Where it is told that the spool of a round cannot be read.
+    /// Where it is told that the shelf of a round cannot be read.
     failed: UnboundedSender<Unreadable>,
 }
 
@@ -24,27 +24,27 @@ pub(crate) struct Relayed {
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub round: u64,
-    pub error: SpoolError,
+    pub reason: String,
 }
 
 /// What reading gives.
 pub(crate) enum Chunk {
     /// The next bytes: [`CHUNK`] of them, or what is left.
     Bytes(Bytes),
-    /// Nothing more: the stage is over, or the round has been told that the spool cannot be read.
+    /// Nothing more: the stage is over, or the round has been told that the shelf cannot be read.
     Over,
 }
 
 impl Relayed {
     pub fn new(
-        outgoing: Outgoing,
-        spool: &Arc<Spool>,
+        outgoing: Arc<Outgoing>,
+        shelf: Weak<dyn Shelf>,
         round: u64,
         failed: UnboundedSender<Unreadable>,
     ) -> Self {
         Self {
-            outgoing: outgoing.into(),
-            spool: Arc::downgrade(spool),
+            outgoing,
+            shelf,
             round,
             failed,
         }
@@ -77,11 +77,11 @@ pub(crate) struct Reading {
 impl Reading {
     /// The next chunk. What may wait for a disk does so on a thread of its own.
     pub async fn next(mut self) -> (Self, Chunk) {
-        let Some(spool) = self.message.spool.upgrade() else {
+        let Some(shelf) = self.message.shelf.upgrade() else {
             return (self, Chunk::Over);
         };
-        if !spool.waits() {
-            let chunk = self.chunk(&spool);
+        if !shelf.waits() {
+            let chunk = self.chunk(&*shelf);
             return (self, chunk);
         }
         let again = Self {
@@ -89,25 +89,25 @@ impl Reading {
             ..self
         };
         let read = tokio::task::spawn_blocking(move || {
-            let chunk = self.chunk(&spool);
+            let chunk = self.chunk(&*shelf);
             (self, chunk)
         });
         // It can only fail where the program is ending.
         read.await.unwrap_or((again, Chunk::Over))
     }
 
-    fn chunk(&mut self, spool: &Spool) -> Chunk {
-        match self.try_chunk(spool) {
+    fn chunk(&mut self, shelf: &dyn Shelf) -> Chunk {
+        match self.try_chunk(shelf) {
             Ok(bytes) => Chunk::Bytes(bytes),
             Err(error) => {
-                let round = self.message.round;
-                let _ = self.message.failed.send(Unreadable { round, error });
+                let (round, reason) = (self.message.round, error.to_string());
+                let _ = self.message.failed.send(Unreadable { round, reason });
                 Chunk::Over
             }
         }
     }
 
-    fn try_chunk(&mut self, spool: &Spool) -> Result<Bytes, SpoolError> {
+    fn try_chunk(&mut self, shelf: &dyn Shelf) -> Result<Bytes, ShelfError> {
         let Outgoing { head, pieces } = &*self.message.outgoing;
         let mut chunk = Vec::with_capacity(CHUNK.min(self.message.len()));
         while chunk.len() < CHUNK {
@@ -124,7 +124,7 @@ impl Reading {
                 None => chunk.extend_from_slice(head.get(self.at..next).unwrap_or_default()),
                 Some(piece) => {
                     let start = piece.range.start;
-                    spool.read(piece.from, start + self.at..start + next, &mut chunk)?;
+                    shelf.read(piece.from, start + self.at..start + next, &mut chunk)?;
                 }
             }
             (self.part, self.at) = match next == length {
@@ -143,7 +143,7 @@ mod tests {
     use blindsum_protocol::{PartyId, Piece};
     use tokio::sync::mpsc;
 
-    use super::super::Spools;
+    use super::super::spool::{Spool, Spools};
     use super::*;
 
     fn answer(party: u32) -> Bytes {
@@ -152,12 +152,12 @@ mod tests {
         bytes.collect::<Vec<u8>>().into()
     }
 
-    fn spool(limit: u64) -> Arc<Spool> {
+    fn spool(limit: u64) -> Arc<dyn Shelf> {
         let mut spool = Spool::new(&Spools::new(limit, None));
         for party in 0..4 {
             spool.keep(PartyId(party), answer(party)).unwrap();
         }
-        spool.into()
+        Arc::new(spool)
     }
 
     fn outgoing(head: usize, pieces: &[(u32, Range<usize>)]) -> Outgoing {
@@ -169,6 +169,20 @@ mod tests {
             head: (0..head).map(|i| i as u8).collect(),
             pieces: pieces.iter().map(piece).collect(),
         }
+    }
+
+    fn relayed(
+        outgoing: Outgoing,
+        shelf: &Arc<dyn Shelf>,
+        round: u64,
+        failed: &UnboundedSender<Unreadable>,
+    ) -> Relayed {
+        Relayed::new(
+            outgoing.into(),
+            Arc::downgrade(shelf),
+            round,
+            failed.clone(),
+        )
     }
 
     /// All chunks, and whether the message came to its end.
@@ -202,7 +216,7 @@ mod tests {
             for outgoing in &cases {
                 let answers = [0, 1, 2, 3].map(answer);
                 let whole = outgoing.assemble(|party| answers.get(party.rank()).map(|a| &**a));
-                let message = Relayed::new(outgoing.clone(), &spool, 1, failed.clone());
+                let message = relayed(outgoing.clone(), &spool, 1, &failed);
                 // Twice, as for a party that has come back.
                 for _ in 0..2 {
                     let (chunks, ended) = read(&message).await;
@@ -217,7 +231,7 @@ mod tests {
     async fn what_is_not_needed_any_more_is_not_sent_and_not_kept() {
         let kept = spool(0);
         let (failed, mut failures) = mpsc::unbounded_channel();
-        let message = Relayed::new(outgoing(1, &[(3, 0..CHUNK + 500)]), &kept, 1, failed);
+        let message = relayed(outgoing(1, &[(3, 0..CHUNK + 500)]), &kept, 1, &failed);
         let (reading, chunk) = message.read().next().await;
         assert!(matches!(chunk, Chunk::Bytes(_)));
         drop(kept);
@@ -228,18 +242,17 @@ mod tests {
     #[tokio::test]
     async fn the_round_is_told_what_cannot_be_read() {
         let (failed, mut failures) = mpsc::unbounded_channel();
-        let message = Relayed::new(outgoing(1, &[(0, 0..1001)]), &spool(0), 7, failed);
+        let message = relayed(outgoing(1, &[(0, 0..1001)]), &spool(0), 7, &failed);
         // The spool is gone: nobody is told.
         assert!(matches!(message.read().next().await.1, Chunk::Over));
         assert!(failures.try_recv().is_err());
         let kept = spool(0);
         let message = Relayed {
-            spool: Arc::downgrade(&kept),
+            shelf: Arc::downgrade(&kept),
             ..message
         };
         assert!(!read(&message).await.1);
-        let Unreadable { round, error } = failures.try_recv().unwrap();
-        let error = error.to_string();
-        assert!(round == 7 && error.contains("did not come"), "{error}");
+        let Unreadable { round, reason } = failures.try_recv().unwrap();
+        assert!(round == 7 && reason.contains("did not come"), "{reason}");
     }
 }

@@ -6,4 +6,4 @@ mod message;
 mod spool;
 
 pub(crate) use message::{Chunk, Relayed, Unreadable};
-pub(crate) use spool::{Spool, SpoolError, Spools};
+pub(crate) use spool::Spools;

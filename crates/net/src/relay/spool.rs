@@ -8,21 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use blindsum_job::server::{Shelf, ShelfError, Shelves};
 use blindsum_protocol::PartyId;
 use bytes::Bytes;
 
 use crate::chunks::CHUNK;
 
-/// Why answers could not be kept or read again.
-#[derive(Debug, thiserror::Error)]
-#[error("answers to pass on, in a temporary file in {}: {error}", folder.display())]
-pub(crate) struct SpoolError {
-    folder: PathBuf,
-    error: io::Error,
-}
+/// Where the spools of a coordinator come from.
+pub(crate) struct Spools(Arc<Shared>);
 
-/// What the spools of a coordinator share: memory, and where files are made.
-pub(crate) struct Spools {
+/// What they share: memory, and where files are made.
+struct Shared {
     /// Bytes of memory, all jobs together.
     limit: u64,
     used: AtomicU64,
@@ -34,7 +30,7 @@ pub(crate) struct Spools {
 impl Spools {
     /// Up to `limit` bytes in memory; files are made beside `store`, or in the system's folder for
     /// temporary files where there is none.
-    pub fn new(limit: u64, store: Option<&Path>) -> Arc<Self> {
+    pub fn new(limit: u64, store: Option<&Path>) -> Self {
         let beside = store.and_then(Path::parent).map(Path::to_owned);
         let folder = match beside {
             Some(folder) if folder.as_os_str().is_empty() => ".".into(),
@@ -48,21 +44,29 @@ impl Spools {
         limit: u64,
         folder: PathBuf,
         make_file: fn(&Path) -> io::Result<File>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self(Arc::new(Shared {
             limit,
             used: AtomicU64::new(0),
             folder,
             make_file,
-        })
+        }))
     }
 
     /// Bytes of answers in memory.
     #[cfg(test)]
     pub fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.0.used.load(Ordering::Relaxed)
     }
+}
 
+impl Shelves for Spools {
+    fn shelf(&self) -> Box<dyn Shelf> {
+        Box::new(Spool::new(self))
+    }
+}
+
+impl Shared {
     fn reserve(&self, bytes: u64) -> bool {
         let grown = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.limit);
         let update = self
@@ -74,7 +78,7 @@ impl Spools {
 
 /// The answers of one stage. Written while they come, then only read.
 pub(crate) struct Spool {
-    shared: Arc<Spools>,
+    shared: Arc<Shared>,
     places: BTreeMap<PartyId, Place>,
     /// Bytes of memory that are reserved.
     reserved: u64,
@@ -91,37 +95,14 @@ enum Place {
 
 impl Spool {
     /// An empty one, which takes nothing until something is kept.
-    pub fn new(shared: &Arc<Spools>) -> Self {
+    pub fn new(spools: &Spools) -> Self {
         Self {
-            shared: shared.clone(),
+            shared: spools.0.clone(),
             places: BTreeMap::new(),
             reserved: 0,
             file: None,
             written: 0,
         }
-    }
-
-    /// Keeps a party's answer. May wait for the disk.
-    ///
-    /// # Errors
-    /// There is no room for it.
-    pub fn keep(&mut self, party: PartyId, answer: Bytes) -> Result<(), SpoolError> {
-        let length = answer.len() as u64;
-        let place = match self.shared.reserve(length) {
-            true => {
-                self.reserved += length;
-                // What came in one chunk lies in a buffer of the connection, which is larger.
-                let own = answer.len() <= CHUNK;
-                Place::Memory(if own {
-                    Bytes::copy_from_slice(&answer)
-                } else {
-                    answer
-                })
-            }
-            false => Place::File(self.append(&answer).map_err(|e| self.error(e))?),
-        };
-        self.places.insert(party, place);
-        Ok(())
     }
 
     fn append(&mut self, answer: &[u8]) -> io::Result<Range<u64>> {
@@ -133,35 +114,6 @@ impl Spool {
         let start = self.written;
         self.written += answer.len() as u64;
         Ok(start..self.written)
-    }
-
-    /// Whether reading may wait for the disk.
-    pub fn waits(&self) -> bool {
-        self.file.is_some()
-    }
-
-    /// Appends some bytes of a party's answer to `out`.
-    ///
-    /// # Errors
-    /// The file cannot be read, or the bytes are not there.
-    pub fn read(
-        &self,
-        party: PartyId,
-        range: Range<usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), SpoolError> {
-        let read = match self.places.get(&party) {
-            Some(Place::Memory(answer)) => match answer.get(range) {
-                Some(bytes) => {
-                    out.extend_from_slice(bytes);
-                    Ok(())
-                }
-                None => Err(missing(party)),
-            },
-            Some(Place::File(place)) => self.read_file(party, place, range, out),
-            None => Err(missing(party)),
-        };
-        read.map_err(|e| self.error(e))
     }
 
     fn read_file(
@@ -181,9 +133,56 @@ impl Spool {
         read_exact_at(file, buffer, start)
     }
 
-    fn error(&self, error: io::Error) -> SpoolError {
-        let folder = self.shared.folder.clone();
-        SpoolError { folder, error }
+    fn error(&self, error: io::Error) -> ShelfError {
+        let folder = self.shared.folder.display();
+        ShelfError(format!(
+            "answers to pass on, in a temporary file in {folder}: {error}"
+        ))
+    }
+}
+
+impl Shelf for Spool {
+    fn keep(&mut self, party: PartyId, answer: Bytes) -> Result<(), ShelfError> {
+        let length = answer.len() as u64;
+        let place = match self.shared.reserve(length) {
+            true => {
+                self.reserved += length;
+                // What came in one chunk lies in a buffer of the connection, which is larger.
+                let own = answer.len() <= CHUNK;
+                Place::Memory(if own {
+                    Bytes::copy_from_slice(&answer)
+                } else {
+                    answer
+                })
+            }
+            false => Place::File(self.append(&answer).map_err(|e| self.error(e))?),
+        };
+        self.places.insert(party, place);
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        party: PartyId,
+        range: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ShelfError> {
+        let read = match self.places.get(&party) {
+            Some(Place::Memory(answer)) => match answer.get(range) {
+                Some(bytes) => {
+                    out.extend_from_slice(bytes);
+                    Ok(())
+                }
+                None => Err(missing(party)),
+            },
+            Some(Place::File(place)) => self.read_file(party, place, range, out),
+            None => Err(missing(party)),
+        };
+        read.map_err(|e| self.error(e))
+    }
+
+    fn waits(&self) -> bool {
+        self.file.is_some()
     }
 }
 

@@ -10,10 +10,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
 use super::lock::StoreLock;
 use super::{Ending, Store, StoredJob, endings, read, rounds};
-use crate::hex;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
-use crate::{Model, StoreError};
+use crate::{Model, StoreError, hex};
 
 /// Marks a file as ours: "blsm".
 const APPLICATION_ID: i32 = 0x626c_736d;

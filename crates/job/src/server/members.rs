@@ -3,20 +3,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use tracing::info;
 
-use super::job::JobTask;
+use super::Lead;
+use super::face::{Effect, LinkId, Peer, Say};
+use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
-use super::session::{SessionHandle, refused, short};
-use crate::limits::seconds;
-use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
+use crate::short;
 
 /// A connected party.
 pub(super) struct Member {
-    pub session: SessionHandle,
+    pub link: Link,
     /// Certificates that were sent over this connection.
     pub sent: HashSet<[u8; 32]>,
     /// Bytes of this connection that are accounted for.
@@ -25,95 +24,94 @@ pub(super) struct Member {
     pub model_sent: Option<u64>,
 }
 
-impl Member {
-    /// The connection, and the bytes that came over it.
-    pub fn heard(&self) -> (u64, u64) {
-        (self.session.id, self.session.peer.traffic.read())
+impl Lead {
+    /// Lets a party in, or says why not.
+    pub(super) async fn admit(&mut self, id: LinkId, peer: Peer, hello: pb::Hello) {
+        let (name, hand) = (peer.name.clone(), self.hand.clone());
+        let link = Link { id, peer, hand };
+        match self.welcome(&hello, &link) {
+            Ok(welcome) => {
+                self.hand.say(Effect::Admit(id));
+                link.frame(welcome.into());
+                self.enter(name, link, &hello).await;
+            }
+            Err(refusal) => self.hand.say(Effect::Refuse(id, refusal)),
+        }
     }
-}
 
-impl JobTask {
-    pub(super) fn is_current(&self, session: u64, name: &str) -> bool {
-        self.members
-            .get(name)
-            .is_some_and(|member| member.session.id == session)
-    }
-
-    /// Lets a party in, or says why not. The newer connection of one party replaces its older one; [`Presence`] says
+    /// What a party hears that is let in. The newer connection of one party replaces its older one; [`Presence`] says
     /// which one is newer, and refuses a second party with the same name.
     ///
     /// [`Presence`]: super::presence::Presence
-    pub(super) fn admit(
-        &mut self,
-        hello: pb::Hello,
-        session: SessionHandle,
-    ) -> Result<(), pb::Refused> {
-        let name = session.peer.name.clone();
-        if self.state == JobState::Failed && !self.ended.owes(&name, hello.round) {
+    fn welcome(&mut self, hello: &pb::Hello, link: &Link) -> Result<pb::Welcome, pb::Refused> {
+        let name = &link.peer.name;
+        check_hello(hello, name)?;
+        if self.state == JobState::Failed && !self.ended.owes(name, hello.round) {
             return Err(self.job_failed());
         }
-        if let Some(refusal) = self.unfit(&session) {
+        if let Some(refusal) = self.unfit(&link.peer) {
             return Err(refusal);
         }
-        let older = self.members.get(&name);
-        let grace = seconds(self.parts.limits.reconnect_grace);
-        self.presence.judge(&hello, &session, older, grace)?;
+        let older = self.members.get(name).map(|member| &member.link);
+        let grace = self.parts.settings.reconnect_grace;
+        self.presence.judge(hello, link, older, grace)?;
         if let Some(older) = older {
-            let frame = refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
-            older.session.outbox.end_now(frame.into());
-            self.settle(&name);
+            let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
+            older.cut(last);
+            self.settle(name);
         }
-        info!(job = %self.name, party = %name, address = %session.peer.address,
+        info!(job = %self.name, party = %name, address = %link.peer.address,
             program = %short(&hello.program), "party joined");
         let spec = serde_json::to_string(self.parts.job.spec())
-            .map_err(|e| refused(RefusalCode::RefusalJobFailed, e.to_string()))?;
-        let welcome = pb::Welcome {
+            .map_err(|e| pb::Refused::new(RefusalCode::RefusalJobFailed, e.to_string()))?;
+        Ok(pb::Welcome {
             version: *pb::WIRE_VERSIONS.end(),
             program: pb::PROGRAM.into(),
             job_spec: spec,
             job_hash: self.parts.job.hash().to_vec(),
             model: Some(self.model.name()),
-        };
-        session.outbox.frame(welcome.into());
+        })
+    }
+
+    /// A party has been let in.
+    async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
+        self.lost.remove(&name);
+        self.links.insert(link.id, name.clone());
         let member = Member {
-            session,
+            link,
             sent: HashSet::new(),
             counted: report::Bytes::default(),
             model_sent: None,
         };
-        self.lost.remove(&name);
-        if self.members.insert(name.clone(), member).is_none() {
-            self.changed = Instant::now();
+        match self.members.insert(name.clone(), member) {
+            Some(older) => drop(self.links.remove(&older.link.id)),
+            None => self.changed = self.hand.now(),
         }
-        self.greet(&name, &hello);
+        self.greet(&name, hello).await;
         self.unpublished = true;
-        Ok(())
     }
 
     fn job_failed(&self) -> pb::Refused {
         let reason = format!("the job has failed: {}", self.reason);
-        refused(RefusalCode::RefusalJobFailed, reason)
+        pb::Refused::new(RefusalCode::RefusalJobFailed, reason)
     }
 
     /// A party that was let into a failed job to hear the latest result has heard it.
     pub(super) fn leave_failed(&self, name: &str) {
         let member = self.members.get(name);
         if let Some(member) = member.filter(|_| self.state == JobState::Failed) {
-            member
-                .session
-                .outbox
-                .put(Queued::Last(self.job_failed().into()));
+            member.link.close(self.job_failed());
         }
     }
 
     /// What a party that has just connected needs to go on.
-    fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
-        self.resume(name, hello);
+    async fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
+        self.resume(name, hello).await;
         let Some(member) = self.members.get(name) else {
             return;
         };
         if self.state == JobState::Done {
-            member.session.outbox.frame(self.job_done().into());
+            member.link.frame(self.job_done().into());
         }
         if let Some(joining) = &mut self.joining {
             if hello.round != joining.number {
@@ -123,15 +121,16 @@ impl JobTask {
                 round: joining.number,
                 model: Some(self.model.name()),
             };
-            member.session.outbox.frame(offer.into());
+            member.link.frame(offer.into());
         }
     }
 
     /// A connection has ended. `returns` says whether the party does not know that, and will come back.
-    pub(super) fn leave(&mut self, session: u64, name: &Arc<str>, reason: &str, returns: bool) {
-        if !self.is_current(session, name) {
+    pub(super) fn leave(&mut self, link: LinkId, reason: &str, returns: bool) {
+        let Some(name) = self.links.remove(&link) else {
             return;
-        }
+        };
+        let name = &name;
         info!(job = %self.name, party = %name, %reason, "party left");
         self.settle(name);
         self.members.remove(name);
@@ -142,27 +141,27 @@ impl JobTask {
             joining.forget(name);
         }
         self.forget_sealer(name);
-        self.changed = Instant::now();
+        self.changed = self.hand.now();
         if let Some(running) = &mut self.running {
-            running.lost(name);
+            running.lost(name, self.hand.now());
         }
         self.unpublished = true;
     }
 
     /// Ends the connection of a party that sent what it must not send.
     pub(super) fn refuse(&mut self, name: &str, reason: &str) {
-        self.expel(name, refused(RefusalCode::RefusalBadFrame, reason));
+        self.expel(name, pb::Refused::new(RefusalCode::RefusalBadFrame, reason));
     }
 
     /// Ends the connection of a party. It has gone at once: nothing that it says after this is heard, and nothing is
     /// queued for it, however slowly it reads.
     pub(super) fn expel(&mut self, name: &str, refusal: pb::Refused) {
-        let Some((name, member)) = self.members.get_key_value(name) else {
+        let Some(member) = self.members.get(name) else {
             return;
         };
-        let (name, session, reason) = (name.clone(), member.session.id, refusal.reason.clone());
-        member.session.outbox.end_now(refusal.into());
-        self.leave(session, &name, &reason, false);
+        let (link, reason) = (member.link.id, refusal.reason.clone());
+        member.link.cut(refusal);
+        self.leave(link, &reason, false);
     }
 
     /// Sends the current model, once a connection and version.
@@ -184,9 +183,32 @@ impl JobTask {
             return self.want_sealed_model(&name.into());
         }
         info!(job = %self.name, party = %name, version, bytes = self.model_bytes.len(), "model sent");
-        member.session.outbox.put(Queued::Model {
+        member.link.say(Say::Model {
             version,
             values: self.model_bytes.clone(),
         });
     }
+}
+
+/// Whether both speak one version of the wire, and the party is who its certificate says.
+fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
+    let (first, last) = pb::WIRE_VERSIONS.into_inner();
+    if hello.first_version > last || hello.last_version < first {
+        let reason = format!(
+            "{} speaks wire versions {first} to {last}, {} speaks {} to {}: update the older one",
+            pb::PROGRAM,
+            short(&hello.program),
+            hello.first_version,
+            hello.last_version
+        );
+        return Err(pb::Refused::new(RefusalCode::RefusalVersion, reason));
+    }
+    if hello.name != name {
+        let reason = format!(
+            "the party calls itself {:?}, its certificate is that of {name:?}",
+            short(&hello.name)
+        );
+        return Err(pb::Refused::new(RefusalCode::RefusalName, reason));
+    }
+    Ok(())
 }

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
-use tokio::time::Instant;
 
-use super::job::JobTask;
-use crate::hex;
-use crate::outbox::{Content, Queued};
-use crate::pb;
-use crate::relay::{Relayed, Spool};
+use super::Lead;
+use super::face::{Content, Say};
+use super::shelf::Shelf;
+use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
-use crate::system::unix_millis;
+use crate::{hex, pb};
 
 /// A round under way.
 pub(crate) struct Running {
@@ -29,7 +27,7 @@ pub(crate) struct Running {
     answers: usize,
     pub report: RoundReport,
     /// The answers to the stage before, pieces of which are being passed on.
-    relayed: Option<Arc<Spool>>,
+    relayed: Option<Arc<dyn Shelf>>,
 }
 
 /// One party of the round.
@@ -40,7 +38,7 @@ struct Place {
     /// The latest message to it.
     owed: Option<(u8, Content)>,
     /// When its connection was lost.
-    lost: Option<Instant>,
+    lost: Option<Time>,
     /// Whether it is not waited for any more.
     gone: Option<Gone>,
 }
@@ -106,7 +104,7 @@ impl Running {
     }
 
     /// The answers of which pieces may still have to be passed on.
-    pub fn into_relayed(self) -> Option<Arc<Spool>> {
+    pub fn into_relayed(self) -> Option<Arc<dyn Shelf>> {
         self.relayed
     }
 
@@ -215,18 +213,17 @@ impl Running {
     }
 
     /// The connection of a party was lost.
-    pub fn lost(&mut self, name: &str) {
+    pub fn lost(&mut self, name: &str, now: Time) {
         if let Some(party) = self.id(name)
             && let Some(place) = self.places.get_mut(party.rank())
         {
-            place.lost.get_or_insert(Instant::now());
+            place.lost.get_or_insert(now);
         }
     }
 
     /// Of those who are waited for: who has been lost for longer than `grace`, and when the next one
     /// will have been.
-    pub fn overdue(&self, grace: Duration) -> (Vec<PartyId>, Option<Instant>) {
-        let now = Instant::now();
+    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<PartyId>, Option<Time>) {
         let lost = |party: &PartyId| {
             let place = self.places.get(party.rank())?;
             Some((*party, place.lost? + grace))
@@ -243,7 +240,13 @@ impl Running {
     }
 
     /// The round has a result.
-    pub fn finished(&mut self, outcome: &Outcome, total_weight: Option<u64>, result: &[u8]) {
+    pub fn finished(
+        &mut self,
+        outcome: &Outcome,
+        total_weight: Option<u64>,
+        result: &[u8],
+        unix_millis: u64,
+    ) {
         let survivors = outcome.survivors.iter();
         let survivors = survivors.map(|party| self.name(party).to_string());
         self.report.survivors = survivors.collect();
@@ -257,7 +260,7 @@ impl Running {
         self.report.state = RoundState::Done;
         self.report.total_weight = total_weight;
         self.report.result = hex(result);
-        self.report.seconds = self.report.elapsed(unix_millis());
+        self.report.seconds = self.report.elapsed(unix_millis);
     }
 
     /// Counts what is about to be sent.
@@ -317,7 +320,7 @@ pub(super) fn start_frame(
     }
 }
 
-impl JobTask {
+impl Lead {
     /// Sends the beginning of the round, or what a party that has come back missed of it.
     pub(super) fn send_start(&mut self, name: &str, answered: u32) {
         let (Some(running), Some(member)) = (&mut self.running, self.members.get_mut(name)) else {
@@ -328,7 +331,7 @@ impl JobTask {
         };
         let taken = running.places.get(party.rank()).map_or(0, |p| p.answers);
         let start = start_frame(&running.start, taken, &mut member.sent);
-        member.session.outbox.frame(start.into());
+        member.link.frame(start.into());
         let number = running.number();
         let Some(place) = running.places.get_mut(party.rank()) else {
             return;
@@ -337,16 +340,16 @@ impl JobTask {
         if let Some((stage, message)) = &place.owed
             && u32::from(*stage) >= answered
         {
-            member.session.outbox.put(Queued::Message {
+            member.link.say(Say::Message {
                 round: number,
                 stage: *stage,
-                message: message.clone(),
+                content: message.clone(),
             });
         }
     }
 
     /// A party connects that says it is in a round: it goes on, or hears how the round ended.
-    pub(super) fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
+    pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
         let place = self.running.as_ref().and_then(|running| {
             let party = running.id(name)?;
             let gone = running.places.get(party.rank())?.gone.as_ref();
@@ -379,36 +382,36 @@ impl JobTask {
             && Some(hello.round) != joining
             && !self.send_end(name, hello.round, hello.answered)
         {
-            self.send_past(name, hello.round);
+            self.send_past(name, hello.round).await;
         }
     }
 
-    /// Sends what ends a stage; `spool` has the answers to that stage which are passed on. What was passed
+    /// Sends what ends a stage; `shelf` has the answers to that stage which are passed on. What was passed
     /// on before is not needed any more.
     pub(super) fn deliver_all(
         &mut self,
         round: u64,
         stage: u8,
         messages: Vec<(PartyId, Outgoing)>,
-        spool: Spool,
+        shelf: Box<dyn Shelf>,
     ) {
-        let spool = Arc::new(spool);
+        let shelf: Arc<dyn Shelf> = shelf.into();
         let mut addressed = BTreeSet::new();
         for (party, outgoing) in messages {
             addressed.insert(party);
             let message = match outgoing.is_whole() {
                 true => Content::Here(outgoing.head),
-                false => {
-                    let failed = self.unreadable.0.clone();
-                    Content::Relayed(Relayed::new(outgoing, &spool, round, failed))
-                }
+                false => Content::Kept {
+                    outgoing: outgoing.into(),
+                    shelf: Arc::downgrade(&shelf),
+                },
             };
             self.deliver(party, stage, message);
         }
         let Some(running) = &mut self.running else {
             return;
         };
-        running.relayed = Some(spool);
+        running.relayed = Some(shelf);
         for party in (0..running.names.len() as u32).map(PartyId) {
             if !addressed.contains(&party) {
                 self.drop_party(round, party, "left out by the protocol");
@@ -426,10 +429,10 @@ impl JobTask {
             place.owed = Some((stage, message.clone()));
         }
         if let Some(member) = self.members.get(&name) {
-            member.session.outbox.put(Queued::Message {
+            member.link.say(Say::Message {
                 round,
                 stage,
-                message,
+                content: message,
             });
         }
     }
@@ -464,7 +467,7 @@ impl JobTask {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let traffic = &member.session.peer.traffic;
+        let traffic = &member.link.peer.traffic;
         let (up, down) = (traffic.read(), traffic.written());
         let running = self.running.as_mut();
         if let Some(running) = running.filter(|r| r.id(name).is_some()) {

@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 use blindsum_protocol::RoundKind;
 use bytes::Bytes;
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::job::JobTask;
+use super::Lead;
+use super::face::Say;
 use super::joining::ReadyParty;
-use super::session::{refused, short};
+use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
-use crate::limits::seconds;
-use crate::outbox::Queued;
 use crate::pb::{self, RefusalCode};
-use blindsum_job::{history_len, sealed_len};
+use crate::{history_len, sealed_len, short};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
@@ -41,7 +39,7 @@ pub(super) struct SealedModel {
 struct Part {
     assembly: Assembly,
     /// When the next piece must have come.
-    next_until: Instant,
+    next_until: Time,
 }
 
 impl SealedModel {
@@ -79,7 +77,7 @@ impl SealedModel {
     }
 }
 
-impl JobTask {
+impl Lead {
     /// What the next round is for, and who of those that are ready takes part: a key set-up where somebody
     /// lacks the key of the job, but never two in a row where the others are enough for a round.
     pub(super) fn choose_kind(
@@ -137,7 +135,8 @@ impl JobTask {
                 short(&sealers.join(", "))
             );
             warn!(job = %self.name, party = %name, %reason, "refused");
-            self.expel(&name, refused(RefusalCode::RefusalNoModel, reason));
+            let refusal = pb::Refused::new(RefusalCode::RefusalNoModel, reason);
+            self.expel(&name, refusal);
         }
     }
 
@@ -201,15 +200,16 @@ impl JobTask {
         debug!(job = %self.name, party = %name, version, "asked for the model");
         if let Some(member) = self.members.get(&name) {
             let frame = pb::ModelWanted { version };
-            member.session.outbox.frame(frame.into());
+            member.link.frame(frame.into());
         }
         self.sealed_model.asked = Some((name, None));
     }
 
     /// Somebody else is asked where one has begun to send the model and does not go on; gives the time until which it
     /// must have gone on.
-    pub(super) fn heed_sealer(&mut self) -> Option<Instant> {
-        let stalls = |part: &Part| part.next_until <= Instant::now();
+    pub(super) fn heed_sealer(&mut self) -> Option<Time> {
+        let now = self.hand.now();
+        let stalls = |part: &Part| part.next_until <= now;
         let asked = &mut self.sealed_model.asked;
         if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
             warn!(job = %self.name, party = %name, "it does not go on sending the model");
@@ -249,7 +249,7 @@ impl JobTask {
         .and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
         match pushed {
             Ok(Pushed::Part(assembly)) => {
-                let next_until = Instant::now() + seconds(self.parts.limits.chunk_timeout);
+                let next_until = self.hand.now() + self.parts.settings.chunk_timeout;
                 let part = Part {
                     assembly,
                     next_until,
@@ -285,7 +285,7 @@ impl JobTask {
         let bytes = values.len();
         info!(job = %self.name, party = %name, version, bytes, "sealed model passed on");
         if let Some(member) = self.members.get(name) {
-            member.session.outbox.put(Queued::Model { version, values });
+            member.link.say(Say::Model { version, values });
         }
     }
 }

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_protocol::PartyId;
-use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::job::{Halt, JobTask};
+use super::face::{Content, Say};
 use super::running::{Standing, start_frame};
-use super::session::short;
-use crate::outbox::{Content, Queued};
-use crate::pb;
-use crate::relay::Spool;
+use super::shelf::Shelf;
+use super::{Halt, Lead};
+use crate::actor::Time;
 use crate::report::RoundState;
 use crate::store::Ending;
+use crate::{pb, short};
 
 /// How long confirmations are gathered before they are written together.
 const GATHERED: Duration = Duration::from_millis(100);
@@ -29,7 +28,7 @@ pub(super) struct Ended {
     /// Who has confirmed the latest sum since that was last written down.
     unwritten: Vec<Arc<str>>,
     /// When that is written down.
-    write_at: Option<Instant>,
+    write_at: Option<Time>,
 }
 
 /// A round that has ended with a result.
@@ -40,7 +39,7 @@ struct EndedRound {
     /// The message before the last one, for those that were away when it was sent.
     owed: BTreeMap<Arc<str>, (u8, Content)>,
     /// The answers that this message may be read from.
-    relayed: Option<Arc<Spool>>,
+    relayed: Option<Arc<dyn Shelf>>,
 }
 
 impl Ended {
@@ -66,7 +65,7 @@ impl Ended {
     }
 
     /// When what was confirmed is to be written down, where there is something.
-    pub fn write_at(&self) -> Option<Instant> {
+    pub fn write_at(&self) -> Option<Time> {
         self.write_at
     }
 
@@ -93,7 +92,7 @@ impl Ended {
     }
 
     /// A survivor of this sum needs to be told nothing more; true where it did until now.
-    fn settle(&mut self, round: u64, name: &str) -> bool {
+    fn settle(&mut self, round: u64, name: &str, now: Time) -> bool {
         let Some(sum) = self.sum.as_mut().filter(|s| s.ending.done.round == round) else {
             return false;
         };
@@ -101,12 +100,12 @@ impl Ended {
             return false;
         }
         self.unwritten.push(name.into());
-        self.write_at.get_or_insert(Instant::now() + GATHERED);
+        self.write_at.get_or_insert(now + GATHERED);
         true
     }
 }
 
-impl JobTask {
+impl Lead {
     /// The round under way has ended with a result, which is stored: all its parties hear it.
     pub(super) fn tell_end(&mut self, ending: Ending, addressed: &BTreeSet<PartyId>) {
         let Some(running) = self.running.take() else {
@@ -144,9 +143,9 @@ impl JobTask {
         }
         ended.hearers.extend(now.iter().copied().cloned());
         for member in now.iter().filter_map(|name| self.members.get(*name)) {
-            member.session.outbox.put(ended.message());
+            member.link.say(ended.message());
             let done = ended.ending.done.clone();
-            member.session.outbox.frame(done.into());
+            member.link.frame(done.into());
         }
         if !ended.owed.is_empty() {
             ended.relayed = running.into_relayed();
@@ -168,8 +167,8 @@ impl JobTask {
             reason: reason.into(),
             counted: counts,
         };
-        member.session.outbox.frame(frame.into());
-        self.ended.settle(round, name);
+        member.link.frame(frame.into());
+        self.ended.settle(round, name, self.hand.now());
         self.unpublished = true;
         self.leave_failed(name);
     }
@@ -192,27 +191,27 @@ impl JobTask {
         }
         // Nothing that it has said, or not, counts now.
         let start = start_frame(&ended.ending.start, stage + 1, &mut member.sent);
-        let outbox = &member.session.outbox;
-        outbox.frame(start.into());
+        let link = &member.link;
+        link.frame(start.into());
         if let Some((stage, message)) = owed {
-            outbox.put(Queued::Message {
+            link.say(Say::Message {
                 round,
                 stage: *stage,
-                message: message.clone(),
+                content: message.clone(),
             });
         }
         if answered <= stage {
-            outbox.put(ended.message());
+            link.say(ended.message());
         }
-        outbox.frame(ended.ending.done.clone().into());
+        link.frame(ended.ending.done.clone().into());
         true
     }
 
     /// How a round ended that is not the latest one, for a party that was in it.
-    pub(super) fn send_past(&self, name: &str, round: u64) {
-        let report = self.parts.store.round(&self.name, round);
-        let report = report.unwrap_or_else(|error| {
-            error!(job = %self.name, round, %error, "a report could not be read");
+    pub(super) async fn send_past(&self, name: &str, round: u64) {
+        let report = self.stored(move |store, job| store.round(job, round)).await;
+        let report = report.unwrap_or_else(|halt| {
+            self.not_stored("a report could not be read", halt);
             None
         });
         let mut frame = pb::RoundAborted {
@@ -236,7 +235,7 @@ impl JobTask {
             }
         }
         if let Some(member) = self.members.get(name) {
-            member.session.outbox.frame(frame.into());
+            member.link.frame(frame.into());
         }
     }
 
@@ -245,15 +244,15 @@ impl JobTask {
     pub(super) fn forget_hearer(&mut self, name: &str, round: u64) {
         let sum = self.ended.sum.as_ref().map(|sum| sum.ending.done.round);
         if let Some(sum) = sum.filter(|sum| *sum != round) {
-            self.ended.settle(sum, name);
+            self.ended.settle(sum, name, self.hand.now());
         }
     }
 
     /// A party confirms what it holds after a round; that must be what the coordinator has. Only the first word
     /// of each survivor is heard.
-    pub(super) fn confirmed(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
+    pub(super) async fn confirmed(&mut self, name: &str, confirmed: &pb::RoundConfirmed) {
         let round = confirmed.round;
-        if !self.ended.settle(round, name) {
+        if !self.ended.settle(round, name, self.hand.now()) {
             return;
         }
         self.unpublished = true;
@@ -264,28 +263,36 @@ impl JobTask {
         let done = &ended.ending.done;
         if done.model != confirmed.model {
             let detail = format!("{name} computes another model from the same sum");
-            self.record_event(round, "model", name, &detail);
+            self.record_event(round, "model", name, detail).await;
         } else if done.result != confirmed.result {
             let detail = format!("{name} was told another result");
-            self.record_event(round, "result", name, &detail);
+            self.record_event(round, "result", name, detail).await;
         }
     }
 
     /// A survivor cannot use the result that it was told, and will not confirm it.
-    pub(super) fn result_refused(&mut self, name: &str, refused: &pb::RoundRefused) {
-        if self.ended.settle(refused.round, name) {
+    pub(super) async fn result_refused(&mut self, name: &str, refused: &pb::RoundRefused) {
+        if self.ended.settle(refused.round, name, self.hand.now()) {
             self.unpublished = true;
             self.leave_failed(name);
             let detail = format!("{name} refuses the result: {}", short(&refused.reason));
-            self.record_event(refused.round, "refused", name, &detail);
+            self.record_event(refused.round, "refused", name, detail)
+                .await;
         }
     }
 
-    fn record_event(&self, round: u64, kind: &str, name: &str, detail: &str) {
+    async fn record_event(&self, round: u64, kind: &'static str, name: &str, detail: String) {
         error!(job = %self.name, party = %name, round, "{detail}");
-        let event = self.parts.store.event(&self.name, round, kind, detail);
-        if let Err(error) = event {
-            error!(job = %self.name, %error, "an event could not be stored");
+        let stored = self.stored(move |store, job| store.event(job, round, kind, &detail));
+        if let Err(halt) = stored.await {
+            self.not_stored("an event could not be stored", halt);
+        }
+    }
+
+    /// The store does not do its work where the job can go on without it.
+    pub(super) fn not_stored(&self, what: &str, halt: Halt) {
+        if let Halt::Broken(error) = halt {
+            error!(job = %self.name, %error, "{what}");
         }
     }
 
@@ -303,8 +310,8 @@ impl JobTask {
 
     /// The last act of a job.
     pub(super) async fn close_ended(&mut self) {
-        if let Err(Halt::Broken(error)) = self.write_confirmed().await {
-            error!(job = %self.name, %error, "confirmations could not be stored");
+        if let Err(halt) = self.write_confirmed().await {
+            self.not_stored("confirmations could not be stored", halt);
         }
         let missing = self.ended.unconfirmed();
         if !missing.is_empty() {
@@ -324,11 +331,11 @@ impl EndedRound {
         confirmed.is_some_and(|confirmed| !std::mem::replace(confirmed, true))
     }
 
-    fn message(&self) -> Queued<pb::CoordinatorFrame> {
-        Queued::Message {
+    fn message(&self) -> Say {
+        Say::Message {
             round: self.ending.done.round,
             stage: self.ending.stage,
-            message: Content::Here(self.ending.message.clone()),
+            content: Content::Here(self.ending.message.clone()),
         }
     }
 }

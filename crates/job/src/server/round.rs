@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant as Clock;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
@@ -11,33 +10,18 @@ use blindsum_protocol::{
     Server,
 };
 use bytes::Bytes;
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-pub(crate) use super::joining::Joining;
-pub(crate) use super::running::Running;
-
 use super::collecting::Collecting;
-
-use super::job::{Halt, JobTask};
-use super::session::{Event, Gate, short};
-use crate::limits::seconds;
+use super::face::Gate;
+use super::job::Event;
+use super::running::Running;
+use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
-use crate::relay::Unreadable;
 use crate::report::{RoundReport, RoundState};
 use crate::store::Ending;
-use crate::system::{random, unix_millis};
-use crate::{Model, NetError};
-
-/// Runs work that takes long on a thread of its own, so that connections are served meanwhile.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NetError> {
-    let work = tokio::task::spawn_blocking(work);
-    work.await
-        .map_err(|e| NetError::system(format!("internal error: {e}")))
-}
+use crate::{Model, seconds, short};
 
 /// What a round leads to.
 struct Finished {
@@ -49,7 +33,7 @@ struct Finished {
     outcome: Outcome,
 }
 
-impl JobTask {
+impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
     pub(super) async fn run_round(&mut self) -> Result<(), Halt> {
         let mut report = self.next_report().await?;
@@ -111,7 +95,10 @@ impl JobTask {
         for name in &names {
             match self.members.contains_key(name) {
                 true => self.send_start(name, 0),
-                false => self.with_running(|running| running.lost(name)),
+                false => {
+                    let now = self.hand.now();
+                    self.with_running(|running| running.lost(name, now));
+                }
             }
         }
     }
@@ -120,27 +107,25 @@ impl JobTask {
         let number = round.number();
         let aborted = |fault: Fault| Halt::Aborted(fault.to_string());
         let start = round.clone();
-        let mut server = blocking(move || Server::start(start))
-            .await
-            .map_err(Halt::Broken)?
-            .map_err(aborted)?;
+        let started = self.hand.work(move || Server::start(start)).await;
+        let mut server = started?.map_err(aborted)?;
         loop {
             let stage = server.waiting().stage;
             let ended = self.run_stage(&round, server).await?;
             let Collecting {
                 server: ended,
-                spool,
+                shelf,
             } = ended;
-            let mut rng = random().map_err(Halt::Broken)?;
-            let closed = blocking(move || ended.close(&mut rng)).await;
-            match closed.map_err(Halt::Broken)?.map_err(aborted)? {
+            let mut rng = self.hand.random();
+            let closed = self.hand.work(move || ended.close(&mut rng)).await;
+            match closed?.map_err(aborted)? {
                 Closed::Next {
                     server: next,
                     messages,
                 } => {
                     self.with_running(|running| running.count_down(&messages));
                     self.open_gate(&round, stage + 1);
-                    self.deliver_all(number, stage, messages, spool);
+                    self.deliver_all(number, stage, messages, shelf);
                     server = next;
                 }
                 Closed::Done { outcome, messages } => {
@@ -152,12 +137,12 @@ impl JobTask {
 
     /// Collects the answers of a stage.
     async fn run_stage(&mut self, round: &Round, server: Server) -> Result<Collecting, Halt> {
-        let (clock, waiting) = (Clock::now(), server.waiting());
-        let mut stage = Collecting::new(server, &self.parts.spools);
+        let (begun, waiting) = (self.hand.now(), server.waiting());
+        let mut stage = Collecting::new(server, &*self.parts.shelves);
         let step = round.plan().answer(waiting.stage);
         let time = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
-        let deadline = Instant::now() + seconds(time);
-        let grace = seconds(self.parts.limits.reconnect_grace);
+        let deadline = self.hand.now() + seconds(time);
+        let grace = self.parts.settings.reconnect_grace;
         let number = round.number();
         self.with_running(|running| {
             running.begin_stage(waiting.name, waiting.required, waiting.missing);
@@ -165,7 +150,7 @@ impl JobTask {
         self.publish(self.current_report());
         loop {
             let (overdue, next) = match &self.running {
-                Some(running) if !running.is_settled() => running.overdue(grace),
+                Some(running) if !running.is_settled() => running.overdue(self.hand.now(), grace),
                 _ => break,
             };
             if !overdue.is_empty() {
@@ -175,7 +160,7 @@ impl JobTask {
                 // Perhaps nobody is missing now.
                 continue;
             }
-            if Instant::now() >= deadline {
+            if self.hand.now() >= deadline {
                 let reason = format!("no answer to stage {} within {time} s", waiting.name);
                 for party in self.missing() {
                     self.drop_party(number, party, &reason);
@@ -183,18 +168,19 @@ impl JobTask {
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
-            if let Some(event) = self.next_event(Some(until)).await?
-                && let Some(event) = self.handle(event)
+            if let Some(input) = self.next_input(Some(until)).await?
+                && let Some(event) = self.handle(input).await
             {
                 stage = self.round_event(number, stage, event).await?;
             }
         }
+        let elapsed = self.hand.now() - begun;
         self.with_running(|running| {
             if let Some(stage) = running.report.stages.last_mut() {
-                stage.seconds = clock.elapsed().as_secs_f64();
+                stage.seconds = elapsed.as_secs_f64();
             }
         });
-        let ms = clock.elapsed().as_millis() as u64;
+        let ms = elapsed.as_millis() as u64;
         info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
     }
@@ -210,17 +196,15 @@ impl JobTask {
                 name,
                 round,
                 message,
-                memory,
-                ..
+                hold,
             } if round == number => {
                 let stage = self.take(number, stage, &name, message).await;
-                drop(memory);
+                drop(hold);
                 stage
             }
             Event::Frame {
                 name,
                 frame: Frame::RoundRefused(refusal),
-                ..
             } if refusal.round == number => {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
@@ -229,9 +213,7 @@ impl JobTask {
                 }
                 Ok(stage)
             }
-            Event::Unreadable(Unreadable { round, error }) if round == number => {
-                Err(Halt::Aborted(error.to_string()))
-            }
+            Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
         }
     }
@@ -250,12 +232,11 @@ impl JobTask {
             return Ok(stage);
         };
         let bytes = message.len();
-        let (stage, receipt) = blocking(move || {
+        let taken = self.hand.work(move || {
             let receipt = stage.receive(party, message);
             (stage, receipt)
-        })
-        .await
-        .map_err(Halt::Broken)?;
+        });
+        let (stage, receipt) = taken.await?;
         match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
@@ -291,12 +272,12 @@ impl JobTask {
         messages: Vec<(PartyId, Outgoing)>,
     ) -> Result<(), Halt> {
         let (of, model) = (round.clone(), self.model.clone());
-        // All are told the same, and none of it is passed on from a spool.
+        // All are told the same, and none of it is passed on from a shelf.
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
-        let finished = blocking(move || finish(&of, &model, outcome, &told)).await;
+        let finished = self.hand.work(move || finish(&of, &model, outcome, &told));
         let finished = finished
-            .map_err(Halt::Broken)?
+            .await?
             .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
         for member in round.roster().members() {
             self.settle(&member.name);
@@ -305,7 +286,8 @@ impl JobTask {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
         running.count_down(&messages);
-        running.finished(&finished.outcome, finished.total_weight, &finished.result);
+        let (weight, now) = (finished.total_weight, self.hand.unix_millis());
+        running.finished(&finished.outcome, weight, &finished.result, now);
         let report = running.report.clone();
         let survivors = match round.kind() {
             RoundKind::KeySetup => BTreeMap::new(),
@@ -368,7 +350,7 @@ impl JobTask {
         }
         report.state = RoundState::Aborted;
         report.reason = reason.into();
-        report.seconds = report.elapsed(unix_millis());
+        report.seconds = report.elapsed(self.hand.unix_millis());
         for member in self.members.values() {
             let frame = pb::RoundAborted {
                 round: number,
@@ -376,7 +358,7 @@ impl JobTask {
                 reason: reason.into(),
                 counted: false,
             };
-            member.session.outbox.frame(frame.into());
+            member.link.frame(frame.into());
         }
         self.publish(Some(report.clone()));
         self.stored(move |store, job| store.end_round(job, &report, None, None))
@@ -386,7 +368,7 @@ impl JobTask {
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
         let members = self.running.as_ref().map(Running::members);
-        self.parts.gate.send_replace(Gate {
+        self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: round.plan().answer(stage).map_or(0, |step| step.largest),
@@ -396,7 +378,7 @@ impl JobTask {
 
     /// Whatever comes for this round from now on comes too late.
     fn close_gate(&self, round: u64) {
-        self.parts.gate.send_replace(Gate::closed(round));
+        self.board.set_gate(Gate::closed(round));
     }
 
     fn with_running(&mut self, change: impl FnOnce(&mut Running)) {

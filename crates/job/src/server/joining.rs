@@ -6,16 +6,15 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::CertificateError;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
 use blindsum_protocol::{KeyName, Round, RoundKind};
-use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::job::{Halt, JobTask};
-use super::session::{Event, short};
-use crate::limits::seconds;
+use super::face::Input;
+use super::job::Event;
+use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::RoundReport;
-use crate::system::{unix_millis, unix_seconds};
+use crate::{seconds, short};
 
 /// A round that is offered.
 pub(crate) struct Joining {
@@ -65,7 +64,7 @@ impl Joining {
     }
 }
 
-impl JobTask {
+impl Lead {
     /// Offers the next round and collects its roster.
     pub(super) async fn join(&mut self, report: &mut RoundReport) -> Result<Arc<Round>, Halt> {
         let number = report.number;
@@ -82,7 +81,7 @@ impl JobTask {
                 round: number,
                 model,
             };
-            member.session.outbox.frame(offer.into());
+            member.link.frame(offer.into());
         }
         info!(job = %self.name, round = number, connected = self.members.len(), "round offered");
         self.publish(Some(report.clone()));
@@ -117,10 +116,10 @@ impl JobTask {
             self.parts.job.min_parties(),
             self.parts.job.spec().parties as usize,
         );
-        let deadline = Instant::now() + seconds(self.parts.job.spec().join_deadline);
-        let grace = seconds(self.parts.limits.reconnect_grace);
+        let deadline = self.hand.now() + seconds(self.parts.job.spec().join_deadline);
+        let grace = self.parts.settings.reconnect_grace;
         loop {
-            let now = Instant::now();
+            let now = self.hand.now();
             let Some(joining) = &self.joining else {
                 return Ok(());
             };
@@ -149,23 +148,21 @@ impl JobTask {
                 (false, true) => deadline,
                 (_, false) => self.patience,
             };
-            if let Some(event) = self.next_event(Some(until)).await? {
-                self.joining_event(number, event);
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.joining_input(number, input).await;
             }
         }
     }
 
-    fn joining_event(&mut self, number: u64, event: Event) {
-        match self.handle(event) {
+    async fn joining_input(&mut self, number: u64, input: Input) {
+        match self.handle(input).await {
             Some(Event::Frame {
                 name,
                 frame: Frame::Ready(ready),
-                ..
             }) if ready.round == number => self.ready(name, ready),
             Some(Event::Frame {
                 name,
                 frame: Frame::RoundRefused(refusal),
-                ..
             }) if refusal.round == number => {
                 let reason = short(&refusal.reason);
                 if let Some(joining) = &mut self.joining {
@@ -208,7 +205,7 @@ impl JobTask {
         let mut members: Vec<Member> = ready
             .into_iter()
             .filter_map(|ReadyParty { name, nonce, .. }| {
-                let certificate = &self.members.get(&name)?.session.peer.certificate;
+                let certificate = &self.members.get(&name)?.link.peer.certificate;
                 Some(Member {
                     name: name.to_string(),
                     certificate: certificate.to_vec(),
@@ -220,7 +217,9 @@ impl JobTask {
         members.sort_by(|a, b| a.name.cmp(&b.name));
         let mut last = None;
         loop {
-            let error = match Roster(members.clone()).certify(&self.parts.anchor, unix_seconds()) {
+            let error = match Roster(members.clone())
+                .certify(&self.parts.anchor, self.hand.unix_seconds())
+            {
                 Ok(roster) => return Ok(roster),
                 Err(error) => error,
             };
@@ -256,13 +255,17 @@ impl JobTask {
                 reason: reason.into(),
                 counted: false,
             };
-            member.session.outbox.frame(frame.into());
+            member.link.frame(frame.into());
         }
     }
 
     /// A report of the next round, whose number is taken for ever.
     pub(super) async fn next_report(&mut self) -> Result<RoundReport, Halt> {
-        let report = RoundReport::offered(self.next_round, self.model.version(), unix_millis());
+        let report = RoundReport::offered(
+            self.next_round,
+            self.model.version(),
+            self.hand.unix_millis(),
+        );
         let stored = report.clone();
         self.stored(move |store, job| store.begin_round(job, &stored))
             .await?;

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use blindsum_crypto::calendar::{UnixSeconds, utc};
 use blindsum_crypto::certificate::CertificateError;
-use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::job::JobTask;
-use super::session::{SessionHandle, refused};
+use super::Lead;
+use super::face::Peer;
+use crate::actor::Time;
 use crate::pb::{self, RefusalCode};
-use crate::system::unix_seconds;
 
 /// Time between two looks at the list. A changed file is read as often.
 pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
@@ -20,15 +19,18 @@ pub(super) const LIST_LOOK: Duration = Duration::from_secs(2);
 /// So long before its end a list is warned of: a week.
 const WARNED_AHEAD: UnixSeconds = 7 * 86_400;
 
-impl JobTask {
+impl Lead {
     /// Does what the list asks for, where it is time to look; gives the time of the next look.
-    pub(super) fn heed_list(&mut self) -> Instant {
-        if Instant::now() < self.list_look {
+    pub(super) fn heed_list(&mut self) -> Time {
+        if self.hand.now() < self.list_look {
             return self.list_look;
         }
-        self.list_look = Instant::now() + LIST_LOOK;
+        self.list_look = self.hand.now() + LIST_LOOK;
         self.expel_unfit();
-        let warning = warning(self.parts.anchor.lists_valid_until(), unix_seconds());
+        let warning = warning(
+            self.parts.anchor.lists_valid_until(),
+            self.hand.unix_seconds(),
+        );
         if warning != self.warning {
             match self.list_is_over() {
                 true => error!(job = %self.name, "{warning}"),
@@ -44,17 +46,16 @@ impl JobTask {
     /// Whether there is a list and its time is over: nobody can be certified then.
     pub(super) fn list_is_over(&self) -> bool {
         let until = self.parts.anchor.lists_valid_until();
-        until.is_some_and(|until| until <= unix_seconds())
+        until.is_some_and(|until| until <= self.hand.unix_seconds())
     }
 
     /// What a party hears whose certificate counts no more: it is on the list, or its time is over. Whose time ends
     /// amid a round goes on to the end of it.
-    pub(super) fn unfit(&self, session: &SessionHandle) -> Option<pb::Refused> {
-        let peer = &session.peer;
+    pub(super) fn unfit(&self, peer: &Peer) -> Option<pb::Refused> {
         let verified = self
             .parts
             .anchor
-            .verify_party(&peer.certificate, unix_seconds());
+            .verify_party(&peer.certificate, self.hand.unix_seconds());
         let reason = match verified {
             Err(CertificateError::Revoked) => {
                 "the coordinator does not accept this party's certificate any more, it is revoked: ask the CA for a \
@@ -71,7 +72,7 @@ impl JobTask {
             }
             _ => return None,
         };
-        Some(refused(RefusalCode::RefusalCertificate, reason))
+        Some(pb::Refused::new(RefusalCode::RefusalCertificate, reason))
     }
 
     fn is_in_round(&self, name: &str) -> bool {
@@ -83,7 +84,7 @@ impl JobTask {
     /// further model. Whether there were any.
     pub(super) fn expel_unfit(&mut self) -> bool {
         let unfit = self.members.iter().filter_map(|(name, member)| {
-            let refusal = self.unfit(&member.session)?;
+            let refusal = self.unfit(&member.link.peer)?;
             Some((name.clone(), refusal))
         });
         let unfit: Vec<(Arc<str>, pb::Refused)> = unfit.collect();

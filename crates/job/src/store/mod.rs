@@ -1,6 +1,8 @@
 //! What a coordinator must not forget: jobs, rounds, models. A round's number is stored before the
 //! round is offered, its outcome together with the model it leads to, before anybody is told.
 
+mod memory;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use bytes::Bytes;
 
 use crate::report::{JobState, RoundReport};
 use crate::{Model, StoreError, pb};
+pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
 pub trait Store: Send + Sync {

@@ -11,12 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::Rng;
-use tokio::time::Instant;
 
-use super::members::Member;
-use super::session::{SessionHandle, refused};
+use super::face::LinkId;
+use super::link::Link;
+use crate::actor::Time;
 use crate::pb::{self, RefusalCode};
-use crate::system::random;
 
 /// Bytes of the id of a process, and of a token.
 const ID: usize = 16;
@@ -49,9 +48,9 @@ struct Asked {
     process: Vec<u8>,
     token: [u8; ID],
     /// When it was told the token.
-    since: Instant,
+    since: Time,
     /// The connection that was there when what had been on its way then had come, and the bytes that had come over it.
-    before: Option<(u64, u64)>,
+    before: Option<(LinkId, u64)>,
 }
 
 impl Presence {
@@ -60,26 +59,30 @@ impl Presence {
     pub fn judge(
         &mut self,
         hello: &pb::Hello,
-        newer: &SessionHandle,
-        older: Option<&Member>,
+        newer: &Link,
+        older: Option<&Link>,
         grace: Duration,
     ) -> Result<(), pb::Refused> {
         let odd = |bytes: &[u8]| !(bytes.is_empty() || bytes.len() == ID);
         if odd(&hello.process) || odd(&hello.token) {
             let reason = "Hello: the process and the token must have 0 or 16 bytes";
-            return Err(refused(RefusalCode::RefusalBadFrame, reason));
+            return Err(pb::Refused::new(RefusalCode::RefusalBadFrame, reason));
         }
         let name = &newer.peer.name;
-        let other_key = older.filter(|older| older.session.peer.key != newer.peer.key);
+        let other_key = older.filter(|older| older.peer.key != newer.peer.key);
         match self.0.get_mut(name) {
             _ if hello.process.is_empty() => other_key.map_or(Ok(()), |older| Err(taken(older))),
             Some(seat) if seat.replaced.contains(&hello.process) => {
-                Err(refused(RefusalCode::RefusalReplaced, ANOTHER_PROCESS))
+                let code = RefusalCode::RefusalReplaced;
+                Err(pb::Refused::new(code, ANOTHER_PROCESS))
             }
-            Some(seat) if seat.process != hello.process => seat.ask(hello)?.wait(other_key, grace),
+            Some(seat) if seat.process != hello.process => {
+                let now = newer.hand.now();
+                seat.ask(hello, newer)?.wait(other_key, now, grace)
+            }
             Some(seat) if hello.connection <= seat.connection => {
                 let reason = "the same process has a newer connection";
-                Err(refused(RefusalCode::RefusalReplaced, reason))
+                Err(pb::Refused::new(RefusalCode::RefusalReplaced, reason))
             }
             _ => Ok(()),
         }?;
@@ -110,19 +113,18 @@ impl Seat {
     }
 
     /// Another process comes: it has shown that it lives, or is asked to.
-    fn ask(&mut self, hello: &pb::Hello) -> Result<&mut Asked, pb::Refused> {
+    fn ask(&mut self, hello: &pb::Hello, newer: &Link) -> Result<&mut Asked, pb::Refused> {
         let answers =
             |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
         if let Some(asked) = self.asked.take().filter(answers) {
             return Ok(self.asked.insert(asked));
         }
         let mut token = [0; ID];
-        let rng = random().map_err(|e| refused(RefusalCode::RefusalStopping, e.to_string()));
-        rng?.fill_bytes(&mut token);
+        newer.hand.random().fill_bytes(&mut token);
         let asked = Asked {
             process: hello.process.clone(),
             token,
-            since: Instant::now(),
+            since: newer.hand.now(),
             before: None,
         };
         let reason = "another process of this party was here before: come again with the token";
@@ -134,19 +136,24 @@ impl Asked {
     fn again(&self, reason: &str) -> pb::Refused {
         pb::Refused {
             token: self.token.to_vec(),
-            ..refused(RefusalCode::RefusalComeAgain, reason)
+            ..pb::Refused::new(RefusalCode::RefusalComeAgain, reason)
         }
     }
 
     /// A process that lives has another key than the one that is connected: that one may have lost its link, or live.
-    fn wait(&mut self, other_key: Option<&Member>, grace: Duration) -> Result<(), pb::Refused> {
+    fn wait(
+        &mut self,
+        other_key: Option<&Link>,
+        now: Time,
+        grace: Duration,
+    ) -> Result<(), pb::Refused> {
         let Some(other) = other_key else {
             return Ok(());
         };
-        let (session, bytes) = other.heard();
-        match self.before.filter(|(before, _)| *before == session) {
+        let (link, bytes) = other.heard();
+        match self.before.filter(|(before, _)| *before == link) {
             Some((_, heard)) if heard < bytes => return Err(taken(other)),
-            None if self.since.elapsed() >= grace => self.before = Some((session, bytes)),
+            None if now - self.since >= grace => self.before = Some((link, bytes)),
             _ => {}
         }
         Err(self
@@ -154,11 +161,11 @@ impl Asked {
     }
 }
 
-fn taken(other: &Member) -> pb::Refused {
-    let peer = &other.session.peer;
+fn taken(other: &Link) -> pb::Refused {
+    let peer = &other.peer;
     let reason = format!(
         "two parties with one name: {:?} is connected from {} with another key; give each party a name of its own",
         peer.name, peer.address
     );
-    refused(RefusalCode::RefusalNameTaken, reason)
+    pb::Refused::new(RefusalCode::RefusalNameTaken, reason)
 }

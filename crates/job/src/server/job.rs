@@ -1,0 +1,337 @@
+//! The course of a job: it waits for parties, runs rounds (`round.rs`), and ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tracing::{error, info};
+
+use super::face::{Effect, Hold, Input};
+use super::revocation::LIST_LOOK;
+use super::{Halt, Lead};
+use crate::actor::Time;
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, RefusalCode};
+use crate::report::{JobState, JobStatus, RoundReport};
+use crate::store::Store;
+use crate::{JobError, Model, StoreError, hex};
+
+/// Time between two tellings of who is here and how a stage goes on: each is as long as the roster.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+
+/// What concerns the round that is offered or under way.
+pub(super) enum Event {
+    /// A frame of a party.
+    Frame { name: Arc<str>, frame: Frame },
+    /// A party's answer to a stage.
+    Answer {
+        name: Arc<str>,
+        round: u64,
+        message: Bytes,
+        hold: Hold,
+    },
+    /// What a round passes on cannot be read.
+    Unreadable { round: u64, reason: String },
+}
+
+impl Lead {
+    /// Runs the job until the coordinator stops. A job that is over still answers its parties.
+    pub(super) async fn run(mut self) {
+        let result = match self.run_rounds().await {
+            Halt::Stop => Ok(()),
+            Halt::Aborted(reason) | Halt::Ended(reason) => Err(JobError::JobFailed {
+                job: self.name.clone(),
+                reason,
+            }),
+            Halt::Broken(error) => Err(error),
+        };
+        if let Err(error) = &result {
+            error!(job = %self.name, %error, "the job cannot go on");
+            self.fail(error.to_string()).await;
+        }
+        while let Ok(Some(input)) = self.next_input(None).await {
+            self.handle(input).await;
+        }
+        self.close_ended().await;
+        for member in self.members.values() {
+            let reason = "the coordinator is stopping; connect again when it is back";
+            let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
+            member.link.close(last);
+        }
+        self.hand.say(Effect::Over(result));
+    }
+
+    async fn run_rounds(&mut self) -> Halt {
+        let mut failed_in_row = 0;
+        loop {
+            let rounds = u64::from(self.parts.job.spec().rounds);
+            if rounds != 0 && self.rounds_done >= rounds {
+                return match self.finish().await {
+                    Ok(()) => self.serve_finished().await,
+                    Err(halt) => halt,
+                };
+            }
+            self.patience = self.hand.now() + self.parts.settings.patience;
+            let halt = match self.wait_for_parties().await {
+                Ok(()) => self.run_round().await,
+                Err(halt) => Err(halt),
+            };
+            match halt {
+                Ok(()) => failed_in_row = 0,
+                // Nobody can be certified: no round is to blame, and none begins before there is a new list.
+                Err(Halt::Aborted(_)) if self.list_is_over() => {}
+                Err(Halt::Aborted(reason)) => {
+                    failed_in_row += 1;
+                    if failed_in_row >= self.parts.settings.failed_rounds {
+                        return Halt::Ended(format!(
+                            "{failed_in_row} rounds in a row gave no result; the last: {reason}"
+                        ));
+                    }
+                    if let Err(halt) = self.pause().await {
+                        return halt;
+                    }
+                }
+                Err(halt) => return halt,
+            }
+        }
+    }
+
+    /// After a failed round, a moment for parties to come back.
+    async fn pause(&mut self) -> Result<(), Halt> {
+        let until = self.hand.now() + self.parts.settings.reconnect_grace;
+        while self.hand.now() < until {
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.handle(input).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
+    /// date nobody can come, and patience does not run out.
+    async fn wait_for_parties(&mut self) -> Result<(), Halt> {
+        let need = self.parts.job.min_parties();
+        while self.members.len() < need || self.list_is_over() {
+            if self.list_is_over() {
+                self.patience = self.hand.now() + self.parts.settings.patience;
+            } else if self.hand.now() >= self.patience {
+                return Err(self.out_of_patience("connected", self.members.len()));
+            }
+            let until = self.patience.min(self.hand.now() + LIST_LOOK);
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.handle(input).await;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
+        if self.list_is_over() {
+            return Halt::Aborted(self.warning.clone());
+        }
+        Halt::Ended(format!(
+            "{have} parties were {what} within {} s, {} are needed",
+            self.parts.settings.patience.as_secs_f64(),
+            self.parts.job.min_parties()
+        ))
+    }
+
+    /// All rounds are done: everybody is told.
+    async fn finish(&mut self) -> Result<(), Halt> {
+        let (rounds, model) = (self.rounds_done, self.model.version());
+        info!(job = %self.name, rounds, model, "job done");
+        self.stored(|store, job| store.set_job_state(job, JobState::Done, ""))
+            .await?;
+        self.state = JobState::Done;
+        for member in self.members.values() {
+            member.link.frame(self.job_done().into());
+        }
+        self.publish(None);
+        Ok(())
+    }
+
+    async fn fail(&mut self, reason: String) {
+        let told = reason.clone();
+        let stored =
+            self.stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
+        if let Err(halt) = stored.await {
+            self.not_stored("the job's end could not be stored", halt);
+        }
+        self.state = JobState::Failed;
+        self.reason = reason;
+        self.links.clear();
+        for member in std::mem::take(&mut self.members).into_values() {
+            let reason = self.reason.as_str();
+            let last = pb::Refused::new(RefusalCode::RefusalJobFailed, reason);
+            member.link.close(last);
+        }
+        self.publish(None);
+    }
+
+    /// Answers latecomers of a job that is over.
+    async fn serve_finished(&mut self) -> Halt {
+        loop {
+            let until = self.ended.write_at();
+            match self.next_input(until).await {
+                Ok(Some(input)) => drop(self.handle(input).await),
+                Ok(None) => {}
+                Err(halt) => return halt,
+            }
+            // Also where there is always another input.
+            if until.is_some_and(|until| until <= self.hand.now())
+                && let Err(halt) = self.write_confirmed().await
+            {
+                return halt;
+            }
+        }
+    }
+
+    /// The next input; none where the deadline comes first. Meanwhile watchers are told how things stand.
+    pub(super) async fn next_input(
+        &mut self,
+        deadline: Option<Time>,
+    ) -> Result<Option<Input>, Halt> {
+        loop {
+            let look = Some(self.heed_list());
+            let sealer = self.heed_sealer();
+            let progress = self.publish_progress();
+            let times = [deadline, progress, look, sealer];
+            let until = times.into_iter().flatten().min();
+            let input = self.input_until(until).await?;
+            if input.is_some() || deadline.is_some_and(|deadline| deadline <= self.hand.now()) {
+                return Ok(input);
+            }
+        }
+    }
+
+    async fn input_until(&mut self, deadline: Option<Time>) -> Result<Option<Input>, Halt> {
+        if self.stopping {
+            return Err(Halt::Stop);
+        }
+        match self.hand.next(deadline).await {
+            Some(Input::Stop) => {
+                self.stopping = true;
+                Err(Halt::Stop)
+            }
+            input => Ok(input),
+        }
+    }
+
+    /// Does what every input needs whatever the job is doing, and gives back what concerns the round.
+    pub(super) async fn handle(&mut self, input: Input) -> Option<Event> {
+        match input {
+            Input::Connected { link, peer, hello } => {
+                self.admit(link, peer, hello).await;
+                None
+            }
+            Input::Lost {
+                link,
+                reason,
+                returns,
+            } => {
+                self.leave(link, &reason, returns);
+                None
+            }
+            Input::Frame { link, frame } => {
+                let name = self.links.get(&link)?.clone();
+                self.frame(name, frame).await
+            }
+            Input::Answer {
+                link,
+                round,
+                message,
+                hold,
+            } => Some(Event::Answer {
+                name: self.links.get(&link)?.clone(),
+                round,
+                message,
+                hold,
+            }),
+            Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
+            Input::Stop => None,
+        }
+    }
+
+    /// A frame of a party that is connected.
+    async fn frame(&mut self, name: Arc<str>, frame: Frame) -> Option<Event> {
+        match frame {
+            Frame::ModelRequest(request) => self.send_model(&name, request.version),
+            Frame::ModelChunk(chunk) => self.model_sealed(&name, chunk),
+            Frame::ModelRefused(refused) => self.model_refused(&name, refused.version),
+            Frame::RoundConfirmed(confirmed) => self.confirmed(&name, &confirmed).await,
+            Frame::RoundRefused(refused) if self.ended.owes(&name, refused.round) => {
+                self.result_refused(&name, &refused).await;
+            }
+            frame => return Some(Event::Frame { name, frame }),
+        }
+        None
+    }
+
+    pub(super) fn job_done(&self) -> pb::JobDone {
+        pb::JobDone {
+            model: Some(self.model.name()),
+        }
+    }
+
+    /// The model after a round, and its bytes.
+    pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
+        (self.model, self.model_bytes) = (model, bytes);
+        self.sealed_model.outdated();
+    }
+
+    /// Calls the store, which waits for a disk.
+    pub(super) async fn stored<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Store, &str) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Halt> {
+        let (store, name) = (self.parts.store.clone(), self.name.clone());
+        let called = self.hand.work(move || call(&*store, &name)).await;
+        Ok(called??)
+    }
+
+    /// Tells the watchers what has changed, not more often than they can look; gives the time of the next
+    /// telling, where there is something to tell.
+    fn publish_progress(&mut self) -> Option<Time> {
+        if !self.unpublished {
+            return None;
+        }
+        let next = self.published.map(|published| published + PROGRESS_EVERY);
+        if let Some(next) = next.filter(|next| self.hand.now() < *next) {
+            return Some(next);
+        }
+        self.publish(self.running.as_ref().map(|running| running.report.clone()));
+        (self.published, self.unpublished) = (Some(self.hand.now()), false);
+        None
+    }
+
+    /// Tells the watchers where the job stands.
+    pub(super) fn publish(&self, latest: Option<RoundReport>) {
+        let before = self.board.status();
+        let waiting_for = match (&self.joining, &self.running) {
+            (Some(joining), _) => {
+                let absent = |name: &&Arc<str>| !joining.has(name);
+                let names = self.members.keys().filter(absent);
+                names.map(|name| name.to_string()).collect()
+            }
+            (None, Some(running)) => running.waiting_for(),
+            (None, None) => Vec::new(),
+        };
+        self.board.set_status(JobStatus {
+            job: before.job.clone(),
+            state: self.state,
+            reason: self.reason.clone(),
+            protocol: before.protocol.clone(),
+            rounds_done: self.rounds_done,
+            rounds: before.rounds,
+            model_version: self.model.version(),
+            model_hash: hex(self.model.hash()),
+            connected: self.members.keys().map(|name| name.to_string()).collect(),
+            waiting_for,
+            min_parties: before.min_parties,
+            warning: self.warning.clone(),
+            unconfirmed: self.ended.unconfirmed(),
+            lost: self.lost.iter().map(|name| name.to_string()).collect(),
+            round: latest.or_else(|| before.round.clone()),
+        });
+    }
+}

@@ -1,0 +1,258 @@
+//! What coordinates a job: it takes parties in, runs rounds, keeps the model, and tells everybody what they led to.
+//!
+//! [`JobServer`] is its face: whoever drives it hands in what has come ([`Input`]) and does what it asks for
+//! ([`Effect`]). Behind it stands code that goes from top to bottom. `job` is the course of a job from its first round
+//! to its end. `members` are its connected parties, `presence` says who speaks for a name, `revocation` who must go.
+//! `joining`, `running`, `round` and `collecting` are its rounds, `ended` what became of them, `hidden` what differs
+//! where the coordinator learns no sum.
+
+mod board;
+mod collecting;
+mod ended;
+mod face;
+mod hidden;
+mod job;
+mod joining;
+mod link;
+mod members;
+mod presence;
+mod revocation;
+mod round;
+mod running;
+mod shelf;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tracing::warn;
+
+use crate::actor::{Actor, Hand, Now, Ticket, Time};
+use crate::report::{JobState, JobStatus, RoundReport};
+use crate::store::StoredJob;
+use crate::{JobError, Model, StoreError};
+use board::Board;
+use ended::Ended;
+pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Traffic};
+use hidden::SealedModel;
+use joining::Joining;
+use members::Member;
+use presence::Presence;
+use running::Running;
+pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
+
+/// A job at its coordinator. It has no socket, no clock, no thread and no file: the same inputs at the same times with
+/// the same entropy lead to the same effects.
+///
+/// Whoever drives it carries out the effects in their order, and has [`gate`](Self::gate) heard by whoever takes
+/// answers in before it does: a party must not be told of a stage whose answers are not let in yet.
+pub struct JobServer {
+    actor: Actor<Input, Effect>,
+    board: Arc<Board>,
+}
+
+impl JobServer {
+    /// Takes up a job as the store has it, or begins it. All its randomness comes from `entropy`, which nobody may use
+    /// a second time. The store is asked at once; nothing else waits here.
+    ///
+    /// # Errors
+    /// The store has the job with another specification, or cannot be read or written.
+    pub fn open(parts: Parts, now: Now, entropy: [u8; 32]) -> Result<Self, JobError> {
+        let spec = parts.job.spec();
+        let given = parts.initial.clone();
+        let initial = given.clone().unwrap_or_else(|| Model::initial(&parts.job));
+        let stored = parts.store.open_job(&parts.job, &initial)?;
+        if given.is_some_and(|given| given.hash() != stored.model.hash()) {
+            let version = stored.model.version();
+            warn!(job = %spec.job, version, "the store has the job already: it goes on from its model, and the one \
+                that was given to start from is not used");
+        }
+        for round in &stored.interrupted {
+            warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
+        }
+        let latest = parts.store.rounds(&spec.job, 1)?.pop();
+        parts
+            .store
+            .set_job_state(&spec.job, JobState::Running, "")?;
+        let status = first_status(&parts, latest);
+        // Whatever comes for rounds before the restart comes too late.
+        let gate = Gate::closed(stored.next_round.saturating_sub(1));
+        let board = Board::new(gate, status);
+        let told = board.clone();
+        let actor = Actor::start(entropy, now, |hand| {
+            Lead::new(parts, stored, told, hand).run()
+        });
+        Ok(Self { actor, board })
+    }
+
+    /// Something has happened.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.actor.handle(now, input);
+    }
+
+    /// The work of an [`Effect::Work`] has ended, with or without a result.
+    pub fn worked(&mut self, now: Now, ticket: Ticket) {
+        self.actor.worked(now, ticket);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Now) {
+        self.actor.tick(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.actor.poll()
+    }
+
+    /// When to [`tick`](Self::tick), unless something happens before.
+    pub fn wake(&self) -> Option<Time> {
+        self.actor.wake()
+    }
+
+    /// Whether work is under way: what happens waits for its end, so that it may as well wait outside.
+    pub fn is_busy(&self) -> bool {
+        self.actor.is_busy()
+    }
+
+    /// Which answers may come now. Another one is another `Arc`.
+    pub fn gate(&self) -> Arc<Gate> {
+        self.board.gate()
+    }
+
+    /// Where the job stands, for people. Another one is another `Arc`.
+    pub fn status(&self) -> Arc<JobStatus> {
+        self.board.status()
+    }
+}
+
+/// What can be told of a job before it goes on.
+fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
+    let spec = parts.job.spec();
+    JobStatus {
+        job: spec.job.clone(),
+        state: JobState::Running,
+        reason: String::new(),
+        protocol: spec.protocol.to_string(),
+        rounds_done: 0,
+        rounds: spec.rounds.into(),
+        model_version: 0,
+        model_hash: String::new(),
+        connected: Vec::new(),
+        waiting_for: Vec::new(),
+        min_parties: parts.job.min_parties(),
+        warning: String::new(),
+        unconfirmed: Vec::new(),
+        lost: Vec::new(),
+        round: latest,
+    }
+}
+
+/// The code of a job. It alone changes the job's state, by one event at a time, so that a reader can follow it from top
+/// to bottom.
+struct Lead {
+    hand: Hand<Input, Effect>,
+    parts: Parts,
+    board: Arc<Board>,
+    name: String,
+    model: Model,
+    model_bytes: Bytes,
+    members: BTreeMap<Arc<str>, Member>,
+    /// Whose connection it is, of those in [`members`](Self::members).
+    links: BTreeMap<LinkId, Arc<str>>,
+    presence: Presence,
+    /// Who was lost since the latest round was offered, and may come back.
+    lost: BTreeSet<Arc<str>>,
+    joining: Option<Joining>,
+    /// The round under way.
+    running: Option<Running>,
+    /// The latest ones that count, for parties that have not heard their end.
+    ended: Ended,
+    next_round: u64,
+    rounds_done: u64,
+    /// Rounds done since the coordinator started.
+    done_here: u64,
+    /// Whether the round before was a key set-up.
+    after_key_setup: bool,
+    /// The current model as a party sealed it, where the coordinator does not know it.
+    sealed_model: SealedModel,
+    /// When somebody last came or went.
+    changed: Time,
+    /// When the job gives up, unless a round begins.
+    patience: Time,
+    /// When progress was last published.
+    published: Option<Time>,
+    /// Whether there is progress that was not.
+    unpublished: bool,
+    /// What the operator must do soon about the revocation list; empty where that is nothing.
+    warning: String,
+    /// When the list is looked at next.
+    list_look: Time,
+    state: JobState,
+    /// Why the job failed.
+    reason: String,
+    /// Whether the coordinator stops.
+    stopping: bool,
+}
+
+impl Lead {
+    /// A job as the store has it.
+    fn new(parts: Parts, stored: StoredJob, board: Arc<Board>, hand: Hand<Input, Effect>) -> Self {
+        let now = hand.now();
+        let lead = Self {
+            hand,
+            name: parts.job.spec().job.clone(),
+            parts,
+            board,
+            model_bytes: stored.model.to_bytes(),
+            model: stored.model,
+            members: BTreeMap::new(),
+            links: BTreeMap::new(),
+            presence: Presence::default(),
+            lost: BTreeSet::new(),
+            joining: None,
+            running: None,
+            ended: Ended::stored(stored.ending),
+            next_round: stored.next_round,
+            rounds_done: stored.rounds_done,
+            done_here: 0,
+            after_key_setup: false,
+            sealed_model: SealedModel::default(),
+            changed: now,
+            patience: now,
+            published: None,
+            unpublished: false,
+            warning: String::new(),
+            list_look: now,
+            state: JobState::Running,
+            reason: String::new(),
+            stopping: false,
+        };
+        lead.publish(None);
+        lead
+    }
+}
+
+/// Why a job does nothing more.
+enum Halt {
+    /// The coordinator is stopping.
+    Stop,
+    /// The round gave no result.
+    Aborted(String),
+    /// The job ends without being done.
+    Ended(String),
+    /// The job cannot go on.
+    Broken(JobError),
+}
+
+impl From<JobError> for Halt {
+    fn from(error: JobError) -> Self {
+        Halt::Broken(error)
+    }
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Halt::Broken(error.into())
+    }
+}

@@ -1,0 +1,244 @@
+//! What a coordinator must not forget, in memory: for simulations and tests, and for whoever writes it down elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use blindsum_protocol::Job;
+
+use super::{Ending, Store, StoredJob};
+use crate::report::{JobState, RoundReport, RoundState};
+use crate::{Model, StoreError, hex};
+
+/// A store that lasts as long as the value. A [`snapshot`](Self::snapshot) is what a restored copy of a file would be.
+pub struct MemoryStore {
+    models_kept: u32,
+    jobs: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// All that is kept of a job.
+#[derive(Clone)]
+struct Kept {
+    spec_hash: [u8; 32],
+    state: JobState,
+    reason: String,
+    /// By version; the latest is the current one.
+    models: BTreeMap<u64, Model>,
+    rounds: BTreeMap<u64, RoundReport>,
+    ending: Option<Ending>,
+    events: Vec<Happened>,
+}
+
+/// Something that was written down by [`Store::event`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// The round.
+    pub round: u64,
+    /// What kind of thing it is.
+    pub kind: String,
+    /// What happened, for people.
+    pub detail: String,
+}
+
+impl MemoryStore {
+    /// An empty store; so many versions of a job's model stay in it, at least the current one.
+    pub fn new(models_kept: u32) -> Self {
+        Self {
+            models_kept: models_kept.max(1),
+            jobs: Mutex::default(),
+        }
+    }
+
+    /// A copy of all that is in it now. Whoever goes on from the copy has forgotten what came later.
+    pub fn snapshot(&self) -> Self {
+        Self {
+            models_kept: self.models_kept,
+            jobs: Mutex::new(self.jobs().clone()),
+        }
+    }
+
+    /// Where a job stands, and why it failed; none where it is not known.
+    pub fn state(&self, job: &str) -> Option<(JobState, String)> {
+        let jobs = self.jobs();
+        let kept = jobs.get(job)?;
+        Some((kept.state, kept.reason.clone()))
+    }
+
+    /// What was written down about a job, oldest first.
+    pub fn events(&self, job: &str) -> Vec<Happened> {
+        let jobs = self.jobs();
+        jobs.get(job)
+            .map_or_else(Vec::new, |kept| kept.events.clone())
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is kept of a job, where it is known and the change is possible.
+    fn change(
+        &self,
+        job: &str,
+        change: impl FnOnce(&mut Kept) -> Result<(), String>,
+    ) -> Result<(), StoreError> {
+        let mut jobs = self.jobs();
+        let kept = jobs.get_mut(job).ok_or("it is not known here".to_owned());
+        kept.and_then(change)
+            .map_err(|reason| failed(format!("job {job}: {reason}")))
+    }
+
+    fn read<T>(&self, job: &str, read: impl FnOnce(&Kept) -> T) -> Option<T> {
+        self.jobs().get(job).map(read)
+    }
+}
+
+fn failed(reason: String) -> StoreError {
+    let path = "in memory".into();
+    StoreError::Io { path, reason }
+}
+
+impl Kept {
+    fn new(job: &Job, initial: &Model) -> Self {
+        Self {
+            spec_hash: *job.hash(),
+            state: JobState::Running,
+            reason: String::new(),
+            models: [(initial.version(), initial.clone())].into(),
+            rounds: BTreeMap::new(),
+            ending: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Rounds that were under way are aborted; gives their numbers.
+    fn interrupt(&mut self) -> Vec<u64> {
+        let open = |report: &&mut RoundReport| {
+            matches!(report.state, RoundState::Joining | RoundState::Running)
+        };
+        let interrupted = self.rounds.values_mut().filter(open).map(|report| {
+            report.state = RoundState::Aborted;
+            report.reason = "the coordinator was restarted".into();
+            report.number
+        });
+        interrupted.collect()
+    }
+
+    fn rounds_done(&self) -> u64 {
+        let counts = |report: &&RoundReport| report.state == RoundState::Done && !report.key_setup;
+        self.rounds.values().filter(counts).count() as u64
+    }
+}
+
+impl Store for MemoryStore {
+    fn open_job(&self, job: &Job, initial: &Model) -> Result<StoredJob, StoreError> {
+        let name = &job.spec().job;
+        let mut jobs = self.jobs();
+        let kept = jobs
+            .entry(name.clone())
+            .or_insert_with(|| Kept::new(job, initial));
+        if kept.spec_hash != *job.hash() {
+            return Err(StoreError::OtherSpec {
+                job: name.clone(),
+                stored: hex(&kept.spec_hash),
+                given: hex(job.hash()),
+            });
+        }
+        let interrupted = kept.interrupt();
+        let current = kept.models.last_key_value();
+        let (_, model) = current.ok_or_else(|| failed(format!("job {name}: it has no model")))?;
+        Ok(StoredJob {
+            model: model.clone(),
+            state: kept.state,
+            rounds_done: kept.rounds_done(),
+            next_round: kept.rounds.last_key_value().map_or(1, |(last, _)| last + 1),
+            interrupted,
+            ending: kept.ending.clone(),
+        })
+    }
+
+    fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            if kept.rounds.contains_key(&report.number) {
+                return Err(format!("round {} was begun before", report.number));
+            }
+            kept.rounds.insert(report.number, report.clone());
+            Ok(())
+        })
+    }
+
+    fn end_round(
+        &self,
+        job: &str,
+        report: &RoundReport,
+        model: Option<&Model>,
+        ending: Option<&Ending>,
+    ) -> Result<(), StoreError> {
+        let models_kept = u64::from(self.models_kept);
+        self.change(job, |kept| {
+            if let Some(model) = model {
+                let version = model.version();
+                if kept.models.contains_key(&version) {
+                    return Err(format!("model version {version} is there already"));
+                }
+                kept.models.insert(version, model.clone());
+                kept.models.retain(|kept, _| kept + models_kept > version);
+            }
+            if let Some(round) = kept.rounds.get_mut(&report.number) {
+                *round = report.clone();
+            }
+            if let Some(ending) = ending {
+                kept.ending = Some(ending.clone());
+            }
+            Ok(())
+        })
+    }
+
+    fn confirm(&self, job: &str, round: u64, names: &[Arc<str>]) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            let latest = kept.ending.as_mut();
+            if let Some(latest) = latest.filter(|ending| ending.done.round == round) {
+                for name in names {
+                    if let Some(confirmed) = latest.survivors.get_mut(name) {
+                        *confirmed = true;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn set_job_state(&self, job: &str, state: JobState, reason: &str) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            (kept.state, kept.reason) = (state, reason.into());
+            Ok(())
+        })
+    }
+
+    fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
+        let latest = |kept: &Kept| {
+            let newest_first = kept.rounds.values().rev();
+            newest_first.take(most as usize).cloned().collect()
+        };
+        Ok(self.read(job, latest).unwrap_or_default())
+    }
+
+    fn round(&self, job: &str, number: u64) -> Result<Option<RoundReport>, StoreError> {
+        let report = self.read(job, |kept| kept.rounds.get(&number).cloned());
+        Ok(report.flatten())
+    }
+
+    fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError> {
+        let model = self.read(job, |kept| kept.models.get(&version).cloned());
+        Ok(model.flatten())
+    }
+
+    fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.events.push(Happened {
+                round,
+                kind: kind.into(),
+                detail: detail.into(),
+            });
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,258 @@
+//! Drives one job: what sessions tell it goes in, and what it asks for is done, in its order.
+//!
+//! The job itself, with all that it decides, is [`JobServer`]; here are the clock, the threads and the queues of the
+//! connections.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blindsum_job::JobError;
+use blindsum_job::actor::{Task, Ticket, Time};
+use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep_until;
+use tracing::error;
+
+use crate::NetError;
+use crate::outbox::{Content, Outbox, Queued};
+use crate::pb::{self, CoordinatorFrame};
+use crate::relay::{Relayed, Unreadable};
+use crate::report::JobStatus;
+use crate::system::Clock;
+
+/// What a session tells its job.
+pub(crate) enum Event {
+    /// A party asks to be let in.
+    Connected {
+        link: LinkId,
+        peer: Peer,
+        hello: pb::Hello,
+        outbox: Outbox<CoordinatorFrame>,
+        admitted: oneshot::Sender<Result<(), pb::Refused>>,
+    },
+    /// Anything else.
+    Input(Input),
+}
+
+/// Where a session finds its job.
+#[derive(Clone)]
+pub(crate) struct JobHandle {
+    pub events: mpsc::Sender<Event>,
+    pub gate: watch::Receiver<Arc<Gate>>,
+}
+
+/// A connection at its driver.
+struct Connection {
+    outbox: Outbox<CoordinatorFrame>,
+    /// Where the job's word on it is waited for.
+    admitted: Option<oneshot::Sender<Result<(), pb::Refused>>>,
+}
+
+/// A job and what it is driven with.
+pub(crate) struct Driver {
+    server: JobServer,
+    clock: Clock,
+    connections: BTreeMap<LinkId, Connection>,
+    /// The task under way.
+    working: Option<(Ticket, JoinHandle<()>)>,
+    events: mpsc::Receiver<Event>,
+    gate: watch::Sender<Arc<Gate>>,
+    status: watch::Sender<JobStatus>,
+    /// The status that was told last.
+    told: Arc<JobStatus>,
+    stopping: watch::Receiver<bool>,
+    /// Where it is told that what a round passes on cannot be read, and where that is heard.
+    unreadable: (
+        mpsc::UnboundedSender<Unreadable>,
+        mpsc::UnboundedReceiver<Unreadable>,
+    ),
+}
+
+impl Driver {
+    /// The driver of a job that was opened by this clock, and where sessions and watchers find it.
+    pub fn new(
+        server: JobServer,
+        clock: Clock,
+        stopping: watch::Receiver<bool>,
+    ) -> (Self, JobHandle, watch::Receiver<JobStatus>) {
+        let told = server.status();
+        let (status, watched) = watch::channel(JobStatus::clone(&told));
+        let (gate, guarded) = watch::channel(server.gate());
+        let (sender, events) = mpsc::channel(256);
+        let driver = Self {
+            server,
+            clock,
+            connections: BTreeMap::new(),
+            working: None,
+            events,
+            gate,
+            status,
+            told,
+            stopping,
+            unreadable: mpsc::unbounded_channel(),
+        };
+        let handle = JobHandle {
+            events: sender,
+            gate: guarded,
+        };
+        (driver, handle, watched)
+    }
+
+    /// Drives the job to its end.
+    ///
+    /// # Errors
+    /// Why the job could not go on.
+    pub async fn run(mut self) -> Result<(), NetError> {
+        loop {
+            self.publish();
+            while let Some(effect) = self.server.poll() {
+                if let ControlFlow::Break(end) = self.carry_out(effect) {
+                    return end.map_err(NetError::from);
+                }
+            }
+            match self.working.take() {
+                Some((ticket, work)) => {
+                    if let Err(error) = work.await {
+                        error!(job = %self.told.job, %error, "work ended without a result");
+                    }
+                    self.server.worked(self.clock.now(), ticket);
+                }
+                None => match self.next().await {
+                    Some(event) => {
+                        let input = self.input(event);
+                        self.server.handle(self.clock.now(), input);
+                    }
+                    None => self.server.tick(self.clock.now()),
+                },
+            }
+        }
+    }
+
+    /// What the job shows is seen before anybody hears of it: whoever is told of a stage finds its gate open.
+    fn publish(&mut self) {
+        let gate = self.server.gate();
+        self.gate.send_if_modified(|known| {
+            let news = !Arc::ptr_eq(known, &gate);
+            *known = gate;
+            news
+        });
+        let status = self.server.status();
+        if !Arc::ptr_eq(&self.told, &status) {
+            self.status.send_replace(JobStatus::clone(&status));
+            self.told = status;
+        }
+    }
+
+    /// Does what the job asks for, unless that was its last effect.
+    fn carry_out(&mut self, effect: Effect) -> ControlFlow<Result<(), JobError>> {
+        match effect {
+            Effect::Work(task) => self.working = Some(begin(task)),
+            Effect::Admit(link) => self.answer(link, Ok(())),
+            Effect::Refuse(link, refused) => {
+                self.answer(link, Err(refused));
+                self.connections.remove(&link);
+            }
+            Effect::Send(link, say) => self.put(link, |failed| queued(say, failed)),
+            Effect::Close(link, last) => self.put(link, |_| Queued::Last(last.into())),
+            Effect::Cut(link, last) => {
+                if let Some(connection) = self.connections.remove(&link) {
+                    connection.outbox.end_now(last.into());
+                }
+            }
+            Effect::Over(end) => return ControlFlow::Break(end),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn answer(&mut self, link: LinkId, answer: Result<(), pb::Refused>) {
+        let connection = self.connections.get_mut(&link);
+        if let Some(admitted) = connection.and_then(|connection| connection.admitted.take()) {
+            // A session that has gone says so itself.
+            let _ = admitted.send(answer);
+        }
+    }
+
+    fn put(
+        &self,
+        link: LinkId,
+        what: impl FnOnce(&mpsc::UnboundedSender<Unreadable>) -> Queued<CoordinatorFrame>,
+    ) {
+        if let Some(connection) = self.connections.get(&link) {
+            connection.outbox.put(what(&self.unreadable.0));
+        }
+    }
+
+    /// What happens next; none where it is time for the job to go on by itself.
+    async fn next(&mut self) -> Option<Event> {
+        tokio::select! {
+            biased;
+            _ = self.stopping.wait_for(|stopping| *stopping) => Some(Event::Input(Input::Stop)),
+            Some(Unreadable { round, reason }) = self.unreadable.1.recv() => {
+                Some(Event::Input(Input::Unreadable { round, reason }))
+            }
+            event = self.events.recv() => event.or(Some(Event::Input(Input::Stop))),
+            () = until(self.clock, self.server.wake()) => None,
+        }
+    }
+
+    fn input(&mut self, event: Event) -> Input {
+        match event {
+            Event::Connected {
+                link,
+                peer,
+                hello,
+                outbox,
+                admitted,
+            } => {
+                let admitted = Some(admitted);
+                self.connections
+                    .insert(link, Connection { outbox, admitted });
+                Input::Connected { link, peer, hello }
+            }
+            Event::Input(input) => {
+                if let Input::Lost { link, .. } = &input {
+                    self.connections.remove(link);
+                }
+                input
+            }
+        }
+    }
+}
+
+/// Waits for a time; for ever where there is none.
+async fn until(clock: Clock, time: Option<Time>) {
+    match time {
+        Some(time) => sleep_until(clock.at(time)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Begins a task, on a thread that may wait.
+fn begin(task: Task) -> (Ticket, JoinHandle<()>) {
+    let ticket = task.ticket;
+    (ticket, tokio::task::spawn_blocking(move || task.run()))
+}
+
+/// Something to say, as a connection's queue takes it.
+fn queued(say: Say, failed: &mpsc::UnboundedSender<Unreadable>) -> Queued<CoordinatorFrame> {
+    match say {
+        Say::Frame(frame) => Queued::Frame(frame),
+        Say::Model { version, values } => Queued::Model { version, values },
+        Say::Message {
+            round,
+            stage,
+            content,
+        } => Queued::Message {
+            round,
+            stage,
+            message: match content {
+                job::Content::Here(bytes) => Content::Here(bytes),
+                job::Content::Kept { outgoing, shelf } => {
+                    Content::Relayed(Relayed::new(outgoing, shelf, round, failed.clone()))
+                }
+            },
+        },
+    }
+}
