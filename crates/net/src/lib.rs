@@ -1,7 +1,8 @@
 //! Coordinator and parties over gRPC and mutual TLS.
 //!
-//! This crate drives the machines of `blindsum-protocol` over a network: it owns sockets, clocks,
-//! files and the system's randomness, and knows nothing of what is inside a protocol message.
+//! This crate drives the machines of `blindsum-job` over a network: it owns sockets, clocks, threads,
+//! files and the system's randomness, decides nothing about a job, and knows nothing of what is inside a
+//! protocol message.
 //! [`coordinator`] is the server, [`party`] a member of a job, [`store`] what a coordinator must not
 //! forget. `docs/wire.md` describes what goes over the wire.
 #![forbid(unsafe_code)]

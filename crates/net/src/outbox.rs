@@ -17,6 +17,26 @@ pub(crate) trait Frame: Send + 'static {
     fn model_chunk(chunk: pb::ModelChunk) -> Self;
 }
 
+impl Frame for pb::PartyFrame {
+    fn chunk(chunk: pb::Chunk) -> Self {
+        chunk.into()
+    }
+
+    fn model_chunk(chunk: pb::ModelChunk) -> Self {
+        chunk.into()
+    }
+}
+
+impl Frame for pb::CoordinatorFrame {
+    fn chunk(chunk: pb::Chunk) -> Self {
+        chunk.into()
+    }
+
+    fn model_chunk(chunk: pb::ModelChunk) -> Self {
+        chunk.into()
+    }
+}
+
 /// One thing to send.
 pub(crate) enum Queued<F> {
     Frame(F),

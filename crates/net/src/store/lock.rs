@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::sqlite::store_error;
+use super::errors::store_error;
 use crate::StoreError;
 
 /// Held until it is dropped, or the process ends, however that ends.

@@ -1,6 +1,7 @@
 //! What a coordinator must not forget, in a file: [`Store`] on SQLite.
 
 mod endings;
+mod errors;
 mod lock;
 mod read;
 mod reader;

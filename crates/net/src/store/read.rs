@@ -3,8 +3,8 @@
 use blindsum_protocol::JobSpec;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::errors::store_error;
 use super::rounds;
-use super::sqlite::store_error;
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 

@@ -8,8 +8,9 @@ use blindsum_protocol::JobSpec;
 use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
+use super::errors::store_error;
 use super::read;
-use super::sqlite::{check_marks, store_error};
+use super::sqlite::check_marks;
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 

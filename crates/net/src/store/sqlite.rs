@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use blindsum_protocol::Job;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::errors::store_error;
 use super::lock::StoreLock;
 use super::{Ending, Store, StoredJob, endings, read, rounds};
 use crate::report::{JobState, RoundReport, RoundState};
@@ -192,17 +193,6 @@ pub(super) fn check_marks(connection: &Connection, path: &str) -> Result<(), Sto
     };
     let path = path.to_owned();
     Err(StoreError::Foreign { path, reason })
-}
-
-pub(super) fn store_error(path: &str, error: &rusqlite::Error) -> StoreError {
-    let (path, reason) = (path.to_owned(), error.to_string());
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Corrupt { path, reason }
-        }
-        _ => StoreError::Io { path, reason },
-    }
 }
 
 impl Store for SqliteStore {
