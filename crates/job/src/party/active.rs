@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blindsum_crypto::roster::{Member, Roster};
-use blindsum_encode::Sent;
 use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
 
 use super::certificates::Certificates;
@@ -33,8 +32,6 @@ pub(super) struct Active {
     pub held: Option<Message>,
     /// The caller's update, once it is there.
     pub update: Option<(Update, u32)>,
-    /// What was sent of the update, where the round is sparse.
-    pub sent: Option<Sent>,
     /// What clipping did to the caller's update, once it was sent.
     pub clipped: Option<Clipped>,
     /// The result, while the coordinator's word on the model is awaited.

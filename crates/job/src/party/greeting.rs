@@ -41,6 +41,7 @@ impl Member {
             process: me.process.to_vec(),
             connection: me.connections,
             token: me.token.clone(),
+            last_round: self.memory.last_round,
         }
     }
 

@@ -375,7 +375,6 @@ impl Member {
             receiving: None,
             held: None,
             update: None,
-            sent: None,
             clipped: None,
             computed: None,
             holds_key: false,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindsum_encode::Sent;
 use blindsum_protocol::{Job, JobSpec, MemoryVault, Vault};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
@@ -83,6 +84,8 @@ pub(super) struct Member {
     pub vault: Arc<dyn Vault>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
+    /// What was sent of an update in a sparse round, until its result is taken.
+    pub sent: Option<(u64, Sent)>,
     /// Whether the log has said already that updates are clipped, and what to do.
     pub clipping_told: bool,
 }
@@ -134,6 +137,7 @@ impl Member {
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
             leftover: None,
+            sent: None,
             clipping_told: false,
         }
     }

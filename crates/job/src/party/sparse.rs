@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blindsum_encode::{EncodeError, Selection, Sent, Sparsifier, Values};
 use blindsum_protocol::{Job, Round};
 
+use super::Update;
 use super::member::Member;
-use super::{RoundResult, Update};
 use crate::JobError;
 
 /// What is authenticated with the residual.
@@ -83,16 +83,14 @@ impl Member {
             }
         };
         let sent = self.hand.work(write).await??;
-        if let Some(active) = &mut self.active {
-            active.sent = Some(sent);
-        }
+        self.sent = Some((round, sent));
         Ok(())
     }
 
     /// What was sent in a round, before or after the process was started.
     async fn sent(&mut self, round: u64) -> Result<Option<Sent>, JobError> {
-        let active = self.active.as_mut().filter(|active| active.number == round);
-        let sent = active.and_then(|active| active.sent.take());
+        let sent = self.sent.take_if(|(of, _)| *of == round);
+        let sent = sent.map(|(_, sent)| sent);
         let (None, Some(state), Some(job)) = (&sent, self.state.clone(), &self.job) else {
             return Ok(sent);
         };

@@ -54,11 +54,12 @@ impl Member {
             let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
             self.commit(round, opened).await?;
         }
+        self.memory.live.take_if(|live| live.round == round);
+        self.save(None).await?;
+        // Only now: with a newer model than the one that it starts from, nobody goes on in a round.
         if self.hides_sum() {
             self.keep_model().await?;
         }
-        self.memory.live.take_if(|live| live.round == round);
-        self.save(None).await?;
         // Whoever has confirmed is not told the result again.
         self.send(untaken.confirmed);
         Ok(())

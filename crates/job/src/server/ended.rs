@@ -9,8 +9,8 @@ use blindsum_protocol::PartyId;
 use tracing::{error, warn};
 
 use super::face::{Content, Say};
+use super::owed::Owed;
 use super::running::{Standing, start_frame};
-use super::shelf::Shelf;
 use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::report::RoundState;
@@ -36,10 +36,8 @@ struct EndedRound {
     ending: Ending,
     /// Who is told the result.
     hearers: BTreeSet<Arc<str>>,
-    /// The message before the last one, for those that were away when it was sent.
-    owed: BTreeMap<Arc<str>, (u8, Content)>,
-    /// The answers that this message may be read from.
-    relayed: Option<Arc<dyn Shelf>>,
+    /// The messages before the last one, for those that were away when they were sent.
+    owed: BTreeMap<Arc<str>, Owed>,
 }
 
 impl Ended {
@@ -48,7 +46,6 @@ impl Ended {
         let round = |ending: Ending| EndedRound {
             hearers: ending.survivors.keys().cloned().collect(),
             owed: BTreeMap::new(),
-            relayed: None,
             ending,
         };
         Self {
@@ -115,28 +112,30 @@ impl Lead {
         let mut ended = EndedRound {
             hearers: ending.survivors.keys().cloned().collect(),
             owed: BTreeMap::new(),
-            relayed: None,
             ending,
         };
         let (mut now, mut out) = (Vec::new(), Vec::new());
         for (party, name) in (0..).map(PartyId).zip(running.names()) {
             let counts = ended.ending.survivors.contains_key(name);
             match running.standing(party) {
-                Standing::In if addressed.contains(&party) => now.push(name),
-                Standing::In => {
+                Standing::In(missed) if addressed.contains(&party) => {
+                    ended.keep(name, missed);
+                    now.push(name);
+                }
+                Standing::In(_) => {
                     let reason = "left out by the protocol".to_owned();
                     out.push((name.clone(), counts, reason));
                 }
                 // It wants to hear nothing.
                 Standing::Out => drop(ended.settle(name)),
                 Standing::Late { reason, missed } => {
-                    let missed = counts.then_some(missed).flatten();
-                    match missed.filter(|(missed, _)| missed.checked_add(1) >= Some(stage)) {
-                        Some(missed) => {
-                            ended.owed.insert(name.clone(), missed.clone());
+                    let latest = missed.stages().map(|(_, latest)| latest);
+                    match latest.and_then(|latest| latest.checked_add(1)) >= Some(stage) && counts {
+                        true => {
+                            ended.keep(name, missed);
                             now.push(name);
                         }
-                        None => out.push((name.clone(), counts, reason.to_owned())),
+                        false => out.push((name.clone(), counts, reason.to_owned())),
                     }
                 }
             }
@@ -146,9 +145,6 @@ impl Lead {
             member.link.say(ended.message());
             let done = ended.ending.done.clone();
             member.link.frame(done.into());
-        }
-        if !ended.owed.is_empty() {
-            ended.relayed = running.into_relayed();
         }
         self.ended.put(ended);
         for (name, counts, reason) in out {
@@ -183,7 +179,8 @@ impl Lead {
         }
         let stage = u32::from(ended.ending.stage);
         let owed = ended.owed.get(name).filter(|_| answered < stage);
-        if answered < owed.map_or(stage, |(stage, _)| u32::from(*stage)) {
+        let first = owed.and_then(Owed::stages).map(|(first, _)| first.into());
+        if answered < first.unwrap_or(stage) {
             let counts = ended.ending.survivors.contains_key(name);
             let reason = "it was away for more of the round than can be told now";
             self.tell_out(round, name, counts, reason);
@@ -193,12 +190,8 @@ impl Lead {
         let start = start_frame(&ended.ending.start, stage + 1, &mut member.sent);
         let link = &member.link;
         link.frame(start.into());
-        if let Some((stage, message)) = owed {
-            link.say(Say::Message {
-                round,
-                stage: *stage,
-                content: message.clone(),
-            });
+        if let Some(owed) = owed {
+            owed.say(link, round, answered);
         }
         if answered <= stage {
             link.say(ended.message());
@@ -321,12 +314,16 @@ impl Lead {
 }
 
 impl EndedRound {
+    /// What a party has missed of the round before its end.
+    fn keep(&mut self, name: &Arc<str>, missed: &Owed) {
+        if !missed.is_empty() {
+            self.owed.insert(name.clone(), missed.clone());
+        }
+    }
+
     /// A survivor needs to be told nothing more; true where it did until now.
     fn settle(&mut self, name: &str) -> bool {
         self.owed.remove(name);
-        if self.owed.is_empty() {
-            self.relayed = None;
-        }
         let confirmed = self.ending.survivors.get_mut(name);
         confirmed.is_some_and(|confirmed| !std::mem::replace(confirmed, true))
     }

@@ -16,6 +16,9 @@ use crate::pb::party_frame::Frame;
 use crate::report::RoundReport;
 use crate::{seconds, short};
 
+/// Rounds that are skipped at most where a party knows of later ones.
+const MOST_SKIPPED: u64 = 1000;
+
 /// A round that is offered.
 pub(crate) struct Joining {
     pub number: u64,
@@ -256,6 +259,17 @@ impl Lead {
                 counted: false,
             };
             member.link.frame(frame.into());
+        }
+    }
+
+    /// A party has taken part in rounds that are still to come here: the store is a restored one. No party goes back to
+    /// them, so the job goes on behind them. A party's word moves the number by so much at most.
+    pub(super) fn skip_to(&mut self, last_round: u64) {
+        let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
+        if (1..=MOST_SKIPPED).contains(&ahead) {
+            let (from, to) = (self.next_round, last_round + 1);
+            warn!(job = %self.name, from, to, "a party knows of later rounds than the store: their numbers are skipped");
+            self.next_round = to;
         }
     }
 

@@ -75,6 +75,7 @@ impl Lead {
 
     /// A party has been let in.
     async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
+        self.skip_to(hello.last_round);
         self.lost.remove(&name);
         self.links.insert(link.id, name.clone());
         let member = Member {

@@ -15,6 +15,7 @@ mod job;
 mod joining;
 mod link;
 mod members;
+mod owed;
 mod presence;
 mod revocation;
 mod round;

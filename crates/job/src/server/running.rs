@@ -9,6 +9,7 @@ use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
 
 use super::Lead;
 use super::face::{Content, Say};
+use super::owed::Owed;
 use super::shelf::Shelf;
 use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
@@ -26,8 +27,6 @@ pub(crate) struct Running {
     /// How many have.
     answers: usize,
     pub report: RoundReport,
-    /// The answers to the stage before, pieces of which are being passed on.
-    relayed: Option<Arc<dyn Shelf>>,
 }
 
 /// One party of the round.
@@ -35,8 +34,8 @@ pub(crate) struct Running {
 struct Place {
     /// How many of its answers were taken.
     answers: u32,
-    /// The latest message to it.
-    owed: Option<(u8, Content)>,
+    /// What it has not answered.
+    owed: Owed,
     /// When its connection was lost.
     lost: Option<Time>,
     /// Whether it is not waited for any more.
@@ -53,15 +52,15 @@ struct Gone {
 
 /// How a party stands at the end of a round.
 pub(super) enum Standing<'a> {
-    /// It has answered all it was asked.
-    In,
+    /// It has answered all it was asked. Where it was asked nothing it may have missed messages.
+    In(&'a Owed),
     /// It was told that the round goes on without it.
     Out,
     /// It was too late with an answer after its vector.
     Late {
         reason: &'a str,
-        /// The message that it has not answered.
-        missed: Option<&'a (u8, Content)>,
+        /// The messages that it has not answered.
+        missed: &'a Owed,
     },
 }
 
@@ -73,7 +72,6 @@ impl Running {
             places: names.iter().map(|_| Place::default()).collect(),
             missing: BTreeSet::new(),
             answers: 0,
-            relayed: None,
             start: complete_start(&round, model),
             round,
             names,
@@ -101,11 +99,6 @@ impl Running {
 
     pub fn names(&self) -> &[Arc<str>] {
         &self.names
-    }
-
-    /// The answers of which pieces may still have to be passed on.
-    pub fn into_relayed(self) -> Option<Arc<dyn Shelf>> {
-        self.relayed
     }
 
     /// Everybody, and who still has a place.
@@ -157,6 +150,7 @@ impl Running {
         self.answers += 1;
         if let Some(place) = self.places.get_mut(party.rank()) {
             place.answers += 1;
+            place.owed.clear();
         }
         self.count(party, |count| count.up += bytes as u64);
     }
@@ -174,10 +168,10 @@ impl Running {
             return Standing::Out;
         };
         match &place.gone {
-            None => Standing::In,
+            None => Standing::In(&place.owed),
             Some(Gone { told: true, .. }) => Standing::Out,
             Some(Gone { reason, .. }) => {
-                let missed = place.owed.as_ref();
+                let missed = &place.owed;
                 Standing::Late { reason, missed }
             }
         }
@@ -204,7 +198,7 @@ impl Running {
             }
         }
         if told {
-            place.owed = None;
+            place.owed.clear();
         }
         if let Some(stage) = self.report.stages.last_mut() {
             stage.dropped.insert(name, reason.into());
@@ -337,15 +331,7 @@ impl Lead {
             return;
         };
         place.lost = None;
-        if let Some((stage, message)) = &place.owed
-            && u32::from(*stage) >= answered
-        {
-            member.link.say(Say::Message {
-                round: number,
-                stage: *stage,
-                content: message.clone(),
-            });
-        }
+        place.owed.say(&member.link, number, answered);
     }
 
     /// A party connects that says it is in a round: it goes on, or hears how the round ended.
@@ -399,19 +385,21 @@ impl Lead {
         let mut addressed = BTreeSet::new();
         for (party, outgoing) in messages {
             addressed.insert(party);
-            let message = match outgoing.is_whole() {
-                true => Content::Here(outgoing.head),
-                false => Content::Kept {
-                    outgoing: outgoing.into(),
-                    shelf: Arc::downgrade(&shelf),
-                },
+            let (message, shelf) = match outgoing.is_whole() {
+                true => (Content::Here(outgoing.head), None),
+                false => {
+                    let kept = Content::Kept {
+                        outgoing: outgoing.into(),
+                        shelf: Arc::downgrade(&shelf),
+                    };
+                    (kept, Some(shelf.clone()))
+                }
             };
-            self.deliver(party, stage, message);
+            self.deliver(party, stage, message, shelf);
         }
         let Some(running) = &mut self.running else {
             return;
         };
-        running.relayed = Some(shelf);
         for party in (0..running.names.len() as u32).map(PartyId) {
             if !addressed.contains(&party) {
                 self.drop_party(round, party, "left out by the protocol");
@@ -420,13 +408,19 @@ impl Lead {
     }
 
     /// Sends a message to a member of the round, now or when it comes back.
-    fn deliver(&mut self, party: PartyId, stage: u8, message: Content) {
+    fn deliver(
+        &mut self,
+        party: PartyId,
+        stage: u8,
+        message: Content,
+        shelf: Option<Arc<dyn Shelf>>,
+    ) {
         let Some(running) = &mut self.running else {
             return;
         };
         let (round, name) = (running.number(), running.name(party).clone());
         if let Some(place) = running.places.get_mut(party.rank()) {
-            place.owed = Some((stage, message.clone()));
+            place.owed.add(stage, message.clone(), shelf);
         }
         if let Some(member) = self.members.get(&name) {
             member.link.say(Say::Message {

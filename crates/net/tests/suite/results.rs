@@ -1,7 +1,7 @@
 //! What becomes of the result of a round that counts: whoever is in the sum is told it, whatever ends in
 //! between, and nobody who is in it hears the opposite.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::raw::Raw;
 use crate::common::scene::{Away, Scene};
@@ -253,7 +253,15 @@ fn case_54_a_party_killed_after_its_answer_gets_the_result_and_goes_on() {
     let folder = killed.folder.path().join("test");
     let mut jobs = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let job = jobs.find(|entry| entry.path().is_dir()).unwrap();
-    assert!(!job.path().join("model").exists());
+    // The caller has the result a moment before the party has cleared up.
+    let until = Instant::now() + Duration::from_secs(20);
+    while job.path().join("model").exists() {
+        assert!(
+            Instant::now() < until,
+            "the model of a round that is over stays"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The coordinator never had the model: another party sealed it for the one that is killed.

@@ -15,7 +15,7 @@ use blindsum_job::server::{
 use blindsum_job::store::{MemoryStore, Store};
 
 use super::agenda::{Event, Who};
-use super::{Broken, World};
+use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
 
 /// How a coordinator of a campaign waits: shorter than in the world outside, so that an episode is short.
@@ -23,7 +23,7 @@ const SETTINGS: Settings = Settings {
     patience: Duration::from_secs(3600),
     reconnect_grace: Duration::from_secs(2),
     chunk_timeout: Duration::from_secs(5),
-    failed_rounds: 200,
+    failed_rounds: 10,
 };
 
 /// The coordinator, alive or not.
@@ -82,7 +82,13 @@ impl World {
     pub(super) fn start_server(&mut self) -> Result<(), Broken> {
         let now = self.now();
         self.server.life += 1;
-        let restored = self.faults.restored;
+        // Where only the parties have the model, a coordinator of an earlier time cannot go on.
+        // Nor where parties have left because the job was done.
+        let left = self.parties.iter().any(|party| party.over);
+        let restored = match self.job.hides_sum() || left {
+            true => 0.0,
+            false => self.faults.restored,
+        };
         if self.server.life > 1 && self.dice.chance(restored) {
             let back = 1 + self.dice.below(3) as usize;
             let at = self.server.backups.len().saturating_sub(back);
@@ -160,10 +166,10 @@ impl World {
             Effect::Close(link, refused) | Effect::Cut(link, refused) => {
                 self.last_word(link.0, refused, true);
             }
-            Effect::Over(Ok(())) => {}
-            Effect::Over(Err(error)) => {
+            Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }
+            Effect::Over(_) => {}
         }
         Ok(())
     }
@@ -343,7 +349,9 @@ impl World {
 
     /// What the store says of rounds that are over.
     pub(super) fn note_rounds(&mut self) -> Result<(), Broken> {
-        let Some(store) = self.server.store.clone() else {
+        // Nobody has a promise from a coordinator that lies.
+        let honest = self.kind != Kind::LyingServer;
+        let Some(store) = self.server.store.clone().filter(|_| honest) else {
             return Ok(());
         };
         let name = self.job.spec().job.clone();
@@ -370,11 +378,8 @@ impl World {
 
     /// The coordinator's side of a connection has ended.
     pub(super) fn lost_at_server(&mut self, link: u64, reason: String) -> Result<(), Broken> {
-        let Some(session) = self.server.links.remove(&link) else {
+        if self.server.links.remove(&link).is_none() {
             return Ok(());
-        };
-        if !session.admitted && self.server.machine.is_some() {
-            // The job has not said its word yet: it hears of the end in any case.
         }
         let returns = true;
         self.to_server(Input::Lost {
