@@ -15,7 +15,7 @@ use crate::SimError;
 use crate::seeds::stream;
 
 /// Certificates are valid from here on, for one day of simulated time.
-const NOW: u64 = 1_800_000_000;
+pub(crate) const NOW: u64 = 1_800_000_000;
 
 /// Certified parties, by rank. The same seed gives the same keys and certificates, byte for byte.
 pub struct Cohort {
@@ -93,6 +93,17 @@ impl Cohort {
     /// Whether there is nobody.
     pub fn is_empty(&self) -> bool {
         self.parties.is_empty()
+    }
+
+    /// Names, certificates in DER and keys, in order of rank.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &[u8], &Arc<IdentityKey>)> {
+        let parties = self.parties.iter();
+        parties.map(|party| (&*party.name, &*party.certificate, &party.identity))
+    }
+
+    /// The CA of the parties.
+    pub(crate) fn anchor(&self) -> &Arc<TrustAnchor> {
+        &self.anchor
     }
 
     /// The long-term key of a party.

@@ -41,6 +41,7 @@ mod simulation;
 mod sparse;
 mod turn;
 mod workers;
+pub mod world;
 
 pub use blindsum_encode::{Integers, Values};
 pub use clock::peak_rss_bytes;

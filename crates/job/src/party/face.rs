@@ -63,6 +63,8 @@ pub enum Input {
         /// Its weight.
         weight: u32,
     },
+    /// The caller has taken the result of a round that it was told. Waiting for another round says the same.
+    Took(u64),
     /// The caller gives none.
     Abandon(u64),
     /// The caller leaves the job.
@@ -75,10 +77,10 @@ pub enum Input {
 pub enum Effect {
     /// Compute, and say that it is done by [`JobParty::worked`].
     Work(Task),
-    /// Send over the latest connection.
-    Send(Say),
+    /// Send over a connection; it is lost where that one has ended.
+    Send(LinkId, Say),
     /// End the connection, for this reason, and make another one.
-    Reconnect(String),
+    Reconnect(LinkId, String),
     /// Tell the caller.
     Tell(Told),
 }

@@ -24,7 +24,7 @@ impl Member {
         if let Some(active) = &self.active {
             let round = active.number;
             let reason = "the coordinator went on to the next round".into();
-            self.end_round(Err(JobError::RoundAborted { round, reason }));
+            self.end_round(JobError::RoundAborted { round, reason });
         }
         self.offer = Some(offer);
         self.try_ready().await
@@ -168,6 +168,9 @@ impl Member {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
+        if self.is_told(number) {
+            return Ok(());
+        }
         let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),

@@ -12,6 +12,7 @@ use super::greeting::Introduction;
 use super::sparse::Leftover;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
+use super::taking::Untaken;
 use super::vault::SealedVault;
 use super::{Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
 use crate::actor::{Hand, Time};
@@ -63,7 +64,11 @@ pub(super) struct Member {
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
     /// A round from before the process was started counts its update, which the caller has not heard.
-    pub missed: Option<JobError>,
+    pub missed: Option<(u64, JobError)>,
+    /// The latest round of which the caller was told the result.
+    pub told: Option<u64>,
+    /// That result, until the caller has taken it.
+    pub untaken: Option<Untaken>,
     /// What this process said it is ready with, until the round begins. In no record: see [`JobState::write`].
     pub ready: Option<pb::Ready>,
     /// The parties of earlier sums.
@@ -119,6 +124,8 @@ impl Member {
             done: None,
             memory: Memory::default(),
             missed: None,
+            told: None,
+            untaken: None,
             ready: None,
             sums: Sums::default(),
             folder: None,
@@ -138,13 +145,13 @@ impl Member {
             Err(error) => {
                 if let Some(round) = self.active.as_ref().map(|active| active.number) {
                     let reason = error.to_string();
-                    self.end_round(Err(JobError::Dropped { round, reason }));
+                    self.end_round(JobError::Dropped { round, reason });
                 }
                 Over::Failed(error)
             }
         };
         if !matches!(over, Over::Left)
-            && let Some(missed) = self.missed.take()
+            && let Some((_, missed)) = self.missed.take()
         {
             self.tell(Told::Refused(missed));
         }
@@ -164,7 +171,7 @@ impl Member {
                 Ok(()) => {}
                 Err(Ended::Lost(reason)) => {
                     self.lose_link();
-                    self.hand.say(Effect::Reconnect(reason));
+                    self.hand.say(Effect::Reconnect(self.link.0, reason));
                 }
                 Err(Ended::Over(over)) => return Ok(over),
                 Err(Ended::Failed(error)) => return Err(error),
@@ -236,6 +243,7 @@ impl Member {
                 update,
                 weight,
             } => self.submitted(round, update, weight).await,
+            Input::Took(round) if self.is_told(round) => self.took().await,
             Input::Abandon(round) => self.abandoned(round).await,
             _ => Ok(()),
         }
@@ -265,7 +273,7 @@ impl Member {
         self.link = (link, Link::Greeting);
         self.newer = false;
         let hello = self.hello();
-        self.hand.say(Effect::Send(Say::Frame(hello.into())));
+        self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
     }
 
     fn lose_link(&mut self) {
@@ -300,7 +308,7 @@ impl Member {
 
     pub fn say(&self, say: Say) {
         if self.link.1 == Link::Welcomed {
-            self.hand.say(Effect::Send(say));
+            self.hand.say(Effect::Send(self.link.0, say));
         }
     }
 
@@ -397,7 +405,7 @@ impl Member {
 
     /// Whether the job is done and its last model here.
     fn over(&self) -> Option<Over> {
-        let done = self.done.as_ref()?;
+        let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
         let model = self.model.as_ref().filter(|model| model.is(done));
         match model {
             None if self.requested.is_some() => None,

@@ -22,6 +22,7 @@ mod rounds;
 mod sparse;
 mod state;
 mod sums;
+mod taking;
 mod vault;
 
 pub use clipping::Clipped;

@@ -6,6 +6,7 @@ use tracing::{debug, error, info, warn};
 use super::active::Active;
 use super::machine::{Step, result};
 use super::member::{Ended, Member};
+use super::taking::confirmed;
 use super::{RoundResult, Say, Told, Update};
 use crate::JobError;
 use crate::chunks::{Assembly, Pushed};
@@ -265,7 +266,7 @@ impl Member {
     async fn drop_round(&mut self, round: u64, error: Option<JobError>) -> Result<(), JobError> {
         let active = self.active.as_ref().map(|active| active.number);
         if let Some(error) = error.filter(|_| active == Some(round)) {
-            self.end_round(Err(error));
+            self.end_round(error);
         }
         self.ready.take_if(|ready| ready.round == round);
         let live = &mut self.memory.live;
@@ -279,6 +280,9 @@ impl Member {
         let (round, reason) = (aborted.round, aborted.reason);
         info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
             "round aborted");
+        if self.is_told(round) {
+            return Ok(());
+        }
         self.offer.take_if(|offer| offer.round == round);
         let error = match (aborted.counted, aborted.only_you) {
             (true, _) => return self.missed(round, reason).await,
@@ -293,7 +297,7 @@ impl Member {
         let mine = self.active.as_ref().map(|active| active.number) == Some(round)
             || self.ready.as_ref().map(|ready| ready.round) == Some(round);
         let live = self.memory.live.as_ref();
-        !mine && live.is_some_and(|live| live.round == round)
+        !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
     }
 
     /// A round counts this party's update, and its result does not come here.
@@ -303,35 +307,35 @@ impl Member {
         if live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
         }
-        if self.is_from_before(round) {
-            self.tell_missed(error);
-            return self.drop_round(round, None).await;
+        if !self.is_from_before(round) {
+            return self.drop_round(round, Some(error)).await;
         }
-        self.drop_round(round, Some(error)).await
-    }
-
-    /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one.
-    fn tell_missed(&mut self, error: JobError) {
-        self.missed = Some(error);
-        if std::mem::take(&mut self.wanted)
-            && let Some(missed) = self.missed.take()
-        {
-            self.tell(Told::Refused(missed));
+        self.missed = Some((round, error));
+        match std::mem::take(&mut self.wanted) {
+            true => self.tell_missed().await,
+            false => Ok(()),
         }
     }
 
-    /// The caller waits for a round, and hears first of one that it has missed.
+    /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one, and
+    /// only then is the round forgotten.
+    async fn tell_missed(&mut self) -> Result<(), JobError> {
+        let Some((round, error)) = self.missed.take() else {
+            return Ok(());
+        };
+        self.tell(Told::Refused(error));
+        self.drop_round(round, None).await
+    }
+
+    /// The caller waits for a round, so it has taken the result of the one before. It hears first of one that it has
+    /// missed.
     pub(super) async fn want_round(&mut self) -> Result<(), JobError> {
-        match self.missed.take() {
-            Some(missed) => {
-                self.tell(Told::Refused(missed));
-                Ok(())
-            }
-            None => {
-                self.wanted = true;
-                self.try_ready().await
-            }
+        self.took().await?;
+        if self.missed.is_some() {
+            return self.tell_missed().await;
         }
+        self.wanted = true;
+        self.try_ready().await
     }
 
     /// The coordinator's word on the model after a round, against this party's own.
@@ -347,6 +351,9 @@ impl Member {
             Some(active) => active.computed.take(),
             None => None,
         };
+        if self.is_told(round) {
+            return Ok(());
+        }
         if self.is_from_before(round) {
             let reason = "the model that it starts from is not in the state folder any more";
             let code = RoundRefusalCode::RoundRefusalUnable.into();
@@ -362,39 +369,23 @@ impl Member {
             let error = JobError::Dropped { round, reason };
             return self.drop_round(round, Some(error)).await;
         };
-        let confirmed = pb::RoundConfirmed {
-            round,
-            model: Some(computed.model.name()),
-            result: computed.result.to_vec(),
-        };
         if let Some(error) = mismatch(&computed, &done) {
             error!(party = %self.identity.name, "{error}");
-            self.send(confirmed);
+            self.send(confirmed(round, &computed));
+            self.end_round(error);
             self.memory.live = None;
             self.save(None).await?;
-            self.end_round(Err(error));
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
-        // Killed after this, a party goes on in the round and comes to the same.
-        self.commit_sent(round, &computed).await?;
-        self.memory.live = None;
-        self.save(None).await?;
-        info!(party = %self.identity.name, round, survivors = computed.survivors.len(),
-            model = computed.model.version(), "round done");
         self.model = Some(computed.model.clone());
-        if self.hides_sum() {
-            self.keep_model().await?;
-        }
-        // Whoever has confirmed is not told the result again.
-        self.send(confirmed);
-        self.end_round(Ok(computed));
+        self.tell_result(round, computed);
         Ok(())
     }
 
-    /// The caller gets the result, or the reason why there is none.
-    pub(super) fn end_round(&mut self, result: Result<RoundResult, JobError>) {
+    /// The caller hears why there is no result.
+    pub(super) fn end_round(&mut self, error: JobError) {
         if let Some(active) = self.active.take() {
-            self.tell(Told::Ended(active.number, result.map(Box::new)));
+            self.tell(Told::Ended(active.number, Err(error)));
         }
     }
 

@@ -109,32 +109,15 @@ impl Member {
         Ok(Some(sent.map_err(|e| state.failed("sent", e))?))
     }
 
-    /// The round has a result: what was opened of what the party sent is not left over any more. A party that
-    /// is not among the survivors keeps all of it.
-    pub(super) async fn commit_sent(
-        &mut self,
-        round: u64,
-        result: &RoundResult,
-    ) -> Result<(), JobError> {
-        let (Some(job), Some(counts)) = (self.job.clone(), result.contributors.clone()) else {
-            return Ok(());
-        };
-        if !result.survivors.contains(&self.identity.name) {
-            return Ok(());
-        }
-        let least = job.spec().least_contributors();
-        let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
-        self.commit(round, opened).await
-    }
-
     /// The round has a result that counts what this party sent, and that is not told here. What too few parties have
     /// sent to be opened is not known either: it is lost, rather than anything sent twice.
     pub(super) async fn commit_missed(&mut self, round: u64) -> Result<(), JobError> {
         self.commit(round, |_| true).await
     }
 
-    /// What was opened of what was sent in a round is not left over any more.
-    async fn commit(
+    /// What was opened of what was sent in a round is not left over any more. A party that is not among the survivors
+    /// keeps all of it.
+    pub(super) async fn commit(
         &mut self,
         round: u64,
         opened: impl Fn(u32) -> bool + Send + 'static,

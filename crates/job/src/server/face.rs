@@ -234,6 +234,31 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// How long an answer of this party to this round and stage may be; none where it comes too late, or its sender has
+    /// lost its place and may not have heard of it.
+    ///
+    /// # Errors
+    /// It must not come at all; in words for its sender.
+    pub fn judge(&self, name: &str, place: (u64, u32)) -> Result<Option<u64>, String> {
+        let (round, stage) = place;
+        if place < (self.round, self.stage) {
+            return Ok(None);
+        }
+        if place != (self.round, self.stage) {
+            return Err(format!(
+                "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
+                self.round, self.stage
+            ));
+        }
+        match self.members.get(name) {
+            Some(true) => Ok(Some(self.limit)),
+            Some(false) => Ok(None),
+            None => Err(format!(
+                "a chunk of round {round}, of which it is no member"
+            )),
+        }
+    }
+
     /// Whatever comes for this round, or for one before it, comes too late.
     pub(super) fn closed(round: u64) -> Self {
         Self {

@@ -206,33 +206,18 @@ impl Reader {
     fn limit_of(&mut self, place: (u64, u32)) -> Result<Option<u64>, End> {
         let gate = self.job.gate.borrow().clone();
         let (round, stage) = place;
+        let limit = gate.judge(&self.name, place).map_err(bad_frame)?;
         if place < (gate.round, gate.stage) {
             debug!(party = %self.name, round, stage, "too late, dropped");
             self.message = None;
-            return Ok(None);
         }
-        if place != (gate.round, gate.stage) {
-            let reason = format!(
-                "a chunk of round {round}, stage {stage}, while round {}, stage {} is under way",
-                gate.round, gate.stage
-            );
-            return Err(bad_frame(reason));
-        }
-        match gate.members.get(&self.name) {
-            Some(true) => {}
-            Some(false) => return Ok(None),
-            None => {
-                let reason = format!("a chunk of round {round}, of which it is no member");
-                return Err(bad_frame(reason));
-            }
-        }
-        if self.answered == (place, MOST_REPEATS) {
+        if limit.is_some() && self.answered == (place, MOST_REPEATS) {
             let reason = format!(
                 "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
             );
-            return Err(bad_frame(reason));
+            return Err(bad_frame(reason).into());
         }
-        Ok(Some(gate.limit))
+        Ok(limit)
     }
 
     /// Waits for memory where a message comes in several chunks; an error says that the message came

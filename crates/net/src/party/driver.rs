@@ -286,12 +286,16 @@ impl Driver {
                     let working = tokio::task::spawn_blocking(move || task.run());
                     self.working = Some((ticket, working));
                 }
-                Effect::Send(say) => {
-                    if let Some(outbox) = &self.outbox {
+                Effect::Send(link, say) => {
+                    if let Some(outbox) = self.outbox.as_ref().filter(|_| link == self.link) {
                         outbox.put(queued(say));
                     }
                 }
-                Effect::Reconnect(reason) => ended = Some(Ended::Lost(reason)),
+                Effect::Reconnect(link, reason) if link == self.link => {
+                    ended = Some(Ended::Lost(reason));
+                }
+                // That one has ended already.
+                Effect::Reconnect(..) => {}
                 Effect::Tell(Told::Over(over)) => {
                     self.over(over);
                     ended = Some(Ended::Over);

@@ -377,6 +377,15 @@ impl RoundHandle {
 
     /// The same, for at most `timeout`; none where nothing has come by then.
     pub fn wait_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
+        let result = self.next_result(timeout);
+        if let Some(Ok(_)) = &result {
+            // Until it has left here it is told again after a crash.
+            let _ = self.commands.send(Input::Took(self.begun.number));
+        }
+        result
+    }
+
+    fn next_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
         if let Some(early) = self.early.take() {
             return Some(early);
         }

@@ -1,0 +1,81 @@
+//! A result on its way to the caller. It is told first, and counts as told once the caller has taken it: only then does
+//! the party confirm it and forget the round. Killed in between, it goes on in the round, comes to the same result, and
+//! tells it again.
+
+use blindsum_protocol::Job;
+use tracing::info;
+
+use super::member::Member;
+use super::{RoundResult, Told};
+use crate::{JobError, pb};
+
+/// A result that the caller was told.
+pub(super) struct Untaken {
+    round: u64,
+    confirmed: pb::RoundConfirmed,
+    /// How many parties sent each coordinate, where the round was sparse and this party's are in it.
+    contributors: Option<Vec<u32>>,
+}
+
+impl Untaken {
+    pub fn new(round: u64, result: &RoundResult, me: &str) -> Self {
+        let counts = result.survivors.iter().any(|survivor| survivor == me);
+        Self {
+            round,
+            confirmed: confirmed(round, result),
+            contributors: result.contributors.clone().filter(|_| counts),
+        }
+    }
+}
+
+/// What a party says that it holds after a round.
+pub(super) fn confirmed(round: u64, result: &RoundResult) -> pb::RoundConfirmed {
+    pb::RoundConfirmed {
+        round,
+        model: Some(result.model.name()),
+        result: result.result.to_vec(),
+    }
+}
+
+impl Member {
+    /// Whether the caller was told the result of this round: nothing more that is said of it matters.
+    pub(super) fn is_told(&self, round: u64) -> bool {
+        self.told == Some(round)
+    }
+
+    /// The caller has the result: the round needs nothing more.
+    pub(super) async fn took(&mut self) -> Result<(), JobError> {
+        let Some(untaken) = self.untaken.take() else {
+            return Ok(());
+        };
+        let round = untaken.round;
+        // Killed after this, a party goes on in the round and comes to the same.
+        if let (Some(counts), Some(least)) = (untaken.contributors, self.least_contributors()) {
+            let opened = move |d: u32| counts.get(d as usize).is_some_and(|count| *count >= least);
+            self.commit(round, opened).await?;
+        }
+        if self.hides_sum() {
+            self.keep_model().await?;
+        }
+        self.memory.live.take_if(|live| live.round == round);
+        self.save(None).await?;
+        // Whoever has confirmed is not told the result again.
+        self.send(untaken.confirmed);
+        Ok(())
+    }
+
+    fn least_contributors(&self) -> Option<u32> {
+        let job: Option<&Job> = self.job.as_deref();
+        job.map(|job| job.spec().least_contributors())
+    }
+
+    /// The caller is told the result.
+    pub(super) fn tell_result(&mut self, round: u64, result: RoundResult) {
+        info!(party = %self.identity.name, round, survivors = result.survivors.len(),
+            model = result.model.version(), "round done");
+        self.untaken = Some(Untaken::new(round, &result, &self.identity.name));
+        self.told = Some(round);
+        self.active = None;
+        self.tell(Told::Ended(round, Ok(Box::new(result))));
+    }
+}

@@ -1,0 +1,490 @@
+//! Campaigns: whole jobs, with their machines, disks and connections, in which everything goes wrong that may.
+//!
+//! A campaign is a row of episodes. An episode is one job from beginning to end: the coordinator and every party as the
+//! machines of `blindsum-job`, in virtual time, over connections that break and disks that are slow. What goes wrong is
+//! drawn from the episode's seed: machines are killed at any moment and started again, with the records that they had
+//! or with a backup; connections break unnoticed; a member lies, or the coordinator does. After a while nothing more
+//! goes wrong, and the job has to come to its end.
+//!
+//! All that time the promises are watched:
+//!
+//! * P2: every sum is exactly that of what its survivors gave, and the same for everybody.
+//! * P3: no honest party answers a stage in two ways, whatever is restored from a backup.
+//! * P4: nothing panics.
+//! * P5: the job goes on: nobody honest fails for good, nothing waits for ever.
+//! * P6: a round that counts stays so, everybody whose vector is in it is told, and nobody the opposite.
+//!
+//! The same seed gives the same episode, to the last draw.
+
+mod agenda;
+mod coordinator;
+mod disk;
+mod faults;
+mod liars;
+mod links;
+mod parties;
+mod promises;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_job::actor::Task;
+use blindsum_protocol::{EncodingName, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
+
+use crate::SimError;
+use crate::cohort::Cohort;
+use crate::seeds::stream;
+use agenda::{Agenda, Event, Micros, Who};
+use coordinator::Coordinator;
+use faults::Dice;
+pub use faults::{Faults, Kind};
+use links::Link;
+use parties::Party;
+use promises::{Book, Kept};
+
+/// Lines of its story that a broken promise is told with.
+const STORY: usize = 400;
+/// Virtual time in which a job must come to its end once nothing more goes wrong.
+const CALM: Micros = 2_000_000_000;
+
+/// What was done in a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Things that happened.
+    pub steps: u64,
+    /// Jobs.
+    pub episodes: u64,
+    /// Rounds that count.
+    pub rounds: u64,
+    /// Results that parties were told.
+    pub results: u64,
+    /// Machines that were killed.
+    pub kills: u64,
+    /// Connections that broke.
+    pub cuts: u64,
+    /// Parties that came back with records of an earlier time.
+    pub rollbacks: u64,
+    /// Coordinators that came back with a store of an earlier time.
+    pub restored: u64,
+    /// Frames that said something else than the machine did.
+    pub lies: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.episodes += other.episodes;
+        self.rounds += other.rounds;
+        self.results += other.results;
+        self.kills += other.kills;
+        self.cuts += other.cuts;
+        self.rollbacks += other.rollbacks;
+        self.restored += other.restored;
+        self.lies += other.lies;
+    }
+}
+
+/// A promise that was broken, and how to see it again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("seed {seed} ({}), after {steps} steps: {what}", kind.as_str())]
+pub struct Broken {
+    /// A campaign of one step with this seed is this episode.
+    pub seed: u64,
+    /// What kind of episode it was.
+    pub kind: Kind,
+    /// How far it came.
+    pub steps: u64,
+    /// The promise, and what was seen.
+    pub what: String,
+    /// What happened last.
+    pub story: Vec<String>,
+}
+
+/// Runs episodes of a job until so many things have happened; the first has this seed, the others the next ones. The job
+/// gets between three and six parties, a few rounds and small vectors of integers, whatever it says of them.
+///
+/// # Errors
+/// A job that cannot be run; the first promise that was broken.
+pub fn campaign(
+    spec: &JobSpec,
+    steps: u64,
+    seed: u64,
+    watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
+) -> Result<Tally, CampaignError> {
+    let mut tally = Tally::default();
+    for seed in seed.. {
+        let job = Arc::new(sized(spec, seed).map_err(SimError::from)?);
+        let episode = World::new(job, seed)?.run().map_err(Box::new)?;
+        tally.add(&episode);
+        if tally.steps >= steps || watch(&tally).is_break() {
+            break;
+        }
+    }
+    Ok(tally)
+}
+
+/// A job as an episode has it: with as many losses as it can bear.
+fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
+    let mut dice = Dice(stream("job", &[seed]));
+    let parties = 4 + dice.below(4) as u32;
+    let sized = JobSpec {
+        parties,
+        min_parties: if spec.protocol.tolerates_corrupt() {
+            0
+        } else {
+            2
+        },
+        rounds: 3 + dice.below(3) as u32,
+        dim: 1 + dice.below(8),
+        encoding: EncodingName::Integers,
+        bits: 8,
+        model_update: ModelUpdate::Nothing,
+        join_deadline: 6.0,
+        stage_deadline: 3.0,
+        input_deadline: 4.0,
+        ..spec.clone()
+    };
+    let with = |lost: u32| JobSpec {
+        dropout: f64::from(lost) / f64::from(parties),
+        ..sized.clone()
+    };
+    let most = parties / 3;
+    let mut jobs = (0..=most).rev().map(|lost| with(lost).validate());
+    jobs.find(Result::is_ok)
+        .unwrap_or_else(|| with(0).validate())
+}
+
+/// Why a campaign ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// It cannot be run.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// A promise was broken.
+    #[error(transparent)]
+    Broken(#[from] Box<Broken>),
+}
+
+/// The world of one episode.
+struct World {
+    job: Arc<Job>,
+    seed: u64,
+    kind: Kind,
+    faults: Faults,
+    dice: Dice,
+    time: Micros,
+    agenda: Agenda,
+    /// The task that each machine has under way.
+    tasks: BTreeMap<Who, Task>,
+    /// When machines will be woken, by their life.
+    wakes: BTreeMap<Who, (u32, Micros)>,
+    anchor: Arc<TrustAnchor>,
+    server: Coordinator,
+    parties: Vec<Party>,
+    links: BTreeMap<u64, Link>,
+    latest_link: u64,
+    /// The party that lies.
+    liar: Option<usize>,
+    book: Book,
+    tally: Tally,
+    story: VecDeque<String>,
+}
+
+impl World {
+    fn new(job: Arc<Job>, seed: u64) -> Result<Self, SimError> {
+        let count = job.spec().parties as usize;
+        let cohort = Cohort::new(count, seed)?;
+        let parties = cohort.members().map(|(name, certificate, key)| {
+            let identity = parties::identity(name, key, cohort.anchor());
+            Party::new(name, certificate.to_vec(), identity)
+        });
+        let kind = Kind::of(seed);
+        let mut dice = Dice(stream("faults", &[seed]));
+        let liar = (kind == Kind::Liar).then(|| dice.below(count as u64) as usize);
+        let mut world = Self {
+            parties: parties.collect(),
+            anchor: cohort.anchor().clone(),
+            seed,
+            kind,
+            faults: kind.faults(),
+            dice,
+            time: 0,
+            agenda: Agenda::default(),
+            tasks: BTreeMap::new(),
+            wakes: BTreeMap::new(),
+            server: Coordinator::default(),
+            links: BTreeMap::new(),
+            latest_link: 0,
+            liar,
+            book: Book::with(liar, kind == Kind::LyingServer),
+            tally: Tally {
+                episodes: 1,
+                ..Tally::default()
+            },
+            story: VecDeque::new(),
+            job,
+        };
+        world.agenda.push(0, Event::Start(Who::Server));
+        for number in 0..count {
+            let late = match world.dice.chance(0.2) {
+                true => world.dice.below(8_000_000),
+                false => world.dice.below(100_000),
+            };
+            world.agenda.push(late, Event::Start(Who::Party(number)));
+        }
+        Ok(world)
+    }
+
+    /// Runs the episode to its end.
+    fn run(mut self) -> Result<Tally, Broken> {
+        let storm = 300 + self.dice.below(3000);
+        while self.tally.steps < storm && !self.is_over() {
+            self.step()?;
+        }
+        if self.kind == Kind::LyingServer || self.may_last_for_ever() {
+            return Ok(self.done());
+        }
+        // Nothing more goes wrong, but for who lies.
+        let lies = self.faults;
+        self.faults = Faults {
+            lie: lies.lie,
+            ..Faults::default()
+        };
+        self.log("from here on nothing goes wrong".into());
+        let until = self.time + CALM;
+        while !self.is_over() {
+            if self.time > until {
+                return Err(self.broken("P5: the job does not come to its end".into()));
+            }
+            self.step()?;
+        }
+        self.note_rounds()?;
+        let excused = self.liar.into_iter().collect();
+        let kept = self.book.everybody_was_told(&excused);
+        self.check(kept)?;
+        Ok(self.done())
+    }
+
+    fn done(self) -> Tally {
+        let rounds = self.book.rounds() as u64;
+        Tally {
+            rounds,
+            ..self.tally
+        }
+    }
+
+    /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
+    /// corrupt party.
+    fn may_last_for_ever(&self) -> bool {
+        self.liar.is_some() && self.job.spec().protocol == ProtocolName::Flashe
+    }
+
+    /// Whether the job is done and everybody honest has heard so.
+    fn is_over(&self) -> bool {
+        let mut others = self.parties.iter().enumerate();
+        others.all(|(number, party)| party.over || self.liar == Some(number))
+    }
+
+    fn step(&mut self) -> Result<(), Broken> {
+        let Some((at, event)) = self.agenda.pop() else {
+            return Err(self.broken("P5: nothing more happens".into()));
+        };
+        self.time = self.time.max(at);
+        self.tally.steps += 1;
+        self.happens(event)?;
+        if self.dice.chance(self.faults.cut)
+            && let Some(link) = self.some_link()
+        {
+            self.tally.cuts += 1;
+            self.log(format!("link {link} breaks"));
+            self.cut(link, "lost");
+        }
+        self.note_rounds()
+    }
+
+    fn some_link(&mut self) -> Option<u64> {
+        let whole = self.server.links.keys().copied();
+        let whole: Vec<u64> = whole.filter(|link| self.is_whole(*link)).collect();
+        self.dice.pick(&whole)
+    }
+
+    fn happens(&mut self, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::AtServer { link, frame } => match self.is_whole(link) {
+                true => self.at_server(link, frame),
+                false => Ok(()),
+            },
+            Event::AtParty { link, frame } => self.at_party(link, frame),
+            Event::Ends { link, at, reason } => match at {
+                Who::Server => self.lost_at_server(link, reason),
+                Who::Party(_) => self.lost_at_party(link, reason),
+            },
+            Event::Connect { party } => self.connect(party),
+            Event::TaskEnds { who, life } if self.lives(who, life) => match self.tasks.remove(&who)
+            {
+                Some(task) => self.task_ends(who, task),
+                None => Ok(()),
+            },
+            Event::TaskEnds { .. } => Ok(()),
+            Event::Wake { who, life } if self.lives(who, life) => {
+                self.wakes.remove(&who);
+                let now = self.now();
+                match who {
+                    Who::Server => {
+                        if let Some(machine) = &mut self.server.machine {
+                            machine.tick(now);
+                        }
+                        self.serve_coordinator()
+                    }
+                    Who::Party(number) => {
+                        if let Some(machine) = self.machine_of(number) {
+                            machine.tick(now);
+                        }
+                        self.serve_party(number)
+                    }
+                }
+            }
+            Event::Wake { .. } => Ok(()),
+            Event::Start(Who::Server) => self.start_server(),
+            Event::Start(Who::Party(number)) => self.start_party(number),
+            Event::Trained { party, life, round } if self.lives(Who::Party(party), life) => {
+                self.trained(party, round)
+            }
+            Event::Took { party, life, round } if self.lives(Who::Party(party), life) => {
+                self.took(party, round)
+            }
+            Event::Trained { .. } | Event::Took { .. } => Ok(()),
+        }
+    }
+
+    fn task_ends(&mut self, who: Who, task: Task) -> Result<(), Broken> {
+        let (now, ticket) = (self.now(), task.ticket);
+        task.run();
+        match who {
+            Who::Server => {
+                if let Some(machine) = &mut self.server.machine {
+                    machine.worked(now, ticket);
+                }
+                self.serve_coordinator()
+            }
+            Who::Party(number) => {
+                if let Some(machine) = self.machine_of(number) {
+                    machine.worked(now, ticket);
+                }
+                self.serve_party(number)
+            }
+        }
+    }
+
+    /// A task is under way.
+    fn task_begins(&mut self, who: Who, task: Task) {
+        let (life, at) = (self.life_of(who), self.task_time());
+        self.tasks.insert(who, task);
+        self.agenda.push(at, Event::TaskEnds { who, life });
+    }
+
+    fn life_of(&self, who: Who) -> u32 {
+        match who {
+            Who::Server => self.server.life,
+            Who::Party(number) => self.parties.get(number).map_or(0, |party| party.life),
+        }
+    }
+
+    /// Whether this machine still lives the same life.
+    fn lives(&self, who: Who, life: u32) -> bool {
+        let machine = match who {
+            Who::Server => self.server.machine.is_some(),
+            Who::Party(number) => {
+                let party = self.parties.get(number);
+                party.is_some_and(|party| party.machine.is_some())
+            }
+        };
+        machine && self.life_of(who) == life
+    }
+
+    /// A machine ends in the middle of whatever it does, and is started again later.
+    fn kill(&mut self, who: Who) {
+        self.tally.kills += 1;
+        self.log(format!("{who:?} is killed"));
+        // The disk has done its part of a task already, or not.
+        if let Some(task) = self.tasks.remove(&who)
+            && self.dice.chance(0.5)
+        {
+            task.run();
+        }
+        let links: Vec<u64> = match who {
+            Who::Server => {
+                self.server.machine = None;
+                self.server.links.keys().copied().collect()
+            }
+            Who::Party(number) => {
+                let Some(party) = self.parties.get_mut(number) else {
+                    return;
+                };
+                party.machine = None;
+                party.link.take().into_iter().collect()
+            }
+        };
+        for link in links {
+            self.cut(link, "lost");
+        }
+        if who == Who::Server {
+            self.server.links.clear();
+        }
+        let back = self.time + self.dice.below(4_000_000);
+        self.agenda.push(back, Event::Start(who));
+    }
+
+    /// What an honest party says is compared with what it said before.
+    fn note_said(
+        &mut self,
+        number: usize,
+        frame: &blindsum_job::pb::PartyFrame,
+    ) -> Result<(), Broken> {
+        use blindsum_job::pb::party_frame::Frame;
+        match &frame.frame {
+            Some(Frame::Chunk(chunk)) => {
+                let kept = self
+                    .book
+                    .says(number, chunk.round, chunk.stage, &chunk.data);
+                self.check(kept)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an honest party may give up for good.
+    fn may_fail(&self, number: usize) -> bool {
+        self.kind == Kind::LyingServer || self.liar == Some(number)
+    }
+
+    fn log(&mut self, line: String) {
+        if self.story.len() == STORY {
+            self.story.pop_front();
+        }
+        let seconds = self.time as f64 / 1e6;
+        self.story.push_back(format!("{seconds:10.6} {line}"));
+    }
+
+    fn check(&self, kept: Kept) -> Result<(), Broken> {
+        kept.map_err(|what| self.broken(what))
+    }
+
+    fn broken(&self, what: String) -> Broken {
+        let stand = self.parties.iter().enumerate().map(|(number, party)| {
+            let (life, link, over) = (party.life, party.link, party.over);
+            let lives = party.machine.is_some();
+            let known = link.is_some_and(|link| self.server.links.contains_key(&link));
+            format!("party {number}: life {life}, lives {lives}, link {link:?}, known {known}, over {over}")
+        });
+        Broken {
+            seed: self.seed,
+            kind: self.kind,
+            steps: self.tally.steps,
+            what,
+            story: self.story.iter().cloned().chain(stand).collect(),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The parties of an episode: their machines, their disks, their callers.
+
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_job::JobError;
+use blindsum_job::actor::Now;
+use blindsum_job::party::{
+    Effect, Identity, Input, JobParty, LinkId, Over, Policy, Say, Settings, Told, Update,
+};
+use blindsum_job::pb::PartyFrame;
+use blindsum_protocol::{Job, ProtocolName};
+use rand_core::Rng;
+
+use super::agenda::{Event, Who};
+use super::disk::Disk;
+use super::promises::News;
+use super::{Broken, Kind, World};
+use crate::seeds::{seed_bytes, stream};
+
+/// A party, alive or not.
+pub(super) struct Party {
+    pub name: Arc<str>,
+    pub identity: Identity,
+    pub certificate: Arc<[u8]>,
+    pub disk: Arc<Disk>,
+    pub machine: Option<JobParty>,
+    /// How often it was started.
+    pub life: u32,
+    /// Its connection, where it thinks that it has one.
+    pub link: Option<u64>,
+    /// Whether it has left the job for good, or heard that it is done.
+    pub over: bool,
+}
+
+/// What a careful party would agree to in a campaign: every protocol, and cohorts that lose parties.
+fn policy() -> Policy {
+    Policy {
+        allowed_protocols: ProtocolName::ALL.to_vec(),
+        require_adversary: None,
+        min_corrupt: 0.0,
+        min_honest: 1,
+        min_cohort: 2,
+        ..Policy::default()
+    }
+}
+
+impl Party {
+    pub fn new(name: &str, certificate: Vec<u8>, identity: Identity) -> Self {
+        Self {
+            name: name.into(),
+            identity,
+            certificate: certificate.into(),
+            disk: Arc::default(),
+            machine: None,
+            life: 0,
+            link: None,
+            over: false,
+        }
+    }
+
+    fn start(&mut self, job: &Job, now: Now, seed: u64) {
+        self.life += 1;
+        let settings = Settings {
+            job: job.spec().job.clone(),
+            policy: policy(),
+            mask_memory: 0,
+        };
+        let number = u64::from(self.life);
+        let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);
+        let records = self.disk.clone();
+        let machine = JobParty::open(settings, self.identity.clone(), Some(records), now, entropy);
+        self.machine = Some(machine);
+    }
+}
+
+/// Who a party is.
+pub(super) fn identity(
+    name: &str,
+    key: &Arc<blindsum_crypto::sign::IdentityKey>,
+    anchor: &Arc<TrustAnchor>,
+) -> Identity {
+    Identity {
+        name: name.into(),
+        key: key.clone(),
+        anchor: anchor.clone(),
+        ca: [0; 32],
+    }
+}
+
+impl World {
+    pub(super) fn start_party(&mut self, number: usize) -> Result<(), Broken> {
+        let (now, seed, rollback) = (self.now(), self.seed, self.faults.rollback);
+        let back = self.dice.chance(rollback).then(|| self.dice.below(12));
+        let Some(party) = self.parties.get_mut(number) else {
+            return Ok(());
+        };
+        if party.over {
+            return Ok(());
+        }
+        if let Some(changes) = back.filter(|_| party.life > 0) {
+            party.disk = Arc::new(party.disk.restored(changes));
+            self.tally.rollbacks += 1;
+            self.book.rolled_back(number);
+            self.log(format!(
+                "party {number} comes back with records of {changes} changes ago"
+            ));
+        }
+        let Some(party) = self.parties.get_mut(number) else {
+            return Ok(());
+        };
+        party.start(&self.job, now, seed);
+        self.connect_later(number);
+        self.to_party(number, Input::WantRound)
+    }
+
+    /// Hands something in, where the party lives, and does what it wants done.
+    pub(super) fn to_party(&mut self, number: usize, input: Input) -> Result<(), Broken> {
+        let now = self.now();
+        if let Some(machine) = self.machine_of(number) {
+            machine.handle(now, input);
+        }
+        self.serve_party(number)
+    }
+
+    pub(super) fn machine_of(&mut self, number: usize) -> Option<&mut JobParty> {
+        self.parties.get_mut(number)?.machine.as_mut()
+    }
+
+    /// Does what a party wants done, unless it is killed before.
+    pub(super) fn serve_party(&mut self, number: usize) -> Result<(), Broken> {
+        while let Some(effect) = self.machine_of(number).and_then(JobParty::poll) {
+            if self.dice.chance(self.faults.kill) {
+                self.kill(Who::Party(number));
+                return Ok(());
+            }
+            self.carry_out(number, effect)?;
+        }
+        let wake = self.machine_of(number).and_then(|machine| machine.wake());
+        self.wake_later(Who::Party(number), wake);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, number: usize, effect: Effect) -> Result<(), Broken> {
+        let Some(party) = self.parties.get(number) else {
+            return Ok(());
+        };
+        let link = party.link;
+        match effect {
+            Effect::Work(task) => self.task_begins(Who::Party(number), task),
+            Effect::Send(on, say) => {
+                for frame in frames(say) {
+                    self.note_said(number, &frame)?;
+                    let frame = self.perhaps_lie(number, frame);
+                    self.send_up(link.filter(|link| *link == on.0), frame);
+                }
+            }
+            Effect::Reconnect(on, _) if link != Some(on.0) => {}
+            Effect::Reconnect(_, reason) => {
+                self.log(format!("party {number} connects again: {reason}"));
+                self.hang_up(number);
+                self.connect_later(number);
+            }
+            Effect::Tell(told) => self.tell(number, told)?,
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, number: usize, told: Told) -> Result<(), Broken> {
+        match told {
+            Told::Joined(_) => {}
+            Told::Round(begun) => {
+                if begun.needs_update {
+                    self.train(number, begun.number);
+                }
+            }
+            Told::Refused(error) => {
+                self.log(format!("party {number} is told: {error}"));
+                self.news(number, &error)?;
+                self.to_party(number, Input::WantRound)?;
+            }
+            Told::Ended(round, result) => {
+                match result {
+                    Ok(result) => {
+                        self.log(format!("party {number} has the sum of round {round}"));
+                        self.tally.results += 1;
+                        let parties = &self.parties;
+                        let number_of =
+                            |name: &str| parties.iter().position(|party| *party.name == *name);
+                        let kept = self.book.computes(number, round, &result, number_of);
+                        self.check(kept)?;
+                        return self.take_later(number, round);
+                    }
+                    Err(error) => {
+                        self.log(format!("party {number} is told: {error}"));
+                        self.news(number, &error)?;
+                    }
+                }
+                self.to_party(number, Input::WantRound)?;
+            }
+            Told::Over(over) => self.party_over(number, over)?,
+        }
+        Ok(())
+    }
+
+    /// The caller takes the result, in its own time.
+    fn take_later(&mut self, number: usize, round: u64) -> Result<(), Broken> {
+        let Some(life) = self.parties.get(number).map(|party| party.life) else {
+            return Ok(());
+        };
+        let at = self.time + self.dice.below(100_000);
+        let event = Event::Took {
+            party: number,
+            life,
+            round,
+        };
+        self.agenda.push(at, event);
+        Ok(())
+    }
+
+    /// The caller has taken the result.
+    pub(super) fn took(&mut self, number: usize, round: u64) -> Result<(), Broken> {
+        let kept = self.book.hears(number, round, News::Sum);
+        self.check(kept)?;
+        self.log(format!("party {number} has taken the sum of round {round}"));
+        if self.dice.chance(0.5) {
+            self.to_party(number, Input::Took(round))?;
+        }
+        self.to_party(number, Input::WantRound)
+    }
+
+    /// What an error says about a round.
+    fn news(&mut self, number: usize, error: &JobError) -> Result<(), Broken> {
+        let (round, news) = match error {
+            JobError::Missed { round, .. } => (*round, News::Missed),
+            JobError::RoundAborted { round, .. } | JobError::Dropped { round, .. } => {
+                (*round, News::NoSum)
+            }
+            JobError::Fault { round, .. } => {
+                let liars = [Kind::Liar, Kind::LyingServer];
+                if !liars.contains(&self.kind) {
+                    return Err(self.broken(format!("P2: somebody honest is blamed: {error}")));
+                }
+                (*round, News::Fault)
+            }
+            _ => return Ok(()),
+        };
+        let kept = self.book.hears(number, round, news);
+        self.check(kept)
+    }
+
+    fn party_over(&mut self, number: usize, over: Over) -> Result<(), Broken> {
+        if let Some(party) = self.parties.get_mut(number) {
+            party.over = true;
+            party.machine = None;
+        }
+        self.hang_up(number);
+        match over {
+            Over::JobDone(_) | Over::Left => Ok(()),
+            Over::Failed(error) => {
+                self.log(format!("party {number} fails: {error}"));
+                match self.may_fail(number) {
+                    true => Ok(()),
+                    false => {
+                        Err(self.broken(format!("P5: party {number} fails for good: {error}")))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The caller makes its update, in its own time; or forgets to.
+    fn train(&mut self, number: usize, round: u64) {
+        let Some(life) = self.parties.get(number).map(|party| party.life) else {
+            return;
+        };
+        let time = match self.dice.chance(self.faults.careless) {
+            true => self.dice.below(20_000_000),
+            false => self.dice.below(300_000),
+        };
+        let event = Event::Trained {
+            party: number,
+            life,
+            round,
+        };
+        self.agenda.push(self.time + time, event);
+    }
+
+    pub(super) fn trained(&mut self, number: usize, round: u64) -> Result<(), Broken> {
+        if self.dice.chance(self.faults.careless / 4.0) {
+            return self.to_party(number, Input::Abandon(round));
+        }
+        let life = self.parties.get(number).map_or(0, |party| party.life);
+        let numbers = [self.seed, number as u64, round, u64::from(life)];
+        let mut rng = stream("update", &numbers);
+        let values = (0..self.job.spec().dim).map(|_| rng.next_u32() % 256);
+        let update = Update::U32(values.collect());
+        self.book.gave(number, round, &update);
+        let weight = 1;
+        self.to_party(
+            number,
+            Input::Submit {
+                round,
+                update,
+                weight,
+            },
+        )
+    }
+
+    /// The party's connection, as far as it knows, has ended.
+    pub(super) fn lost_at_party(&mut self, link: u64, reason: String) -> Result<(), Broken> {
+        let of_link = |party: &Party| party.link == Some(link);
+        let Some(number) = self.parties.iter().position(of_link) else {
+            return Ok(());
+        };
+        if let Some(party) = self.parties.get_mut(number) {
+            party.link = None;
+        }
+        self.connect_later(number);
+        self.to_party(number, Input::Lost(LinkId(link), reason))
+    }
+}
+
+/// What a party says, as frames: a message of a campaign fits into one.
+fn frames(say: Say) -> Vec<PartyFrame> {
+    use blindsum_job::{chunks, pb};
+    match say {
+        Say::Frame(frame) => vec![frame],
+        Say::Message {
+            round,
+            stage,
+            message,
+        } => {
+            let total = message.len() as u64;
+            let chunk = |(offset, data)| pb::Chunk {
+                round,
+                stage: stage.into(),
+                offset,
+                total,
+                data,
+            };
+            chunks::pieces(message)
+                .map(|piece| chunk(piece).into())
+                .collect()
+        }
+        Say::Model { version, values } => {
+            let total = values.len() as u64;
+            let chunk = |(offset, data)| pb::ModelChunk {
+                version,
+                offset,
+                total,
+                data,
+            };
+            chunks::pieces(values)
+                .map(|piece| chunk(piece).into())
+                .collect()
+        }
+    }
+}
