@@ -14,7 +14,8 @@ use crate::scene::{Heard, Scene};
 fn spec(protocol: ProtocolName) -> JobSpec {
     let parties = match protocol {
         ProtocolName::Plain => 3,
-        _ => 4,
+        ProtocolName::SecAgg => 4,
+        _ => 5,
     };
     JobSpec {
         protocol,
@@ -25,7 +26,8 @@ fn spec(protocol: ProtocolName) -> JobSpec {
         join_deadline: 10.0,
         stage_deadline: 60.0,
         input_deadline: 600.0,
-        dropout: 0.3,
+        corrupt: 0.2,
+        dropout: 0.2,
         ..JobSpec::default()
     }
 }
@@ -46,7 +48,8 @@ fn assert_mean(scene: &Scene, parties: &[usize]) {
 
 #[test]
 fn rounds_go_from_the_offer_to_the_confirmation_and_the_job_to_its_end() {
-    for protocol in [ProtocolName::Plain, ProtocolName::SecAgg] {
+    // The last one passes answers on, piece by piece.
+    for protocol in [ProtocolName::Plain, ProtocolName::SecAgg, ProtocolName::Pss] {
         let mut scene = Scene::new(spec(protocol), 1);
         assert_eq!(scene.server.status().connected.len(), 0);
         scene.connect_all();
