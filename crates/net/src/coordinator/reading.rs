@@ -215,7 +215,7 @@ impl Reader {
             let reason = format!(
                 "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
             );
-            return Err(bad_frame(reason).into());
+            return Err(bad_frame(reason));
         }
         Ok(limit)
     }

@@ -11,3 +11,101 @@ mod sqlite;
 pub use blindsum_job::store::{Ending, Store, StoredJob};
 pub use reader::{StoreReader, StoredStatus};
 pub use sqlite::SqliteStore;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use blindsum_job::store::MemoryStore;
+    use blindsum_protocol::{Job, JobSpec, ProtocolName};
+
+    use super::*;
+    use crate::report::{JobState, RoundReport, RoundState};
+    use crate::{Model, StoreError};
+
+    fn job(dim: u64) -> Job {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain,
+            dim,
+            ..JobSpec::default()
+        };
+        spec.validate().unwrap()
+    }
+
+    /// What a store answers, without its words for what it refuses.
+    #[derive(Default)]
+    struct Answers(Vec<String>);
+
+    impl Answers {
+        fn note(&mut self, answer: Result<impl Debug, StoreError>) {
+            let answer = answer.map(|answer| format!("{answer:?}"));
+            self.0.push(answer.unwrap_or_else(|_| "refused".into()));
+        }
+    }
+
+    fn report(number: u64, state: RoundState) -> RoundReport {
+        RoundReport {
+            state,
+            key_setup: number == 2,
+            ..RoundReport::offered(number, 0, 0)
+        }
+    }
+
+    /// Three rounds that are done, the second a key set-up, which changes no model, and one under way.
+    fn four_rounds(store: &dyn Store, answers: &mut Answers) {
+        let models = [Some(1), None, Some(2), None].map(|v| v.map(|v| Model::new(v, vec![0.5])));
+        for (number, model) in (1..).zip(&models) {
+            let joining = report(number, RoundState::Joining);
+            answers.note(store.begin_round("job", &joining));
+            if number < 4 {
+                let (done, ending) = (
+                    report(number, RoundState::Done),
+                    endings::tests::ending(number),
+                );
+                answers.note(store.end_round("job", &done, model.as_ref(), Some(&ending)));
+            }
+        }
+    }
+
+    fn answers(store: &dyn Store) -> Vec<String> {
+        let (mut answers, first) = (Answers::default(), Model::new(0, vec![0.0]));
+        answers.note(store.open_job(&job(1), &first));
+        four_rounds(store, &mut answers);
+        // No round and no version of the model comes twice, and nothing of what is refused is kept.
+        let (joining, aborted) = (
+            report(1, RoundState::Joining),
+            report(3, RoundState::Aborted),
+        );
+        let twice = Model::new(2, vec![0.5]);
+        answers.note(store.begin_round("job", &joining));
+        answers.note(store.begin_round("other", &joining));
+        answers.note(store.end_round("job", &aborted, Some(&twice), None));
+        for (round, name) in [(1, "a"), (3, "b"), (3, "nobody")] {
+            answers.note(store.confirm("job", round, &[name.into()]));
+        }
+        answers.note(store.set_job_state("job", JobState::Failed, "why"));
+        answers.note(store.event("job", 1, "model", "differs"));
+        for number in 0..=5 {
+            answers.note(store.round("job", number));
+            answers.note(store.model("job", number));
+        }
+        answers.note(store.rounds("job", 2));
+        answers.note(store.rounds("other", 2));
+        answers.note(store.open_job(&job(1), &first));
+        answers.note(store.rounds("job", 9));
+        answers.note(store.open_job(&job(2), &first));
+        answers.0
+    }
+
+    #[test]
+    fn stores_in_a_file_and_in_memory_answer_alike() {
+        for kept in 1..=3 {
+            let file = answers(&SqliteStore::in_memory(kept).unwrap());
+            let memory = answers(&MemoryStore::new(kept));
+            assert!(file.iter().any(|answer| answer == "refused"));
+            for (number, (file, memory)) in file.iter().zip(&memory).enumerate() {
+                assert_eq!(file, memory, "answer {number}, {kept} models kept");
+            }
+        }
+    }
+}

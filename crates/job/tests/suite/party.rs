@@ -1,0 +1,230 @@
+//! A party that has a protocol's machine and says frames by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::roster::{Member, Roster};
+use blindsum_crypto::secret::Secret;
+use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_encode::{Encoder, Values};
+use blindsum_job::actor::Now;
+use blindsum_job::pb;
+use blindsum_job::server::{LinkId, Peer, Traffic};
+use blindsum_job::{Model, fingerprint, result_name};
+use blindsum_protocol::{
+    Answer, AnySurvivors, Client, ClientSetup, Job, MemoryVault, Message, PartyId, Round,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+
+/// A party.
+pub struct Party {
+    pub name: Arc<str>,
+    /// Its latest connection.
+    pub link: LinkId,
+    /// Its process: 16 bytes.
+    pub process: Vec<u8>,
+    /// The token that it was told to come again with.
+    pub token: Vec<u8>,
+    /// What it adds.
+    pub values: Vec<f32>,
+    /// What it was told of the latest round.
+    pub mean: Vec<f32>,
+    pub model: Model,
+    /// The round that it is in, with its machine.
+    pub round: Option<(Arc<Round>, Option<Client>)>,
+    /// How many messages it has answered there.
+    pub answered: u32,
+    result: Vec<u8>,
+    identity: Arc<IdentityKey>,
+    certificate: Arc<[u8]>,
+    /// Certificates that it was sent.
+    known: BTreeMap<[u8; 32], Vec<u8>>,
+    vault: Arc<MemoryVault>,
+    rng: ChaCha20Rng,
+}
+
+/// Nothing is counted.
+struct Quiet;
+
+impl Traffic for Quiet {
+    fn read(&self) -> u64 {
+        0
+    }
+
+    fn written(&self) -> u64 {
+        0
+    }
+}
+
+impl Party {
+    pub fn new(
+        ca: &CertificateAuthority,
+        name: &str,
+        validity: Validity,
+        job: &Job,
+        rng: &mut ChaCha20Rng,
+    ) -> Self {
+        let credential = ca.issue(name, &Kind::Party, Algorithm::Ed25519, validity, rng);
+        let credential = credential.unwrap();
+        let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes());
+        let (mut seed, mut process) = ([0; 32], vec![0; 16]);
+        rng.fill_bytes(&mut seed);
+        rng.fill_bytes(&mut process);
+        Self {
+            name: name.into(),
+            link: LinkId(0),
+            process,
+            token: Vec::new(),
+            values: (0..job.spec().dim).map(|_| small(rng)).collect(),
+            mean: Vec::new(),
+            model: Model::initial(job),
+            round: None,
+            answered: 0,
+            result: Vec::new(),
+            identity: Arc::new(IdentityKey::from_pem(&credential.key).unwrap()),
+            certificate: Arc::from(certificate.unwrap().as_ref()),
+            known: BTreeMap::new(),
+            vault: Arc::default(),
+            rng: ChaCha20Rng::from_seed(seed),
+        }
+    }
+
+    pub fn peer(&self) -> Peer {
+        Peer {
+            name: self.name.clone(),
+            address: format!("in memory, {}", self.name),
+            certificate: self.certificate.clone(),
+            key: self.identity.verifying_key().clone(),
+            traffic: Arc::new(Quiet),
+        }
+    }
+
+    /// Its first frame over a connection, the latest of all.
+    pub fn hello(&self, connection: u64) -> pb::Hello {
+        pb::Hello {
+            first_version: *pb::WIRE_VERSIONS.start(),
+            last_version: *pb::WIRE_VERSIONS.end(),
+            program: "by hand".into(),
+            job: "job".into(),
+            name: self.name.to_string(),
+            round: self.round.as_ref().map_or(0, |(round, _)| round.number()),
+            answered: self.answered,
+            process: self.process.clone(),
+            connection,
+            token: self.token.clone(),
+        }
+    }
+
+    pub fn ready(&mut self, round: u64) -> pb::Ready {
+        let mut nonce = vec![0; 32];
+        self.rng.fill_bytes(&mut nonce);
+        let key_id = Vec::new();
+        pb::Ready {
+            round,
+            nonce,
+            key_id,
+        }
+    }
+
+    /// A round begins: the first message, unless it is in that round already.
+    pub fn begin(
+        &mut self,
+        job: &Arc<Job>,
+        anchor: &TrustAnchor,
+        start: &pb::RoundStart,
+        now: Now,
+    ) -> Option<Message> {
+        for certificate in &start.certificates {
+            let name = fingerprint(certificate);
+            self.known.insert(name, certificate.clone());
+        }
+        if self
+            .round
+            .as_ref()
+            .is_some_and(|(round, _)| round.number() == start.round)
+        {
+            return None;
+        }
+        let now = now.unix_millis / 1000;
+        let member = |participant: &pb::Participant| {
+            let certificate = self.known[&participant.fingerprint[..]].clone();
+            Member {
+                name: anchor.verify_party(&certificate, now).unwrap().name,
+                certificate,
+                nonce: participant.nonce[..].try_into().unwrap(),
+            }
+        };
+        let roster = Roster(start.roster.iter().map(member).collect());
+        let roster = Arc::new(roster.certify(anchor, now).unwrap());
+        let model = start.model.as_ref().unwrap();
+        assert!(self.model.is(model));
+        let me = PartyId(roster.rank_of(&self.name).unwrap());
+        let round = Round::new(job.clone(), start.round, roster, self.model.hash()).unwrap();
+        let round = Arc::new(round);
+        let setup = ClientSetup {
+            round: round.clone(),
+            me,
+            identity: self.identity.clone(),
+            vault: self.vault.clone(),
+            prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
+        };
+        let (encoding, seed) = (round.encoding().clone(), self.seed());
+        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let first = round.plan().input_stage() == Some(0);
+        let input = first.then_some(&words as &dyn blindsum_protocol::Input);
+        let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
+        (self.round, self.answered) = (Some((round, Some(client))), 0);
+        Some(message)
+    }
+
+    /// A message of the coordinator: the answer, where there is one.
+    pub fn answer(&mut self, number: u64, message: &Message) -> Option<Message> {
+        let seed = self.seed();
+        let (round, client) = self.round.as_mut().filter(|(r, _)| r.number() == number)?;
+        let encoding = round.encoding().clone();
+        let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
+        let client = client.as_mut()?;
+        let answer = client.answer(message, Some(&words), &mut self.rng).unwrap();
+        self.answered += 1;
+        match answer {
+            Answer::Send(message) => Some(message),
+            Answer::Done(sum) => {
+                self.mean = vec![0.0; self.values.len()];
+                let survivors = sum.survivors.len();
+                let mean = &mut self.mean[..];
+                encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
+                let update = round.job().spec().model_update;
+                self.model = self.model.after(&self.mean, survivors, update).unwrap();
+                self.result = result_name(round, message).to_vec();
+                None
+            }
+            other => panic!("{other:?} in a round by hand"),
+        }
+    }
+
+    /// The round is over: what it says of that.
+    pub fn confirm(&mut self, done: &pb::RoundDone) -> pb::RoundConfirmed {
+        self.round = None;
+        assert!(done.result == self.result && self.model.is(done.model.as_ref().unwrap()));
+        pb::RoundConfirmed {
+            round: done.round,
+            model: Some(self.model.name()),
+            result: self.result.clone(),
+        }
+    }
+
+    fn seed(&mut self) -> MaskSeed {
+        MaskSeed::from(Secret::generate(&mut self.rng))
+    }
+}
+
+/// A number between -0.5 and 0.5.
+fn small(rng: &mut ChaCha20Rng) -> f32 {
+    (rng.next_u32() >> 8) as f32 / (1 << 24) as f32 - 0.5
+}

@@ -1,0 +1,330 @@
+//! A coordinator whose time, randomness, store and connections are the test's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::{CertificateAuthority, Validity};
+use blindsum_crypto::sign::Algorithm;
+use blindsum_job::JobError;
+use blindsum_job::actor::{Now, Time};
+use blindsum_job::pb::coordinator_frame::Frame;
+use blindsum_job::pb::{self, PartyFrame};
+use blindsum_job::report::JobState;
+use blindsum_job::server::{
+    Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings,
+};
+use blindsum_job::store::{MemoryStore, Store};
+use blindsum_protocol::{Job, JobSpec, Message};
+use bytes::Bytes;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use crate::party::Party;
+
+/// When the tests take place, in seconds since 1970-01-01 UTC.
+const BEGIN: u64 = 1_800_000_000;
+
+/// What a party hears over its connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    Admitted,
+    Refused(pb::Refused),
+    Frame(Frame),
+    Message { round: u64, stage: u8, bytes: Bytes },
+    Model { version: u64, bytes: Bytes },
+    Closed(pb::Refused),
+    Cut(pb::Refused),
+}
+
+/// A job with its parties.
+pub struct Scene {
+    pub job: Arc<Job>,
+    pub anchor: Arc<TrustAnchor>,
+    pub store: Arc<MemoryStore>,
+    pub server: JobServer,
+    pub now: Now,
+    pub parties: Vec<Party>,
+    /// What each connection has heard and nobody has taken yet.
+    pub heard: BTreeMap<LinkId, Vec<Heard>>,
+    /// Everything that was said, in order.
+    pub said: Vec<(LinkId, Heard)>,
+    /// How the job ended.
+    pub over: Option<Result<(), JobError>>,
+    /// Whether work ends without being done.
+    pub lose_work: bool,
+    links: u64,
+}
+
+impl Scene {
+    /// A coordinator, and as many parties as the job has, none of them connected.
+    pub fn new(spec: JobSpec, seed: u8) -> Self {
+        let mut rng = ChaCha20Rng::from_seed([seed; 32]);
+        let validity = Validity {
+            not_before: BEGIN - 86_400,
+            not_after: BEGIN + 86_400,
+        };
+        let ca = CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut rng);
+        let ca = ca.unwrap();
+        let anchor = Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap());
+        let job = Arc::new(spec.validate().unwrap());
+        let names = (0..job.spec().parties).map(|i| format!("party-{i}"));
+        let parties = names.map(|name| Party::new(&ca, &name, validity, &job, &mut rng));
+        let parties = parties.collect();
+        let now = Now {
+            time: Time::default(),
+            unix_millis: BEGIN * 1000,
+        };
+        let store = Arc::new(MemoryStore::new(3));
+        let server = open(&job, &anchor, &store, now, seed);
+        let mut scene = Self {
+            job,
+            anchor,
+            store,
+            server,
+            now,
+            parties,
+            heard: BTreeMap::new(),
+            said: Vec::new(),
+            over: None,
+            lose_work: false,
+            links: 0,
+        };
+        scene.carry_out();
+        scene
+    }
+
+    /// The coordinator is killed, and another one begins with this store. All connections are gone.
+    pub fn restart(&mut self, store: MemoryStore, seed: u8) {
+        self.store = Arc::new(store);
+        self.server = open(&self.job, &self.anchor, &self.store, self.now, seed);
+        self.heard.clear();
+        self.carry_out();
+    }
+
+    /// A party connects, as the process that it is.
+    pub fn connect(&mut self, party: usize) -> LinkId {
+        self.connect_as(party, |_| {})
+    }
+
+    /// The same, with another Hello.
+    pub fn connect_as(&mut self, party: usize, change: fn(&mut pb::Hello)) -> LinkId {
+        self.links += 1;
+        let link = LinkId(self.links);
+        let party = &mut self.parties[party];
+        party.link = link;
+        let (peer, mut hello) = (party.peer(), party.hello(self.links));
+        change(&mut hello);
+        self.heard.insert(link, Vec::new());
+        self.give(Input::Connected { link, peer, hello });
+        link
+    }
+
+    pub fn connect_all(&mut self) {
+        for party in 0..self.parties.len() {
+            self.connect(party);
+        }
+    }
+
+    /// A party says something.
+    pub fn frame(&mut self, party: usize, frame: impl Into<PartyFrame>) {
+        let (link, frame) = (self.parties[party].link, frame.into().frame.unwrap());
+        self.give(Input::Frame { link, frame });
+    }
+
+    /// A party answers, where the gate lets its answer in as a driver would.
+    pub fn answer(&mut self, party: usize, round: u64, stage: u8, message: Message) {
+        let name = &*self.parties[party].name;
+        let limit = self.server.gate().judge(name, (round, stage.into()));
+        assert!(message.len() as u64 <= limit.unwrap().unwrap());
+        let (link, hold) = (self.parties[party].link, Hold::of(name.to_owned()));
+        self.give(Input::Answer {
+            link,
+            round,
+            message,
+            hold,
+        });
+    }
+
+    pub fn give(&mut self, input: Input) {
+        self.server.handle(self.now, input);
+        self.carry_out();
+    }
+
+    /// Time passes until the job goes on by itself; gives how much.
+    pub fn wait(&mut self) -> Duration {
+        let until = self.server.wake().unwrap();
+        let passed = until - self.now.time;
+        self.now.time = until;
+        self.now.unix_millis += passed.as_millis() as u64;
+        self.server.tick(self.now);
+        self.carry_out();
+        passed
+    }
+
+    /// Does what the server asks for, tasks in place, until it waits.
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.server.poll() {
+            let (link, heard) = match effect {
+                Effect::Work(task) => {
+                    let ticket = task.ticket;
+                    if !self.lose_work {
+                        task.run();
+                    }
+                    self.server.worked(self.now, ticket);
+                    continue;
+                }
+                Effect::Over(result) => {
+                    self.over = Some(result);
+                    continue;
+                }
+                Effect::Admit(link) => (link, Heard::Admitted),
+                Effect::Refuse(link, last) => (link, Heard::Refused(last)),
+                Effect::Close(link, last) => (link, Heard::Closed(last)),
+                Effect::Cut(link, last) => (link, Heard::Cut(last)),
+                Effect::Send(link, say) => match heard(say) {
+                    Some(heard) => (link, heard),
+                    None => continue,
+                },
+            };
+            self.said.push((link, heard.clone()));
+            self.heard.entry(link).or_default().push(heard);
+        }
+    }
+
+    /// What a party has heard since it was last asked.
+    pub fn heard_by(&mut self, party: usize) -> Vec<Heard> {
+        let link = self.parties[party].link;
+        self.heard
+            .get_mut(&link)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// The frames among that.
+    pub fn frames_to(&mut self, party: usize) -> Vec<Frame> {
+        let frame = |heard| match heard {
+            Heard::Frame(frame) => Some(frame),
+            _ => None,
+        };
+        self.heard_by(party).into_iter().filter_map(frame).collect()
+    }
+
+    /// Everybody who is connected does what an honest party does, until nobody has anything to say.
+    pub fn play(&mut self) {
+        let everybody: Vec<usize> = (0..self.parties.len()).collect();
+        self.play_with(&everybody);
+    }
+
+    /// The same of some parties; the others hear nothing yet.
+    pub fn play_with(&mut self, parties: &[usize]) {
+        let mut quiet = false;
+        while !std::mem::replace(&mut quiet, true) {
+            for &party in parties {
+                for heard in self.heard_by(party) {
+                    quiet = false;
+                    self.react(party, heard);
+                }
+            }
+        }
+    }
+
+    fn react(&mut self, party: usize, heard: Heard) {
+        match heard {
+            Heard::Frame(Frame::RoundOffer(offer)) => {
+                let ready = self.parties[party].ready(offer.round);
+                self.frame(party, ready);
+            }
+            Heard::Frame(Frame::RoundStart(start)) => {
+                let (job, anchor) = (self.job.clone(), self.anchor.clone());
+                let begun = self.parties[party].begin(&job, &anchor, &start, self.now);
+                if let Some(message) = begun {
+                    self.answer(party, start.round, 0, message);
+                }
+            }
+            Heard::Message {
+                round,
+                stage,
+                bytes,
+            } => {
+                if let Some(message) = self.parties[party].answer(round, &bytes) {
+                    self.answer(party, round, stage + 1, message);
+                }
+            }
+            Heard::Frame(Frame::RoundDone(done)) => {
+                let confirmed = self.parties[party].confirm(&done);
+                self.frame(party, confirmed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everybody connects and is ready for round 1, and all but the last do what the round asks of them.
+    pub fn begin_without_the_last(&mut self) {
+        self.connect_all();
+        let last = self.parties.len() - 1;
+        let others: Vec<usize> = (0..last).collect();
+        self.play_with(&others);
+        self.heard_by(last);
+        let ready = self.parties[last].ready(1);
+        self.frame(last, ready);
+        self.play_with(&others);
+    }
+
+    /// Where the job stands.
+    pub fn state(&self) -> JobState {
+        self.server.status().state
+    }
+
+    /// What the store would tell a coordinator that begins with a copy of it, of who has confirmed the latest sum.
+    pub fn confirmed(&self) -> Vec<bool> {
+        let copy = self.store.snapshot();
+        let stored = copy.open_job(&self.job, &self.parties[0].model).unwrap();
+        let ending = stored.ending.unwrap();
+        ending.survivors.into_values().collect()
+    }
+}
+
+fn open(
+    job: &Arc<Job>,
+    anchor: &Arc<TrustAnchor>,
+    store: &Arc<MemoryStore>,
+    now: Now,
+    seed: u8,
+) -> JobServer {
+    let parts = Parts {
+        job: job.clone(),
+        initial: None,
+        store: store.clone(),
+        anchor: anchor.clone(),
+        shelves: Arc::new(MemoryShelves),
+        settings: Settings {
+            patience: Duration::from_secs(3600),
+            reconnect_grace: Duration::from_secs(5),
+            chunk_timeout: Duration::from_secs(30),
+            failed_rounds: 3,
+        },
+    };
+    JobServer::open(parts, now, [seed; 32]).unwrap()
+}
+
+/// What comes of something that is said; nothing where nobody needs it any more.
+fn heard(say: Say) -> Option<Heard> {
+    Some(match say {
+        Say::Frame(frame) => Heard::Frame(frame.frame?),
+        Say::Model { version, values } => Heard::Model {
+            version,
+            bytes: values,
+        },
+        Say::Message {
+            round,
+            stage,
+            content,
+        } => Heard::Message {
+            round,
+            stage,
+            bytes: content.whole().unwrap()?,
+        },
+    })
+}
