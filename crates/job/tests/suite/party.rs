@@ -117,6 +117,7 @@ impl Party {
             process: self.process.clone(),
             connection,
             token: self.token.clone(),
+            last_round: 0,
         }
     }
 
