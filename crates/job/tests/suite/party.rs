@@ -129,6 +129,7 @@ impl Party {
             round,
             nonce,
             key_id,
+            lacks_model: false,
         }
     }
 
