@@ -41,7 +41,7 @@ mod simulation;
 mod sparse;
 mod turn;
 mod workers;
-pub mod world;
+mod world;
 
 pub use blindsum_encode::{Integers, Values};
 pub use clock::peak_rss_bytes;
@@ -56,3 +56,4 @@ pub use report::{
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};
+pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally};

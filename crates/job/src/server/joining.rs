@@ -177,7 +177,7 @@ impl Lead {
             if now >= self.patience {
                 return Err(self.out_of_patience("ready", ready));
             }
-            // Once a round has been done, whoever is there is whom to wait for; somebody who has just
+            // Once parties have met, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back, and after a restart everybody does.
             let settled = match self.done_here {
                 0 => self.changed + COMING_BACK,
@@ -186,7 +186,7 @@ impl Lead {
             let slow = |name: &&Arc<str>| self.conduct.is_slow(name) && joining.is_open(name);
             let slow = self.members.keys().filter(slow).count();
             let everybody = ready >= least && all + refused + slow == self.members.len();
-            let complete = everybody && self.rounds_done > 0;
+            let complete = everybody && self.met;
             if complete && now >= settled {
                 return Ok(());
             }
