@@ -122,14 +122,18 @@ impl Lead {
         Ok(Arc::new(round))
     }
 
-    /// Those that are ready, without those that sit out where there are enough others. Who is here and not ready is not
-    /// waited for again.
+    /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing
+    /// is not waited for again; who asked for the model is.
     fn wanted(&mut self, number: u64, joining: Option<Joining>) -> Vec<ReadyParty> {
         let Some(joining) = joining else {
             return Vec::new();
         };
-        let late = self.members.keys().filter(|name| joining.is_open(name));
-        let late: Vec<Arc<str>> = late.cloned().collect();
+        let version = self.model.version();
+        let late = self
+            .members
+            .iter()
+            .filter(|(name, member)| joining.is_open(name) && member.model_sent != Some(version));
+        let late: Vec<Arc<str>> = late.map(|(name, _)| name.clone()).collect();
         late.iter().for_each(|name| self.conduct.was_slow(name));
         let ready = joining.ready.into_values();
         let (out, wanted): (Vec<_>, Vec<_>) =
