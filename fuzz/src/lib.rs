@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
-use blindsum_protocol::{
+use blindsum_protocol::{Quantised, Flashe, 
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
     Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
     ProtocolName, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
@@ -72,7 +72,7 @@ fn base() -> JobSpec {
 
 fn flashe() -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         adversary: Adversary::Active,
         ..base()
     }
@@ -90,27 +90,22 @@ fn specs() -> Vec<JobSpec> {
         with(ProtocolName::SecAgg, Adversary::Active),
         JobSpec {
             suite: SuiteName::P256,
-            encoding: EncodingName::Fixed64,
+            encoding: EncodingName::Fixed64.into(),
             ..with(ProtocolName::SecAggPlus, Adversary::Active)
         },
         with(ProtocolName::Fssa, Adversary::Active),
         with(ProtocolName::Pss, Adversary::SemiHonest),
         with(ProtocolName::Flashe, Adversary::Active),
         JobSpec {
-            encoding: EncodingName::Fixed64,
+            encoding: EncodingName::Fixed64.into(),
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
         // Few coordinates of many, told by distances; most of few, told by bitmaps.
         JobSpec {
-            dim: 300,
-            density: 0.02,
+            dim: 300, protocol: Flashe { density: 0.02, ..Default::default() }.into(),
             ..with(ProtocolName::Flashe, Adversary::Active)
         },
-        JobSpec {
-            density: 0.9,
-            bits: 32,
-            masking: Masking::Double,
-            min_contributors: 1,
+        JobSpec { protocol: Flashe { density: 0.9, masking: Masking::Double, min_contributors: 1, ..Default::default() }.into(), encoding: Quantised { bits: 32, ..Default::default() }.into(),
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
     ]

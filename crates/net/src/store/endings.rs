@@ -132,7 +132,7 @@ pub(super) mod tests {
 
     fn job() -> Job {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim: 1,
             ..JobSpec::default()
         };

@@ -13,7 +13,7 @@ use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
 use blindsum_net::{CredentialFiles, Credentials, NetError};
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_protocol::{Fixed64, JobSpec, ProtocolName};
 use rcgen::ExtendedKeyUsagePurpose;
 use tonic::Code;
 
@@ -370,7 +370,12 @@ fn the_status_is_told_to_certified_parties_only() {
 fn clients_ask_with_job_specs_that_hash_the_same_on_both_sides() {
     let pki = Pki::new(24);
     let odd = JobSpec {
-        clip: 0.1 + 0.2,
+        encoding: Fixed64 {
+            clip: 0.1 + 0.2,
+            max_weight: 10,
+            ..Default::default()
+        }
+        .into(),
         corrupt: 1.0 / 3.0,
         ..spec(ProtocolName::Plain, 2)
     };
