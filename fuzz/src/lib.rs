@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock};
 use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
-use blindsum_protocol::{Quantised, Flashe, 
+use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
-    ProtocolName, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
+    Flashe, Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
+    ProtocolName, Quantised, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]
@@ -79,8 +79,8 @@ fn flashe() -> JobSpec {
 }
 
 fn specs() -> Vec<JobSpec> {
-    let with = |protocol, adversary| JobSpec {
-        protocol,
+    let with = |protocol: ProtocolName, adversary| JobSpec {
+        protocol: protocol.into(),
         adversary,
         ..base()
     };
@@ -102,10 +102,27 @@ fn specs() -> Vec<JobSpec> {
         },
         // Few coordinates of many, told by distances; most of few, told by bitmaps.
         JobSpec {
-            dim: 300, protocol: Flashe { density: 0.02, ..Default::default() }.into(),
+            dim: 300,
+            protocol: Flashe {
+                density: 0.02,
+                ..Default::default()
+            }
+            .into(),
             ..with(ProtocolName::Flashe, Adversary::Active)
         },
-        JobSpec { protocol: Flashe { density: 0.9, masking: Masking::Double, min_contributors: 1, ..Default::default() }.into(), encoding: Quantised { bits: 32, ..Default::default() }.into(),
+        JobSpec {
+            protocol: Flashe {
+                density: 0.9,
+                masking: Masking::Double,
+                min_contributors: 1,
+                ..Default::default()
+            }
+            .into(),
+            encoding: Quantised {
+                bits: 32,
+                ..Default::default()
+            }
+            .into(),
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
     ]

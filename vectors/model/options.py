@@ -72,6 +72,39 @@ def jobs() -> list[Job]:
     return found
 
 
+# Job files, and what they mean to everybody who reads one.
+FILES: dict[str, Job] = {
+    'protocol = "plain"\nparties = 3\ndim = 20\nencoding = "integers"\nmin_parties = 1\n': Job(
+        protocol="plain", parties=3, dim=20, encoding="integers", min_parties=1, model_update="none"
+    ),
+    """\
+dim = 20
+parties = 6
+adversary = "semi-honest"
+job = "tumour"
+min_parties = 4
+
+[encoding]
+name = "quantised"
+clip = 1
+bits = 12
+
+[protocol]
+threshold = 4
+name = "secagg"
+""": Job(
+        job="tumour",
+        protocol="secagg",
+        parties=6,
+        dim=20,
+        adversary="semi-honest",
+        min_parties=4,
+        bits=12,
+        threshold=4,
+    ),
+}
+
+
 def refused() -> list[dict[str, object]]:
     """Specifications to refuse, each with the field that is named."""
     base: dict[str, object] = {"protocol": "plain", "parties": 3, "dim": 4}
@@ -114,4 +147,5 @@ def vectors() -> dict[str, object]:
         },
         "jobs": [hashed(job) for job in jobs()],
         "refused": refused(),
+        "files": [{"toml": text, "hash": job_hash(job).hex()} for text, job in FILES.items()],
     }

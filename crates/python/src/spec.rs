@@ -52,6 +52,8 @@ fn described(job: &Job) -> String {
         "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
         "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
+        "max_weight": job.spec().encoding.max_weight(),
+        "clip": job.spec().encoding.clip(),
         "max_error": job.encoding().max_error(),
         "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
     });

@@ -316,6 +316,18 @@ mod tests {
         assert_eq!(job.spec.protocol, protocol.into());
     }
 
+    /// A job of the daemon is the job that every other reader makes of the file.
+    #[test]
+    fn jobs_mean_what_they_mean_to_everybody() {
+        let vectors = include_str!("../../../../vectors/options.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        for file in vectors["files"].as_array().unwrap() {
+            let table: Table = file["toml"].as_str().unwrap().parse().unwrap();
+            let checked = job(table, Path::new("")).unwrap().spec.validate().unwrap();
+            assert_eq!(crate::error::hex(checked.hash()), file["hash"], "{file}");
+        }
+    }
+
     #[test]
     fn errors_name_the_field() {
         let message = |error: NetError| error.to_string();

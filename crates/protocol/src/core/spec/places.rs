@@ -36,6 +36,24 @@ fn owners(name: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     )
 }
 
+/// The options of all protocols and encodings, each name once.
+fn options() -> Vec<&'static str> {
+    let protocols = ProtocolChoice::every().flat_map(|choice| names(choice.table()));
+    let encodings = EncodingChoice::every().flat_map(|choice| names(choice.table()));
+    let mut all: Vec<&str> = Vec::new();
+    for name in protocols.chain(encodings) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+fn names(table: &dyn Table) -> Vec<&'static str> {
+    let options = table.options().into_iter();
+    options.map(|(option, _)| option.name).collect()
+}
+
 /// What is said of a name that the table called `chosen` does not have.
 pub(crate) fn foreign(name: &str, chosen: &dyn Table) -> SpecError {
     let (protocols, encodings) = owners(name);
@@ -46,12 +64,10 @@ pub(crate) fn foreign(name: &str, chosen: &dyn Table) -> SpecError {
             chosen.name()
         )
     } else if owners.is_empty() {
-        let options = chosen.options();
-        let names: Vec<&str> = options.iter().map(|(option, _)| option.name).collect();
         format!(
             "is unknown: the options of {} are {}",
             chosen.name(),
-            listing(&names)
+            listing(&names(chosen))
         )
     } else {
         format!(
@@ -86,7 +102,11 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
         .iter()
         .map(|option| option.info.name)
         .collect();
-    let rule = format!("is unknown: the fields of a job are {}", listing(&fields));
+    let rule = format!(
+        "is unknown: the fields of a job are {}, the options of protocols and encodings {}",
+        listing(&fields),
+        listing(&options())
+    );
     SpecError::new(name, rule)
 }
 
