@@ -22,11 +22,15 @@ mod protocols;
 #[cfg(test)]
 mod testing;
 
+/// What options are made of, for those who list them: their tables, types and values.
+pub mod options {
+    pub use crate::core::options::{Bounds, Edge, Kind, Named, OptionInfo, Rule, Table, Value};
+}
+
 pub use crate::core::fault::{Culprit, Fault, FaultKind, SurvivorListError};
 pub use crate::core::guard::{AnySurvivors, SurvivorGuard};
 pub use crate::core::input::{Input, SparseInput};
 pub use crate::core::names::{Adversary, ModelUpdate, SuiteName};
-pub use crate::core::options::{Bounds, Edge, Kind, Named, OptionInfo, Rule, Table, Value};
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::protocol::Sparsity;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_protocol as protocol;
+use blindsum_protocol::options;
 use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, SpecError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
 /// The same for the flat settings of a command line: a JSON list of names and values, in their order.
 #[pyfunction]
 pub fn validate_flat_job(py: Python<'_>, settings: &str) -> PyResult<String> {
-    let settings: Vec<(String, protocol::Value)> = from_json(settings).or_raise(py)?;
+    let settings: Vec<(String, options::Value)> = from_json(settings).or_raise(py)?;
     let job = JobSpec::read_flat(&settings).and_then(JobSpec::validate);
     Ok(described(&job.or_raise(py)?))
 }

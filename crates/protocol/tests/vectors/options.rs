@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_protocol::{
-    EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName, Table,
-};
+use blindsum_protocol::options::Table;
+use blindsum_protocol::{EncodingChoice, EncodingName, JobSpec, ProtocolChoice, ProtocolName};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -75,7 +74,7 @@ fn hashes_are_for_ever() {
 fn case_24_what_does_not_belong_is_refused_by_name() {
     #[derive(Deserialize)]
     struct Vector {
-        spec: blindsum_protocol::Value,
+        spec: blindsum_protocol::options::Value,
         field: String,
     }
     for Vector { spec, field } in load(OPTIONS, "refused") {
