@@ -34,8 +34,8 @@ class JobSpec(JobFields):
     >>> spec = JobSpec(protocol="plain", parties=10, dim=1000, encoding=Quantised(bits=16))
     >>> spec.word_bits
     20
-    >>> JobSpec(protocol=SecAggPlus(neighbours=18), parties=100, dim=1000).parameters["neighbours"]
-    18
+    >>> JobSpec(protocol=SecAggPlus(neighbours=60), parties=100, dim=1000).parameters["neighbours"]
+    60
     """
 
     _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
@@ -80,9 +80,9 @@ class JobSpec(JobFields):
         spec: dict[str, Any] = json.loads(json.dumps(self._checked["spec"]))
         return spec
 
-    def to_json(self) -> str:
-        """Every field and option as a JSON object."""
-        return json.dumps(self._checked["spec"])
+    def to_json(self, *, said: bool = False) -> str:
+        """Every field and option as a JSON object, or only what is ``said``, beside the defaults."""
+        return json.dumps(self._checked["said" if said else "spec"])
 
     def replace(self, **changes: Any) -> JobSpec:
         """Give a copy with some fields changed; another protocol or encoding brings all of its options."""
