@@ -228,7 +228,7 @@ fn case_12_what_a_party_does_not_know_is_refused_by_name() {
         (
             31,
             r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","novelty":1}}"#,
-            "protocol.novelty: is unknown: the options of plain are none",
+            "protocol.novelty: is unknown",
         ),
         (
             32,

@@ -25,7 +25,7 @@ fn real() -> impl Strategy<Value = f64> {
 
 fn protocol() -> impl Strategy<Value = ProtocolChoice> {
     prop_oneof![
-        Just(Plain {}.into()),
+        Just(Plain::default().into()),
         (0..9u32).prop_map(|threshold| SecAgg { threshold }.into()),
         (0..9u32, any::<u32>()).prop_map(|(neighbours, threshold)| {
             SecAggPlus {
