@@ -26,16 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Plain(Protocol):
-    """No protection: the server sees every update. The baseline.
-
-    Attributes
-    ----------
-    loudness : int
-        How loudly the server reads; it changes nothing. By default ``0``.
-    """
+    """No protection: the server sees every update. The baseline."""
 
     name: ClassVar[str] = "plain"
-    loudness: int = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::core::options::{table, within};
+use crate::core::options::table;
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::kit::result::{read_result, result_body};
@@ -21,10 +21,7 @@ use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
 table! {
     /// No protection: the server sees every update. The baseline.
     Plain = "plain";
-    options {
-        /// How loudly the server reads; it changes nothing.
-        loudness: u32 = 0, within(0.0, 11.0);
-    }
+    options {}
 }
 
 impl ProtocolTable for Plain {
