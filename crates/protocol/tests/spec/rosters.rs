@@ -208,7 +208,7 @@ proptest! {
             ..JobSpec::default()
         };
         if let Ok(job) = spec.validate() {
-            let protects = !matches!(protocol, ProtocolName::Plain | ProtocolName::Flashe);
+            let protects = protocol.tolerates_corrupt();
             if protects && adversary == Adversary::Active {
                 prop_assert!(job.min_parties() >= corrupt_parties(job.spec()) + 2);
             }
