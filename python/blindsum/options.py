@@ -21,6 +21,7 @@ __all__ = [
     "Quantised",
     "SecAgg",
     "SecAggPlus",
+    "Toy",
 ]
 
 
@@ -130,6 +131,13 @@ class Flashe(Protocol):
     density_steps: int = UNSET
     density_rounds: int = UNSET
     min_contributors: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Protocol):
+    """No protection: the server sees every update. The baseline."""
+
+    name: ClassVar[str] = "toy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +290,6 @@ class JobArguments(TypedDict, total=False):
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe)
+    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe, Toy)
 }
 ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}

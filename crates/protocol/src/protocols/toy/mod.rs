@@ -1,0 +1,138 @@
+//! `toy`: no protection. Every party sends its packed words, the server adds them. It is the
+//! baseline that the others are measured against.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use blindsum_math::words::Words;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use crate::core::options::table;
+use crate::core::plan::{Stage, small};
+use crate::core::protocol::{ProtocolInfo, ProtocolTable};
+use crate::kit::result::{read_result, result_body};
+use crate::kit::vector::pack_input;
+use crate::machine::{
+    Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
+};
+use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
+
+table! {
+    /// No protection: the server sees every update. The baseline.
+    Toy = "toy";
+    options {}
+}
+
+impl ProtocolTable for Toy {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: false,
+    tolerates_corrupt: false,
+    plan: |job| {
+        let vector = small(job.spec()) + job.packed_len() as u64;
+        let stages = [Stage::new("input", vector, vector).input()];
+        Plan::star(job.spec(), Opens::Coordinator, stages)
+    },
+    min_parties: |_| 1,
+    sparsity: |_| None,
+    parameters: |_, _| Ok(Vec::new()),
+    check: |_| Ok(()),
+    start,
+    restore,
+    serve,
+    prepare: |_, _| Ok(0),
+    key_setup: None,
+};
+
+fn start(
+    setup: &Arc<ClientSetup>,
+    input: InputRef<'_>,
+    _rng: &mut dyn CryptoRng,
+) -> Result<ClientStep, Fault> {
+    let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
+    let body = pack_input(setup.round.job(), input, |_, _| {}).map_err(Fault::caller)?;
+    let next = Box::new(AwaitResult(setup.round.clone()));
+    Ok(ClientStep::Send { body, next })
+}
+
+fn restore(
+    setup: &Arc<ClientSetup>,
+    stage: u8,
+    state: &[u8],
+) -> Result<Box<dyn ClientStage>, FaultKind> {
+    if stage != 0 || !state.is_empty() {
+        return Err(FaultKind::Snapshot(
+            "toy keeps no state after its only answer".into(),
+        ));
+    }
+    Ok(Box::new(AwaitResult(setup.round.clone())))
+}
+
+/// The vector is sent; the sum comes next.
+struct AwaitResult(Arc<Round>);
+
+impl ClientStage for AwaitResult {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let sum = read_result(&self.0, body).map_err(Fault::server)?;
+        Ok(ClientStep::Done(sum))
+    }
+
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(Zeroizing::default()))
+    }
+}
+
+fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+    Ok(Box::new(CollectInputs {
+        expected: round.everyone().collect(),
+        survivors: PartySet::empty(round.parties()),
+        sum: round.job().zeros(),
+        round: round.clone(),
+    }))
+}
+
+/// Adds vectors as they come.
+struct CollectInputs {
+    round: Arc<Round>,
+    expected: BTreeSet<PartyId>,
+    survivors: PartySet,
+    sum: Words,
+}
+
+impl ServerStage for CollectInputs {
+    fn expected(&self) -> &BTreeSet<PartyId> {
+        &self.expected
+    }
+
+    fn required(&self) -> usize {
+        self.round.job().min_parties()
+    }
+
+    fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
+        self.sum
+            .add_packed(body)
+            .map_err(|e| FaultKind::malformed("vector", e.to_string()))?;
+        self.survivors.insert(from);
+        Ok(())
+    }
+
+    fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+        let body = result_body(&self.survivors, &self.sum);
+        Ok(ServerStep::Done {
+            bodies: Bodies::Same(self.survivors.iter().collect(), body),
+            survivors: self.survivors,
+            sum: Some(self.sum),
+            faults: Vec::new(),
+        })
+    }
+}
