@@ -21,7 +21,6 @@ __all__ = [
     "Quantised",
     "SecAgg",
     "SecAggPlus",
-    "Toy",
 ]
 
 
@@ -131,13 +130,6 @@ class Flashe(Protocol):
     density_steps: int = UNSET
     density_rounds: int = UNSET
     min_contributors: int = UNSET
-
-
-@dataclass(frozen=True, kw_only=True)
-class Toy(Protocol):
-    """No protection: the server sees every update. The baseline."""
-
-    name: ClassVar[str] = "toy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +282,6 @@ class JobArguments(TypedDict, total=False):
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe, Toy)
+    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe)
 }
 ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}

@@ -4,7 +4,6 @@ pub(crate) mod flashe;
 pub(crate) mod plain;
 pub(crate) mod ramp;
 pub(crate) mod secagg;
-pub(crate) mod toy;
 
 use crate::core::options::choose_table;
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
@@ -20,7 +19,6 @@ choose_table! {
     ramp::Fssa,
     ramp::Pss,
     flashe::Flashe,
-    toy::Toy,
 }
 
 impl ProtocolName {
