@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::common::fake::Fake;
+use crate::common::fake::{Fake, job, one_round, welcome};
 use crate::common::raw::{Raw, certificate, channel, hello, runtime};
 use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
@@ -405,4 +405,45 @@ fn foreign_client_hears(coordinator: &Running, credentials: &Credentials) -> Str
     let runtime = raw::runtime();
     let channel = raw::channel(&runtime, &coordinator.url(), credentials);
     first_answer(&runtime, channel)
+}
+
+/// A job of a newer coordinator, with options that this party does not know: it refuses no other job, and says what.
+#[test]
+fn case_12_what_a_party_does_not_know_is_refused_by_name() {
+    let job = job();
+    for (seed, spec, says) in [
+        (
+            30,
+            r#"{"dim":5,"job":"test","parties":3,"privacy":"central","protocol":"plain"}"#,
+            "privacy: is unknown",
+        ),
+        (
+            31,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","novelty":1}}"#,
+            "protocol.novelty: is unknown",
+        ),
+        (
+            32,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":"mpc3"}"#,
+            "protocol: must be one of plain, secagg,",
+        ),
+        (
+            33,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","neighbours":0}}"#,
+            "protocol.neighbours: is an option of secagg+, not of plain",
+        ),
+    ] {
+        let pki = Pki::new(seed);
+        let fake = Fake::start(&pki);
+        let party = one_round(party_config(&fake.url(), pki.party("a")));
+        let (mut line, _) = fake.accept();
+        line.send(pb::Welcome {
+            job_spec: spec.into(),
+            ..welcome(&job)
+        });
+        assert!(line.next().is_none(), "it goes on");
+        let error = party.join().unwrap().0.unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(error.contains("may be too far apart"), "{error}");
+    }
 }

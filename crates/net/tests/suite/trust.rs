@@ -215,47 +215,6 @@ fn refuses_job(seed: u64, change: impl Fn(&mut PartyConfig, &mut JobSpec), says:
     assert!(error.to_string().contains(says), "{error}");
 }
 
-/// A job of a newer coordinator, with options that this party does not know: it refuses no other job, and says what.
-#[test]
-fn case_12_what_a_party_does_not_know_is_refused_by_name() {
-    let job = job();
-    for (seed, spec, says) in [
-        (
-            30,
-            r#"{"dim":5,"job":"test","parties":3,"privacy":"central","protocol":"plain"}"#,
-            "privacy: is unknown",
-        ),
-        (
-            31,
-            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","novelty":1}}"#,
-            "protocol.novelty: is unknown",
-        ),
-        (
-            32,
-            r#"{"dim":5,"job":"test","parties":3,"protocol":"mpc3"}"#,
-            "protocol: must be one of plain, secagg,",
-        ),
-        (
-            33,
-            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","neighbours":0}}"#,
-            "protocol.neighbours: is an option of secagg+, not of plain",
-        ),
-    ] {
-        let pki = Pki::new(seed);
-        let fake = Fake::start(&pki);
-        let party = one_round(party_config(&fake.url(), pki.party("a")));
-        let (mut line, _) = fake.accept();
-        line.send(pb::Welcome {
-            job_spec: spec.into(),
-            ..welcome(&job)
-        });
-        assert!(line.next().is_none(), "it goes on");
-        let error = party.join().unwrap().0.unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
-        assert!(error.contains("may be too far apart"), "{error}");
-    }
-}
-
 #[test]
 fn case_12_jobs_that_break_the_policy_are_refused() {
     let secagg = |spec: &mut JobSpec| {
