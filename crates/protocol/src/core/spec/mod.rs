@@ -19,7 +19,7 @@ pub use tensors::TensorLayout;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use crate::core::names::{Adversary, ModelUpdate, SuiteName};
-use crate::core::options::{at_least, fits, fraction, positive, table, within};
+use crate::core::options::{fits, fraction, positive, table, within};
 use crate::protocols::{ProtocolChoice, SecAggPlus};
 use encodings::{EncodingChoice, Quantised};
 
@@ -51,9 +51,9 @@ table! {
         suite: SuiteName = SuiteName::X25519;
         /// Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by the
         /// protocol, `parties`, `corrupt` and `dropout`.
-        min_parties: u32 = 0, at_least(0.0);
+        min_parties: u32 = 0;
         /// Number of rounds; 0 goes on until the job is stopped.
-        rounds: u32 = 1, at_least(0.0);
+        rounds: u32 = 1;
         /// How numbers become words, with the options of that: `"name"`, or a table with `name` and options.
         encoding: EncodingChoice = Quantised::default().into();
         /// Fraction of the parties that may work together with the server.
