@@ -10,7 +10,7 @@ fn main() {
         .unwrap();
     let (steps, seed) = (args[2].parse().unwrap(), args[3].parse().unwrap());
     let spec = JobSpec {
-        protocol,
+        protocol: protocol.into(),
         ..JobSpec::default()
     };
     let clock = std::time::Instant::now();

@@ -11,7 +11,7 @@
 //! use blindsum_protocol::{JobSpec, ProtocolName};
 //! use blindsum_sim::{RoundOutcome, Scenario, Synthetic, run};
 //!
-//! let spec = JobSpec { protocol: ProtocolName::Plain, parties: 10, dim: 100, ..JobSpec::default() };
+//! let spec = JobSpec { protocol: ProtocolName::Plain.into(), parties: 10, dim: 100, ..JobSpec::default() };
 //! let job = Arc::new(spec.validate()?);
 //! let inputs = Synthetic::new(&job, 7);
 //! let scenario = Scenario { drop: 0.1, seed: 7, ..Scenario::new(job) };

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
-use blindsum_protocol::{EncodingName, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -162,15 +162,18 @@ fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
     let parties = 4 + dice.below(4) as u32;
     let sized = JobSpec {
         parties,
-        min_parties: if spec.protocol.tolerates_corrupt() {
+        min_parties: if spec.protocol.name().tolerates_corrupt() {
             0
         } else {
             2
         },
         rounds: 3 + dice.below(3) as u32,
         dim: 1 + dice.below(8),
-        encoding: EncodingName::Integers,
-        bits: 8,
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
         model_update: ModelUpdate::Nothing,
         join_deadline: 60.0,
         stage_deadline: 3.0,
@@ -321,7 +324,7 @@ impl World {
     /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
     /// corrupt party.
     fn may_last_for_ever(&self) -> bool {
-        self.liar.is_some() && self.job.spec().protocol == ProtocolName::Flashe
+        self.liar.is_some() && self.job.spec().protocol.name() == ProtocolName::Flashe
     }
 
     /// Whether the job is done and everybody honest has heard so.

@@ -10,7 +10,7 @@ const STEPS: u64 = 100_000;
 
 fn campaign(protocol: ProtocolName, seed: u64, kinds: &[Kind]) -> Tally {
     let spec = JobSpec {
-        protocol,
+        protocol: protocol.into(),
         ..JobSpec::default()
     };
     let campaign = Campaign {
@@ -91,7 +91,7 @@ fn case_60_campaign_of_restored_stores() {
 #[test]
 fn a_campaign_is_replayed_by_its_seed() {
     let spec = JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         ..JobSpec::default()
     };
     let run = |seed| {
