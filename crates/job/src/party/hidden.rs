@@ -103,6 +103,9 @@ impl Member {
         warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
         self.send(pb::ModelRefused { version });
         self.requested = Some((name, None));
+        // Perhaps the others have another key by now: it comes to whoever is ready.
+        self.unopened = Some(version);
+        self.try_ready().await?;
         Ok(None)
     }
 

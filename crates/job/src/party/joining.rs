@@ -45,7 +45,8 @@ impl Member {
         let key = self.held_key(round).await?;
         // Without the key the model cannot be read; the key comes first.
         let lacks_key = self.hides_sum() && key.is_none();
-        if !lacks_key && !self.have_model(&name)? {
+        let lacks_model = !lacks_key && self.unopened == Some(name.version);
+        if !lacks_key && !self.have_model(&name)? && !lacks_model {
             return Ok(());
         }
         self.offer = None;
@@ -73,6 +74,7 @@ impl Member {
             round,
             nonce,
             key_id: key.map_or(Vec::new(), |key| key.to_vec()),
+            lacks_model,
         };
         self.ready = Some(ready.clone());
         self.send(ready);
@@ -160,7 +162,21 @@ impl Member {
                         self.hand.work(read).await??
                     }
                 });
-                self.try_ready().await
+                self.unopened = None;
+                self.tell_model().await
+            }
+        }
+    }
+
+    /// The model has come: the party is ready with it, also where it was ready without it before.
+    async fn tell_model(&mut self) -> Result<(), JobError> {
+        match self.ready.as_mut().filter(|ready| ready.lacks_model) {
+            None => self.try_ready().await,
+            Some(ready) => {
+                ready.lacks_model = false;
+                let ready = ready.clone();
+                self.send(ready);
+                Ok(())
             }
         }
     }

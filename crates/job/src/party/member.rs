@@ -61,6 +61,8 @@ pub(super) struct Member {
     pub certificates: Certificates,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
+    /// The version of a model that came sealed and could not be opened.
+    pub unopened: Option<u64>,
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
@@ -124,6 +126,7 @@ impl Member {
             wanted: false,
             certificates: Certificates::default(),
             requested: None,
+            unopened: None,
             done: None,
             memory: Memory::default(),
             missed: None,

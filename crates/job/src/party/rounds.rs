@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Message, RoundKind};
+use blindsum_protocol::{Answer, Culprit, Message, RoundKind};
 use tracing::{debug, error, info, warn};
 
 use super::active::Active;
@@ -248,6 +248,7 @@ impl Member {
             round,
             code: code.into(),
             reason,
+            accused: self.accused(&error),
         });
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
@@ -260,6 +261,20 @@ impl Member {
             false => Some(error),
         };
         self.drop_round(round, error).await
+    }
+
+    /// The member of the round that is said to have done wrong, by name; empty where there is none.
+    fn accused(&self, error: &JobError) -> String {
+        let party = match error {
+            JobError::Fault { fault, .. } => match fault.culprit {
+                Culprit::Party(party) | Culprit::ServerOr(party) => Some(party),
+                _ => None,
+            },
+            _ => None,
+        };
+        let active = self.active.as_ref();
+        let member = party.and_then(|party| active?.round.roster().member(party.0));
+        member.map_or(String::new(), |member| member.name.clone())
     }
 
     /// The round is over for this party without a result.
@@ -361,6 +376,7 @@ impl Member {
                 round,
                 code,
                 reason: reason.into(),
+                accused: String::new(),
             });
             return self.missed(round, reason.into()).await;
         }

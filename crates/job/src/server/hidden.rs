@@ -89,7 +89,8 @@ impl Lead {
             return (RoundKind::Sum, ready);
         }
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
-        for party in ready.iter().filter(|party| !party.key_id.is_empty()) {
+        let has_model = |party: &&ReadyParty| !party.key_id.is_empty() && !party.lacks_model;
+        for party in ready.iter().filter(has_model) {
             *counts.entry(&party.key_id).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
@@ -98,18 +99,27 @@ impl Lead {
         };
         let enough = self.after_key_setup && holders >= self.parts.job.min_parties();
         let key = key.to_vec();
-        if holders < ready.len() && !enough {
+        let lacks_key = ready.iter().any(|party| party.key_id != key);
+        if lacks_key && !enough {
             // With another key it may open what it could not open before.
             for party in ready.iter().filter(|party| party.key_id != key) {
                 self.sealed_model.unopened.remove(&party.name);
             }
             return (RoundKind::KeySetup, ready);
         }
-        let (holders, others): (Vec<_>, Vec<_>) =
-            ready.into_iter().partition(|party| party.key_id == key);
-        for ReadyParty { name, .. } in others {
-            let reason = "it lacks the key of the job, which it gets before a later round";
-            self.tell_dropped(round, &name, reason);
+        let (holders, others): (Vec<_>, Vec<_>) = ready
+            .into_iter()
+            .partition(|party| party.key_id == key && !party.lacks_model);
+        for party in others {
+            let reason = match party.key_id == key {
+                false => "it lacks the key of the job, which it gets before a later round",
+                true => "it waits for the model",
+            };
+            if party.key_id != key {
+                // It waits for the key now.
+                self.sealed_model.waiting.remove(&party.name);
+            }
+            self.tell_dropped(round, &party.name, reason);
         }
         self.refuse_hopeless(&holders);
         (RoundKind::Sum, holders)

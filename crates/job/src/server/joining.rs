@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_crypto::certificate::CertificateError;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
@@ -18,6 +19,9 @@ use crate::{seconds, short};
 
 /// Rounds that are skipped at most where a party knows of later ones.
 const MOST_SKIPPED: u64 = 1000;
+
+/// How long a coordinator that was started again waits for further parties, each time that one has come.
+const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// A round that is offered.
 pub(crate) struct Joining {
@@ -36,6 +40,8 @@ pub(crate) struct ReadyParty {
     nonce: [u8; 32],
     /// The name of the key that it holds for the round; empty if it holds none.
     pub key_id: Vec<u8>,
+    /// Whether that key does not open the model.
+    pub lacks_model: bool,
 }
 
 impl Joining {
@@ -43,12 +49,17 @@ impl Joining {
         self.ready.contains_key(name)
     }
 
+    /// Whether somebody has said nothing yet.
+    fn is_open(&self, name: &str) -> bool {
+        !self.ready.contains_key(name) && !self.refused.contains_key(name)
+    }
+
     /// Those that are ready and hold a key.
     pub fn holders(&self) -> impl Iterator<Item = &Arc<str>> {
         let holders = self
             .ready
             .iter()
-            .filter(|(_, party)| !party.key_id.is_empty());
+            .filter(|(_, party)| !party.key_id.is_empty() && !party.lacks_model);
         holders.map(|(name, _)| name)
     }
 
@@ -97,8 +108,7 @@ impl Lead {
         };
         let joining = self.joining.take();
         collected?;
-        let ready = joining.map(|joining| joining.ready).unwrap_or_default();
-        let ready = ready.into_values().collect();
+        let ready = self.wanted(number, joining);
         let (kind, ready) = self.choose_kind(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
@@ -110,6 +120,28 @@ impl Lead {
         };
         let round = round.map_err(|fault| Halt::Aborted(fault.kind.to_string()))?;
         Ok(Arc::new(round))
+    }
+
+    /// Those that are ready, without those that sit out where there are enough others. Who is here and not ready is not
+    /// waited for again.
+    fn wanted(&mut self, number: u64, joining: Option<Joining>) -> Vec<ReadyParty> {
+        let Some(joining) = joining else {
+            return Vec::new();
+        };
+        let late = self.members.keys().filter(|name| joining.is_open(name));
+        let late: Vec<Arc<str>> = late.cloned().collect();
+        late.iter().for_each(|name| self.conduct.was_slow(name));
+        let ready = joining.ready.into_values();
+        let (out, wanted): (Vec<_>, Vec<_>) =
+            ready.partition(|party| self.conduct.sits_out(&party.name, number).is_some());
+        if wanted.len() < self.parts.job.min_parties() {
+            return wanted.into_iter().chain(out).collect();
+        }
+        for party in out {
+            let reason = self.conduct.sits_out(&party.name, number);
+            self.tell_dropped(number, &party.name, &reason.unwrap_or_default());
+        }
+        wanted
     }
 
     /// Until everybody is ready, or the deadline has passed and enough are. The job gives up where
@@ -126,7 +158,14 @@ impl Lead {
             let Some(joining) = &self.joining else {
                 return Ok(());
             };
-            let ready = joining.ready.len();
+            // Where there are not enough without them, those that should sit out take part.
+            let sits_out = |name: &&Arc<str>| self.conduct.sits_out(name, number).is_some();
+            let out = joining.ready.keys().filter(sits_out).count();
+            let all = joining.ready.len();
+            let ready = match now >= deadline {
+                true => all,
+                false => all - out,
+            };
             if ready >= most || (ready >= least && now >= deadline) {
                 return Ok(());
             }
@@ -139,10 +178,15 @@ impl Lead {
                 return Err(self.out_of_patience("ready", ready));
             }
             // Once a round has been done, whoever is there is whom to wait for; somebody who has just
-            // gone gets the time to come back.
-            let settled = self.changed + grace;
-            let everybody = ready >= least && ready + refused == self.members.len();
-            let complete = everybody && self.done_here > 0;
+            // gone gets the time to come back, and after a restart everybody does.
+            let settled = match self.done_here {
+                0 => self.changed + COMING_BACK,
+                _ => self.changed + grace,
+            };
+            let slow = |name: &&Arc<str>| self.conduct.is_slow(name) && joining.is_open(name);
+            let slow = self.members.keys().filter(slow).count();
+            let everybody = ready >= least && all + refused + slow == self.members.len();
+            let complete = everybody && self.rounds_done > 0;
             if complete && now >= settled {
                 return Ok(());
             }
@@ -188,12 +232,14 @@ impl Lead {
         if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {
             return self.refuse(&name, "Ready: the key_id must have 0 or 16 bytes");
         }
+        self.conduct.is_ready(&name);
         if let Some(joining) = &mut self.joining {
             joining.forget(&name);
             let party = ReadyParty {
                 name: name.clone(),
                 nonce,
                 key_id,
+                lacks_model: ready.lacks_model,
             };
             joining.ready.insert(name, party);
         }

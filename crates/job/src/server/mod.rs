@@ -8,6 +8,7 @@
 
 mod board;
 mod collecting;
+mod conduct;
 mod ended;
 mod face;
 mod hidden;
@@ -33,6 +34,7 @@ use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
 use crate::{JobError, Model, StoreError};
 use board::Board;
+use conduct::Conduct;
 use ended::Ended;
 pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Traffic};
 use hidden::SealedModel;
@@ -177,6 +179,8 @@ struct Lead {
     after_key_setup: bool,
     /// The current model as a party sealed it, where the coordinator does not know it.
     sealed_model: SealedModel,
+    /// What members did wrong.
+    conduct: Conduct,
     /// When somebody last came or went.
     changed: Time,
     /// When the job gives up, unless a round begins.
@@ -203,6 +207,7 @@ impl Lead {
         let lead = Self {
             hand,
             name: parts.job.spec().job.clone(),
+            conduct: Conduct::of(parts.job.spec().corrupt_parties()),
             parts,
             board,
             model_bytes: stored.model.to_bytes(),

@@ -209,12 +209,26 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = format!("refused by the party: {}", short(&refusal.reason));
+                    self.accuse(number, &name, &refusal);
                     self.leave_round(number, party, &reason);
                 }
                 Ok(stage)
             }
             Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
+        }
+    }
+
+    /// A member says that another one did wrong.
+    fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
+        let about: Arc<str> = refusal.accused.as_str().into();
+        let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
+            return;
+        };
+        let fault = format!("{by} accuses {about}: {}", short(&refusal.reason));
+        running.report.faults.push(fault);
+        if let Some(liar) = self.conduct.accused(by, &about, number) {
+            warn!(job = %self.name, round = number, party = %liar, "shown to lie by what others say, or by what it says of others");
         }
     }
 
@@ -253,10 +267,12 @@ impl Lead {
                     }
                 });
                 let reason = format!("a second answer, other than the first, in round {number}");
+                self.conduct.lied(&name.into(), number);
                 self.refuse(name, &reason);
             }
             Err(fault) => {
                 self.with_running(|running| running.report.faults.push(format!("{name}: {fault}")));
+                self.conduct.lied(&name.into(), number);
                 self.drop_party(number, party, &fault.kind.to_string());
             }
         }

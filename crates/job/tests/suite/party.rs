@@ -117,6 +117,7 @@ impl Party {
             process: self.process.clone(),
             connection,
             token: self.token.clone(),
+            last_round: 0,
         }
     }
 
@@ -128,6 +129,7 @@ impl Party {
             round,
             nonce,
             key_id,
+            lacks_model: false,
         }
     }
 

@@ -31,7 +31,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Time for the last frames to go out.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// The first and the longest pause between two attempts to connect.
-const PAUSES: (f64, f64) = (0.1, 5.0);
+const PAUSES: (f64, f64) = (0.1, 2.0);
 
 /// Why a connection ends.
 enum Ended {

@@ -1,0 +1,154 @@
+//! What members did wrong, and for how long the others do without them.
+//!
+//! Who says something that nobody honest says sits out the next rounds, longer each time. What one party says of another
+//! is a claim: the accuser may be the liar. But of the job's parties no more than `corrupt` lie. So who is accused by
+//! more than that many is a liar, since one of them is honest; and so is who accuses more than that many. As long as
+//! neither is known the two are kept apart: one of them takes part in a round, then the other one, so that a claim costs
+//! whoever makes it as much as whom it is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Rounds that somebody sits out the first time; twice as many each time after that.
+const FIRST: u64 = 10;
+/// Most rounds that somebody sits out at a time.
+const MOST: u64 = 1000;
+/// Rounds for which two that accuse each other are kept apart.
+const APART: u64 = 20;
+
+/// How the members of a job have behaved since the coordinator started.
+#[derive(Default)]
+pub(super) struct Conduct {
+    /// How many may lie.
+    corrupt: usize,
+    /// Who has accused whom, and in which round.
+    claims: BTreeMap<(Arc<str>, Arc<str>), u64>,
+    /// How often somebody lied, and the last round that it sits out.
+    liars: BTreeMap<Arc<str>, (u32, u64)>,
+    /// Who was here and not ready when a round began: it is not waited for again before it is.
+    slow: BTreeSet<Arc<str>>,
+}
+
+impl Conduct {
+    /// Of a job of which so many parties may lie.
+    pub fn of(corrupt: usize) -> Self {
+        Self {
+            corrupt,
+            ..Self::default()
+        }
+    }
+
+    /// Somebody has said in a round what nobody honest says.
+    pub fn lied(&mut self, name: &Arc<str>, round: u64) {
+        let (times, until) = self.liars.entry(name.clone()).or_default();
+        let rounds = FIRST.saturating_mul(1u64.checked_shl(*times).unwrap_or(u64::MAX));
+        *until = round.saturating_add(rounds.min(MOST));
+        *times += 1;
+        let of = |(by, about): &(Arc<str>, Arc<str>)| by == name || about == name;
+        self.claims.retain(|claim, _| !of(claim));
+    }
+
+    /// One party says that another one has lied in a round; gives who that shows to be a liar.
+    pub fn accused(&mut self, by: &Arc<str>, about: &Arc<str>, round: u64) -> Option<Arc<str>> {
+        if by == about {
+            return None;
+        }
+        self.claims.insert((by.clone(), about.clone()), round);
+        let accusers = self.claims.keys().filter(|(_, of)| of == about).count();
+        let accused = self.claims.keys().filter(|(of, _)| of == by).count();
+        let liar = match (accusers > self.corrupt, accused > self.corrupt) {
+            (true, _) => about,
+            (false, true) => by,
+            (false, false) => return None,
+        };
+        self.lied(liar, round);
+        Some(liar.clone())
+    }
+
+    /// Why somebody takes no part in a round; none where it does.
+    pub fn sits_out(&self, name: &str, round: u64) -> Option<String> {
+        if let Some((_, until)) = self.liars.get(name).filter(|(_, until)| *until >= round) {
+            return Some(format!(
+                "it said what no honest party says, and sits out until round {until}"
+            ));
+        }
+        let apart = |((by, about), since): (&(Arc<str>, Arc<str>), &u64)| {
+            let one = if round % 2 == 0 { about } else { by };
+            let other = if round % 2 == 0 { by } else { about };
+            let lasts = since.saturating_add(APART) >= round;
+            (&**one == name && lasts).then(|| other.clone())
+        };
+        let other = self.claims.iter().find_map(apart)?;
+        Some(format!(
+            "it or {other} is not honest, one has accused the other: they take part in turn"
+        ))
+    }
+
+    /// Somebody was here, and not ready when a round began.
+    pub fn was_slow(&mut self, name: &Arc<str>) {
+        self.slow.insert(name.clone());
+    }
+
+    /// Somebody is ready.
+    pub fn is_ready(&mut self, name: &str) {
+        self.slow.remove(name);
+    }
+
+    /// Whether somebody is not waited for.
+    pub fn is_slow(&self, name: &str) -> bool {
+        self.slow.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    fn out(conduct: &Conduct, round: u64) -> Vec<&'static str> {
+        let all = ["a", "b", "c", "d"];
+        let out = |name: &&str| conduct.sits_out(name, round).is_some();
+        all.into_iter().filter(out).collect()
+    }
+
+    #[test]
+    fn case_57_who_is_accused_by_more_than_may_lie_sits_out() {
+        let mut conduct = Conduct::of(1);
+        assert_eq!(conduct.accused(&name("a"), &name("b"), 1), None);
+        assert_eq!(conduct.accused(&name("c"), &name("b"), 1), Some(name("b")));
+        for round in 2..=11 {
+            assert_eq!(out(&conduct, round), ["b"]);
+        }
+        assert!(out(&conduct, 12).is_empty());
+        conduct.lied(&name("b"), 12);
+        assert_eq!(out(&conduct, 32), ["b"]);
+        assert!(out(&conduct, 33).is_empty());
+    }
+
+    #[test]
+    fn case_52_who_accuses_more_than_may_lie_sits_out() {
+        let mut conduct = Conduct::of(1);
+        assert_eq!(conduct.accused(&name("d"), &name("a"), 1), None);
+        assert_eq!(conduct.accused(&name("d"), &name("b"), 2), Some(name("d")));
+        assert_eq!(out(&conduct, 3), ["d"]);
+    }
+
+    #[test]
+    fn case_52_a_claim_costs_both_the_same() {
+        let mut conduct = Conduct::of(1);
+        // Its own word about itself says nothing.
+        assert_eq!(conduct.accused(&name("a"), &name("a"), 1), None);
+        assert!(out(&conduct, 2).is_empty());
+        for round in 1..4 {
+            // The same claim again is no second one.
+            assert_eq!(conduct.accused(&name("a"), &name("b"), round), None);
+        }
+        assert_eq!(out(&conduct, 4), ["b"]);
+        assert_eq!(out(&conduct, 5), ["a"]);
+        assert_eq!(out(&conduct, 23), ["a"]);
+        assert!(out(&conduct, 24).is_empty());
+    }
+}
