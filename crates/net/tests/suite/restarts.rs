@@ -450,5 +450,5 @@ fn case_03_a_process_killed_with_signal_9_goes_on_in_its_round() {
 fn where_a_job_stands_as_it_begins_is_news_to_who_watches_it() {
     let pki = Pki::new(1);
     let coordinator = Running::start(&pki, vec![plain()], None);
-    assert!(coordinator.has_news("job"));
+    assert!(coordinator.has_news("test"));
 }

@@ -254,6 +254,7 @@ impl Raw {
             round,
             nonce,
             key_id,
+            lacks_model: false,
         });
     }
 
