@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
+use blindsum_job::party::Input;
 use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
 
 use crate::SimError;
@@ -289,6 +290,7 @@ impl World {
         if self.kind == Kind::LyingServer || self.may_last_for_ever() {
             return Ok(self.done());
         }
+        self.restore_once_more();
         // Nothing more goes wrong, but for who lies.
         let lies = self.faults;
         self.faults = Faults {
@@ -310,6 +312,14 @@ impl World {
         let kept = self.book.everybody_was_told(&excused);
         self.check(kept)?;
         Ok(self.done())
+    }
+
+    /// The last thing that goes wrong: the coordinator comes back with a store of an earlier time.
+    fn restore_once_more(&mut self) {
+        if self.kind == Kind::Rollback && self.server.machine.is_some() {
+            self.server.from_backup = true;
+            self.kill(Who::Server);
+        }
     }
 
     fn done(self) -> Tally {
@@ -402,7 +412,10 @@ impl World {
             Event::Took { party, life, round } if self.lives(Who::Party(party), life) => {
                 self.took(party, round)
             }
-            Event::Trained { .. } | Event::Took { .. } => Ok(()),
+            Event::Wants { party, life } if self.lives(Who::Party(party), life) => {
+                self.to_party(party, Input::WantRound)
+            }
+            Event::Trained { .. } | Event::Took { .. } | Event::Wants { .. } => Ok(()),
         }
     }
 
