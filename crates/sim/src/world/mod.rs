@@ -176,7 +176,7 @@ fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
         }
         .into(),
         model_update: ModelUpdate::Nothing,
-        join_deadline: 60.0,
+        join_deadline: 200.0,
         stage_deadline: 3.0,
         input_deadline: 4.0,
         ..spec.clone()
@@ -290,7 +290,7 @@ impl World {
         if self.kind == Kind::LyingServer || self.may_last_for_ever() {
             return Ok(self.done());
         }
-        self.restore_once_more();
+        self.last_blow();
         // Nothing more goes wrong, but for who lies.
         let lies = self.faults;
         self.faults = Faults {
@@ -314,12 +314,19 @@ impl World {
         Ok(self.done())
     }
 
-    /// The last thing that goes wrong: the coordinator comes back with a store of an earlier time.
-    fn restore_once_more(&mut self) {
-        if self.kind == Kind::Rollback && self.server.machine.is_some() {
-            self.server.from_backup = true;
-            self.kill(Who::Server);
+    /// The last thing that goes wrong: the coordinator is started again, with a store of an earlier time, or while
+    /// somebody is gone for good.
+    fn last_blow(&mut self) {
+        if !matches!(self.kind, Kind::Storm | Kind::Rollback) || self.server.machine.is_none() {
+            return;
         }
+        let alive =
+            |number: &usize| self.lives(Who::Party(*number), self.life_of(Who::Party(*number)));
+        if let Some(number) = self.mortal.filter(alive) {
+            self.kill(Who::Party(number));
+        }
+        self.server.from_backup = self.kind == Kind::Rollback;
+        self.kill(Who::Server);
     }
 
     fn done(self) -> Tally {
