@@ -128,7 +128,7 @@ impl World {
         self.serve_coordinator()
     }
 
-    pub(super) fn to_server(&mut self, input: Input) -> Result<(), Broken> {
+    pub(super) fn hand_server(&mut self, input: Input) -> Result<(), Broken> {
         let now = self.now();
         if let Some(machine) = &mut self.server.machine {
             machine.handle(now, input);
@@ -254,7 +254,7 @@ impl World {
                         traffic: session.traffic.clone(),
                     };
                     let link = LinkId(link);
-                    return self.to_server(Input::Connected { link, peer, hello });
+                    return self.hand_server(Input::Connected { link, peer, hello });
                 }
                 _ => session.waiting.push(frame),
             }
@@ -266,7 +266,7 @@ impl World {
                 self.last_word(link, refused("not now"), true);
                 Ok(())
             }
-            Some(frame) => self.to_server(Input::Frame {
+            Some(frame) => self.hand_server(Input::Frame {
                 link: LinkId(link),
                 frame,
             }),
@@ -302,7 +302,7 @@ impl World {
             Ok(Pushed::Part(assembly)) => session.message = Some((place, assembly)),
             Ok(Pushed::Whole(message)) => {
                 let (link, round, hold) = (LinkId(link), place.0, Hold::default());
-                return self.to_server(Input::Answer {
+                return self.hand_server(Input::Answer {
                     link,
                     round,
                     message,
@@ -386,7 +386,7 @@ impl World {
             return Ok(());
         }
         let returns = true;
-        self.to_server(Input::Lost {
+        self.hand_server(Input::Lost {
             link: LinkId(link),
             reason,
             returns,
