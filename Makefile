@@ -77,6 +77,7 @@ lint-python: .state/debug
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/options.py --check
 
 vectors:
 	$(PYTHON) vectors/make.py --check

@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="WHAT", required=True)
 
     rounds = actions.add_parser("round", help="rounds over real processes and mutual TLS, beside plain")
-    add_spec_arguments(rounds)
+    add_spec_arguments(rounds, own=["rounds"])
     rounds.add_argument("--rounds", type=int, default=5, metavar="R", help="rounds that count (default 5)")
     rounds.add_argument("--json", action="store_true", help="print one JSON object")
     rounds.set_defaults(run=_rounds)
@@ -67,17 +67,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _rounds(options: argparse.Namespace) -> int:
     from benches.rounds import measure, unprotected
     from blindsum.errors import ConfigError
+    from blindsum.options import Quantised
 
     if options.rounds < 1:
         raise ConfigError("--rounds", f"1 <= {options.rounds} must hold")
+    asked = spec_from(options)
     # One round to warm up; parties may take long to start where there are many for few cores.
-    patience = {"join_deadline": 60.0 + options.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
+    patience = {"join_deadline": 60.0 + asked.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
     # Bounds from earlier rounds travel with the model.
-    update = "add" if options.clipping == "aciq" else "none"
+    learns = isinstance(asked.encoding, Quantised) and asked.encoding.clipping == "aciq"
+    update = "add" if learns else "none"
     spec = spec_from(options, rounds=options.rounds + 1, model_update=update, **patience)
     costs = []
-    for job in [spec] if spec.protocol == "plain" else [unprotected(spec), spec]:
-        with sigterm_interrupts(), console.progress(job.protocol, job.rounds, quiet=options.json) as bar:
+    for job in [spec] if spec.protocol.name == "plain" else [unprotected(spec), spec]:
+        with sigterm_interrupts(), console.progress(job.protocol.name, job.rounds, quiet=options.json) as bar:
             costs.append(measure(job, _shown(bar)))
     plain, measured = costs[0], costs[-1]
     ratios = {

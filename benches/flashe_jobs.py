@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benches import rounds
 from benches.he.schemes import TERMS
 from benches.rounds import OnText, RoundCost
 from benches.rows import Row, number
+from blindsum.options import Flashe
 from blindsum.spec import JobSpec
+from blindsum.tables import Protocol
 
 PARTIES, DIM = TERMS, 1_000_000
 DENSITIES = (0.01, 0.05, 0.1, 0.5)
@@ -46,7 +47,7 @@ def beside_plain(
     count, times
         Rounds of a job that count, and jobs of each protocol: the fastest round of all is taken.
     """
-    specs = [_spec(protocol, parties, dim, count) for protocol in ("plain", "flashe")]
+    specs = [_spec(protocol, protocol, parties, dim, count) for protocol in ("plain", "flashe")]
     plain, encrypted = rounds.measure_in_turns(specs, times, on_text)
     note = (
         f"fastest of {times * count} rounds each, {number(1000 * encrypted.fastest)} and "
@@ -81,19 +82,19 @@ def sparse_jobs(
     count, times
         Rounds of a job that count, and runs of each job: the one with the fastest round is taken.
     """
-    specs = [_spec(protocol, parties, dim, count) for protocol in ("plain", "flashe")]
+    specs = [_spec(protocol, protocol, parties, dim, count) for protocol in ("plain", "flashe")]
     specs += [
-        _spec("flashe", parties, dim, count, job=f"flashe-{density:g}", density=density)
-        for density in densities
+        _spec(f"flashe-{density:g}", Flashe(density=density), parties, dim, count) for density in densities
     ]
     costs = rounds.measure_in_turns(specs, times, on_text)
-    return [JobCost(spec.density, cost) for spec, cost in zip(specs, costs, strict=True)]
+    every = [1.0, 1.0, *densities]
+    return [JobCost(density, cost) for density, cost in zip(every, costs, strict=True)]
 
 
-def _spec(protocol: str, parties: int, dim: int, count: int, **fields: Any) -> JobSpec:
+def _spec(job: str, protocol: str | Protocol, parties: int, dim: int, count: int) -> JobSpec:
     """A job with one round to warm up, patient with processes that share few cores."""
     return JobSpec(
-        **{"job": protocol, **fields},
+        job=job,
         protocol=protocol,
         parties=parties,
         dim=dim,

@@ -150,7 +150,7 @@ def _one_process() -> list[Row]:
 
 
 def _title(spec: JobSpec) -> str:
-    return f"{spec.protocol}, {spec.adversary}, {spec.parties} parties × {spec.dim:,} inputs"
+    return f"{spec.protocol.name}, {spec.adversary}, {spec.parties} parties × {spec.dim:,} inputs"
 
 
 def wall(spec: JobSpec, threads: int, times: int = 7) -> float:

@@ -60,12 +60,6 @@ _SHARED = [
     "min_parties",
     "rounds",
     "encoding",
-    "bits",
-    "clip",
-    "clipping",
-    "rounding",
-    "max_weight",
-    "tensors",
     "join_deadline",
     "stage_deadline",
     "input_deadline",
@@ -138,7 +132,7 @@ def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
     # What is sent after the last stage is not in the traffic of the connections.
     results = [list(report["stages"][-1]["bytes"].values()) for report in reports]
     return RoundCost(
-        protocol=spec.protocol,
+        protocol=spec.protocol.name,
         parties=spec.parties,
         dim=spec.dim,
         rounds=len(reports),

@@ -8,8 +8,8 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
-    ProtocolName, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
+    Flashe, Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
+    ProtocolName, Quantised, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]
@@ -72,15 +72,15 @@ fn base() -> JobSpec {
 
 fn flashe() -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         adversary: Adversary::Active,
         ..base()
     }
 }
 
 fn specs() -> Vec<JobSpec> {
-    let with = |protocol, adversary| JobSpec {
-        protocol,
+    let with = |protocol: ProtocolName, adversary| JobSpec {
+        protocol: protocol.into(),
         adversary,
         ..base()
     };
@@ -90,27 +90,39 @@ fn specs() -> Vec<JobSpec> {
         with(ProtocolName::SecAgg, Adversary::Active),
         JobSpec {
             suite: SuiteName::P256,
-            encoding: EncodingName::Fixed64,
+            encoding: EncodingName::Fixed64.into(),
             ..with(ProtocolName::SecAggPlus, Adversary::Active)
         },
         with(ProtocolName::Fssa, Adversary::Active),
         with(ProtocolName::Pss, Adversary::SemiHonest),
         with(ProtocolName::Flashe, Adversary::Active),
         JobSpec {
-            encoding: EncodingName::Fixed64,
+            encoding: EncodingName::Fixed64.into(),
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
         // Few coordinates of many, told by distances; most of few, told by bitmaps.
         JobSpec {
             dim: 300,
-            density: 0.02,
+            protocol: Flashe {
+                density: 0.02,
+                ..Default::default()
+            }
+            .into(),
             ..with(ProtocolName::Flashe, Adversary::Active)
         },
         JobSpec {
-            density: 0.9,
-            bits: 32,
-            masking: Masking::Double,
-            min_contributors: 1,
+            protocol: Flashe {
+                density: 0.9,
+                masking: Masking::Double,
+                min_contributors: 1,
+                ..Default::default()
+            }
+            .into(),
+            encoding: Quantised {
+                bits: 32,
+                ..Default::default()
+            }
+            .into(),
             ..with(ProtocolName::Flashe, Adversary::SemiHonest)
         },
     ]

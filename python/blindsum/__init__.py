@@ -36,10 +36,12 @@ if TYPE_CHECKING:
         StoreError,
         WaitTimeoutError,
     )
+    from blindsum.options import *  # noqa: F403
     from blindsum.rounds import Clipped, Round, RoundResult, Timings
     from blindsum.session import Policy, Session, join
     from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
-    from blindsum.spec import JobSpec, Tensor, protocols
+    from blindsum.spec import JobSpec, protocols
+    from blindsum.tables import Tensor
 
     __version__: str
 
@@ -73,7 +75,7 @@ _HOME = {
     "StageReport": "simulation",
     "simulate": "simulation",
     "JobSpec": "spec",
-    "Tensor": "spec",
+    "Tensor": "tables",
     "protocols": "spec",
     "__version__": "_native",
 }
@@ -115,8 +117,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
+    # Whatever is not listed may be a protocol or an encoding.
+    home = _HOME.get(name, "options")
+    if name not in _HOME and name not in _options():
         raise AttributeError(f"module 'blindsum' has no attribute {name!r}")
     value: object = getattr(import_module(f"blindsum.{home}"), name)
     globals()[name] = value
@@ -124,4 +127,10 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_options()])
+
+
+def _options() -> list[str]:
+    """Names of the classes of protocols and encodings."""
+    names: list[str] = import_module("blindsum.options").__all__
+    return names

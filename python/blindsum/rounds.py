@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blindsum import _native, checks
-from blindsum.arrays import Sums, as_integers, as_vector
+from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.errors import Fault, RoundAborted
+from blindsum.options import Integers, Quantised
 from blindsum.spec import JobSpec
 
 Array = NDArray[np.float32]
@@ -169,8 +170,11 @@ class Round:
             another update may be submitted then.
         """
         spec = self._spec
-        integers = spec.encoding == "integers"
-        vector = as_integers(update, spec.dim, spec.bits) if integers else as_vector(update, spec.dim)
+        match spec.encoding:
+            case Integers(bits=bits):
+                vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)
+            case _:
+                vector = as_vector(update, spec.dim)
         whole = checks.weight("weight", weight, spec)
         try:
             self._native.submit(vector, whole)
@@ -262,7 +266,7 @@ class ClippingLog:
             return
         self._told = True
         advice = "raise clip in the job"
-        if spec.clipping == "aciq":
+        if isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq":
             advice = f"a few are meant to be; where it is many, {advice}"
         text = "job %r, round %d: %s (clip = %g); the mean lacks that: %s"
         logger.warning(text, spec.job, number, what, spec.clip, advice)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.errors import ConfigError, InputError
+from blindsum.options import Integers
 from blindsum.spec import JobSpec
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
@@ -227,7 +228,7 @@ def simulate(
     >>> result = simulate(spec, updates)
     >>> result.outcome, bool(np.allclose(result.mean, [0.375, 0.0], atol=spec.max_error))
     ('sum', True)
-    >>> votes = JobSpec(protocol="plain", parties=2, dim=2, encoding="integers", bits=8)
+    >>> votes = JobSpec(protocol="plain", parties=2, dim=2, encoding=Integers(bits=8))
     >>> simulate(votes, [[1, 255], [0, 255]]).sum
     array([  1, 510], dtype=uint64)
     """
@@ -259,8 +260,8 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)}, but the job has parties = {spec.parties}")
     named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]
-    if spec.encoding == "integers":
-        return [as_integers(row, spec.dim, spec.bits, name) for name, row in named]
+    if isinstance(spec.encoding, Integers):
+        return [as_integers(row, spec.dim, spec.encoding.bits, name) for name, row in named]
     return [as_vector(row, spec.dim, name) for name, row in named]
 
 

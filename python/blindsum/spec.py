@@ -7,166 +7,42 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from blindsum import _native
 from blindsum.errors import SpecError
+from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
+from blindsum.tables import UNSET, Table, Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A run of coordinates with its own clipping bound.
-
-    Attributes
-    ----------
-    name : str
-        Name, for reports.
-    len : int
-        Number of coordinates.
-    clip : float
-        Bound on the absolute value of a coordinate.
-    """
-
-    name: str
-    len: int
-    clip: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
+@dataclass(frozen=True, init=False)
+class JobSpec(JobFields):
     """What is agreed before anything is sent. Checked when it is made; its hash is in every key.
 
-    Attributes
-    ----------
-    protocol : str
-        One of :func:`blindsum.protocols`.
-    parties : int
-        Largest number of parties in a round.
-    dim : int
-        Number of coordinates of an update.
-    job : str
-        Name of the job, ``[a-z0-9._-]{1,64}``.
-    adversary : str
-        Against whom it must hold: ``"active"`` or ``"semi-honest"``.
-    suite : str
-        Key agreement: ``"x25519"`` or ``"p256"``.
-    min_parties : int
-        Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by
-        ``parties``, ``corrupt`` and ``dropout``: :attr:`quorum` says what.
-    rounds : int
-        Number of rounds; 0 goes on until the job is stopped.
-    encoding : str
-        ``"quantised"``, ``"fixed64"`` (64-bit fixed point, 16 fractional bits) or ``"integers"``
-        (unsigned integers as they are, with exact sums).
-    bits : int
-        Bits of a quantised value, 2 to 32, or of an integer, 1 to 64.
-    clip : float
-        Bound on a coordinate or on the L2 norm, by ``clipping``.
-    clipping : str
-        ``"tensor"`` (every coordinate), ``"l2"`` (the norm of the vector) or ``"aciq"`` (every
-        coordinate; from the second round on the bounds are found from the means of earlier rounds, per
-        tensor, and never wider than ``clip``).
-    rounding : str
-        ``"stochastic"`` (unbiased) or ``"nearest"``.
-    max_weight : int
-        Largest weight of an update; 1 gives every party the same weight.
-    tensors : sequence of Tensor
-        Clipping bounds per tensor; empty applies ``clip`` to all coordinates.
-    neighbours : int
-        Neighbours of a party in the graph of ``secagg+``; 0 finds the smallest safe number.
-    threshold : int
-        Shares that reconstruct a party's secret; 0 finds it.
-    packing : int
-        Words packed into one sharing polynomial of ``fssa`` and ``pss``; 0 chooses.
-    masking : str
-        Masks that hide a word in ``flashe``: ``"double"``, ``"single"``, or ``"cheaper"``, whichever is
-        expected to cost less at the job's dropouts.
-    key_rounds : int
-        Rounds that a key of the job serves in ``flashe`` before another one is made; 0 keeps it.
-    density : float
-        Part of the coordinates of each tensor that a party sends in ``flashe``; 1 sends all. Below 1 rounds
-        are sparse: a party sends its largest coordinates and adds the others to its next update.
-    density_start : float
-        Density of the first round, where it falls to ``density`` step by step.
-    density_steps : int
-        Steps in which the density falls; 0 begins with ``density``.
-    density_rounds : int
-        Rounds of a step.
-    min_contributors : int
-        Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
-    corrupt : float
-        Fraction of the parties that may work together with the server.
-    dropout : float
-        Fraction of the parties that may drop out of a round.
-    join_deadline : float
-        Seconds that a round waits for parties to join.
-    stage_deadline : float
-        Seconds that a stage waits for answers.
-    input_deadline : float
-        Seconds that the input stage waits: training happens in it.
-    model_update : str
-        What the mean does to the job's model: ``"add"``, ``"replace"`` or ``"none"``. ``None`` chooses
-        ``"add"`` or, for integers, of which no model is made, ``"none"``.
+    It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol`` and
+    ``encoding`` with the options of what is chosen: a name, or a class such as :class:`blindsum.SecAggPlus`.
+    What is not said has its default.
 
     Raises
     ------
     blindsum.SpecError
-        A field breaks a rule; the error quotes it.
+        A field or an option breaks a rule, is unknown or belongs elsewhere; the error quotes it.
 
     Examples
     --------
-    >>> spec = JobSpec(protocol="plain", parties=10, dim=1000, bits=16)
+    >>> from blindsum import Quantised, SecAggPlus
+    >>> spec = JobSpec(protocol="plain", parties=10, dim=1000, encoding=Quantised(bits=16))
     >>> spec.word_bits
     20
+    >>> JobSpec(protocol=SecAggPlus(neighbours=60), parties=100, dim=1000).parameters["neighbours"]
+    60
     """
 
-    protocol: str
-    parties: int
-    dim: int
-    job: str = "job"
-    adversary: str = "active"
-    suite: str = "x25519"
-    min_parties: int = 0
-    rounds: int = 1
-    encoding: str = "quantised"
-    bits: int = 16
-    clip: float = 1.0
-    clipping: str = "tensor"
-    rounding: str = "stochastic"
-    max_weight: int = 1
-    tensors: Sequence[Tensor] = ()
-    neighbours: int = 0
-    threshold: int = 0
-    packing: int = 0
-    masking: str = "cheaper"
-    key_rounds: int = 0
-    density: float = 1.0
-    density_start: float = 1.0
-    density_steps: int = 0
-    density_rounds: int = 1
-    min_contributors: int = 0
-    corrupt: float = 0.1
-    dropout: float = 0.1
-    join_deadline: float = 60.0
-    stage_deadline: float = 30.0
-    input_deadline: float = 600.0
-    model_update: str | None = None
     _checked: dict[str, Any] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tensors", tuple(_tensor(item) for item in self.tensors))
-        if self.model_update is None:
-            chosen = "none" if self.encoding == "integers" else "add"
-            object.__setattr__(self, "model_update", chosen)
-        fields = self._fields()
-        for name, value in fields.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise SpecError(name, f"must be a finite number, not {value}")
-        try:
-            text = json.dumps(fields, allow_nan=False, default=_scalar)
-        except (TypeError, ValueError) as error:
-            raise SpecError("JSON", f"values must be plain numbers and text: {error}") from error
-        object.__setattr__(self, "_checked", json.loads(_native.validate_job(text)))
+    def __init__(self, **fields: Unpack[JobArguments]) -> None:
+        said = {name: _plain(name, value) for name, value in fields.items() if value is not UNSET}
+        self._take(json.loads(_native.validate_job(_json(said))))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> JobSpec:
@@ -177,27 +53,40 @@ class JobSpec:
         blindsum.SpecError
             An unknown field, a missing one, or a rule that is broken.
         """
-        names = [item.name for item in dataclasses.fields(cls) if item.init]
-        for name in fields:
-            if name not in names:
-                raise SpecError(name, f"no such field; there are {', '.join(names)}")
-        for name in ("protocol", "parties", "dim"):
-            if name not in fields:
-                raise SpecError(name, "must be given")
         return cls(**fields)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Every field as plain data, the inverse of :meth:`from_dict`."""
-        spec: dict[str, Any] = dict(self._checked["spec"])
+    @classmethod
+    def from_settings(cls, settings: Sequence[tuple[str, object]]) -> JobSpec:
+        """Make a specification from flat settings, as a command line has them.
+
+        Parameters
+        ----------
+        settings
+            Names and values; text stands for numbers too. An option is set where it belongs:
+            ``("neighbours", "20")`` is one of the protocol. A later setting stands for an earlier one.
+
+        Raises
+        ------
+        blindsum.SpecError
+            As for files; an option that neither the job nor what it chose has, with where it belongs.
+        """
+        spec = cls.__new__(cls)
+        plain = [(name, _plain(name, value)) for name, value in settings]
+        spec._take(json.loads(_native.validate_flat_job(_json(plain))))
         return spec
 
-    def to_json(self) -> str:
-        """Every field as a JSON object."""
-        return json.dumps(self.to_dict())
+    def to_dict(self) -> dict[str, Any]:
+        """Every field and option as plain data, the inverse of :meth:`from_dict`."""
+        spec: dict[str, Any] = json.loads(json.dumps(self._checked["spec"]))
+        return spec
+
+    def to_json(self, *, said: bool = False) -> str:
+        """Every field and option as a JSON object, or only what is ``said``, beside the defaults."""
+        return json.dumps(self._checked["said" if said else "spec"])
 
     def replace(self, **changes: Any) -> JobSpec:
-        """Give a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
+        """Give a copy with some fields changed; another protocol or encoding brings all of its options."""
+        return JobSpec(**self._checked["said"] | changes)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -251,6 +140,17 @@ class JobSpec:
         return int(self._checked["dropouts"])
 
     @property
+    def max_weight(self) -> int:
+        """Largest weight of an update."""
+        return int(self._checked["max_weight"])
+
+    @property
+    def clip(self) -> float | None:
+        """Bound of a coordinate or of the norm of a vector, by the encoding; ``None`` for integers."""
+        clip = self._checked["clip"]
+        return None if clip is None else float(clip)
+
+    @property
     def max_error(self) -> float:
         """Largest difference between the opened mean and the mean of the clipped updates.
 
@@ -260,15 +160,19 @@ class JobSpec:
 
     @property
     def hash(self) -> str:
-        """Hash of every field, 64 hexadecimal digits; part of every key and signature."""
+        """Hash of what the job says, 64 hexadecimal digits; part of every key and signature."""
         return str(self._checked["hash"])
 
-    def _fields(self) -> dict[str, Any]:
-        items = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self) if item.init)
-        return {
-            name: [dataclasses.asdict(tensor) for tensor in value] if name == "tensors" else value
-            for name, value in items
-        }
+    def _take(self, checked: dict[str, Any]) -> None:
+        """The fields, as the core filled them in."""
+        spec = dict(checked["spec"])
+        for name, tables in (("protocol", PROTOCOLS), ("encoding", ENCODINGS)):
+            options = dict(spec[name])
+            if "tensors" in options:
+                options["tensors"] = tuple(Tensor(**tensor) for tensor in options["tensors"])
+            spec[name] = tables[options.pop("name")](**options)
+        for name, value in [*spec.items(), ("_checked", checked)]:
+            object.__setattr__(self, name, value)
 
 
 def protocols() -> tuple[str, ...]:
@@ -276,12 +180,26 @@ def protocols() -> tuple[str, ...]:
     return tuple(_native.protocols())
 
 
-def _tensor(item: object) -> Tensor:
-    if isinstance(item, Tensor):
-        return item
-    if isinstance(item, Mapping) and set(item) == {"name", "len", "clip"}:
-        return Tensor(**item)
-    raise SpecError("tensors", f"must hold blindsum.Tensor(name, len, clip), not {item!r}")
+def _plain(name: str, value: object) -> object:
+    """A value as JSON has it; numbers must be finite."""
+    if isinstance(value, Table):
+        value = value.to_dict()
+    if isinstance(value, Tensor):
+        value = dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(f"{name}.{key}", item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(f"{name}.{place}", item) for place, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpecError(name, f"must be a finite number, not {value}")
+    return value
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, default=_scalar)
+    except (TypeError, ValueError) as error:
+        raise SpecError("JSON", f"values must be plain numbers and text: {error}") from error
 
 
 def _scalar(value: Any) -> Any:

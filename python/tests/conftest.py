@@ -107,7 +107,8 @@ class Place:
         pki.issue(folder, "agg", hosts=["localhost", "127.0.0.1"])
 
     def spec(self, **fields):
-        return bs.JobSpec(**{"protocol": "plain", "parties": 2, "dim": 4} | QUICK | fields)
+        fields = {"protocol": "plain", "parties": 2, "dim": 4} | QUICK | fields
+        return bs.JobSpec.from_settings(list(fields.items()))
 
     def identity(self, name):
         if not (self.folder / f"{name}.pem").exists():

@@ -1,17 +1,22 @@
 """The command line: what it prints, one-line errors, exit statuses."""
 
+import contextlib
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import blindsum as bs
 from blindsum.cli import SUBCOMMANDS, main
+from blindsum.cli.jobs import spec_from_file
 
 SIMULATE = ["simulate", "--protocol", "plain", "--parties", "5", "--dim", "20"]
 
@@ -87,7 +92,7 @@ def test_simulate_with_bounds_from_earlier_rounds(command):
     [
         (["--set", "neighbour=3"], ["neighbour", "neighbours"]),
         (["--set", "clip=much"], ["clip", "a number"]),
-        (["--set", "clip"], ["--set", "FIELD=VALUE"]),
+        (["--set", "clip"], ["--set", "OPTION=VALUE"]),
         (["--set", "clip=0"], ["clip"]),
         (["--bits", "99"], ["bits"]),
         (["--protocol", "nonsense"], ["protocol", "nonsense"]),
@@ -95,8 +100,8 @@ def test_simulate_with_bounds_from_earlier_rounds(command):
         (["--drop-at", "nonsense:1"], ["nonsense"]),
         (["--drop-at", "input"], ["STAGE:COUNT"]),
         (["--nonsense"], ["--nonsense", "--help"]),
-        (["--dim", "1.5"], ["--dim"]),
-        (["--density", "nan"], ["density", "finite"]),
+        (["--dim", "1.5"], ["dim", "whole number"]),
+        (["--protocol", "flashe", "--density", "nan"], ["0 < density = NaN"]),
         (["--density", "0.5"], ["density", "plain"]),
         (["--protocol", "flashe", "--masking", "triple"], ["masking", "cheaper"]),
         (["--protocol", "flashe", "--key-rounds", "-1"], ["key_rounds"]),
@@ -192,15 +197,65 @@ def test_what_a_command_cannot_start_with_is_named(command, tmp_path, monkeypatc
 
 def start_serving(processes, place, tmp_path, *words, **fields):
     spec = place.spec(**{"parties": 1, "max_weight": 5} | fields)
-    job = tmp_path / "job.toml"
-    lines = [f"{name} = {json.dumps(value)}" for name, value in spec.to_dict().items() if name != "tensors"]
-    job.write_text("\n".join(lines))
+    job = tmp_path / "job.json"
+    job.write_text(spec.to_json())
     certificates = ["--cert", place.folder / "agg.pem", "--key", place.folder / "agg.key"]
     rest = ["--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0", "--json", *words]
     process = processes("serve", "--job", job, *certificates, *rest)
     ready = json.loads(process.stdout.readline())
     assert ready["event"] == "ready", ready
     return process, f"https://localhost:{ready['address'].rpartition(':')[2]}"
+
+
+FILES = json.loads((Path(__file__).parents[2] / "vectors/options.json").read_text())["files"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=range(len(FILES)))
+def test_a_job_file_means_the_same_to_everybody(command, processes, place, tmp_path, file):
+    """The daemon's reading of the same files is a test of Rust: ``jobs_mean_what_they_mean_to_everybody``."""
+    job = tmp_path / "job.toml"
+    job.write_text(file["toml"])
+    assert spec_from_file(str(job)).hash == file["hash"]
+    status, out, _ = command("spec", str(job), "--json")
+    assert (status, json.loads(out)["hash"]) == (0, file["hash"])
+    status, out, _ = command("simulate", "--job", str(job), "--json")
+    assert (status, json.loads(out)["job_hash"]) == (0, file["hash"])
+    certificates = ["--cert", place.folder / "agg.pem", "--key", place.folder / "agg.key"]
+    rest = ["--ca", place.folder / "ca.pem", "--listen", "127.0.0.1:0", "--json"]
+    ready = json.loads(processes("serve", "--job", job, *certificates, *rest).stdout.readline())
+    policy = bs.Policy(**place.any_job, job_hash=file["hash"])
+    url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
+    files = {"identity": place.identity("a"), "ca": place.folder / "ca.pem"}
+    with contextlib.closing(bs.join(url, job=ready["job"], policy=policy, **files)) as session:
+        assert session.spec.hash == file["hash"]
+
+
+def test_a_whole_job_is_printed_as_a_job_file(command, tmp_path):
+    job = tmp_path / "job.toml"
+    for file in FILES:
+        job.write_text(file["toml"])
+        status, out, _ = command("spec", str(job))
+        assert (status, out.splitlines()[0]) == (0, f"# hash {file['hash']}")
+        job.write_text(out)
+        assert spec_from_file(str(job)).hash == file["hash"]
+        assert len(tomllib.loads(out)) == len(dataclasses.fields(bs.JobSpec)) - 1
+
+
+def test_a_job_is_a_file_or_flags(command, tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(FILES[0]["toml"])
+    refused(command("simulate", "--job", str(job), "--bits", "8"), "--job", "--bits")
+    refused(command("simulate", "--job", str(job), "--set", "bits=8"), "--job", "--set")
+    refused(command("simulate", "--protocol", "plain", "--dim", "4"), "parties: must be given")
+
+
+def test_the_schema_is_printed(command):
+    status, out, _ = command("spec", "--schema")
+    schema = json.loads(out)
+    assert (status, schema["$schema"]) == (0, "https://json-schema.org/draft/2020-12/schema")
+    assert schema["required"] == ["protocol", "parties", "dim"]
+    neighbours = schema["$defs"]["protocol.secagg+"]["properties"]["neighbours"]
+    assert (neighbours["default"], neighbours["type"]) == (0, "integer")
 
 
 def join_words(place, url, train):

@@ -5,6 +5,7 @@ What a reader replaces (host names, own training) is replaced here by the tables
 """
 
 import itertools
+import json
 import os
 import re
 import shlex
@@ -100,6 +101,14 @@ def test_examples_in_help_and_pages_are_the_files(capsys):
 def test_jobs_are_read(block, tmp_path):
     (tmp_path / "job.toml").write_text(block.text)
     assert spec_from_file(str(tmp_path / "job.toml")).job == "tumour"
+
+
+def test_options_are_shown_as_they_are_written():
+    (options,) = blocks("toml options")
+    (said,) = blocks("json said")
+    spec = bs.JobSpec.from_dict(tomllib.loads(options.text))
+    assert bs.JobSpec.from_dict(json.loads(said.text)) == spec
+    assert json.loads(spec.to_json(said=True)) == json.loads(said.text)
 
 
 @pytest.mark.parametrize("block", blocks("toml blindsumd"), ids=str)
@@ -273,4 +282,4 @@ def test_python_blocks_run(block, tumour, capsys):
         assert (update.shape, weight) == ((1000,), 250)
 
 
-EXECUTED = {"sh", "python", "toml job", "toml blindsumd"}
+EXECUTED = {"sh", "python", "toml job", "toml options", "json said", "toml blindsumd"}

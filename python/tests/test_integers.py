@@ -12,7 +12,7 @@ from blindsum.cli import main
 
 def spec(**changes):
     fields = {"protocol": "plain", "parties": 3, "dim": 4, "encoding": "integers", "bits": 64}
-    return bs.JobSpec(**fields | changes)
+    return bs.JobSpec.from_settings(list((fields | changes).items()))
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64, np.int64, np.int32])
@@ -199,12 +199,16 @@ def test_fractions_and_shares_have_options_of_their_own(capsys):
         assert field in capsys.readouterr().err
 
 
-def test_many_bits_in_a_file_are_integers(tmp_path):
+def test_bits_in_a_file_stand_in_the_table_of_the_encoding(tmp_path):
     from blindsum.cli.jobs import spec_from_file
 
     path = tmp_path / "job.toml"
-    path.write_text('protocol = "plain"\nparties = 3\ndim = 4\nbits = 40\n')
-    assert spec_from_file(str(path)).encoding == "integers"
-    path.write_text('protocol = "plain"\nparties = 3\ndim = 4\nbits = 40\nencoding = "quantised"\n')
+    common = 'protocol = "plain"\nparties = 3\ndim = 4\n'
+    path.write_text(common + 'encoding = { name = "integers", bits = 40 }\n')
+    assert spec_from_file(str(path)).encoding == bs.Integers(bits=40, max_weight=1)
+    path.write_text(common + 'encoding = { name = "quantised", bits = 40 }\n')
     with pytest.raises(bs.SpecError, match="bits = 40 <= 32"):
+        spec_from_file(str(path))
+    path.write_text(common + "bits = 40\n")
+    with pytest.raises(bs.SpecError, match="bits: is an option of quantised: write it beside the name"):
         spec_from_file(str(path))

@@ -231,7 +231,9 @@ def test_what_is_not_clipped_says_so(place):
 
 @pytest.mark.parametrize("clipping", ["tensor", "l2", "aciq"])
 def test_the_advice_on_clipping_is_a_wider_clip_and_nothing_narrower(caplog, clipping):
-    log = ClippingLog(bs.JobSpec(protocol="plain", parties=3, dim=4, clipping=clipping))
+    log = ClippingLog(
+        bs.JobSpec(protocol="plain", parties=3, dim=4, encoding=bs.Quantised(clipping=clipping))
+    )
     log.tell(1, Clipped(0, 0.1) if clipping == "l2" else Clipped(2, None))
     (said,) = caplog.messages
     assert said.endswith("raise clip in the job")

@@ -71,5 +71,5 @@ def test_the_recipes_of_the_help_take_their_jobs(place, recipe, fields):
         with pytest.raises(bs.PolicyError):
             place.join(coordinator, "a", policy=bs.Policy())
         with contextlib.closing(place.join(coordinator, "a", policy=policy_from(rules))) as job:
-            assert job.spec.protocol == fields["protocol"]
+            assert job.spec.protocol.name == fields["protocol"]
         coordinator.stop()

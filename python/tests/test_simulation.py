@@ -14,7 +14,8 @@ import blindsum as bs
 
 
 def spec(**changes):
-    return bs.JobSpec(**{"protocol": "plain", "parties": 5, "dim": 50} | changes)
+    fields = {"protocol": "plain", "parties": 5, "dim": 50} | changes
+    return bs.JobSpec.from_settings(list(fields.items()))
 
 
 def updates(parties=5, dim=50, seed=0):

@@ -8,6 +8,7 @@ import pytest
 
 import blindsum as bs
 from blindsum import _native
+from blindsum.options import JobArguments
 
 PLAIN = {"protocol": "plain", "parties": 3, "dim": 10}
 
@@ -21,10 +22,41 @@ def test_fields_are_those_of_the_core():
     core = json.loads(_native.validate_job(json.dumps(PLAIN)))["spec"]
     names = {field.name for field in dataclasses.fields(bs.JobSpec) if field.init}
     assert names == set(core)
+    assert set(JobArguments.__annotations__) == names
+
+
+def test_every_table_is_a_class():
+    schema = json.loads(_native.job_schema())
+    for place, table in schema["$defs"].items():
+        field, dot, name = place.partition(".")
+        if dot:
+            spec = bs.JobSpec(**PLAIN | {field: getattr(bs, table["title"])(), "parties": 30})
+            chosen = getattr(spec, field)
+            assert (type(chosen).__name__, chosen.name, str(chosen)) == (table["title"], name, name)
+            assert {item.name for item in dataclasses.fields(chosen)} | {"name"} == set(table["properties"])
+
+
+def test_options_stand_in_their_table():
+    spec = bs.JobSpec(protocol=bs.SecAggPlus(neighbours=18), parties=40, dim=10)
+    assert spec.protocol == bs.SecAggPlus(neighbours=18, threshold=0)
+    assert spec == bs.JobSpec(protocol={"name": "secagg+", "neighbours": 18}, parties=40, dim=10)
+    assert spec != bs.JobSpec(protocol="secagg+", parties=40, dim=10)
+    assert bs.JobSpec(protocol="secagg+", parties=40, dim=10).protocol.neighbours == 0
+    with pytest.raises(bs.SpecError, match=r"neighbours: is an option of secagg\+: write it beside the name"):
+        bs.JobSpec(protocol="secagg+", parties=40, dim=10, neighbours=18)
+    with pytest.raises(bs.SpecError, match=r"neighbours: is an option of secagg\+, not of plain"):
+        bs.JobSpec(**PLAIN, neighbours=0)
+
+
+def test_what_is_not_said_follows_from_what_is():
+    integers = bs.JobSpec(**PLAIN, encoding="integers")
+    assert integers.model_update == "none"
+    assert bs.JobSpec(**PLAIN).replace(encoding=bs.Integers(bits=8)).model_update == "none"
+    assert integers.replace(encoding="quantised").model_update == "add"
 
 
 def test_what_follows_from_the_fields():
-    spec = bs.JobSpec(**PLAIN, bits=16)
+    spec = bs.JobSpec(**PLAIN, encoding=bs.Quantised(bits=16))
     assert spec.stages == ("input",)
     assert spec.input_stage == "input"
     assert spec.parameters == {}
@@ -38,8 +70,13 @@ def test_what_follows_from_the_fields():
 
 def test_every_field_changes_the_hash():
     spec = bs.JobSpec(**PLAIN)
-    changed = {"job": "other", "bits": 8, "clip": 0.5, "rounding": "nearest", "max_weight": 9, "corrupt": 0.2}
-    hashes = {spec.hash} | {spec.replace(**{name: value}).hash for name, value in changed.items()}
+    options = {"bits": 8, "clip": 0.5, "rounding": "nearest", "max_weight": 9}
+    changed = {"job": "other", "corrupt": 0.2}
+    changed |= {name: bs.Quantised(**{name: value}) for name, value in options.items()}
+    hashes = {spec.hash}
+    for name, value in changed.items():
+        field = "encoding" if isinstance(value, bs.Quantised) else name
+        hashes.add(spec.replace(**{field: value}).hash)
     assert len(hashes) == 1 + len(changed)
 
 
@@ -54,14 +91,16 @@ def test_it_is_frozen_and_comparable():
 
 def test_dictionaries_go_both_ways():
     spec = bs.JobSpec(
-        **PLAIN | {"dim": 4}, tensors=[bs.Tensor("w", 3, 0.5), {"name": "b", "len": 1, "clip": 1.0}]
+        **PLAIN | {"dim": 4},
+        encoding=bs.Quantised(tensors=[bs.Tensor("w", 3, 0.5), {"name": "b", "len": 1, "clip": 1.0}]),
     )
     assert bs.JobSpec.from_dict(spec.to_dict()) == spec
     assert bs.JobSpec.from_dict(json.loads(spec.to_json())).hash == spec.hash
 
 
 def test_numpy_numbers_are_numbers():
-    assert bs.JobSpec(**PLAIN | {"dim": np.int64(10)}, clip=np.float32(0.5)) == bs.JobSpec(**PLAIN, clip=0.5)
+    numpy = bs.JobSpec(**PLAIN | {"dim": np.int64(10)}, encoding=bs.Quantised(clip=np.float32(0.5)))
+    assert numpy == bs.JobSpec(**PLAIN, encoding=bs.Quantised(clip=0.5))
 
 
 @pytest.mark.parametrize(
@@ -76,9 +115,9 @@ def test_numpy_numbers_are_numbers():
         ({"job": "Bad Name"}, "job"),
         ({"corrupt": 1.0}, "corrupt"),
         ({"stage_deadline": 0}, "stage_deadline"),
-        ({"clip": "much"}, "clip"),
+        ({"encoding": {"name": "quantised", "clip": "much"}}, "encoding.clip"),
         ({"min_parties": 9}, "min_parties"),
-        ({"tensors": [3]}, "tensors"),
+        ({"encoding": {"name": "fixed64", "tensors": [3]}}, "encoding.tensors.0"),
     ],
 )
 def test_a_broken_rule_names_its_field(change, field):
@@ -90,8 +129,8 @@ def test_a_broken_rule_names_its_field(change, field):
 
 
 def test_not_a_number_is_refused():
-    with pytest.raises(bs.SpecError, match="clip: must be a finite number"):
-        bs.JobSpec(**PLAIN, clip=float("nan"))
+    with pytest.raises(bs.SpecError, match=r"encoding\.clip: must be a finite number"):
+        bs.JobSpec(**PLAIN, encoding=bs.Quantised(clip=float("nan")))
 
 
 def test_unknown_and_missing_fields_are_named():
@@ -113,18 +152,18 @@ def test_what_protocols_choose() -> None:
     spec = bs.JobSpec(protocol="fssa", parties=100, dim=1009)
     chosen = {"threshold": 90, "packing": 78, "random": 12, "blocks": 13, "share_bytes": 4}
     assert spec.parameters == chosen
-    assert spec.replace(packing=1).parameters["blocks"] == 1009
+    assert spec.replace(protocol=bs.Fssa(packing=1)).parameters["blocks"] == 1009
     assert spec.replace(protocol="secagg").parameters["neighbours"] == 99
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("max_weight", 0), ("clip", 0.0), ("bits", 65), ("tensors", [bs.Tensor("a", 2, 1.0)]), ("parties", 2)],
+    [("max_weight", 0), ("clip", 0.0), ("bits", 1), ("tensors", [bs.Tensor("a", 2, 1.0)]), ("parties", 2)],
 )
 def test_the_field_of_an_error_is_one_of_the_job(field, value):
     with pytest.raises(bs.SpecError) as error:
-        bs.JobSpec(**{"protocol": "secagg+", "parties": 4, "dim": 4} | {field: value})
-    assert error.value.field == field
+        bs.JobSpec.from_settings([("protocol", "secagg+"), ("parties", 4), ("dim", 4), (field, value)])
+    assert error.value.field.removeprefix("encoding.") == field
 
 
 def test_two_parties_hear_of_the_way_that_there_is():

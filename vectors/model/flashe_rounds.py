@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from .flashe_refused import refused_in_setup, refused_in_sum
 from .identity import pem
 from .job import Job, Member, clips_context, key_setup_context, round_context
 from .play import NOW, authority_of, framed, identities_of, pick, words_of
+from .said import said
 from .tape import Tape
 
 RANDOMNESS = [
@@ -195,7 +196,7 @@ class Play:
         for step in steps:
             self.round(step)
         return {
-            "spec": asdict(self.job),
+            "spec": said(self.job),
             "job_hash": self.job.hash().hex(),
             "ca": pem("CERTIFICATE", self.authority.certificate()),
             "now": NOW,

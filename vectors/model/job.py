@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import ceil, floor
 
 from .derive import framed_hash
+from .said import job_hash
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Job:
-    """Job specification: fields and defaults of the file format, in the order of the hash."""
+    """Job specification: every field and option, whichever of the tables in ``said.py`` it stands in."""
 
     job: str = "job"
     protocol: str = "secagg+"
@@ -55,9 +56,8 @@ class Job:
     model_update: str = "add"
 
     def hash(self) -> bytes:
-        """Hash of every field, in order."""
-        parts = [part for field in fields(self) for part in parts_of(getattr(self, field.name))]
-        return framed_hash("blindsum job", *parts)
+        """Hash of what the job says."""
+        return job_hash(self)
 
     def halved_clips(self) -> list[float]:
         """Half the bound of every tensor, or of the one that there is without tensors."""
@@ -126,21 +126,6 @@ def ceiling_of_fraction(fraction: float, n: int) -> int:
     return floor(product) if product - floor(product) <= 1e-9 else ceil(product)
 
 
-def parts_of(value: object) -> list[bytes]:
-    """Parts that a field adds to the hash."""
-    if isinstance(value, str):
-        return [value.encode("utf-8")]
-    if isinstance(value, int):
-        return [value.to_bytes(8, "big")]
-    if isinstance(value, float):
-        return [struct.pack(">d", value)]
-    assert isinstance(value, tuple)
-    parts = parts_of(len(value))
-    for tensor in value:
-        parts += parts_of(tensor.name) + parts_of(tensor.len) + parts_of(tensor.clip)
-    return parts
-
-
 @dataclass(frozen=True)
 class Member:
     """A party as it joins a round: name, certificate in DER, 32 bytes drawn for the round."""
@@ -177,4 +162,4 @@ def key_setup_context(job: Job, number: int, members: list[Member]) -> bytes:
 
 def clips_context(context: bytes, clips: list[float]) -> bytes:
     """The context of a round with other bounds than the job's."""
-    return framed_hash("blindsum clips", context, *(part for clip in clips for part in parts_of(clip)))
+    return framed_hash("blindsum clips", context, *(struct.pack(">d", clip) for clip in clips))

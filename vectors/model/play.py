@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from . import wire
 from .identity import Authority, Identity, pem
 from .job import Job, Member, clips_context, round_context
+from .said import said
 from .tape import Tape
 
 NOW = 1_700_000_000
@@ -119,7 +120,7 @@ class Stage:
     def bound_to(self) -> dict[str, Any]:
         """What everybody knows before the first message."""
         return {
-            "spec": asdict(self.job),
+            "spec": said(self.job),
             "job_hash": self.job.hash().hex(),
             "number": self.number,
             "model_hash": self.model_hash.hex(),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from .crypto import pick
 from .job import Job, Member, Tensor, roster_bytes, roster_hash
+from .said import said
 
 
 def hashed(job: Job) -> dict[str, object]:
     """A job and its hash."""
-    return {"spec": asdict(job), "hash": job.hash().hex()}
+    return {"spec": said(job), "hash": job.hash().hex()}
 
 
 def roster(*members: tuple[str, int]) -> dict[str, object]:

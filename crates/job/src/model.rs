@@ -301,15 +301,19 @@ fn to_bytes(values: &[f32]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{Clipping, JobSpec, ProtocolName};
+    use blindsum_protocol::{Clipping, JobSpec, ProtocolName, Quantised};
 
     use super::*;
 
     fn job(clipping: Clipping) -> Job {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim: 3,
-            clipping,
+            encoding: Quantised {
+                clipping,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         spec.validate().unwrap()

@@ -4,7 +4,7 @@
 include!(concat!(env!("OUT_DIR"), "/blindsum.v1.rs"));
 
 /// Oldest and newest version of the wire that this program speaks.
-pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 1..=1;
+pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=2;
 
 /// Name and version of this program, for logs and messages.
 pub const PROGRAM: &str = concat!("blindsum ", env!("CARGO_PKG_VERSION"));

@@ -35,7 +35,7 @@ type Said = Vec<BTreeMap<PartyId, Message>>;
 /// Every answer of a round in which nobody lies, and the words that come out.
 fn honest_round(n: u32) -> (Rig, Said) {
     let spec = JobSpec {
-        protocol: ProtocolName::SecAgg,
+        protocol: ProtocolName::SecAgg.into(),
         adversary: Adversary::Active,
         parties: n,
         dim: 100,

@@ -68,7 +68,7 @@ fn minor_faults() -> Option<u64> {
 /// The two stages of a client of `flashe`, in as many rounds as there is time for.
 fn flashe(dim: u64) {
     let spec = JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         parties: PARTIES,
         dim,
         ..JobSpec::default()

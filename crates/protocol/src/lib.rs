@@ -22,16 +22,20 @@ mod protocols;
 #[cfg(test)]
 mod testing;
 
+/// What options are made of, for those who list them: their tables, types and values.
+pub mod options {
+    pub use crate::core::options::{Bounds, Edge, Kind, Named, OptionInfo, Rule, Table, Value};
+}
+
 pub use crate::core::fault::{Culprit, Fault, FaultKind, SurvivorListError};
 pub use crate::core::guard::{AnySurvivors, SurvivorGuard};
 pub use crate::core::input::{Input, SparseInput};
-pub use crate::core::names::{
-    Adversary, Clipping, EncodingName, Masking, ModelUpdate, ProtocolName, RoundingName, SuiteName,
-};
+pub use crate::core::names::{Adversary, ModelUpdate, SuiteName};
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
-pub use crate::core::protocol::ProtocolInfo;
+pub use crate::core::protocol::Sparsity;
 pub use crate::core::round::{Round, RoundKind};
+pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::{
     Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
     floor_of_fraction,
@@ -42,5 +46,6 @@ pub use machine::{
     Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
     Server, Waiting,
 };
-pub use protocols::protocols;
+pub use protocols::flashe::Masking;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
+pub use protocols::*;

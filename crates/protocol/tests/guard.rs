@@ -35,9 +35,9 @@ const ME: PartyId = PartyId(0);
 
 /// Protocols in which parties have a say, and the stage of the vector.
 fn variants() -> impl Iterator<Item = JobSpec> {
-    let each = |protocol| {
+    let each = |protocol: ProtocolName| {
         [Adversary::SemiHonest, Adversary::Active].map(|adversary| JobSpec {
-            protocol,
+            protocol: protocol.into(),
             adversary,
             parties: 10,
             dim: 20,

@@ -75,7 +75,7 @@ fn a_vector_is_shared_in_the_memory_of_its_message() {
     const DIM: usize = 400_000;
     for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
         let spec = JobSpec {
-            protocol,
+            protocol: protocol.into(),
             parties: 40,
             dim: DIM as u64,
             ..JobSpec::default()

@@ -3,9 +3,10 @@
 
 use blindsum_math::words::Words;
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Clipping, Closed, EncodingName, Fault,
-    FaultKind, Input, Job, JobSpec, MemoryVault, Message, ModelUpdate, Outcome, PartyId, PartySet,
-    ProtocolName, Round, RoundSum, RoundingName, Server, SparseInput, TensorLayout,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Clipping, Closed, EncodingChoice,
+    EncodingName, Fault, FaultKind, Fixed64, Fssa, Input, Integers, Job, JobSpec, MemoryVault,
+    Message, ModelUpdate, Outcome, PartyId, PartySet, ProtocolChoice, ProtocolName, Pss, Quantised,
+    Round, RoundSum, RoundingName, SecAgg, SecAggPlus, Server, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 
@@ -31,7 +32,7 @@ fn variants() -> impl Strategy<Value = JobSpec> {
     let protocol = prop::sample::select(ProtocolName::ALL);
     let adversary = prop::sample::select(Adversary::ALL);
     (protocol, adversary).prop_map(|(protocol, adversary)| JobSpec {
-        protocol,
+        protocol: protocol.into(),
         adversary,
         parties: PARTIES,
         dim: 21,
@@ -167,7 +168,7 @@ proptest! {
             Ok((outcome, _)) => {
                 let mut expected = rig.cohort.sum_of(outcome.survivors.iter());
                 // A sealed column that was changed does not open, so that it adds nothing to the sum.
-                let sealed = matches!(job.spec().protocol, ProtocolName::Fssa | ProtocolName::Pss);
+                let sealed = matches!(job.spec().protocol.name(), ProtocolName::Fssa | ProtocolName::Pss);
                 if taken.is_ok() && stage == job.plan().input_stage().unwrap() && !sealed {
                     expected.add(&difference(&rig, &message, &damaged)).unwrap();
                 }
@@ -185,7 +186,7 @@ proptest! {
     #[test]
     fn damaged_messages_to_a_party(spec in variants(), stage in 0..5u8, victim in 0..PARTIES, damage in damages()) {
         let stages = spec.clone().validate().unwrap().plan().answers().count() as u8;
-        let judged = [ProtocolName::Plain, ProtocolName::Flashe].contains(&spec.protocol);
+        let judged = [ProtocolName::Plain, ProtocolName::Flashe].contains(&spec.protocol.name());
         let exact = spec.adversary == Adversary::Active || judged;
         let (mut rig, victim) = (Rig::at(spec, stage % stages), PartyId(victim));
         rig.serve().unwrap();
@@ -219,6 +220,24 @@ prop_compose! {
     }
 }
 
+/// The protocol with these options, as far as it has them.
+fn with_options(
+    protocol: ProtocolName,
+    [neighbours, threshold, packing]: [u32; 3],
+) -> ProtocolChoice {
+    match protocol {
+        ProtocolName::SecAgg => SecAgg { threshold }.into(),
+        ProtocolName::SecAggPlus => SecAggPlus {
+            neighbours,
+            threshold,
+        }
+        .into(),
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        ProtocolName::Pss => Pss { threshold, packing }.into(),
+        other => other.into(),
+    }
+}
+
 prop_compose! {
     fn specs()(
         (protocol, adversary) in (prop::sample::select(ProtocolName::ALL), prop::sample::select(Adversary::ALL)),
@@ -235,20 +254,20 @@ prop_compose! {
         ),
         (dim, tensors) in (prop_oneof![1..100u64, any::<u64>()], tensors()),
         (clip, corrupt, dropout, join_deadline) in (reals(), reals(), reals(), reals()),
-        plain_integers in any::<bool>(),
+        without_model in any::<bool>(),
     ) -> JobSpec {
-        let spec = JobSpec {
-            protocol, adversary, encoding, clipping, rounding, parties, min_parties, bits, max_weight,
-            neighbours, threshold, packing, dim, tensors, clip, corrupt, dropout, join_deadline,
-            ..JobSpec::default()
+        let encoding = match encoding {
+            EncodingName::Quantised => Quantised { bits, clip, clipping, rounding, max_weight, tensors }.into(),
+            EncodingName::Fixed64 => Fixed64 { clip, max_weight, tensors }.into(),
+            EncodingName::Integers => EncodingChoice::from(Integers { bits, max_weight }),
         };
-        if encoding != EncodingName::Integers || !plain_integers {
-            return spec;
+        let integers = encoding.integer_bits().is_some();
+        JobSpec {
+            protocol: with_options(protocol, [neighbours, threshold, packing]),
+            model_update: if integers && without_model { ModelUpdate::Nothing } else { ModelUpdate::Add },
+            adversary, encoding, parties, min_parties, dim, corrupt, dropout, join_deadline,
+            ..JobSpec::default()
         }
-        // What integers have nothing to do with.
-        let JobSpec { clip, clipping, rounding, tensors, .. } = JobSpec::default();
-        let model_update = ModelUpdate::Nothing;
-        JobSpec { clip, clipping, rounding, tensors, model_update, ..spec }
     }
 }
 

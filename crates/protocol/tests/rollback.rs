@@ -6,8 +6,8 @@ use std::sync::Arc;
 use blindsum_crypto::audit;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Server, SparseInput, Vault,
+    Flashe, Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName,
+    Round, RoundSum, Server, SparseInput, Vault,
 };
 
 #[path = "../src/testing.rs"]
@@ -20,11 +20,11 @@ const BOTH: [Adversary; 2] = [Adversary::SemiHonest, Adversary::Active];
 
 fn spec(protocol: ProtocolName, adversary: Adversary) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         adversary,
         parties: 5,
         dim: 20,
-        encoding: EncodingName::Quantised,
+        encoding: EncodingName::Quantised.into(),
         ..JobSpec::default()
     }
 }
@@ -190,7 +190,11 @@ fn case_48_no_snapshot_encrypts_flashe() {
     for adversary in BOTH {
         let dense = spec(ProtocolName::Flashe, adversary);
         let sparse = JobSpec {
-            density: 0.5,
+            protocol: Flashe {
+                density: 0.5,
+                ..Default::default()
+            }
+            .into(),
             ..dense.clone()
         };
         check(Rig::first_key_setup(dense.clone(), 7), 2..=2);

@@ -9,8 +9,8 @@ use blindsum_crypto::{kdf::derive32, seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Server, SparseInput, Vault,
+    Flashe, Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName,
+    Round, RoundSum, Server, SparseInput, Vault,
 };
 use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
@@ -65,7 +65,7 @@ fn case_41_secrets_are_wiped() {
 
 fn spec(dim: u64) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::SecAgg,
+        protocol: ProtocolName::SecAgg.into(),
         adversary: Adversary::Active,
         parties: 4,
         dim,
@@ -167,8 +167,8 @@ impl Input for Repeating<'_> {
 fn ramp_sharing(canary: &[u8; 32], protocol: ProtocolName) {
     let (me, key) = (PartyId(1), StorageKey::from(Secret::from([3; 32])));
     let spec = JobSpec {
-        protocol,
-        encoding: EncodingName::Fixed64,
+        protocol: protocol.into(),
+        encoding: EncodingName::Fixed64.into(),
         ..spec(3000)
     };
     for seed in [Some(*canary), None] {
@@ -195,8 +195,11 @@ fn ramp_sharing(canary: &[u8; 32], protocol: ProtocolName) {
 
 fn flashe(density: f64) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Flashe,
-        density,
+        protocol: Flashe {
+            density,
+            ..Default::default()
+        }
+        .into(),
         ..spec(300)
     }
 }

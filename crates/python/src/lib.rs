@@ -27,6 +27,8 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(spec::validate_job, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::validate_flat_job, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::job_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_create_authority, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_issue, module)?)?;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_protocol::{Job, JobSpec, Plan, SpecError};
+use blindsum_protocol::options;
+use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, SpecError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -10,17 +12,36 @@ use serde_json::{Map, Value, json};
 use crate::errors::OrRaise;
 
 /// Checks a job specification (a JSON object; missing fields take their default). Gives a JSON object:
-/// the whole `spec` and what follows from it.
+/// the whole `spec`, what it says (`said`), and what follows from it.
 #[pyfunction]
 pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
-    let job = read_job(spec).or_raise(py)?;
+    Ok(described(&read_job(spec).or_raise(py)?))
+}
+
+/// The same for the flat settings of a command line: a JSON list of names and values, in their order.
+#[pyfunction]
+pub fn validate_flat_job(py: Python<'_>, settings: &str) -> PyResult<String> {
+    let settings: Vec<(String, options::Value)> = from_json(settings).or_raise(py)?;
+    let job = JobSpec::read_flat(&settings).and_then(JobSpec::validate);
+    Ok(described(&job.or_raise(py)?))
+}
+
+/// The JSON schema of a job specification.
+#[pyfunction]
+pub fn job_schema() -> PyResult<String> {
+    // Straight to text: names stay in the order in which they are declared.
+    serde_json::to_string(&JobSpec::schema()).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn described(job: &Job) -> String {
     let hash: String = job
         .hash()
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let description = json!({
-        "spec": job.spec(),
+        "spec": job.spec().whole(),
+        "said": job.spec(),
         "hash": hash,
         "lanes": job.lanes(),
         "word_bits": job.width().bits(),
@@ -31,17 +52,19 @@ pub fn validate_job(py: Python<'_>, spec: &str) -> PyResult<String> {
         "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
         "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
+        "max_weight": job.spec().encoding.max_weight(),
+        "clip": job.spec().encoding.clip(),
         "max_error": job.encoding().max_error(),
         "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
     });
-    Ok(description.to_string())
+    description.to_string()
 }
 
 /// Names of the protocols, in the order in which they are listed to users.
 #[pyfunction]
 pub fn protocols() -> Vec<&'static str> {
-    let infos = blindsum_protocol::protocols().iter();
-    infos.map(|info| info.name.as_str()).collect()
+    let names = ProtocolName::ALL.iter();
+    names.map(|name| name.as_str()).collect()
 }
 
 /// What is wrong with a value, without the names of Rust's types.
@@ -60,12 +83,14 @@ fn in_plain_words(error: &str) -> String {
 
 /// A checked job from JSON.
 pub fn read_job(spec: &str) -> Result<Job, SpecError> {
-    let refused = |field: &str, rule: String| SpecError {
-        field: field.into(),
-        rule,
-    };
-    let spec: JobSpec = read_fields(spec).map_err(|(field, rule)| refused(&field, rule))?;
-    spec.validate()
+    JobSpec::read(&from_json(spec)?)?.validate()
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+    serde_json::from_str(text).map_err(|error| SpecError {
+        field: "JSON".into(),
+        rule: error.to_string(),
+    })
 }
 
 /// A value of which every field has a default, from a JSON object; an error names the field and says what is wrong.

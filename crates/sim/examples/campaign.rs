@@ -1,4 +1,5 @@
 use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_sim::*;
 use std::ops::ControlFlow;
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -9,16 +10,16 @@ fn main() {
         .unwrap();
     let (steps, seed) = (args[2].parse().unwrap(), args[3].parse().unwrap());
     let spec = JobSpec {
-        protocol,
+        protocol: protocol.into(),
         ..JobSpec::default()
     };
     let clock = std::time::Instant::now();
-    match blindsum_sim::world::campaign(&spec, steps, seed, &mut |_| ControlFlow::Continue(())) {
+    match Campaign::new(spec, steps, seed).run(&mut |_| ControlFlow::Continue(())) {
         Ok(tally) => println!(
             "{protocol} {tally:?} {:.1} s",
             clock.elapsed().as_secs_f64()
         ),
-        Err(blindsum_sim::world::CampaignError::Broken(b)) => {
+        Err(CampaignError::Broken(b)) => {
             for l in &b.story {
                 println!("{l}");
             }

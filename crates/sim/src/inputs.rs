@@ -1,7 +1,7 @@
 //! Who supplies the parties' vectors.
 
 use blindsum_encode::Values;
-use blindsum_protocol::{Clipping, EncodingName, Job, JobSpec, PartyId};
+use blindsum_protocol::{Job, JobSpec, PartyId};
 use rand_core::Rng;
 
 use crate::SimError;
@@ -86,7 +86,7 @@ impl Inputs for Given<'_> {
                     rule,
                 });
             }
-            let (weight, most) = (self.weight(0, party), job.spec().max_weight);
+            let (weight, most) = (self.weight(0, party), job.spec().encoding.max_weight());
             if !(1..=most).contains(&weight) {
                 let rule = format!("1 <= weight = {weight} <= max_weight = {most}");
                 return Err(SimError::Inputs {
@@ -120,9 +120,8 @@ impl Synthetic {
     /// Vectors for this job.
     pub fn new(job: &Job, seed: u64) -> Self {
         let spec = job.spec();
-        let by_norm = spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2;
         // Uniform in [-a, a] has variance a^2 / 3.
-        let factor = if by_norm {
+        let factor = if spec.encoding.norm_bound().is_some() {
             (3.0 / spec.dim as f64).sqrt()
         } else {
             1.0
@@ -133,21 +132,22 @@ impl Synthetic {
         Self {
             seed,
             runs,
-            integers: (spec.encoding == EncodingName::Integers)
-                .then_some((spec.dim as usize, spec.bits)),
-            max_weight: spec.max_weight,
+            integers: spec
+                .encoding
+                .integer_bits()
+                .map(|bits| (spec.dim as usize, bits)),
+            max_weight: spec.encoding.max_weight(),
         }
     }
 }
 
 /// Where each run of coordinates with one clipping bound ends, and the bound.
 pub(crate) fn clipping_runs(spec: &JobSpec) -> impl Iterator<Item = (usize, f64)> {
-    let whole = spec
-        .tensors
-        .is_empty()
-        .then_some((spec.dim as usize, spec.clip));
+    let tensors = spec.encoding.tensors();
+    let bound = spec.encoding.clip().filter(|_| tensors.is_empty());
+    let whole = bound.map(|clip| (spec.dim as usize, clip));
     let mut end = 0;
-    let tensors = spec.tensors.iter().map(move |tensor| {
+    let tensors = tensors.iter().map(move |tensor| {
         end += tensor.len as usize;
         (end, tensor.clip)
     });
@@ -226,13 +226,13 @@ pub(crate) fn rounding_seed(seed: u64, round: u64, party: PartyId) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use blindsum_encode::Integers;
-    use blindsum_protocol::{ModelUpdate, ProtocolName, TensorLayout};
+    use blindsum_protocol::{Clipping, ModelUpdate, ProtocolName, Quantised, TensorLayout};
 
     use super::*;
 
     fn job(spec: JobSpec) -> Job {
         JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             ..spec
         }
         .validate()
@@ -275,7 +275,11 @@ mod tests {
         };
         let spec = JobSpec {
             dim: 50_000,
-            tensors: vec![tensor(10_000, 2.0), tensor(40_000, 0.5)],
+            encoding: Quantised {
+                tensors: vec![tensor(10_000, 2.0), tensor(40_000, 0.5)],
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         let values = vector(&Synthetic::new(&job(spec), 1), 1, 0);
@@ -291,8 +295,12 @@ mod tests {
         }
         let spec = JobSpec {
             dim: 10_000,
-            clip: 3.0,
-            clipping: Clipping::L2,
+            encoding: Quantised {
+                clip: 3.0,
+                clipping: Clipping::L2,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         let values = vector(&Synthetic::new(&job(spec), 1), 1, 0);
@@ -310,8 +318,11 @@ mod tests {
             let synthetic = Synthetic::new(
                 &job(JobSpec {
                     dim: 1000,
-                    encoding: EncodingName::Integers,
-                    bits,
+                    encoding: blindsum_protocol::Integers {
+                        bits,
+                        ..Default::default()
+                    }
+                    .into(),
                     model_update: ModelUpdate::Nothing,
                     ..JobSpec::default()
                 }),
@@ -341,7 +352,11 @@ mod tests {
         let job = job(JobSpec {
             dim: 2,
             parties: 2,
-            max_weight: 5,
+            encoding: Quantised {
+                max_weight: 5,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         });
         let (a, b) = ([1.0f32, 2.0], [0.5f32, 0.25]);

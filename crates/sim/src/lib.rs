@@ -11,7 +11,7 @@
 //! use blindsum_protocol::{JobSpec, ProtocolName};
 //! use blindsum_sim::{RoundOutcome, Scenario, Synthetic, run};
 //!
-//! let spec = JobSpec { protocol: ProtocolName::Plain, parties: 10, dim: 100, ..JobSpec::default() };
+//! let spec = JobSpec { protocol: ProtocolName::Plain.into(), parties: 10, dim: 100, ..JobSpec::default() };
 //! let job = Arc::new(spec.validate()?);
 //! let inputs = Synthetic::new(&job, 7);
 //! let scenario = Scenario { drop: 0.1, seed: 7, ..Scenario::new(job) };
@@ -41,7 +41,7 @@ mod simulation;
 mod sparse;
 mod turn;
 mod workers;
-pub mod world;
+mod world;
 
 pub use blindsum_encode::{Integers, Values};
 pub use clock::peak_rss_bytes;
@@ -56,3 +56,4 @@ pub use report::{
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};
+pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally};

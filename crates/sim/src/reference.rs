@@ -4,7 +4,7 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeReport, Encoder, Integers, Values};
 use blindsum_math::words::{TileMut, Words};
-use blindsum_protocol::{Clipping, EncodingName, Job, PartySet, Round};
+use blindsum_protocol::{Job, PartySet, Round};
 
 use crate::inputs::rounding_seed;
 use crate::report::PartyClipping;
@@ -45,9 +45,9 @@ impl Reference {
         let dim = job.spec().dim as usize;
         let mut reference = Self {
             sum: vec![0; job.lanes()],
-            weighted: match job.spec().encoding {
-                EncodingName::Integers => Weighted::Integers(vec![0; dim]),
-                EncodingName::Quantised | EncodingName::Fixed64 => Weighted::Reals(vec![0.0; dim]),
+            weighted: match job.spec().encoding.integer_bits() {
+                Some(_) => Weighted::Integers(vec![0; dim]),
+                None => Weighted::Reals(vec![0.0; dim]),
             },
             cut: None,
             clipping: Vec::new(),
@@ -193,18 +193,13 @@ fn each_clipped<R: Copy + Into<f64>>(
     values: &[R],
     mut visit: impl FnMut(usize, f64, f64),
 ) {
-    let spec = round.job().spec();
-    if spec.encoding == EncodingName::Quantised && spec.clipping == Clipping::L2 {
+    if let Some(clip) = round.job().spec().encoding.norm_bound() {
         let norm = values
             .iter()
             .map(|value| (*value).into().powi(2))
             .sum::<f64>()
             .sqrt();
-        let factor = if norm > spec.clip {
-            spec.clip / norm
-        } else {
-            1.0
-        };
+        let factor = if norm > clip { clip / norm } else { 1.0 };
         for (d, value) in values.iter().enumerate() {
             let value = (*value).into();
             visit(d, value, value * factor);
@@ -260,7 +255,8 @@ mod tests {
     use std::sync::Arc;
 
     use blindsum_protocol::{
-        JobSpec, ModelUpdate, PartyId, ProtocolName, RoundingName, TensorLayout,
+        Clipping, JobSpec, ModelUpdate, PartyId, ProtocolName, Quantised, RoundingName,
+        TensorLayout,
     };
 
     use super::*;
@@ -274,7 +270,7 @@ mod tests {
 
     fn reference(spec: JobSpec, vectors: &[Vec<f64>], weights: Vec<u32>) -> Reference {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             parties: vectors.len() as u32,
             dim: vectors[0].len() as u64,
             ..spec
@@ -289,9 +285,13 @@ mod tests {
     fn levels_of_a_small_example() {
         // Two bits: -1, -1/3, 1/3 and 1 are the levels 0, 1, 2 and 3.
         let spec = JobSpec {
-            bits: 2,
-            rounding: RoundingName::Nearest,
-            max_weight: 4,
+            encoding: Quantised {
+                bits: 2,
+                rounding: RoundingName::Nearest,
+                max_weight: 4,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         let vectors = [vec![-1.0, 1.0, 5.0], vec![1.0, 1.0 / 3.0, -1.0]];
@@ -309,7 +309,11 @@ mod tests {
             clip,
         };
         let spec = JobSpec {
-            tensors: vec![tensor(1, 0.5), tensor(2, 2.0)],
+            encoding: Quantised {
+                tensors: vec![tensor(1, 0.5), tensor(2, 2.0)],
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         assert_eq!(
@@ -317,8 +321,12 @@ mod tests {
             Weighted::Reals(vec![0.5, 2.0, -1.0])
         );
         let spec = JobSpec {
-            clip: 2.5,
-            clipping: Clipping::L2,
+            encoding: Quantised {
+                clip: 2.5,
+                clipping: Clipping::L2,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         assert_eq!(
@@ -335,7 +343,11 @@ mod tests {
     fn what_clipping_cuts_off_is_told_by_party() {
         let vectors = [vec![1.5, 0.0], vec![0.5, -3.0], vec![0.5, 0.0]];
         let spec = JobSpec {
-            max_weight: 3,
+            encoding: Quantised {
+                max_weight: 3,
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         let reference = reference(spec, &vectors, vec![1, 2, 1]);
@@ -353,11 +365,13 @@ mod tests {
     #[test]
     fn sums_of_integers_are_exact() {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim: 2,
-            encoding: EncodingName::Integers,
-            bits: 64,
-            max_weight: 3,
+            encoding: blindsum_protocol::Integers {
+                bits: 64,
+                max_weight: 3,
+            }
+            .into(),
             model_update: ModelUpdate::Nothing,
             ..JobSpec::default()
         };
@@ -378,7 +392,7 @@ mod tests {
     fn one_wrong_word_is_found() {
         let reference = reference(JobSpec::default(), &[vec![0.1; 9], vec![-0.7; 9]], vec![]);
         let job = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim: 9,
             ..JobSpec::default()
         }

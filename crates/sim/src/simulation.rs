@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 use blindsum_crypto::kdf;
 use blindsum_encode::UpdateHistory;
 use blindsum_math::words::Words;
-use blindsum_protocol::{
-    EncodingName, Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind,
-};
+use blindsum_protocol::{Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind};
 
 use crate::costs::costs;
 use crate::drive::{Drive, Finished, ProgressFn};
@@ -179,7 +177,7 @@ impl Simulation {
         }
         let spec = self.scenario.job.spec();
         let report = Report::new(
-            spec.protocol,
+            spec.protocol.name(),
             self.cohort.len(),
             spec.dim,
             self.scenario.rounds,
@@ -289,7 +287,7 @@ impl Simulation {
         let mut mean = vec![0.0; spec.dim as usize];
         let (encoding, survivors) = (round.encoding(), survivors.len());
         let decoded = encoding.decode_mean(sum, survivors, &mut mean).is_ok();
-        let sums = (spec.encoding == EncodingName::Integers).then(|| {
+        let sums = spec.encoding.integer_bits().map(|_| {
             let mut sums = vec![0; mean.len()];
             let decoded = encoding.decode_sums(sum, survivors, &mut sums);
             decoded.map(|_| sums).unwrap_or_default()

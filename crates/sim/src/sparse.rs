@@ -6,7 +6,7 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{Encoder, Selection, Sparsifier, Values};
 use blindsum_math::words::Words;
-use blindsum_protocol::{Clipping, Job, PartyId, PartySet, Round};
+use blindsum_protocol::{Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
 use crate::report::PartyClipping;
@@ -112,7 +112,7 @@ impl SparseReference {
         let dim = spec.dim as usize;
         let mut reference = Self {
             least: spec.least_contributors(),
-            norm_bound: (spec.clipping == Clipping::L2).then_some(spec.clip),
+            norm_bound: spec.encoding.norm_bound(),
             sum: vec![0; dim],
             values: vec![0.0; dim],
             contributors: vec![0; dim],

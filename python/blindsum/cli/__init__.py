@@ -18,6 +18,7 @@ EXIT_INTERRUPTED = 130
 SUBCOMMANDS = {
     "demo": "train on real data: parties, coordinator, TLS, one party killed on the way",
     "simulate": "run rounds of a protocol in this process and say what they cost",
+    "spec": "check a job file, and print the whole job that it means",
     "serve": "run a coordinator for one job",
     "join": "take part in a job with a training function of yours",
     "status": "say how the jobs of a coordinator's store stand",

@@ -3,76 +3,53 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import tomllib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from blindsum.errors import ConfigError, SpecError
+from blindsum import _native
+from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
 
-OPTIONAL_FIELDS = (
-    "adversary",
-    "bits",
-    "clipping",
-    "corrupt",
-    "density",
-    "dropout",
-    "key_rounds",
-    "masking",
-    "packing",
-    "threshold",
-)
-MOST_QUANTISED_BITS = 32
+# Names of flags beside those of their fields.
+ALSO = {"parties": ["--clients"]}
 
 
-def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments from which :func:`spec_from` makes a specification."""
-    parser.add_argument("--protocol", required=True, metavar="P", help="the protocol, e.g. plain")
-    parser.add_argument(
-        "--parties", "--clients", type=int, required=True, metavar="N", help="parties in a round"
-    )
-    parser.add_argument("--dim", type=whole, required=True, metavar="D", help="coordinates, e.g. 1e6")
-    parser.add_argument("--adversary", metavar="A", help="semi-honest or active (default)")
-    parser.add_argument(
-        "--bits",
-        type=int,
-        metavar="B",
-        help="bits of a quantised value, 2 to 32 (default 16); more, up to 64: integers with exact sums, "
-        "as with --set encoding=integers",
-    )
-    parser.add_argument("--clipping", metavar="C", help="tensor (default), l2, or aciq: from earlier rounds")
-    parser.add_argument("--corrupt", type=float, metavar="F", help="fraction that may work with the server")
-    parser.add_argument("--density", type=float, metavar="F", help="part of the coordinates sent (flashe)")
-    parser.add_argument("--dropout", type=float, metavar="F", help="fraction that may be lost in a round")
-    parser.add_argument("--masking", metavar="M", help="cheaper (default), double or single (flashe)")
-    parser.add_argument("--key-rounds", type=int, metavar="R", help="rounds that a key serves (flashe)")
-    parser.add_argument("--packing", type=int, metavar="L", help="words in a polynomial (fssa, pss)")
-    parser.add_argument("--threshold", type=int, metavar="T", help="shares that reconstruct a secret")
-    parser.add_argument(
+def add_spec_arguments(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
+    """Add the arguments from which :func:`spec_from` makes a specification: a flag for every option.
+
+    The command has flags of its ``own`` by the names of some; ``--set`` reaches the options behind them.
+    """
+    group = parser.add_argument_group("the job")
+    for name, texts in _options():
+        if name not in own:
+            flags = [f"--{name.replace('_', '-')}", *ALSO.get(name, [])]
+            text = "; ".join(texts).replace("%", "%%")
+            group.add_argument(*flags, dest=f"job_{name}", metavar=name[0].upper(), help=text)
+    group.add_argument(
         "--set",
         action="append",
         default=[],
-        metavar="FIELD=VALUE",
-        help="any field of JobSpec, e.g. --set neighbours=20 --set clip=0.5",
+        metavar="OPTION=VALUE",
+        help="the same for any option, e.g. --set neighbours=20 --set clip=0.5",
     )
 
 
 def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
     """Make the specification that the arguments describe."""
-    fields = {**defaults, "protocol": options.protocol, "parties": options.parties}
-    fields["dim"] = options.dim
-    for name in OPTIONAL_FIELDS:
-        value = getattr(options, name)
+    settings: list[tuple[str, object]] = list(defaults.items())
+    for name, _ in _options():
+        value = getattr(options, f"job_{name}", None)
         if value is not None:
-            fields[name] = value
+            settings.append((name, value))
     for setting in options.set:
         name, equals, text = setting.partition("=")
         if not equals:
-            raise ConfigError("--set", f"{setting!r} must be FIELD=VALUE")
-        fields[name] = _value(name, text)
-    return _spec(fields)
+            raise ConfigError("--set", f"{setting!r} must be OPTION=VALUE")
+        settings.append((name, _value(name, text)))
+    return JobSpec.from_settings(settings)
 
 
 def spec_from_file(path: str) -> JobSpec:
@@ -86,38 +63,48 @@ def spec_from_file(path: str) -> JobSpec:
         raise ConfigError("--job", f"{path}: {error}") from error
     if not isinstance(fields, dict):
         raise ConfigError("--job", f"{path} must hold an object of JobSpec fields")
-    return _spec(fields)
-
-
-def _spec(fields: dict[str, Any]) -> JobSpec:
-    """Make a specification; values of more than 32 bits can only be integers."""
-    bits = fields.get("bits")
-    if isinstance(bits, int) and bits > MOST_QUANTISED_BITS:
-        fields.setdefault("encoding", "integers")
     return JobSpec.from_dict(fields)
 
 
-def whole(text: str) -> int:
-    """Read a whole number, also written like 1e6."""
-    number = float(text)
-    if not number.is_integer():
-        raise ValueError(text)
-    return int(number)
+def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:
+    """Read the job file of ``--job``, beside which no flag may say anything of the job."""
+    said = [name for name, _ in _options() if getattr(options, f"job_{name}", None) is not None]
+    flags = [f"--{name.replace('_', '-')}" for name in said] + ["--set"] * bool(options.set)
+    if flags:
+        raise ConfigError("--job", f"the file says what the job is: leave {' and '.join(flags)} out")
+    return spec_from_file(options.job)
+
+
+def _options() -> Iterator[tuple[str, list[str]]]:
+    """Every option by its name, and what it is in each table that has it."""
+    schema = json.loads(_native.job_schema())
+    for name, option in schema["properties"].items():
+        yield name, [_said_of(option)]
+    found: dict[str, dict[str, list[str]]] = {}
+    for place, table in schema["$defs"].items():
+        _, dot, owner = place.partition(".")
+        for name, option in table["properties"].items() if dot else ():
+            if name != "name":
+                found.setdefault(name, {}).setdefault(_said_of(option), []).append(owner)
+    for name, texts in found.items():
+        yield name, [f"{text} ({', '.join(owners)})" for text, owners in texts.items()]
+
+
+def _said_of(option: dict[str, Any]) -> str:
+    """What an option is, its names where it is one of several, its default."""
+    text: str = option["description"].rstrip(".")
+    names = [way["const"] for way in option.get("oneOf", []) if "const" in way]
+    names = names or option.get("oneOf", [{}])[0].get("enum", [])
+    if names:
+        text += f": {', '.join(names)}"
+    return text + (f"; default {option['default']}" if option.get("default", []) != [] else "")
 
 
 def _value(name: str, text: str) -> Any:
-    kinds = {item.name: str(item.type) for item in dataclasses.fields(JobSpec) if item.init}
-    kind = kinds.get(name, "str")
+    """Tensors are written in JSON; everything else the core reads."""
+    if not text.startswith(("[", "{")):
+        return text
     try:
-        match kind:
-            case "int":
-                return whole(text)
-            case "float":
-                return float(text)
-            case "str" | "str | None":
-                return text
-            case _:
-                return json.loads(text)
+        return json.loads(text)
     except ValueError as error:
-        what = {"int": "a whole number", "float": "a number"}.get(kind, "JSON")
-        raise SpecError(name, f"must be {what}, not {text!r}") from error
+        raise ConfigError(f"--set {name}", f"must be JSON, not {text!r}") from error

@@ -104,7 +104,9 @@ def _run(options: argparse.Namespace) -> int:
     check_file("--out", options.out)
     spec = spec_from_file(options.job)
     if options.out and spec.hides_sum:
-        raise ConfigError("--out", f"only the parties of a {spec.protocol} job have its model: join --out")
+        raise ConfigError(
+            "--out", f"only the parties of a {spec.protocol.name} job have its model: join --out"
+        )
     coordinator = Coordinator(
         spec,
         identity=identity_from(options),
@@ -126,7 +128,10 @@ def _run(options: argparse.Namespace) -> int:
     out = Output()
     say = _Json(out).say if options.json else _Lines(out).say
     hosts = list(coordinator.hosts)
-    say("ready", {"address": coordinator.address, "hosts": hosts, "job": spec.job, "protocol": spec.protocol})
+    say(
+        "ready",
+        {"address": coordinator.address, "hosts": hosts, "job": spec.job, "protocol": spec.protocol.name},
+    )
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
-from blindsum.cli.jobs import add_spec_arguments, spec_from
+from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
 
 if TYPE_CHECKING:
     from blindsum.simulation import KeySetupReport, SimulationResult
@@ -20,7 +20,9 @@ examples:
   blindsum simulate --protocol plain --parties 10 --dim 1000 --set clip=0.5 --set max_weight=100
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
+  blindsum simulate --job job.toml --drop 0.1
 
+Where no encoding is named, values of more than 32 bits are integers, with exact sums.
 Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
 what quantisation costs, against the clipped updates.
 
@@ -35,7 +37,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "sealed, opened and checked as in production; only the network is left out."
     )
     parser.epilog = EXAMPLES
-    add_spec_arguments(parser)
+    parser.add_argument(
+        "--job", metavar="FILE", help="the job, TOML or JSON, in place of the flags for a job"
+    )
+    add_spec_arguments(parser, own=["job", "rounds"])
     parser.add_argument("--rounds", type=int, default=1, metavar="R", help="rounds (default 1)")
     parser.add_argument(
         "--drop",
@@ -61,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     """Simulate and report."""
     from blindsum.simulation import simulate
 
-    spec = spec_from(options)
+    spec = spec_from(options) if options.job is None else spec_from_file_alone(options)
     with console.progress("simulating", options.rounds, quiet=options.json) as bar:
         result = simulate(
             spec,
@@ -73,13 +78,15 @@ def run(options: argparse.Namespace) -> int:
             progress=lambda done, _total, text: bar.update(done, text),
         )
     if options.json:
-        print(json.dumps(result.to_dict()))
+        print(json.dumps({"job_hash": spec.hash, **result.to_dict()}))
     else:
         _show(result, spec)
     return EXIT_SUM if result.outcome == "sum" else EXIT_ABORT
 
 
 def _show(result: SimulationResult, spec: JobSpec) -> None:
+    from blindsum.options import Integers
+
     setup = result.key_setup
     if setup is not None:
         _show_costs("key set-up", setup, "set-up")
@@ -93,7 +100,7 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         error = 0.0 if result.max_abs_error is None else result.max_abs_error
         exact = "exact" if result.exact else "WRONG"
         # Of integers the sum is asked for; that their mean is rounded to a double is no loss of the protocol.
-        mean = "" if spec.encoding == "integers" else f", largest error of the mean {error:.2e}"
+        mean = "" if isinstance(spec.encoding, Integers) else f", largest error of the mean {error:.2e}"
         print(f"sum of {result.survivors} survivors: {exact}{mean}")
         _show_clipping(result, spec)
     else:

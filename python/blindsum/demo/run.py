@@ -18,6 +18,7 @@ from blindsum.demo import digits, network, reference
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS, models_file
 from blindsum.errors import BlindsumError, ConfigError
+from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster, PartyProcess
 
@@ -204,8 +205,7 @@ def _spec(settings: Settings, data: list[Examples]) -> JobSpec:
         parties=settings.parties,
         dim=network.DIM,
         rounds=settings.rounds,
-        clip=reference.CLIP,
-        max_weight=max(len(part) for part in data),
+        encoding=Quantised(clip=reference.CLIP, max_weight=max(len(part) for part in data)),
         dropout=0.25,
         stage_deadline=15.0,
         input_deadline=30.0,

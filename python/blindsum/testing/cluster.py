@@ -169,7 +169,7 @@ class Cluster:
         words = ["join", self._url, "--json", "--job", self.spec.job, "--train", party.train]
         words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
         # The job is this process's own: the parties take this very one, whatever it is.
-        rules = [f"job_hash={self.spec.hash}", f"allowed_protocols={self.spec.protocol}"]
+        rules = [f"job_hash={self.spec.hash}", f"allowed_protocols={self.spec.protocol.name}"]
         rules += ["require_adversary=none", "min_corrupt=0", "min_honest=0", "min_cohort=1"]
         rules += [f"max_dim={self.spec.dim}", f"max_parties={self.spec.parties}", f"max_message={2**62}"]
         words += [word for rule in rules for word in ("--policy", rule)]

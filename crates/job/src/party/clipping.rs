@@ -2,7 +2,7 @@
 //! the coordinator.
 
 use blindsum_encode::EncodeReport;
-use blindsum_protocol::Clipping;
+use blindsum_protocol::{Clipping, EncodingChoice};
 use tracing::{info, warn};
 
 use super::member::Member;
@@ -48,12 +48,20 @@ impl Member {
         if std::mem::replace(&mut self.clipping_told, true) {
             return info!(%party, round, coordinates, of, scaled_by, "this update was clipped");
         }
-        let advice = match spec.clipping {
-            Clipping::Tensor => "raise clip in the job, or take clipping = \"aciq\" or \"l2\"",
-            Clipping::L2 => "raise clip in the job",
-            Clipping::Aciq => "a few are meant to be; where it is many, raise clip in the job",
+        let clipping = match &spec.encoding {
+            EncodingChoice::Quantised(options) => Some(options.clipping),
+            _ => None,
         };
-        warn!(%party, round, coordinates, of, scaled_by, clip = spec.clip, advice,
+        let advice = match clipping {
+            Some(Clipping::Tensor) => {
+                "raise clip in the job, or take clipping = \"aciq\" or \"l2\""
+            }
+            Some(Clipping::L2) | None => "raise clip in the job",
+            Some(Clipping::Aciq) => {
+                "a few are meant to be; where it is many, raise clip in the job"
+            }
+        };
+        warn!(%party, round, coordinates, of, scaled_by, clip = spec.encoding.clip(), advice,
             "this update was clipped: the mean lacks what was cut off");
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn case_47_survivors_are_judged_by_the_whole_job() {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             parties: 30,
             min_parties: 2,
             dim: 1,

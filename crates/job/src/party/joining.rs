@@ -351,7 +351,7 @@ impl Member {
         let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
         policy.check_roster(cohort).map_err(broken)?;
         // Only sums can be subtracted from each other: a key set-up is compared with none.
-        let asked_later = round.job().spec().protocol.tolerates_corrupt();
+        let asked_later = round.job().spec().protocol.name().tolerates_corrupt();
         if asked_later || round.kind() == RoundKind::KeySetup {
             return Ok(());
         }

@@ -7,8 +7,8 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder, Selection, Sent, Values};
 use blindsum_protocol::{
-    Answer, Client, ClientSetup, EncodingName, Fault, FaultKind, Input, Job, Message, Round,
-    RoundSum, SparseInput,
+    Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
+    SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -162,9 +162,9 @@ pub(super) fn result(
             .map(|_| survivors as u64),
     };
     let total_weight = total_weight.map_err(dishonest)?;
-    let integers = match job.spec().encoding {
-        EncodingName::Quantised | EncodingName::Fixed64 => None,
-        EncodingName::Integers => {
+    let integers = match job.spec().encoding.integer_bits() {
+        None => None,
+        Some(_) => {
             let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
             encoding
                 .decode_sums(&sum.sum, survivors, &mut sums)

@@ -122,14 +122,18 @@ impl Lead {
         Ok(Arc::new(round))
     }
 
-    /// Those that are ready, without those that sit out where there are enough others. Who is here and not ready is not
-    /// waited for again.
+    /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing
+    /// is not waited for again; who asked for the model is.
     fn wanted(&mut self, number: u64, joining: Option<Joining>) -> Vec<ReadyParty> {
         let Some(joining) = joining else {
             return Vec::new();
         };
-        let late = self.members.keys().filter(|name| joining.is_open(name));
-        let late: Vec<Arc<str>> = late.cloned().collect();
+        let version = self.model.version();
+        let late = self
+            .members
+            .iter()
+            .filter(|(name, member)| joining.is_open(name) && member.model_sent != Some(version));
+        let late: Vec<Arc<str>> = late.map(|(name, _)| name.clone()).collect();
         late.iter().for_each(|name| self.conduct.was_slow(name));
         let ready = joining.ready.into_values();
         let (out, wanted): (Vec<_>, Vec<_>) =
@@ -177,7 +181,7 @@ impl Lead {
             if now >= self.patience {
                 return Err(self.out_of_patience("ready", ready));
             }
-            // Once a round has been done, whoever is there is whom to wait for; somebody who has just
+            // Once parties have met, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back, and after a restart everybody does.
             let settled = match self.done_here {
                 0 => self.changed + COMING_BACK,
@@ -186,7 +190,7 @@ impl Lead {
             let slow = |name: &&Arc<str>| self.conduct.is_slow(name) && joining.is_open(name);
             let slow = self.members.keys().filter(slow).count();
             let everybody = ready >= least && all + refused + slow == self.members.len();
-            let complete = everybody && self.rounds_done > 0;
+            let complete = everybody && self.met;
             if complete && now >= settled {
                 return Ok(());
             }

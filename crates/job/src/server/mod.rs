@@ -44,6 +44,9 @@ use presence::Presence;
 use running::Running;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
 
+/// Rounds that are looked at when a job goes on.
+const LOOKED_BACK: u32 = 10;
+
 /// A job at its coordinator. It has no socket, no clock, no thread and no file: the same inputs at the same times with
 /// the same entropy lead to the same effects.
 ///
@@ -73,7 +76,10 @@ impl JobServer {
         for round in &stored.interrupted {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
-        let latest = parts.store.rounds(&spec.job, 1)?.pop();
+        let mut rounds = parts.store.rounds(&spec.job, LOOKED_BACK)?;
+        let met = rounds.iter().any(|round| !round.parties.is_empty());
+        rounds.truncate(1);
+        let latest = rounds.pop();
         parts
             .store
             .set_job_state(&spec.job, JobState::Running, "")?;
@@ -83,7 +89,8 @@ impl JobServer {
         let board = Board::new(gate, status);
         let told = board.clone();
         let actor = Actor::start(entropy, now, |hand| {
-            Lead::new(parts, stored, told, hand).run()
+            let lead = Lead::new(parts, stored, told, hand);
+            Lead { met, ..lead }.run()
         });
         Ok(Self { actor, board })
     }
@@ -173,6 +180,8 @@ struct Lead {
     ended: Ended,
     next_round: u64,
     rounds_done: u64,
+    /// Whether parties have been in a round together: who is here then is whom to wait for.
+    met: bool,
     /// Rounds done since the coordinator started.
     done_here: u64,
     /// Whether the round before was a key set-up.
@@ -221,6 +230,7 @@ impl Lead {
             ended: Ended::stored(stored.ending),
             next_round: stored.next_round,
             rounds_done: stored.rounds_done,
+            met: false,
             done_here: 0,
             after_key_setup: false,
             sealed_model: SealedModel::default(),

@@ -79,6 +79,7 @@ impl Lead {
     /// The round has its roster: everybody in it is told.
     fn start_round(&mut self, round: Arc<Round>, mut report: RoundReport) {
         report.state = RoundState::Running;
+        self.met = true;
         info!(job = %self.name, round = round.number(), parties = round.parties(),
             "round started");
         let members = round.roster().members().iter();

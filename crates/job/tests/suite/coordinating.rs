@@ -18,7 +18,7 @@ fn spec(protocol: ProtocolName) -> JobSpec {
         _ => 5,
     };
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         parties,
         min_parties: parties - 1,
         dim: 4,

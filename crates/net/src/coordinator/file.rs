@@ -157,9 +157,11 @@ fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
         Some(Value::String(path)) => Some(read_model(&folder.join(path))?),
         Some(_) => return Err(NetError::config("initial_model", "must be a path")),
     };
-    let spec: JobSpec = table
+    let written = table
         .try_into()
         .map_err(|e: toml::de::Error| NetError::config("specification", e.message()))?;
+    let spec =
+        JobSpec::read(&written).map_err(|error| NetError::config(error.field, error.rule))?;
     Ok(JobConfig {
         spec,
         initial_model,
@@ -192,7 +194,12 @@ fn set(table: &mut Table, setting: &str) -> Result<(), NetError> {
     let mut place = table
         .entry(first)
         .or_insert_with(|| Value::Table(Table::new()));
+    let mut above = first;
     for key in keys {
+        if ["protocol", "encoding"].contains(&above) {
+            name_to_table(place);
+        }
+        above = key;
         place = match place {
             Value::Table(table) => table
                 .entry(key)
@@ -207,6 +214,14 @@ fn set(table: &mut Table, setting: &str) -> Result<(), NetError> {
     }
     *place = value;
     Ok(())
+}
+
+/// `protocol = "plain"` is the table with that name and no options.
+fn name_to_table(place: &mut Value) {
+    if let Value::String(name) = place {
+        let name = Value::String(std::mem::take(name));
+        *place = Value::Table(Table::from_iter([("name".to_owned(), name)]));
+    }
 }
 
 /// Reads a vector: NumPy's `.npy` of little-endian f4 or f8 in C order, or else raw little-endian f32.
@@ -267,6 +282,8 @@ fn singles(bytes: &[u8]) -> Result<Vec<f32>, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use blindsum_protocol::SecAggPlus;
+
     use super::*;
 
     fn read(text: &str, settings: &[&str]) -> Result<ConfigFile, NetError> {
@@ -279,17 +296,36 @@ mod tests {
 
     #[test]
     fn settings_go_before_the_file() {
-        let text = "listen = '1.2.3.4:5'\n[limits]\nconnections = 3\n[[jobs]]\njob = 'a'\n";
+        let text = "listen = '1.2.3.4:5'\n[limits]\nconnections = 3\n\
+                    [[jobs]]\njob = 'a'\nprotocol = 'secagg+'\nparties = 3\ndim = 4\n";
         let settings = [
             "listen=127.0.0.1:0",
             "limits.handshakes=7",
             "jobs.0.rounds=9",
+            "jobs.0.protocol.threshold=2",
         ];
         let file = read(text, &settings).unwrap();
         assert_eq!(file.listen, "127.0.0.1:0");
         assert_eq!((file.limits.connections, file.limits.handshakes), (3, 7));
         let job = job(file.jobs[0].clone(), Path::new("")).unwrap();
         assert_eq!((job.spec.job.as_str(), job.spec.rounds), ("a", 9));
+        let protocol = SecAggPlus {
+            threshold: 2,
+            ..Default::default()
+        };
+        assert_eq!(job.spec.protocol, protocol.into());
+    }
+
+    /// A job of the daemon is the job that every other reader makes of the file.
+    #[test]
+    fn jobs_mean_what_they_mean_to_everybody() {
+        let vectors = include_str!("../../../../vectors/options.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        for file in vectors["files"].as_array().unwrap() {
+            let table: Table = file["toml"].as_str().unwrap().parse().unwrap();
+            let checked = job(table, Path::new("")).unwrap().spec.validate().unwrap();
+            assert_eq!(crate::hex(checked.hash()), file["hash"], "{file}");
+        }
     }
 
     #[test]

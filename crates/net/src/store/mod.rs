@@ -25,7 +25,7 @@ mod tests {
 
     fn job(dim: u64) -> Job {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim,
             ..JobSpec::default()
         };

@@ -191,7 +191,7 @@ mod tests {
 
     fn job() -> Job {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim: 3,
             ..JobSpec::default()
         };

@@ -17,8 +17,8 @@ use crate::{Model, StoreError, hex};
 
 /// Marks a file as ours: "blsm".
 const APPLICATION_ID: i32 = 0x626c_736d;
-/// Version of the tables.
-const TABLES_VERSION: i32 = 2;
+/// Version of the tables and of what is written in them. Up to 2, specifications had another form and other hashes.
+const TABLES_VERSION: i32 = 3;
 /// Bytes of a row of a model: far below SQLite's limit for one value.
 const MODEL_PIECE: usize = 4 << 20;
 
@@ -153,24 +153,19 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         .query_row(count, [], |row| row.get(0))
         .map_err(failed)?;
     let found = marks(connection).map_err(failed)?;
-    let mut make = |tables: &[&str]| -> Result<(), StoreError> {
-        let mut run = || -> rusqlite::Result<()> {
-            let transaction = connection.transaction()?;
-            for tables in tables {
-                transaction.execute_batch(tables)?;
-            }
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
-            transaction.commit()
-        };
-        run().map_err(failed)
-    };
     match (found, tables) {
-        ((0, 0), 0) => make(&[TABLES, endings::TABLES]),
-        // It lacks what came later.
-        ((APPLICATION_ID, 1), _) => make(&[endings::TABLES]),
+        ((0, 0), 0) => make_tables(connection).map_err(failed),
         _ => check_marks(connection, path),
     }
+}
+
+fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(endings::TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
+    transaction.commit()
 }
 
 /// Whose file it is, and the version of its tables.
@@ -179,10 +174,10 @@ fn marks(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Refuses a file that is no store of this version, nor of the one before, which lacks only what parties are told.
+/// Refuses a file that is no store of this version.
 pub(super) fn check_marks(connection: &Connection, path: &str) -> Result<(), StoreError> {
     let reason = match marks(connection).map_err(|error| store_error(path, &error))? {
-        (APPLICATION_ID, 1..=TABLES_VERSION) => return Ok(()),
+        (APPLICATION_ID, TABLES_VERSION) => return Ok(()),
         (APPLICATION_ID, other) => {
             format!(
                 "made by another version of this program (tables {other}, here {TABLES_VERSION}); \
@@ -351,7 +346,7 @@ mod tests {
 
     fn job(dim: u64) -> Job {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             dim,
             ..JobSpec::default()
         };

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use blindsum_net::party::Clipped;
-use blindsum_protocol::{Clipping, EncodingName, JobSpec, ProtocolName};
+use blindsum_protocol::{Clipping, JobSpec, ProtocolName, Quantised};
 use common::*;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -63,8 +63,12 @@ fn a_party_hears_what_clipping_did_to_its_own_update() {
         .with_writer(lines.clone())
         .init();
     let base = JobSpec {
-        encoding: EncodingName::Quantised,
-        clip: 1.0,
+        encoding: Quantised {
+            clip: 1.0,
+            max_weight: 10,
+            ..Default::default()
+        }
+        .into(),
         rounds: 2,
         ..spec(ProtocolName::Plain, 2)
     };
@@ -88,8 +92,13 @@ fn a_party_hears_what_clipping_did_to_its_own_update() {
     assert!(told[1].contains("INFO"), "{}", told[1]);
     // Of the norm 5·√5 a bound of 2.5·√5 leaves a half.
     let by_norm = JobSpec {
-        clipping: Clipping::L2,
-        clip: 2.5 * 5.0_f64.sqrt(),
+        encoding: Quantised {
+            clipping: Clipping::L2,
+            max_weight: 10,
+            clip: 2.5 * 5.0_f64.sqrt(),
+            ..Default::default()
+        }
+        .into(),
         rounds: 1,
         ..base
     };

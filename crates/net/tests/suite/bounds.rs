@@ -4,7 +4,7 @@ use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, RoundResult};
 use blindsum_net::store::{SqliteStore, Store};
-use blindsum_protocol::{Clipping, EncodingName, JobSpec, ProtocolName};
+use blindsum_protocol::{Clipping, JobSpec, ProtocolName, Quantised};
 
 const UPDATE: [f32; 5] = [0.01, -0.02, 0.03, 0.0, 0.05];
 
@@ -12,11 +12,14 @@ const UPDATE: [f32; 5] = [0.01, -0.02, 0.03, 0.0, 0.05];
 fn narrowing(protocol: ProtocolName, rounds: u32) -> JobSpec {
     JobSpec {
         rounds,
-        encoding: EncodingName::Quantised,
-        bits: 8,
-        clip: 4.0,
-        clipping: Clipping::Aciq,
-        max_weight: 1,
+        encoding: Quantised {
+            bits: 8,
+            clip: 4.0,
+            clipping: Clipping::Aciq,
+            max_weight: 1,
+            ..Default::default()
+        }
+        .into(),
         input_deadline: 20.0,
         ..spec(protocol, 4)
     }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::common::fake::Fake;
+use crate::common::fake::{Fake, job, one_round, welcome};
 use crate::common::raw::{Raw, certificate, channel, hello, runtime};
 use crate::common::*;
 use blindsum_crypto::pki::{Kind, Validity};
@@ -13,7 +13,7 @@ use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::status::Question;
 use blindsum_net::{CredentialFiles, Credentials, JobError, NetError};
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_protocol::{Fixed64, JobSpec, ProtocolName};
 use rcgen::ExtendedKeyUsagePurpose;
 use tonic::Code;
 
@@ -281,7 +281,7 @@ fn case_42_versions_that_do_not_meet_are_refused_with_both_in_the_message() {
     let (code, reason) = Raw::open(&coordinator.url(), pki.party("a"), newer).refusal();
     assert_eq!(code, RefusalCode::RefusalVersion);
     assert!(
-        reason.contains("1 to 1") && reason.contains("9.9 speaks 7 to 9"),
+        reason.contains("2 to 2") && reason.contains("9.9 speaks 7 to 9"),
         "{reason}"
     );
 }
@@ -370,7 +370,12 @@ fn the_status_is_told_to_certified_parties_only() {
 fn clients_ask_with_job_specs_that_hash_the_same_on_both_sides() {
     let pki = Pki::new(24);
     let odd = JobSpec {
-        clip: 0.1 + 0.2,
+        encoding: Fixed64 {
+            clip: 0.1 + 0.2,
+            max_weight: 10,
+            ..Default::default()
+        }
+        .into(),
         corrupt: 1.0 / 3.0,
         ..spec(ProtocolName::Plain, 2)
     };
@@ -400,4 +405,45 @@ fn foreign_client_hears(coordinator: &Running, credentials: &Credentials) -> Str
     let runtime = raw::runtime();
     let channel = raw::channel(&runtime, &coordinator.url(), credentials);
     first_answer(&runtime, channel)
+}
+
+/// A job of a newer coordinator, with options that this party does not know: it refuses no other job, and says what.
+#[test]
+fn case_12_what_a_party_does_not_know_is_refused_by_name() {
+    let job = job();
+    for (seed, spec, says) in [
+        (
+            30,
+            r#"{"dim":5,"job":"test","parties":3,"privacy":"central","protocol":"plain"}"#,
+            "privacy: is unknown",
+        ),
+        (
+            31,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","novelty":1}}"#,
+            "protocol.novelty: is unknown",
+        ),
+        (
+            32,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":"mpc3"}"#,
+            "protocol: must be one of plain, secagg,",
+        ),
+        (
+            33,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":{"name":"plain","neighbours":0}}"#,
+            "protocol.neighbours: is an option of secagg+, not of plain",
+        ),
+    ] {
+        let pki = Pki::new(seed);
+        let fake = Fake::start(&pki);
+        let party = one_round(party_config(&fake.url(), pki.party("a")));
+        let (mut line, _) = fake.accept();
+        line.send(pb::Welcome {
+            job_spec: spec.into(),
+            ..welcome(&job)
+        });
+        assert!(line.next().is_none(), "it goes on");
+        let error = party.join().unwrap().0.unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(error.contains("may be too far apart"), "{error}");
+    }
 }

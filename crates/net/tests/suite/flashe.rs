@@ -14,7 +14,7 @@ use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
 use blindsum_net::{Credentials, JobError, NetError};
-use blindsum_protocol::{JobSpec, ModelUpdate};
+use blindsum_protocol::{Flashe, JobSpec, ModelUpdate};
 
 /// A party's next round, in which it gives ones.
 fn one(party: &mut Party) -> Result<RoundResult, NetError> {
@@ -167,7 +167,11 @@ fn keys_are_replaced_and_the_model_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store.db");
     let spec = JobSpec {
-        key_rounds: 1,
+        protocol: Flashe {
+            key_rounds: 1,
+            ..Default::default()
+        }
+        .into(),
         ..flashe(3)
     };
     let coordinator = Running::start(&pki, vec![spec], Some(&store));

@@ -3,14 +3,15 @@
 use crate::common::*;
 use blindsum_net::party::{IntegerResult, Party, Update};
 use blindsum_net::{JobError, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Integers, JobSpec, ModelUpdate, ProtocolName};
 
 fn integers(protocol: ProtocolName) -> JobSpec {
     JobSpec {
-        encoding: EncodingName::Integers,
-        bits: 64,
-        clip: 1.0,
-        max_weight: 1,
+        encoding: Integers {
+            bits: 64,
+            max_weight: 1,
+        }
+        .into(),
         dropout: 0.0,
         min_parties: 3,
         model_update: ModelUpdate::Nothing,
@@ -56,7 +57,11 @@ fn updates_of_the_wrong_kind_are_refused() {
     let spec = JobSpec {
         parties: 2,
         min_parties: 2,
-        bits: 8,
+        encoding: Integers {
+            bits: 8,
+            max_weight: 1,
+        }
+        .into(),
         ..integers(ProtocolName::Plain)
     };
     let coordinator = Running::start(&pki, vec![spec], None);

@@ -10,7 +10,7 @@ use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
 use blindsum_net::pb::{self, party_frame::Frame};
 use blindsum_net::{JobError, Model, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ProtocolName};
+use blindsum_protocol::{Flashe, JobSpec, ProtocolName, Quantised};
 
 /// A party that was stopped with its vector out wakes up after its deadlines, and nothing that was said meanwhile has
 /// reached it. Beyond the deadlines of a round a party allows for half a minute, which this test lets pass.
@@ -246,11 +246,18 @@ fn case_54_a_message_of_a_round_that_is_over_goes_with_it() {
 #[test]
 fn case_54_what_was_sent_in_a_sparse_round_that_is_missed_is_not_sent_again() {
     let spec = JobSpec {
-        encoding: EncodingName::Quantised,
-        clip: 4.0,
-        max_weight: 1,
-        density: 0.4,
-        min_contributors: 1,
+        encoding: Quantised {
+            clip: 4.0,
+            max_weight: 1,
+            ..Default::default()
+        }
+        .into(),
+        protocol: Flashe {
+            density: 0.4,
+            min_contributors: 1,
+            ..Default::default()
+        }
+        .into(),
         ..flashe(4)
     };
     let scene = Scene::new(spec, |config| config.limits.reconnect_grace = 0.3);

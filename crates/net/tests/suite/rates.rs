@@ -128,6 +128,7 @@ fn case_31_a_round_that_is_refused_again_and_again() {
             round,
             nonce: vec![1; 32],
             key_id: Vec::new(),
+            lacks_model: false,
         });
         raw.send(pb::RoundRefused {
             round,

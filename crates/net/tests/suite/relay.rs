@@ -10,20 +10,28 @@ use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, RefusalCode};
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{CHUNK, JobError, NetError};
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_protocol::{Fssa, JobSpec, ProtocolChoice, ProtocolName, Pss};
 
 /// A column has two chunks, and what is passed on to a party eight.
 const DIM: usize = 40_000;
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
+/// Columns of several chunks.
+fn one_word_a_polynomial(protocol: ProtocolName) -> ProtocolChoice {
+    let (threshold, packing) = (0, 1);
+    match protocol {
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        _ => Pss { threshold, packing }.into(),
+    }
+}
+
 /// 5 parties of which one may be lost.
 fn ramp(protocol: ProtocolName) -> JobSpec {
     JobSpec {
         min_parties: 0,
         dim: DIM as u64,
-        // One word a polynomial: columns of several chunks.
-        packing: 1,
+        protocol: one_word_a_polynomial(protocol),
         corrupt: 0.2,
         dropout: 0.2,
         stage_deadline: 20.0,

@@ -25,14 +25,14 @@ fn plain() -> JobSpec {
 /// 3 parties of which none may be lost.
 fn ramp(protocol: ProtocolName) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         ..secagg()
     }
 }
 
 fn secagg() -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::SecAgg,
+        protocol: ProtocolName::SecAgg.into(),
         min_parties: 0,
         corrupt: 0.0,
         dropout: 0.0,

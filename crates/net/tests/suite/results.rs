@@ -11,7 +11,7 @@ use blindsum_net::party::{Party, RoundResult, Update};
 use blindsum_net::pb;
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, JobError, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Integers, JobSpec, ModelUpdate, ProtocolName};
 use tempfile::TempDir;
 
 /// a and b lose their link after they have said everything; c speaks last, by the one of these that fits.
@@ -96,10 +96,11 @@ fn result_of_a_restarted_coordinator<U: Into<Update> + 'static>(
 #[test]
 fn case_54_a_restarted_coordinator_tells_the_last_sum_of_integers() {
     let spec = JobSpec {
-        encoding: EncodingName::Integers,
-        bits: 16,
-        clip: 1.0,
-        max_weight: 1,
+        encoding: Integers {
+            bits: 16,
+            max_weight: 1,
+        }
+        .into(),
         ..without_model(ProtocolName::Plain)
     };
     let update = |value: f32| vec![value as u32; 5];

@@ -13,7 +13,7 @@ use crate::common::*;
 use blindsum_net::Model;
 use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::{self, RoundKind};
-use blindsum_protocol::{Adversary, EncodingName, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Adversary, Flashe, JobSpec, ModelUpdate, ProtocolName, Quantised};
 
 /// The files of a state folder.
 type Copy = BTreeMap<PathBuf, Vec<u8>>;
@@ -310,9 +310,16 @@ fn case_48_no_rollback_encrypts_twice_flashe() {
 #[test]
 fn case_48_no_rollback_encrypts_twice_sparse_flashe() {
     let spec = JobSpec {
-        encoding: EncodingName::Quantised,
-        max_weight: 1,
-        density: 0.4,
+        encoding: Quantised {
+            max_weight: 1,
+            ..Default::default()
+        }
+        .into(),
+        protocol: Flashe {
+            density: 0.4,
+            ..Default::default()
+        }
+        .into(),
         ..job(ProtocolName::Flashe, Adversary::Active)
     };
     no_key_is_used_twice(spec, 5, &[0, 1]);

@@ -79,7 +79,7 @@ fn secagg(parties: u32) -> JobSpec {
 
 fn secagg_plus(parties: u32) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::SecAggPlus,
+        protocol: ProtocolName::SecAggPlus.into(),
         ..secagg(parties)
     }
 }
@@ -93,14 +93,14 @@ fn semi_honest(parties: u32) -> JobSpec {
 
 fn fssa(parties: u32) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Fssa,
+        protocol: ProtocolName::Fssa.into(),
         ..secagg(parties)
     }
 }
 
 fn pss(parties: u32) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Pss,
+        protocol: ProtocolName::Pss.into(),
         ..semi_honest(parties)
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_net::party::Policy;
 use blindsum_protocol::{
-    Adversary, AggregationGraph, EncodingName, GraphParameters, Job, JobSpec, Masking, ModelUpdate,
-    PartyId, ProtocolName,
+    Adversary, AggregationGraph, EncodingName, Flashe, Fssa, GraphParameters, Job, JobSpec,
+    Masking, ModelUpdate, PartyId, ProtocolChoice, ProtocolName, Pss, SecAgg, SecAggPlus,
 };
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn check_round(job: &Job, n: usize, c: usize, seed: u64) {
     let parameters = job.parameters_for(n).unwrap();
     let named = |name| parameters.iter().find(|(of, _)| *of == name).unwrap().1;
     let shown = || format!("{n} of {spec:?}");
-    match spec.protocol {
+    match spec.protocol.name() {
         ProtocolName::Fssa | ProtocolName::Pss => {
             let k = named("threshold");
             assert!(
@@ -122,8 +122,7 @@ fn check_round(job: &Job, n: usize, c: usize, seed: u64) {
             assert!(2 * k > n + c, "two sets can be confirmed: {}", shown());
         }
         ProtocolName::SecAgg | ProtocolName::SecAggPlus => {
-            let complete = spec.protocol == ProtocolName::SecAgg;
-            let parameters = GraphParameters::find(spec, n, complete).unwrap();
+            let parameters = GraphParameters::find(spec, n).unwrap();
             for draw in 0..2u64 {
                 let context = kdf::hash("draw", &[&seed.to_be_bytes(), &draw.to_be_bytes()]);
                 let graph = AggregationGraph::draw(parameters, &Context(context));
@@ -169,6 +168,24 @@ fn check_graph(graph: &AggregationGraph, corrupt: Set, least: usize, shown: &dyn
     }
 }
 
+/// The protocol with these options, as far as it has them.
+fn with_options(
+    protocol: ProtocolName,
+    [neighbours, threshold, packing]: [u32; 3],
+) -> ProtocolChoice {
+    match protocol {
+        ProtocolName::SecAgg => SecAgg { threshold }.into(),
+        ProtocolName::SecAggPlus => SecAggPlus {
+            neighbours,
+            threshold,
+        }
+        .into(),
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        ProtocolName::Pss => Pss { threshold, packing }.into(),
+        other => other.into(),
+    }
+}
+
 fn any_spec() -> impl Strategy<Value = JobSpec> {
     let open = |most: u32| prop_oneof![2 => Just(0u32), 1 => 0..most];
     let fraction = || prop_oneof![Just(0.0), Just(0.1), 0.0..0.05f64, 0.0..0.6f64];
@@ -193,15 +210,18 @@ fn any_spec() -> impl Strategy<Value = JobSpec> {
         let (protocol, adversary, encoding, masking) = names;
         let (parties, min_parties, neighbours, threshold, packing, corrupt, dropout) = numbers;
         JobSpec {
-            protocol,
+            protocol: match protocol {
+                ProtocolName::Flashe => Flashe {
+                    masking,
+                    ..Default::default()
+                }
+                .into(),
+                other => with_options(other, [neighbours, threshold, packing]),
+            },
             adversary,
-            encoding,
-            masking,
+            encoding: encoding.into(),
             parties,
             min_parties,
-            neighbours,
-            threshold,
-            packing,
             corrupt,
             dropout,
             dim,
@@ -242,17 +262,19 @@ proptest! {
 #[test]
 fn case_46_the_search_finds_a_weak_graph() {
     let weak = JobSpec {
-        protocol: ProtocolName::SecAggPlus,
+        protocol: SecAggPlus {
+            neighbours: 4,
+            threshold: 2,
+        }
+        .into(),
         adversary: Adversary::SemiHonest,
         parties: 40,
         min_parties: 2,
-        neighbours: 4,
-        threshold: 2,
         corrupt: 0.0,
         dropout: 0.0,
         ..JobSpec::default()
     };
-    let parameters = GraphParameters::find(&weak, 40, false).unwrap();
+    let parameters = GraphParameters::find(&weak, 40).unwrap();
     let graph = AggregationGraph::draw(parameters, &Context([1; 32]));
     let search = Search::new(&graph, vec![false; 40], 2);
     assert_eq!(search.grow(7), Some(2));

@@ -3,7 +3,7 @@
 use crate::common::raw::Raw;
 use crate::common::*;
 use blindsum_net::party::{Party, RoundResult};
-use blindsum_protocol::{EncodingName, JobSpec};
+use blindsum_protocol::{Flashe, JobSpec, Quantised};
 
 /// What a model must be after rounds in which everybody gives the same update: the largest `kept` coordinates of
 /// it and of what was left.
@@ -27,11 +27,18 @@ const UPDATE: [f32; 5] = [0.51, 0.37, 0.29, 0.23, 0.11];
 /// Two of five coordinates of every party in each round.
 fn sparse(rounds: u32) -> JobSpec {
     JobSpec {
-        encoding: EncodingName::Quantised,
-        clip: 4.0,
-        max_weight: 1,
-        density: 0.4,
-        min_contributors: 3,
+        encoding: Quantised {
+            clip: 4.0,
+            max_weight: 1,
+            ..Default::default()
+        }
+        .into(),
+        protocol: Flashe {
+            density: 0.4,
+            min_contributors: 3,
+            ..Default::default()
+        }
+        .into(),
         ..flashe(rounds)
     }
 }
@@ -94,8 +101,12 @@ fn sparse_rounds_feed_back_what_was_left() {
 fn what_stays_closed_is_left_over() {
     let pki = Pki::new(1);
     let job = JobSpec {
-        density: 0.2,
-        min_contributors: 2,
+        protocol: Flashe {
+            density: 0.2,
+            min_contributors: 2,
+            ..Default::default()
+        }
+        .into(),
         ..sparse(2)
     };
     let coordinator = Running::start(&pki, vec![job], None);
@@ -140,7 +151,12 @@ fn a_party_that_is_killed_in_a_sparse_round_goes_on_in_it() {
     let pki = Pki::new(1);
     let folder = tempfile::tempdir().unwrap();
     let job = JobSpec {
-        min_contributors: 1,
+        protocol: Flashe {
+            density: 0.4,
+            min_contributors: 1,
+            ..Default::default()
+        }
+        .into(),
         ..sparse(2)
     };
     let coordinator = Running::start(&pki, vec![job], None);
@@ -187,7 +203,12 @@ fn a_party_that_is_killed_before_its_words_are_encrypted_loses_the_round() {
     let pki = Pki::new(2);
     let folder = tempfile::tempdir().unwrap();
     let job = JobSpec {
-        min_contributors: 1,
+        protocol: Flashe {
+            density: 0.4,
+            min_contributors: 1,
+            ..Default::default()
+        }
+        .into(),
         ..sparse(3)
     };
     let coordinator = Running::start(&pki, vec![job], None);

@@ -227,7 +227,7 @@ fn refuses_job(seed: u64, change: impl Fn(&mut PartyConfig, &mut JobSpec), says:
 #[test]
 fn case_12_jobs_that_break_the_policy_are_refused() {
     let secagg = |spec: &mut JobSpec| {
-        spec.protocol = ProtocolName::SecAgg;
+        spec.protocol = ProtocolName::SecAgg.into();
         spec.min_parties = 0;
         spec.adversary = Adversary::SemiHonest;
     };

@@ -4,6 +4,7 @@ pub(crate) mod fault;
 pub(crate) mod guard;
 pub(crate) mod input;
 pub(crate) mod names;
+pub(crate) mod options;
 pub(crate) mod party;
 pub(crate) mod plan;
 pub(crate) mod protocol;

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn vectors_go_up_in_the_input_stage_and_down_at_the_end() {
         let spec = JobSpec {
-            protocol: ProtocolName::SecAgg,
+            protocol: ProtocolName::SecAgg.into(),
             adversary: Adversary::Active,
             parties: 10,
             dim: 100_000,

@@ -3,38 +3,62 @@
 use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;
+use blindsum_encode::DensitySchedule;
 use rand_core::CryptoRng;
 
 use crate::core::plan::Plan;
 use crate::kit::vault::{KeyName, Vault};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Fault, FaultKind, Job, JobSpec, ProtocolName, Round, SpecError};
+use crate::{Fault, FaultKind, Job, JobSpec, Round, SpecError};
 
 /// What the rest of the house needs to know of a protocol.
-pub struct ProtocolInfo {
-    /// Its name.
-    pub name: ProtocolName,
+pub(crate) struct ProtocolInfo {
+    /// Whether anything is hidden from the server.
+    pub protects: bool,
     /// Whether parties may work with the server and learn no more than the sum. Each party has a say in whose sum
     /// that is then ([`SurvivorGuard`](crate::SurvivorGuard)), and the job says how many may (`corrupt`).
-    pub(crate) tolerates_corrupt: bool,
+    pub tolerates_corrupt: bool,
     /// What may happen in a round of a job.
-    pub(crate) plan: fn(&Job) -> Plan,
+    pub plan: fn(&Job) -> Plan,
     /// Smallest number of survivors where the job names none.
-    pub(crate) min_parties: fn(&JobSpec) -> usize,
+    pub min_parties: fn(&JobSpec) -> usize,
+    /// What rounds in which parties send some of their coordinates only need to know; `None` where they send all.
+    pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
     /// What the protocol chooses for a roster of so many parties where the job leaves it open, by name.
-    pub(crate) parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
+    pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
     /// The protocol's own rules for a job.
-    pub(crate) check: fn(&Job) -> Result<(), SpecError>,
+    pub check: fn(&Job) -> Result<(), SpecError>,
     /// A client and its first message body.
-    pub(crate) start: StartClient,
+    pub start: StartClient,
     /// A client from its snapshot.
-    pub(crate) restore: RestoreClient,
+    pub restore: RestoreClient,
     /// A server.
-    pub(crate) serve: StartServer,
+    pub serve: StartServer,
     /// Computes ahead what the start of a round will need, in so many bytes at most; gives the bytes filled.
-    pub(crate) prepare: Prepare,
+    pub prepare: Prepare,
     /// How parties come by the key that they share, where the protocol needs one.
-    pub(crate) key_setup: Option<KeySetup>,
+    pub key_setup: Option<KeySetup>,
+}
+
+impl std::fmt::Debug for ProtocolInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProtocolInfo").finish_non_exhaustive()
+    }
+}
+
+/// A protocol's table of options, asked for what the protocol is.
+pub(crate) trait ProtocolTable {
+    /// What it is.
+    fn info(&self) -> &'static ProtocolInfo;
+}
+
+/// What rounds need to know in which parties send some of their coordinates only.
+#[derive(Clone, Debug)]
+pub struct Sparsity {
+    /// The part of the coordinates that a party sends, by round.
+    pub schedule: DensitySchedule,
+    /// How many parties must have sent a coordinate for its sum to be opened.
+    pub least_contributors: u32,
 }
 
 /// The rounds in which a key of the job is made and delivered, between parties that know each other by

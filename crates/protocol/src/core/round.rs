@@ -172,7 +172,7 @@ impl Round {
     }
 
     pub(crate) fn machines(&self) -> Machines {
-        let info = self.job.info();
+        let info = self.job.info;
         match (&info.key_setup, self.kind) {
             (Some(setup), RoundKind::KeySetup) => Machines {
                 start: setup.start,
@@ -242,7 +242,7 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use crate::testing::Cohort;
-    use crate::{JobSpec, ProtocolName, TensorLayout};
+    use crate::{JobSpec, ProtocolName, Quantised, TensorLayout};
 
     use super::*;
 
@@ -253,10 +253,14 @@ mod tests {
             clip,
         };
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             parties: 3,
             dim: 5,
-            tensors: vec![tensor(2, 1.0), tensor(3, 0.5)],
+            encoding: Quantised {
+                tensors: vec![tensor(2, 1.0), tensor(3, 0.5)],
+                ..Default::default()
+            }
+            .into(),
             ..JobSpec::default()
         };
         let cohort = Cohort::new(spec, 1);

@@ -338,7 +338,7 @@ mod tests {
 
     fn rig() -> (Rig, PartyId) {
         let spec = JobSpec {
-            protocol: ProtocolName::SecAgg,
+            protocol: ProtocolName::SecAgg.into(),
             parties: 5,
             dim: 4,
             ..JobSpec::default()

@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn pieces_are_of_messages_with_their_frames() {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             parties: 3,
             ..JobSpec::default()
         };

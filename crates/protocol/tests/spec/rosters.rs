@@ -1,6 +1,8 @@
 //! The rosters that jobs allow: every legal one has parameters, and none that isolate a party.
 
-use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName};
+use blindsum_protocol::{
+    Adversary, Fssa, Job, JobSpec, ProtocolChoice, ProtocolName, Pss, SecAgg, SecAggPlus,
+};
 use proptest::prelude::*;
 
 use crate::{good, refused};
@@ -29,7 +31,11 @@ fn case_24_rosters_that_have_no_parameters() {
         assert_eq!(usual.validate().unwrap().min_parties(), 70);
     }
     let threshold = JobSpec {
-        threshold: 80,
+        protocol: SecAggPlus {
+            threshold: 80,
+            ..Default::default()
+        }
+        .into(),
         min_parties: 70,
         ..base(ProtocolName::SecAgg)
     };
@@ -37,11 +43,19 @@ fn case_24_rosters_that_have_no_parameters() {
     // Degrees and thresholds that smaller rosters could not take as they are.
     for spec in [
         JobSpec {
-            neighbours: 43,
+            protocol: SecAggPlus {
+                neighbours: 43,
+                ..Default::default()
+            }
+            .into(),
             ..base(ProtocolName::SecAggPlus)
         },
         JobSpec {
-            threshold: 90,
+            protocol: SecAggPlus {
+                threshold: 90,
+                ..Default::default()
+            }
+            .into(),
             ..base(ProtocolName::SecAgg)
         },
     ] {
@@ -54,7 +68,11 @@ fn case_24_rosters_that_have_no_parameters() {
 fn case_47_a_threshold_that_only_the_complete_graph_makes_safe() {
     let base = |parties, threshold| JobSpec {
         parties,
-        threshold,
+        protocol: SecAggPlus {
+            threshold,
+            ..Default::default()
+        }
+        .into(),
         ..good(ProtocolName::SecAggPlus)
     };
     for spec in [
@@ -100,7 +118,7 @@ fn case_47_a_threshold_that_only_the_complete_graph_makes_safe() {
 fn case_47_small_rosters_of_ramp_sharing() {
     for protocol in [ProtocolName::Fssa, ProtocolName::Pss] {
         let job = JobSpec {
-            protocol,
+            protocol: protocol.into(),
             parties: 100,
             min_parties: 70,
             dim: 1000,
@@ -151,6 +169,24 @@ fn corrupt_parties(spec: &JobSpec) -> usize {
     corrupt.max(1)
 }
 
+/// The protocol with these options, as far as it has them.
+fn with_options(
+    protocol: ProtocolName,
+    [neighbours, threshold, packing]: [u32; 3],
+) -> ProtocolChoice {
+    match protocol {
+        ProtocolName::SecAgg => SecAgg { threshold }.into(),
+        ProtocolName::SecAggPlus => SecAggPlus {
+            neighbours,
+            threshold,
+        }
+        .into(),
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        ProtocolName::Pss => Pss { threshold, packing }.into(),
+        other => other.into(),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -168,12 +204,11 @@ proptest! {
         corrupt in prop_oneof![Just(0.0), Just(0.1), 0.0..0.6f64],
         dropout in prop_oneof![Just(0.0), Just(0.1), 0.0..0.6f64],
     ) {
-        let spec = JobSpec {
-            protocol, adversary, parties, min_parties, neighbours, threshold, packing, corrupt, dropout,
+        let spec = JobSpec { protocol: with_options(protocol, [neighbours, threshold, packing]), adversary, parties, min_parties, corrupt, dropout,
             ..JobSpec::default()
         };
         if let Ok(job) = spec.validate() {
-            let protects = !matches!(protocol, ProtocolName::Plain | ProtocolName::Flashe);
+            let protects = protocol.tolerates_corrupt();
             if protects && adversary == Adversary::Active {
                 prop_assert!(job.min_parties() >= corrupt_parties(job.spec()) + 2);
             }
@@ -193,7 +228,7 @@ proptest! {
         dropout in prop_oneof![Just(0.0), 0.0..0.1f64],
     ) {
         let spec = JobSpec {
-            parties, min_parties, neighbours, threshold, corrupt, dropout,
+            parties, min_parties, protocol: SecAggPlus { neighbours, threshold }.into(), corrupt, dropout,
             ..good(ProtocolName::SecAggPlus)
         };
         if let Ok(job) = spec.validate() {

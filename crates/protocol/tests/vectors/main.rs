@@ -2,6 +2,7 @@
 //! jobs, graphs and their parameters, and whole rounds byte by byte.
 
 mod keyed;
+mod options;
 mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
@@ -9,7 +10,8 @@ mod transcript;
 
 use blindsum_crypto::kdf::Context;
 use blindsum_protocol::{
-    Adversary, AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round,
+    Adversary, AggregationGraph, GraphParameters, JobSpec, PartyId, ProtocolName, Round, SecAgg,
+    SecAggPlus,
 };
 use keyed::KeyedJob;
 use rand_chacha::ChaCha20Rng;
@@ -51,16 +53,20 @@ fn parameters_are_those_of_exact_probabilities() {
         let spec = JobSpec {
             parties,
             min_parties,
-            protocol: named(protocol),
+            protocol: match protocol.as_str() {
+                "secagg" => SecAgg { threshold }.into(),
+                _ => SecAggPlus {
+                    neighbours,
+                    threshold,
+                }
+                .into(),
+            },
             adversary: named(adversary),
             corrupt,
             dropout,
-            neighbours,
-            threshold,
             ..JobSpec::default()
         };
-        let complete = spec.protocol == ProtocolName::SecAgg;
-        let verdict = match GraphParameters::find(&spec, n, complete) {
+        let verdict = match GraphParameters::find(&spec, n) {
             Ok(found) => Verdict::Found(found.neighbours(), found.threshold()),
             Err(error) => Verdict::Refused(error.field.into()),
         };
@@ -109,7 +115,7 @@ fn tolerances_mean_the_same() {
         let spec = JobSpec {
             parties,
             min_parties,
-            protocol: named(protocol),
+            protocol: named::<ProtocolName>(protocol).into(),
             adversary: named(adversary),
             corrupt,
             dropout,
@@ -144,12 +150,16 @@ fn graphs_are_drawn_alike() {
         let spec = JobSpec {
             adversary: Adversary::SemiHonest,
             parties: vector.parties,
-            neighbours: vector.neighbours,
+            protocol: SecAggPlus {
+                neighbours: vector.neighbours,
+                ..Default::default()
+            }
+            .into(),
             corrupt: 0.0,
             dropout: 0.0,
             ..JobSpec::default()
         };
-        let parameters = GraphParameters::find(&spec, vector.parties as usize, false).unwrap();
+        let parameters = GraphParameters::find(&spec, vector.parties as usize).unwrap();
         let graph = AggregationGraph::draw(parameters, &Context(vector.context.array()));
         assert_eq!(neighbours(&graph, vector.parties), vector.lists);
         assert_eq!(ranks(&graph.witnesses()), vector.witnesses);
@@ -181,8 +191,7 @@ struct Graph {
 impl Graph {
     fn check(&self, round: &Round) {
         let spec = round.job().spec();
-        let complete = spec.protocol == ProtocolName::SecAgg;
-        let parameters = GraphParameters::find(spec, round.parties(), complete).unwrap();
+        let parameters = GraphParameters::find(spec, round.parties()).unwrap();
         assert_eq!(parameters.threshold(), self.threshold);
         let graph = AggregationGraph::draw(parameters, round.context());
         assert_eq!(neighbours(&graph, round.parties() as u32), self.neighbours);

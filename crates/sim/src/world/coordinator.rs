@@ -358,6 +358,9 @@ impl World {
         let rounds = store.rounds(&name, 4);
         let rounds = rounds.map_err(|e| self.broken(e.to_string()))?;
         for report in rounds {
+            if report.state == RoundState::Aborted && self.kind == Kind::Liar {
+                self.spoilt.insert(report.number);
+            }
             if report.state != RoundState::Done || report.key_setup {
                 continue;
             }

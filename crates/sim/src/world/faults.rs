@@ -97,7 +97,7 @@ impl Kind {
             },
             Self::Liar => Faults {
                 cut: 0.002,
-                lie: 0.2,
+                lie: 0.4,
                 ..calm
             },
             Self::LyingServer => Faults {

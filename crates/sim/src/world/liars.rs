@@ -22,6 +22,7 @@ impl World {
             Up::Hello(hello) => Up::Hello(pb::Hello {
                 round: wild,
                 answered: wild as u32 % 9,
+                last_round: wild,
                 ..hello
             }),
             Up::Ready(ready) => Up::Ready(match wild % 3 {

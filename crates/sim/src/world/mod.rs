@@ -25,13 +25,13 @@ mod links;
 mod parties;
 mod promises;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
-use blindsum_protocol::{EncodingName, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -46,8 +46,11 @@ use promises::{Book, Kept};
 
 /// Lines of its story that a broken promise is told with.
 const STORY: usize = 400;
-/// Virtual time in which a job must come to its end once nothing more goes wrong.
-const CALM: Micros = 2_000_000_000;
+/// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back, and
+/// for each round that is left. A member that lies may end rounds, and has everybody wait for it.
+const COMING_BACK: Micros = 30_000_000;
+const ROUND: Micros = 12_000_000;
+const LIAR: Micros = 60_000_000;
 
 /// What was done in a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -70,6 +73,8 @@ pub struct Tally {
     pub restored: u64,
     /// Frames that said something else than the machine did.
     pub lies: u64,
+    /// Rounds that gave no result, in episodes in which only a member lies.
+    pub spoilt: u64,
 }
 
 impl Tally {
@@ -83,6 +88,7 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.restored += other.restored;
         self.lies += other.lies;
+        self.spoilt += other.spoilt;
     }
 }
 
@@ -90,7 +96,7 @@ impl Tally {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed} ({}), after {steps} steps: {what}", kind.as_str())]
 pub struct Broken {
-    /// A campaign of one step with this seed is this episode.
+    /// A campaign that begins with this seed begins with this episode.
     pub seed: u64,
     /// What kind of episode it was.
     pub kind: Kind,
@@ -102,27 +108,52 @@ pub struct Broken {
     pub story: Vec<String>,
 }
 
-/// Runs episodes of a job until so many things have happened; the first has this seed, the others the next ones. The job
-/// gets between three and six parties, a few rounds and small vectors of integers, whatever it says of them.
-///
-/// # Errors
-/// A job that cannot be run; the first promise that was broken.
-pub fn campaign(
-    spec: &JobSpec,
-    steps: u64,
-    seed: u64,
-    watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
-) -> Result<Tally, CampaignError> {
-    let mut tally = Tally::default();
-    for seed in seed.. {
-        let job = Arc::new(sized(spec, seed).map_err(SimError::from)?);
-        let episode = World::new(job, seed)?.run().map_err(Box::new)?;
-        tally.add(&episode);
-        if tally.steps >= steps || watch(&tally).is_break() {
-            break;
+/// A row of episodes of one job.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The job. It gets between four and seven parties, a few rounds and small vectors of integers, whatever it says of
+    /// them.
+    pub spec: JobSpec,
+    /// How many things must have happened before no further episode begins.
+    pub steps: u64,
+    /// The seed of the first episode; the others have the next ones.
+    pub seed: u64,
+    /// The kinds of episodes; those of other kinds are left out.
+    pub kinds: Vec<Kind>,
+}
+
+impl Campaign {
+    /// One with episodes of all kinds.
+    pub fn new(spec: JobSpec, steps: u64, seed: u64) -> Self {
+        let kinds = Kind::ALL.to_vec();
+        Self {
+            spec,
+            steps,
+            seed,
+            kinds,
         }
     }
-    Ok(tally)
+
+    /// Runs it. `watch` sees what was done so far after each episode, and may end it.
+    ///
+    /// # Errors
+    /// A job that cannot be run; the first promise that was broken.
+    pub fn run(
+        &self,
+        watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
+    ) -> Result<Tally, CampaignError> {
+        let mut tally = Tally::default();
+        let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
+        for seed in (self.seed..).filter(wanted) {
+            let job = Arc::new(sized(&self.spec, seed).map_err(SimError::from)?);
+            let episode = World::new(job, seed)?.run().map_err(Box::new)?;
+            tally.add(&episode);
+            if tally.steps >= self.steps || watch(&tally).is_break() {
+                break;
+            }
+        }
+        Ok(tally)
+    }
 }
 
 /// A job as an episode has it: with as many losses as it can bear.
@@ -131,17 +162,20 @@ fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
     let parties = 4 + dice.below(4) as u32;
     let sized = JobSpec {
         parties,
-        min_parties: if spec.protocol.tolerates_corrupt() {
+        min_parties: if spec.protocol.name().tolerates_corrupt() {
             0
         } else {
             2
         },
         rounds: 3 + dice.below(3) as u32,
         dim: 1 + dice.below(8),
-        encoding: EncodingName::Integers,
-        bits: 8,
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
         model_update: ModelUpdate::Nothing,
-        join_deadline: 6.0,
+        join_deadline: 60.0,
         stage_deadline: 3.0,
         input_deadline: 4.0,
         ..spec.clone()
@@ -187,7 +221,11 @@ struct World {
     latest_link: u64,
     /// The party that lies.
     liar: Option<usize>,
+    /// The party that is gone for good once it is killed.
+    mortal: Option<usize>,
     book: Book,
+    /// Rounds without a result, where only a member lies.
+    spoilt: BTreeSet<u64>,
     tally: Tally,
     story: VecDeque<String>,
 }
@@ -203,6 +241,9 @@ impl World {
         let kind = Kind::of(seed);
         let mut dice = Dice(stream("faults", &[seed]));
         let liar = (kind == Kind::Liar).then(|| dice.below(count as u64) as usize);
+        let bears_loss = job.spec().dropouts_among(count) > 0;
+        let dies = kind == Kind::Storm && bears_loss && dice.chance(0.4);
+        let mortal = dies.then(|| dice.below(count as u64) as usize);
         let mut world = Self {
             parties: parties.collect(),
             anchor: cohort.anchor().clone(),
@@ -218,7 +259,9 @@ impl World {
             links: BTreeMap::new(),
             latest_link: 0,
             liar,
+            mortal,
             book: Book::with(liar, kind == Kind::LyingServer),
+            spoilt: BTreeSet::new(),
             tally: Tally {
                 episodes: 1,
                 ..Tally::default()
@@ -253,7 +296,9 @@ impl World {
             ..Faults::default()
         };
         self.log("from here on nothing goes wrong".into());
-        let until = self.time + CALM;
+        let left = u64::from(self.job.spec().rounds) + 1;
+        let each = ROUND + self.liar.map_or(0, |_| LIAR);
+        let until = self.time + COMING_BACK + left * each;
         while !self.is_over() {
             if self.time > until {
                 return Err(self.broken("P5: the job does not come to its end".into()));
@@ -261,7 +306,7 @@ impl World {
             self.step()?;
         }
         self.note_rounds()?;
-        let excused = self.liar.into_iter().collect();
+        let excused = self.liar.into_iter().chain(self.mortal).collect();
         let kept = self.book.everybody_was_told(&excused);
         self.check(kept)?;
         Ok(self.done())
@@ -271,6 +316,7 @@ impl World {
         let rounds = self.book.rounds() as u64;
         Tally {
             rounds,
+            spoilt: self.spoilt.len() as u64,
             ..self.tally
         }
     }
@@ -278,13 +324,14 @@ impl World {
     /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
     /// corrupt party.
     fn may_last_for_ever(&self) -> bool {
-        self.liar.is_some() && self.job.spec().protocol == ProtocolName::Flashe
+        self.liar.is_some() && self.job.spec().protocol.name() == ProtocolName::Flashe
     }
 
     /// Whether the job is done and everybody honest has heard so.
     fn is_over(&self) -> bool {
         let mut others = self.parties.iter().enumerate();
-        others.all(|(number, party)| party.over || self.liar == Some(number))
+        let excused = |number| self.liar == Some(number) || self.mortal == Some(number);
+        others.all(|(number, party)| party.over || excused(number))
     }
 
     fn step(&mut self) -> Result<(), Broken> {
@@ -434,7 +481,10 @@ impl World {
             self.server.links.clear();
         }
         let back = self.time + self.dice.below(4_000_000);
-        self.agenda.push(back, Event::Start(who));
+        match who == Who::Party(self.mortal.unwrap_or(usize::MAX)) {
+            true => self.log(format!("{who:?} is gone for good")),
+            false => self.agenda.push(back, Event::Start(who)),
+        }
     }
 
     /// What an honest party says is compared with what it said before.

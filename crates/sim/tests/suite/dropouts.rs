@@ -146,7 +146,7 @@ fn fraction_vanishes_before_upload() {
 fn fraction_is_that_of_a_job_with_this_dropout() {
     for (parties, drop, lost) in [(9, 0.1, 0), (10, 0.1, 1), (19, 0.1, 1), (25, 0.28, 7)] {
         let job = JobSpec {
-            protocol: blindsum_protocol::ProtocolName::Plain,
+            protocol: blindsum_protocol::ProtocolName::Plain.into(),
             parties,
             dropout: drop,
             ..small()

@@ -1,7 +1,8 @@
 //! The sum is right, bit for bit, whatever the shape of the job.
 
 use blindsum_protocol::{
-    Clipping, EncodingName, JobSpec, Message, ModelUpdate, PartyId, RoundingName, TensorLayout,
+    Clipping, EncodingName, Fixed64, Integers, JobSpec, Message, ModelUpdate, PartyId, Quantised,
+    RoundingName, TensorLayout,
 };
 use blindsum_sim::{Action, Given, Hooks, RoundOutcome, Scenario};
 
@@ -35,7 +36,14 @@ fn a_large_vector() {
 #[test]
 fn widths_of_values() {
     for bits in 2..=32 {
-        exact(JobSpec { bits, ..small() });
+        exact(JobSpec {
+            encoding: Quantised {
+                bits,
+                ..Default::default()
+            }
+            .into(),
+            ..small()
+        });
     }
 }
 
@@ -43,7 +51,11 @@ fn widths_of_values() {
 fn weights_are_summed_too() {
     for max_weight in [2, 1000, 65_535] {
         exact(JobSpec {
-            max_weight,
+            encoding: Quantised {
+                max_weight,
+                ..Default::default()
+            }
+            .into(),
             ..small()
         });
     }
@@ -53,26 +65,32 @@ fn weights_are_summed_too() {
 fn fixed_point_and_roundings() {
     for rounding in RoundingName::ALL {
         exact(JobSpec {
-            rounding: *rounding,
+            encoding: Quantised {
+                rounding: *rounding,
+                ..Default::default()
+            }
+            .into(),
             ..small()
         });
     }
-    let encoding = EncodingName::Fixed64;
     exact(JobSpec {
-        encoding,
+        encoding: EncodingName::Fixed64.into(),
         ..small()
     });
     exact(JobSpec {
-        encoding,
-        max_weight: 100,
-        clip: 50.0,
+        encoding: Fixed64 {
+            max_weight: 100,
+            clip: 50.0,
+            ..Default::default()
+        }
+        .into(),
         ..small()
     });
 }
 
 fn integers() -> JobSpec {
     JobSpec {
-        encoding: EncodingName::Integers,
+        encoding: EncodingName::Integers.into(),
         model_update: ModelUpdate::Nothing,
         ..small()
     }
@@ -81,12 +99,22 @@ fn integers() -> JobSpec {
 #[test]
 fn integers_of_every_width() {
     for bits in [1, 2, 16, 29, 30, 33, 48, 61, 62, 64] {
-        exact(JobSpec { bits, ..integers() });
+        exact(JobSpec {
+            encoding: Integers {
+                bits,
+                ..Default::default()
+            }
+            .into(),
+            ..integers()
+        });
     }
     for dim in [1, 4095, 4096, 8193] {
         exact(JobSpec {
-            bits: 64,
-            max_weight: 1000,
+            encoding: Integers {
+                bits: 64,
+                max_weight: 1000,
+            }
+            .into(),
             dim,
             ..integers()
         });
@@ -98,8 +126,11 @@ fn given_integers_and_their_sums() {
     let spec = JobSpec {
         parties: 4,
         dim: 2,
-        bits: 64,
-        max_weight: 9,
+        encoding: Integers {
+            bits: 64,
+            max_weight: 9,
+        }
+        .into(),
         ..integers()
     };
     let vectors: Vec<[u64; 2]> = (0..4).map(|i| [u64::MAX - i, i]).collect();
@@ -120,8 +151,12 @@ fn given_integers_and_their_sums() {
 #[test]
 fn clipping_by_norm_and_by_tensor() {
     exact(JobSpec {
-        clipping: Clipping::L2,
-        clip: 3.0,
+        encoding: Quantised {
+            clipping: Clipping::L2,
+            clip: 3.0,
+            ..Default::default()
+        }
+        .into(),
         ..small()
     });
     let tensor = |len, clip| TensorLayout {
@@ -130,7 +165,11 @@ fn clipping_by_norm_and_by_tensor() {
         clip,
     };
     exact(JobSpec {
-        tensors: vec![tensor(13, 0.25), tensor(7, 8.0)],
+        encoding: Quantised {
+            tensors: vec![tensor(13, 0.25), tensor(7, 8.0)],
+            ..Default::default()
+        }
+        .into(),
         ..small()
     });
 }
@@ -138,9 +177,13 @@ fn clipping_by_norm_and_by_tensor() {
 #[test]
 fn bounds_follow_earlier_rounds() {
     let spec = JobSpec {
-        clipping: Clipping::Aciq,
-        clip: 4.0,
-        bits: 8,
+        encoding: Quantised {
+            clipping: Clipping::Aciq,
+            clip: 4.0,
+            bits: 8,
+            ..Default::default()
+        }
+        .into(),
         ..small()
     };
     let vector = |i: u32| (0..20).map(move |d| 0.01 * (i as f32 + 1.7 * d as f32).sin());
@@ -185,8 +228,12 @@ fn given_vectors_and_their_mean() {
     let spec = JobSpec {
         parties: 5,
         dim: 3,
-        max_weight: 10,
-        bits: 20,
+        encoding: Quantised {
+            max_weight: 10,
+            bits: 20,
+            ..Default::default()
+        }
+        .into(),
         ..small()
     };
     let vectors: Vec<Vec<f32>> = (0..5).map(|i| vec![0.1 * i as f32, -0.5, 7.0]).collect();

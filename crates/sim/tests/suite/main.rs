@@ -1,6 +1,7 @@
 //! Whole rounds in the simulator, for every protocol in the registry. Names give the number of the abuse
 //! case that a test covers (docs/security).
 
+mod campaigns;
 mod determinism;
 mod dropouts;
 mod exactness;

@@ -5,7 +5,9 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
-use blindsum_protocol::{Adversary, EncodingName, Job, JobSpec, floor_of_fraction, protocols};
+use blindsum_protocol::{
+    Adversary, EncodingName, Fixed64, Job, JobSpec, ProtocolName, Quantised, floor_of_fraction,
+};
 use blindsum_sim::{Cohort, Event, Happening, Network, Scenario, Simulation, Stage, Synthetic};
 use proptest::prelude::*;
 
@@ -74,7 +76,7 @@ fn network() -> impl Strategy<Value = Network> {
 fn spec() -> impl Strategy<Value = JobSpec> {
     let encoding =
         prop_oneof![3 => Just(EncodingName::Quantised), 1 => Just(EncodingName::Fixed64)];
-    let protocol = (0..protocols().len()).prop_map(|index| protocols()[index].name);
+    let protocol = proptest::sample::select(ProtocolName::ALL);
     let adversary = prop_oneof![Just(Adversary::SemiHonest), Just(Adversary::Active)];
     (
         protocol,
@@ -86,12 +88,22 @@ fn spec() -> impl Strategy<Value = JobSpec> {
     )
         .prop_map(
             |(protocol, adversary, encoding, dim, bits, max_weight)| JobSpec {
-                protocol,
+                protocol: protocol.into(),
                 adversary,
-                encoding,
+                encoding: match encoding {
+                    EncodingName::Fixed64 => Fixed64 {
+                        max_weight,
+                        ..Default::default()
+                    }
+                    .into(),
+                    _ => Quantised {
+                        bits,
+                        max_weight,
+                        ..Default::default()
+                    }
+                    .into(),
+                },
                 dim,
-                bits,
-                max_weight,
                 parties: EVERYBODY as u32,
                 dropout: 0.3,
                 stage_deadline: 20.0,

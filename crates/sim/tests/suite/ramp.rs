@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
+use blindsum_protocol::{Adversary, JobSpec, ProtocolName, Quantised};
 use blindsum_sim::{DropAt, RoundOutcome, Scenario, Stage};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const PROTOCOLS: [ProtocolName; 2] = [ProtocolName::Fssa, ProtocolName::Pss];
 /// A job for n parties, c corrupt and d dropped.
 fn spec(protocol: ProtocolName, adversary: Adversary, [n, c, d]: [u32; 3], dim: u64) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         adversary,
         parties: n,
         dim,
@@ -62,7 +62,7 @@ proptest! {
         let [c, d] = [c, d].map(|fraction| (fraction * f64::from(n)) as u32);
         for protocol in PROTOCOLS {
             for &adversary in Adversary::ALL {
-                let spec = JobSpec { bits, ..spec(protocol, adversary, [n, c, d], dim) };
+                let spec = JobSpec { encoding: Quantised { bits, ..Default::default() }.into(), ..spec(protocol, adversary, [n, c, d], dim) };
                 if feasible(adversary, [n, c, d]) {
                     let last = u8::from(adversary == Adversary::Active) + 2;
                     exact(spec, d, stage.min(last));

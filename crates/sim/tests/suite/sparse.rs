@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Clipping, Job, JobSpec, Masking, ProtocolName};
+use blindsum_protocol::{Clipping, Flashe, Job, JobSpec, Masking, Quantised};
 use blindsum_sim::{DropAt, Event, Given, Happening, Run, Scenario, Stage};
 
 use crate::support::{simulate, simulate_inputs, small};
 
 fn sparse(spec: JobSpec) -> Arc<Job> {
-    let spec = JobSpec {
-        protocol: ProtocolName::Flashe,
-        ..spec
-    };
     Arc::new(spec.validate().unwrap())
 }
 
@@ -31,11 +27,19 @@ fn rounds_are_exact_with_losses_and_restarts() {
         for clipping in [Clipping::Tensor, Clipping::L2, Clipping::Aciq] {
             let job = sparse(JobSpec {
                 dim: 5000,
-                density: 0.1,
-                density_start: 0.5,
-                density_steps: 2,
-                masking,
-                clipping,
+                protocol: Flashe {
+                    density: 0.1,
+                    density_start: 0.5,
+                    density_steps: 2,
+                    masking,
+                    ..Default::default()
+                }
+                .into(),
+                encoding: Quantised {
+                    clipping,
+                    ..Default::default()
+                }
+                .into(),
                 ..small()
             });
             let restart = |stage: &str, party| Event {
@@ -65,7 +69,11 @@ fn less_is_sent() {
     let bytes = |density| {
         let job = sparse(JobSpec {
             dim: 50_000,
-            density,
+            protocol: Flashe {
+                density,
+                ..Default::default()
+            }
+            .into(),
             ..small()
         });
         up(&simulate(Scenario::new(job)))
@@ -81,8 +89,12 @@ fn sent(rounds: u32, min_contributors: u32, lost: u32) -> Vec<u32> {
         parties: 3,
         min_parties: 2,
         dim: 5,
-        density: 0.2,
-        min_contributors,
+        protocol: Flashe {
+            density: 0.2,
+            min_contributors,
+            ..Default::default()
+        }
+        .into(),
         ..small()
     });
     let update = [1.0f32, 0.9, 0.0, 0.0, 0.0];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
-use blindsum_protocol::{Adversary, FaultKind, Job, JobSpec, Message, PartyId, protocols};
+use blindsum_protocol::{Adversary, FaultKind, Job, JobSpec, Message, PartyId, ProtocolName};
 use blindsum_sim::{
     Action, Hooks, Inputs, PartyEnd, Run, Scenario, SimError, Simulation, Synthetic,
 };
@@ -12,10 +12,10 @@ use blindsum_sim::{
 /// Every protocol, against every adversary, for this job.
 pub fn jobs(spec: &JobSpec) -> Vec<Arc<Job>> {
     let mut jobs = Vec::new();
-    for protocol in protocols() {
+    for protocol in ProtocolName::ALL {
         for adversary in Adversary::ALL {
             let spec = JobSpec {
-                protocol: protocol.name,
+                protocol: (*protocol).into(),
                 adversary: *adversary,
                 ..spec.clone()
             };

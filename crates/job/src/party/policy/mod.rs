@@ -95,7 +95,7 @@ impl Policy {
         }
         let spec = job.spec();
         let (honest, corrupt) = (self.min_honest, self.corrupt_among(spec.parties));
-        if spec.protocol.tolerates_corrupt() && spec.corrupt_parties() < corrupt {
+        if spec.protocol.name().tolerates_corrupt() && spec.corrupt_parties() < corrupt {
             let (job, need) = (spec.corrupt_parties(), corrupt);
             return Err(PolicyError::CorruptParties { job, need });
         }
@@ -129,7 +129,7 @@ impl Policy {
 
     /// The rules that need no checked job: checking one allocates by its numbers.
     pub fn check_spec(&self, spec: &JobSpec) -> Result<(), PolicyError> {
-        let protocol = spec.protocol;
+        let protocol = spec.protocol.name();
         if !self.allowed_protocols.contains(&protocol) {
             let allowed = self.allowed_protocols.clone();
             return Err(PolicyError::Protocol { protocol, allowed });
@@ -147,11 +147,9 @@ impl Policy {
             let (job, allowed) = (spec.dim, self.max_dim);
             return Err(PolicyError::MaxDim { job, allowed });
         }
+        let job = spec.encoding.max_weight();
         match self.max_weight {
-            Some(allowed) if spec.max_weight > allowed => {
-                let job = spec.max_weight;
-                Err(PolicyError::MaxWeight { job, allowed })
-            }
+            Some(allowed) if job > allowed => Err(PolicyError::MaxWeight { job, allowed }),
             _ => Ok(()),
         }
     }
@@ -160,10 +158,8 @@ impl Policy {
         let Some(required) = self.require_adversary else {
             return Ok(());
         };
-        let holds = match spec.protocol {
-            ProtocolName::Plain => None,
-            _ => Some(spec.adversary),
-        };
+        let protects = spec.protocol.name().protects();
+        let holds = protects.then_some(spec.adversary);
         let enough = match required {
             Adversary::SemiHonest => holds.is_some(),
             Adversary::Active => holds == Some(Adversary::Active),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::hex;
+use blindsum_protocol::{Flashe, Fssa, ProtocolChoice, Pss, Quantised, SecAgg, SecAggPlus};
 
 fn cohort(names: &[&str]) -> Cohort {
     names.iter().map(|name| name.to_string()).collect()
@@ -8,7 +9,7 @@ fn cohort(names: &[&str]) -> Cohort {
 /// A job that the default policy takes.
 fn spec() -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::SecAgg,
+        protocol: ProtocolName::SecAgg.into(),
         parties: 20,
         dim: 10,
         ..JobSpec::default()
@@ -27,7 +28,10 @@ fn refused(spec: JobSpec) -> PolicyError {
 #[test]
 fn a_careful_job_is_taken() {
     for protocol in Policy::default().allowed_protocols {
-        let spec = JobSpec { protocol, ..spec() };
+        let spec = JobSpec {
+            protocol: protocol.into(),
+            ..spec()
+        };
         assert_eq!(check(&Policy::default(), spec), Ok(()));
     }
 }
@@ -36,7 +40,7 @@ fn a_careful_job_is_taken() {
 fn case_46_protocols_in_which_the_server_and_one_party_read_everything_must_be_named() {
     for protocol in [ProtocolName::Plain, ProtocolName::Flashe] {
         let spec = JobSpec {
-            protocol,
+            protocol: protocol.into(),
             min_parties: 5,
             ..spec()
         };
@@ -71,7 +75,7 @@ fn case_46_jobs_that_hold_against_less_are_refused() {
         ..Policy::default()
     };
     let plain = JobSpec {
-        protocol: ProtocolName::Plain,
+        protocol: ProtocolName::Plain.into(),
         ..spec()
     };
     let error = check(&policy, plain).unwrap_err();
@@ -88,7 +92,7 @@ fn case_46_jobs_that_hold_against_less_are_refused() {
 fn case_46_jobs_that_open_sums_of_too_few_are_refused() {
     // 2 of 20 may be corrupt, and two honest ones must be left.
     let smallest = |min_parties| JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         min_parties,
         ..spec()
     };
@@ -185,8 +189,11 @@ fn case_46_corrupt_parties_are_counted_however_few_parties_a_job_says_it_has() {
 #[test]
 fn case_46_messages_that_are_too_long_and_parties_that_are_too_many_are_refused() {
     let packed = |packing, dim| JobSpec {
-        protocol: ProtocolName::Pss,
-        packing,
+        protocol: Pss {
+            packing,
+            ..Default::default()
+        }
+        .into(),
         dim,
         ..spec()
     };
@@ -216,9 +223,12 @@ fn case_46_messages_that_are_too_long_and_parties_that_are_too_many_are_refused(
 #[test]
 fn case_46_coordinates_of_a_single_party_are_refused() {
     let sparse = |min_contributors| JobSpec {
-        protocol: ProtocolName::Flashe,
-        density: 0.1,
-        min_contributors,
+        protocol: Flashe {
+            density: 0.1,
+            min_contributors,
+            ..Default::default()
+        }
+        .into(),
         min_parties: 5,
         dim: 1000,
         ..spec()
@@ -248,7 +258,11 @@ fn vectors_that_are_too_long_and_weights_that_are_too_large_are_refused() {
         ..Policy::default()
     };
     let heavy = JobSpec {
-        max_weight: 10,
+        encoding: Quantised {
+            max_weight: 10,
+            ..Default::default()
+        }
+        .into(),
         ..spec()
     };
     let (job, allowed) = (10, 9);
@@ -376,6 +390,24 @@ fn groups_of_before_refuse_no_set_that_leaves_them_whole() {
     ));
 }
 
+/// The protocol with these options, as far as it has them.
+fn with_options(
+    protocol: ProtocolName,
+    [neighbours, threshold, packing]: [u32; 3],
+) -> ProtocolChoice {
+    match protocol {
+        ProtocolName::SecAgg => SecAgg { threshold }.into(),
+        ProtocolName::SecAggPlus => SecAggPlus {
+            neighbours,
+            threshold,
+        }
+        .into(),
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        ProtocolName::Pss => Pss { threshold, packing }.into(),
+        other => other.into(),
+    }
+}
+
 /// Abuse case 46: a coordinator that tries fields at random finds no job in which the default policy lets fewer honest
 /// parties be summed than it says.
 #[test]
@@ -390,13 +422,10 @@ fn case_46_no_job_is_taken_that_sums_fewer_honest_parties() {
         // Fields that are 0 are left to the protocol, and most are.
         let mut some = |most: u32| draw(1) * draw(most);
         let spec = JobSpec {
-            protocol: ProtocolName::ALL[protocol],
+            protocol: with_options(ProtocolName::ALL[protocol], [0; 3].map(|_| some(parties))),
             adversary: Adversary::ALL[active],
             parties,
             min_parties: some(parties),
-            neighbours: some(parties),
-            threshold: some(parties),
-            packing: some(parties),
             corrupt: f64::from(some(50)) / 100.0,
             dropout: f64::from(some(50)) / 100.0,
             ..spec()
@@ -412,7 +441,7 @@ fn case_46_no_job_is_taken_that_sums_fewer_honest_parties() {
         let corrupt = (parties as usize).div_ceil(10);
         assert!(job.min_parties() >= 2 + corrupt, "{spec:?}");
         assert!(spec.corrupt_parties() >= corrupt, "{spec:?}");
-        assert!(spec.protocol.tolerates_corrupt(), "{spec:?}");
+        assert!(spec.protocol.name().tolerates_corrupt(), "{spec:?}");
         assert_eq!(spec.adversary, Adversary::Active);
     }
     assert!(taken > 100 && refused > 100, "{taken} and {refused}");

@@ -157,7 +157,7 @@ impl Fake {
 
 pub fn welcome(job: &Job) -> pb::Welcome {
     pb::Welcome {
-        version: 1,
+        version: 2,
         program: "fake".into(),
         job_spec: serde_json::to_string(job.spec()).unwrap(),
         job_hash: job.hash().to_vec(),

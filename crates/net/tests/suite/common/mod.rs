@@ -18,7 +18,7 @@ use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, JobError, Limits, NetError};
-use blindsum_protocol::{EncodingName, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Fixed64, JobSpec, ModelUpdate, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
@@ -121,7 +121,7 @@ impl Pki {
 pub fn spec(protocol: ProtocolName, parties: u32) -> JobSpec {
     JobSpec {
         job: "test".into(),
-        protocol,
+        protocol: protocol.into(),
         parties,
         // Against active adversaries, no sum is that of one honest party.
         min_parties: match protocol {
@@ -130,9 +130,12 @@ pub fn spec(protocol: ProtocolName, parties: u32) -> JobSpec {
         },
         dim: 5,
         rounds: 1,
-        encoding: EncodingName::Fixed64,
-        clip: 1000.0,
-        max_weight: 10,
+        encoding: Fixed64 {
+            clip: 1000.0,
+            max_weight: 10,
+            ..Default::default()
+        }
+        .into(),
         join_deadline: 1.0,
         stage_deadline: 1.0,
         input_deadline: 2.0,

@@ -106,8 +106,8 @@ pub fn certificate(credentials: &Credentials) -> Vec<u8> {
 
 pub fn hello(job: &str, name: &str) -> pb::Hello {
     pb::Hello {
-        first_version: 1,
-        last_version: 1,
+        first_version: 2,
+        last_version: 2,
         program: "raw".into(),
         job: job.into(),
         name: name.into(),
@@ -254,6 +254,7 @@ impl Raw {
             round,
             nonce,
             key_id,
+            lacks_model: false,
         });
     }
 

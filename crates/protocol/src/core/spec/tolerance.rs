@@ -9,9 +9,29 @@
 
 use super::{JobSpec, SpecError};
 use crate::Adversary;
-use crate::protocols;
+use crate::core::protocol::{ProtocolInfo, Sparsity};
 
 impl JobSpec {
+    pub(crate) fn info(&self) -> &'static ProtocolInfo {
+        self.protocol.view().info()
+    }
+
+    /// What its rounds need to know where parties send some of their coordinates only.
+    pub fn sparsity(&self) -> Option<Sparsity> {
+        (self.info().sparsity)(self)
+    }
+
+    /// Whether parties send some of their coordinates only.
+    pub fn is_sparse(&self) -> bool {
+        self.sparsity().is_some()
+    }
+
+    /// How many parties must have sent a coordinate for its sum to be opened: one where they send all.
+    pub fn least_contributors(&self) -> u32 {
+        self.sparsity()
+            .map_or(1, |sparsity| sparsity.least_contributors)
+    }
+
     /// The most parties c that may work together with the server, whatever the roster: ⌈`corrupt` · `parties`⌉, at
     /// least 1.
     pub fn corrupt_parties(&self) -> usize {
@@ -33,7 +53,7 @@ impl JobSpec {
     /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own where that is 0.
     pub fn least_survivors(&self) -> usize {
         match self.min_parties {
-            0 => (protocols::info(self.protocol).min_parties)(self),
+            0 => (self.info().min_parties)(self),
             chosen => chosen as usize,
         }
     }

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vault::{Kept, KeyName, Vault};
+use crate::protocols::flashe::Flashe;
 use crate::{FaultKind, Job, Round};
 
 const VERSION: [u8; 1] = [1];
@@ -93,7 +94,7 @@ impl HeldKey {
     /// Whether the key may be used in round `number`: each serves `key_rounds` rounds after it was made, or
     /// the whole job.
     pub fn serves(&self, job: &Job, number: u64) -> bool {
-        let rounds = u64::from(job.spec().key_rounds);
+        let rounds = u64::from(Flashe::of(job.spec()).key_rounds);
         let age = number.checked_sub(self.made);
         age.is_some_and(|age| age > 0 && (rounds == 0 || age <= rounds))
     }
@@ -163,14 +164,17 @@ pub(super) fn storage_key(vault: &dyn Vault) -> Result<Option<StorageKey>, Fault
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{JobSpec, MemoryVault, ProtocolName};
+    use crate::{JobSpec, MemoryVault};
 
     #[test]
     fn a_key_that_is_too_old_or_of_the_future_is_not_taken() {
         let spec = JobSpec {
-            protocol: ProtocolName::Flashe,
+            protocol: Flashe {
+                key_rounds: 4,
+                ..Default::default()
+            }
+            .into(),
             parties: 3,
-            key_rounds: 4,
             ..JobSpec::default()
         };
         let (job, vault) = (spec.validate().unwrap(), MemoryVault::default());

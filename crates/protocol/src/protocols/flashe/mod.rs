@@ -8,27 +8,36 @@
 //! Source: FLASHE §3 (the scheme, in `blindsum-he`); key set-up, storage and checks are ours.
 
 mod held;
+mod options;
 mod rounds;
 mod setup;
 mod sparse_rounds;
 #[cfg(test)]
 mod tests;
 
+pub use options::{Flashe, Masking};
+
 use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
 
-use crate::core::names::Masking;
-use crate::core::protocol::{KeySetup, ProtocolInfo};
-use crate::{FaultKind, Job, PartySet, ProtocolName, SpecError};
+use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
+use crate::{FaultKind, Job, PartySet, SpecError};
 
-pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::Flashe,
+impl ProtocolTable for Flashe {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: true,
     tolerates_corrupt: false,
     plan: |job| match job.spec().is_sparse() {
         true => sparse_rounds::plan(job),
         false => rounds::plan(job),
     },
     min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+    sparsity: |spec| Flashe::of(spec).sparsity(),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {
             let tensors = job.encoding().tensors();
@@ -68,7 +77,7 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
-    spec.check_unpacked()?;
+    Flashe::of(spec).check(spec)?;
     if spec.parties < 2 {
         let rule = format!("2 <= parties = {} for flashe", spec.parties);
         return Err(SpecError::new("parties", rule));
@@ -89,7 +98,7 @@ fn shape(job: &Job, parties: usize) -> Result<Shape, FlasheError> {
 /// The masking of a round: the job's, or the one that is expected to cost a survivor fewer masks where the
 /// dropouts of the job happen (FLASHE Theorem 2).
 fn scheme(job: &Job, parties: usize) -> Scheme {
-    match job.spec().masking {
+    match Flashe::of(job.spec()).masking {
         Masking::Double => Scheme::Double,
         Masking::Single => Scheme::Single,
         Masking::Cheaper => {

@@ -8,17 +8,30 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+use crate::core::options::table;
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::ProtocolInfo;
+use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::kit::result::{read_result, result_body};
 use crate::kit::vector::pack_input;
 use crate::machine::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
-use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, ProtocolName, Round};
+use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
 
-pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::Plain,
+table! {
+    /// No protection: the server sees every update. The baseline.
+    Plain = "plain";
+    options {}
+}
+
+impl ProtocolTable for Plain {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: false,
     tolerates_corrupt: false,
     plan: |job| {
         let vector = small(job.spec()) + job.packed_len() as u64;
@@ -26,8 +39,9 @@ pub(crate) const INFO: ProtocolInfo = ProtocolInfo {
         Plan::star(job.spec(), Opens::Coordinator, stages)
     },
     min_parties: |_| 1,
+    sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
-    check: |job| job.spec().check_unpacked(),
+    check: |_| Ok(()),
     start,
     restore,
     serve,

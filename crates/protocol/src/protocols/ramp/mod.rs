@@ -16,9 +16,13 @@
 
 mod client;
 mod messages;
+mod options;
 mod server;
 
+pub use options::{Fssa, Pss};
+
 use messages::{Advertise, Keys};
+use options::Asked;
 
 use std::sync::Arc;
 
@@ -28,18 +32,31 @@ use blindsum_sharing::ramp::{
 };
 
 use crate::core::plan::Stage;
-use crate::core::protocol::{Parameters, ProtocolInfo};
+use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolName, Round, SpecError,
+    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, SpecError,
 };
 
-pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::Fssa,
+impl ProtocolTable for Fssa {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+impl ProtocolTable for Pss {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: true,
     tolerates_corrupt: true,
     plan,
     min_parties,
+    sparsity: |_| None,
     check,
     parameters: chosen,
     start: client::start,
@@ -49,11 +66,6 @@ pub(crate) const FSSA: ProtocolInfo = ProtocolInfo {
     key_setup: None,
 };
 
-pub(crate) const PSS: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::Pss,
-    ..FSSA
-};
-
 /// n − d: as many may drop out as the job says, and one more ends the round.
 fn min_parties(spec: &JobSpec) -> usize {
     spec.usual_survivors(spec.parties as usize)
@@ -61,13 +73,6 @@ fn min_parties(spec: &JobSpec) -> usize {
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
-    if spec.neighbours != 0 {
-        let rule = format!(
-            "neighbours = {} must be 0 for {}: every party shares with every other",
-            spec.neighbours, spec.protocol
-        );
-        return Err(SpecError::new("neighbours", rule));
-    }
     spec.check_survivors()?;
     let full = spec.parties as usize;
     let found = parameters(job, full).map_err(|error| SpecError::new(error.field, error.rule))?;
@@ -84,14 +89,15 @@ fn check(job: &Job) -> Result<(), SpecError> {
 /// The parameters for a roster of `n` parties.
 fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     let spec = job.spec();
+    let asked = Asked::of(spec);
     RampParameters::choose(&RampRequest {
         parties: n,
         corrupt: spec.corrupt_parties(),
         dropouts: spec.losses_among(n),
         active: spec.adversary == Adversary::Active,
         words: job.lanes(),
-        threshold: spec.threshold as usize,
-        packing: spec.packing as usize,
+        threshold: asked.threshold,
+        packing: asked.packing,
     })
 }
 
@@ -115,7 +121,7 @@ fn residues(job: &Job) -> Result<Residues, SharingError> {
 
 fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, SharingError> {
     let embedding = match job.spec().protocol {
-        ProtocolName::Fssa => Embedding::Coefficients,
+        ProtocolChoice::Fssa(_) => Embedding::Coefficients,
         _ => Embedding::Evaluations,
     };
     RampSharing::new(parameters, embedding, residues(job)?, job.lanes())

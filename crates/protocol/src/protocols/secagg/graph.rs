@@ -122,17 +122,21 @@ impl Draws {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Adversary, JobSpec};
+    use crate::{Adversary, JobSpec, ProtocolName, SecAggPlus};
 
     fn graph(n: usize, neighbours: u32) -> AggregationGraph {
         let spec = JobSpec {
             adversary: Adversary::SemiHonest,
-            neighbours,
+            protocol: SecAggPlus {
+                neighbours,
+                ..Default::default()
+            }
+            .into(),
             corrupt: 0.0,
             dropout: 0.0,
             ..JobSpec::default()
         };
-        let parameters = GraphParameters::find(&spec, n, false).unwrap();
+        let parameters = GraphParameters::find(&spec, n).unwrap();
         AggregationGraph::draw(parameters, &Context([7; 32]))
     }
 
@@ -162,8 +166,11 @@ mod tests {
 
     #[test]
     fn the_order_depends_on_the_context() {
-        let spec = JobSpec::default();
-        let parameters = GraphParameters::find(&spec, 50, true).unwrap();
+        let spec = JobSpec {
+            protocol: ProtocolName::SecAgg.into(),
+            ..JobSpec::default()
+        };
+        let parameters = GraphParameters::find(&spec, 50).unwrap();
         let one = AggregationGraph::draw(parameters, &Context([1; 32]));
         let two = AggregationGraph::draw(parameters, &Context([2; 32]));
         assert_ne!(one.order, two.order);

@@ -11,28 +11,43 @@ mod client;
 mod graph;
 mod keys;
 mod messages;
+mod options;
 mod parameters;
 mod server;
 mod tails;
 
 pub use graph::AggregationGraph;
+pub use options::{SecAgg, SecAggPlus};
 pub use parameters::{GraphParameters, ParameterError};
+
+use options::Sharing;
 
 use std::sync::Arc;
 
 use blindsum_sharing::Point;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{Parameters, ProtocolInfo};
-use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, ProtocolName, Round, SpecError,
-};
+use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::{Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, SpecError};
 
-pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::SecAgg,
+impl ProtocolTable for SecAgg {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+impl ProtocolTable for SecAggPlus {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: true,
     tolerates_corrupt: true,
     plan,
     min_parties,
+    sparsity: |_| None,
     parameters,
     check,
     start: client::start,
@@ -40,11 +55,6 @@ pub(crate) const SECAGG: ProtocolInfo = ProtocolInfo {
     serve: server::serve,
     prepare: |_, _| Ok(0),
     key_setup: None,
-};
-
-pub(crate) const SECAGG_PLUS: ProtocolInfo = ProtocolInfo {
-    name: ProtocolName::SecAggPlus,
-    ..SECAGG
 };
 
 fn plan(job: &Job) -> Plan {
@@ -70,40 +80,28 @@ fn min_parties(spec: &JobSpec) -> usize {
         Adversary::Active => 2 * n / 3 + 1,
         Adversary::SemiHonest => n / 2 + 1,
     };
-    spec.usual_survivors(usual.max(spec.threshold as usize))
+    spec.usual_survivors(usual.max(Sharing::of(spec).threshold))
 }
 
 fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
-    spec.check_unpacked()?;
-    if is_complete(spec) && spec.neighbours != 0 {
-        let rule = format!(
-            "neighbours = {} must be 0 for secagg: its graph is complete; secagg+ has neighbours",
-            spec.neighbours
-        );
-        return Err(SpecError::new("neighbours", rule));
-    }
     spec.check_survivors()?;
-    GraphParameters::check_all(spec, is_complete(spec))
+    GraphParameters::check_all(spec)
 }
 
 fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
-    let found = GraphParameters::find(job.spec(), parties, is_complete(job.spec()))?;
+    let found = GraphParameters::find(job.spec(), parties)?;
     Ok(vec![
         ("neighbours", found.neighbours()),
         ("threshold", found.threshold()),
     ])
 }
 
-fn is_complete(spec: &JobSpec) -> bool {
-    spec.protocol == ProtocolName::SecAgg
-}
-
 /// The graph of a round; drawn once however many machines share the round.
 fn graph_of(round: &Round) -> Result<Arc<AggregationGraph>, Fault> {
     round.derived(|round| {
         let spec = round.job().spec();
-        let parameters = GraphParameters::find(spec, round.parties(), is_complete(spec))
+        let parameters = GraphParameters::find(spec, round.parties())
             .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))?;
         Ok(AggregationGraph::draw(parameters, round.context()))
     })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_crypto::secret::Secret;
+use blindsum_encode::EncodingKind;
 use blindsum_he::flashe::{JobKey, RoundKey, Shape, Survivors};
 use blindsum_math::words::TileMut;
 use rand_core::CryptoRng;
@@ -13,7 +14,7 @@ use crate::kit::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::{ranks, shape};
-use crate::{EncodingName, Fault, FaultKind, Round};
+use crate::{Fault, FaultKind, Round};
 
 /// Encrypts the vector. That this round is used is written down before.
 pub(crate) fn start(
@@ -93,9 +94,9 @@ pub(crate) fn restore(
 /// point has negative words, which are more than −2^63 / n, and less than 2^63 / n.
 fn bias(round: &Round) -> u64 {
     let spec = round.job().spec();
-    match spec.encoding {
-        EncodingName::Fixed64 => (1 << 63) / u64::from(spec.parties),
-        EncodingName::Quantised | EncodingName::Integers => 0,
+    match spec.encoding.kind() {
+        EncodingKind::Fixed64 { .. } => (1 << 63) / u64::from(spec.parties),
+        EncodingKind::Quantised { .. } | EncodingKind::Integers { .. } => 0,
     }
 }
 

@@ -4,9 +4,8 @@ use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::Scheme;
 use blindsum_he::flashe::sparse::{Participation, SparseMask};
 
-use crate::core::names::Masking;
 use crate::kit::result::split_survivors;
-use crate::protocols::flashe::ranks;
+use crate::protocols::flashe::{Flashe, Masking, ranks};
 use crate::{FaultKind, Job, PartySet, Round};
 
 /// Bytes before each set of places: its length, big-endian.
@@ -96,7 +95,7 @@ pub(super) fn check_count(job: &Job, count: usize) -> Result<(), String> {
 
 /// The job's scheme, or the one that takes fewer masks (FLASHE §4.1).
 fn scheme(round: &Round, parties: &PartySet, masks: &[SparseMask]) -> Result<Scheme, FlasheError> {
-    Ok(match round.job().spec().masking {
+    Ok(match Flashe::of(round.job().spec()).masking {
         Masking::Double => Scheme::Double,
         Masking::Single => Scheme::Single,
         Masking::Cheaper => {

@@ -8,9 +8,11 @@ use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::core::names::{Masking, ModelUpdate};
 use crate::testing::{Cohort, Given, storage_key};
-use crate::{Adversary, Client, EncodingName, MemoryVault, Round};
+use crate::{
+    Adversary, Client, EncodingChoice, Fixed64, Flashe, Integers, Masking, MemoryVault,
+    ModelUpdate, Quantised, Round,
+};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -21,11 +23,30 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 /// Words of 6 bits and more, of up to 64.
-fn encodings() -> impl Strategy<Value = (EncodingName, u32)> {
+fn encodings() -> impl Strategy<Value = EncodingChoice> {
+    let max_weight = || prop::sample::select(vec![1, 200]);
     prop_oneof![
-        (5..33u32).prop_map(|bits| (EncodingName::Quantised, bits)),
-        (5..65u32).prop_map(|bits| (EncodingName::Integers, bits)),
-        Just((EncodingName::Fixed64, 16)),
+        (5..33u32, max_weight()).prop_map(|(bits, max_weight)| {
+            let other = Quantised::default();
+            EncodingChoice::from(Quantised {
+                bits,
+                max_weight,
+                ..other
+            })
+        }),
+        (5..65u32, max_weight()).prop_map(|(bits, max_weight)| {
+            // As many bits as fit beside the carries.
+            let bits = if max_weight > 1 { bits.min(32) } else { bits };
+            Integers { bits, max_weight }.into()
+        }),
+        max_weight().prop_map(|max_weight| {
+            let other = Fixed64::default();
+            Fixed64 {
+                max_weight,
+                ..other
+            }
+            .into()
+        }),
     ]
 }
 
@@ -34,15 +55,12 @@ prop_compose! {
         parties in 2..12u32,
         masking in prop::sample::select(vec![Masking::Cheaper, Masking::Double, Masking::Single]),
         adversary in prop::sample::select(Adversary::ALL),
-        (encoding, bits) in encodings(),
-        max_weight in prop::sample::select(vec![1, 200]),
+        encoding in encodings(),
         dropout in 0.0..0.9f64,
     ) -> JobSpec {
         let model_update = ModelUpdate::Nothing;
-        // Its integers have as many bits as fit beside the carries.
-        let bits = if encoding == EncodingName::Integers && bits > 32 && max_weight > 1 { 32 } else { bits };
         let dim = 13;
-        JobSpec { masking, adversary, encoding, bits, max_weight, dropout, model_update, dim, ..spec(parties) }
+        JobSpec { protocol: Flashe { masking, ..Default::default() }.into(), adversary, encoding, dropout, model_update, dim, ..spec(parties) }
     }
 }
 
@@ -165,7 +183,11 @@ impl World {
     /// Everybody holds the key.
     fn new() -> Self {
         let spec = JobSpec {
-            key_rounds: 9,
+            protocol: Flashe {
+                key_rounds: 9,
+                ..Default::default()
+            }
+            .into(),
             dim: 5,
             ..spec(PARTIES)
         };

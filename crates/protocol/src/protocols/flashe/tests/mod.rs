@@ -16,7 +16,7 @@ use crate::{Answer, Fault, FaultKind, JobSpec, PartyId, PartySet, ProtocolName, 
 
 fn spec(parties: u32) -> JobSpec {
     JobSpec {
-        protocol: ProtocolName::Flashe,
+        protocol: ProtocolName::Flashe.into(),
         parties,
         min_parties: 2,
         dim: 101,

@@ -1,7 +1,7 @@
 //! Rules of the job.
 
 use super::*;
-use crate::core::names::{EncodingName, Masking, ModelUpdate};
+use crate::{Flashe, Integers, Masking, ModelUpdate, ProtocolChoice};
 
 fn refused(change: impl FnOnce(&mut JobSpec), field: &str, rule: &str) {
     let mut spec = spec(5);
@@ -16,39 +16,24 @@ fn rules_name_the_field() {
     refused(|s| s.parties = 1, "parties", "2 <= parties = 1");
     refused(|s| s.min_parties = 1, "min_parties", "2 <= min_parties");
     refused(|s| s.min_parties = 6, "min_parties", "= 6 <= parties = 5");
-    refused(|s| s.packing = 2, "packing", "packing = 2 must be 0");
     // Two words of 8 bytes a coordinate and one for the weight, and 2^36 bytes of mask.
     let long = |s: &mut JobSpec| {
-        (s.dim, s.bits, s.max_weight) = (1 << 32, 64, 2);
-        (s.encoding, s.model_update) = (EncodingName::Integers, ModelUpdate::Nothing);
+        let (bits, max_weight) = (64, 2);
+        s.encoding = Integers { bits, max_weight }.into();
+        (s.dim, s.model_update) = (1 << 32, ModelUpdate::Nothing);
     };
     refused(long, "dim", "D = 8589934593, but D <= 8589934592");
-}
-
-#[test]
-fn other_protocols_take_no_fields_of_a_shared_key() {
-    let plain = |s: &mut JobSpec| s.protocol = ProtocolName::Plain;
-    let masking = |s: &mut JobSpec| {
-        plain(s);
-        s.masking = Masking::Single;
-    };
-    refused(
-        masking,
-        "masking",
-        "masking = single must be cheaper for plain",
-    );
-    let rounds = |s: &mut JobSpec| {
-        plain(s);
-        s.key_rounds = 3;
-    };
-    refused(rounds, "key_rounds", "key_rounds = 3 must be 0 for plain");
 }
 
 #[test]
 fn the_cheaper_masking_is_chosen_by_the_dropouts() {
     let masks = |masking, dropout, parties| {
         let spec = JobSpec {
-            masking,
+            protocol: Flashe {
+                masking,
+                ..Default::default()
+            }
+            .into(),
             dropout,
             ..spec(parties)
         };
@@ -67,7 +52,7 @@ fn the_cheaper_masking_is_chosen_by_the_dropouts() {
 fn only_this_protocol_has_a_key_set_up() {
     let job = |protocol| {
         let spec = JobSpec {
-            protocol,
+            protocol: ProtocolChoice::from(protocol),
             ..spec(5)
         };
         spec.validate().unwrap()
@@ -83,7 +68,7 @@ fn only_this_protocol_has_a_key_set_up() {
     );
     let plain = Rig::new(
         JobSpec {
-            protocol: ProtocolName::Plain,
+            protocol: ProtocolName::Plain.into(),
             ..spec(5)
         },
         1,

@@ -6,16 +6,22 @@ use blindsum_he::flashe::{JobKey, Survivors};
 use std::sync::Arc;
 
 use super::*;
-use crate::core::names::Masking;
 use crate::protocols::flashe::shape;
 use crate::testing::{Given, storage_key};
-use crate::{Client, ClientSetup, Culprit, EncodingName, MemoryVault, Round};
+use crate::{
+    Client, ClientSetup, Culprit, EncodingChoice, EncodingName, Flashe, Integers, Masking,
+    MemoryVault, Quantised, Round,
+};
 
 const MASKINGS: [Masking; 2] = [Masking::Double, Masking::Single];
 
 fn masked(masking: Masking, parties: u32) -> JobSpec {
     JobSpec {
-        masking,
+        protocol: Flashe {
+            masking,
+            ..Default::default()
+        }
+        .into(),
         ..spec(parties)
     }
 }
@@ -40,17 +46,26 @@ fn sums_are_exact_whoever_drops_out() {
 
 #[test]
 fn sums_are_exact_at_every_width() {
-    for (encoding, bits) in [
-        (EncodingName::Quantised, 6),
-        (EncodingName::Quantised, 30),
-        (EncodingName::Quantised, 32),
-        (EncodingName::Integers, 61),
-        (EncodingName::Fixed64, 16),
+    let quantised = |bits| {
+        EncodingChoice::Quantised(Quantised {
+            bits,
+            ..Default::default()
+        })
+    };
+    let integers = Integers {
+        bits: 61,
+        ..Default::default()
+    };
+    for encoding in [
+        quantised(6),
+        quantised(30),
+        quantised(32),
+        integers.into(),
+        EncodingName::Fixed64.into(),
     ] {
         let model_update = crate::ModelUpdate::Nothing;
         let spec = JobSpec {
             encoding,
-            bits,
             model_update,
             ..spec(5)
         };
@@ -65,9 +80,17 @@ fn case_11_other_bounds_make_no_silent_sum() {
     for density in [1.0, 0.5] {
         let clipping = crate::Clipping::Aciq;
         let held = rig(JobSpec {
-            clipping,
-            density,
-            bits: 8,
+            encoding: Quantised {
+                clipping,
+                bits: 8,
+                ..Default::default()
+            }
+            .into(),
+            protocol: Flashe {
+                density,
+                ..Default::default()
+            }
+            .into(),
             ..spec(4)
         });
         let (job, roster) = (held.cohort.round.job(), held.cohort.round.roster());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::protocols::flashe::setup::{ListedAdvert, adverts_of};
 use crate::testing::Cohort;
-use crate::{Adversary, Culprit, MemoryVault, Round};
+use crate::{Adversary, Culprit, Flashe, MemoryVault, Round};
 
 const ADVERTISE: u8 = 0;
 const DELIVER: u8 = 1;
@@ -187,7 +187,11 @@ fn numbered(rig: &Rig, number: u64) -> Round {
 fn keys_are_replaced_after_their_rounds() {
     let mut setup = Rig::first_key_setup(
         JobSpec {
-            key_rounds: 3,
+            protocol: Flashe {
+                key_rounds: 3,
+                ..Default::default()
+            }
+            .into(),
             ..spec(3)
         },
         7,

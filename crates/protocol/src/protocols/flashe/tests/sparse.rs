@@ -3,17 +3,20 @@
 use blindsum_he::flashe::sparse::{EncryptedSparseSum, SparseMask};
 
 use super::*;
-use crate::core::names::Masking;
 use crate::protocols::flashe::sparse_rounds::{list_of_places, with_places};
 use crate::testing::Given;
-use crate::{Client, Culprit, SparseInput};
+use crate::{Client, Culprit, Flashe, Masking, Quantised, SparseInput};
 
 const MASKINGS: [Masking; 3] = [Masking::Cheaper, Masking::Double, Masking::Single];
 
 fn sparse(masking: Masking, parties: u32) -> JobSpec {
     JobSpec {
-        masking,
-        density: 0.4,
+        protocol: Flashe {
+            masking,
+            density: 0.4,
+            ..Default::default()
+        }
+        .into(),
         ..spec(parties)
     }
 }
@@ -80,7 +83,11 @@ fn sums_are_exact_whoever_drops_out_in_either_stage() {
 fn sums_are_exact_at_every_width() {
     for bits in [6, 16, 30, 32] {
         let spec = JobSpec {
-            bits,
+            encoding: Quantised {
+                bits,
+                ..Default::default()
+            }
+            .into(),
             dim: 9000,
             ..sparse(Masking::Cheaper, 5)
         };
@@ -113,7 +120,12 @@ fn restarts_change_nothing() {
 fn coordinates_of_too_few_stay_closed() {
     for least in 1..=4 {
         let held = rig(JobSpec {
-            min_contributors: least,
+            protocol: Flashe {
+                density: 0.4,
+                min_contributors: least,
+                ..Default::default()
+            }
+            .into(),
             ..sparse(Masking::Cheaper, 4)
         });
         let mut rig = uploaded(&held, 3);

@@ -5,7 +5,7 @@ use blindsum_math::words::Words;
 use super::*;
 use crate::protocols::ramp::messages::sealed_len;
 use crate::protocols::ramp::sharing_of;
-use crate::{Culprit, Fault};
+use crate::{Culprit, Fault, Quantised};
 
 /// Bytes of a sealed column of the rig's round.
 fn sealed(rig: &Rig) -> usize {
@@ -137,7 +137,11 @@ fn wrong_sums_are_left_out_where_there_are_enough() {
 fn case_26_words_that_the_field_might_not_hold() {
     for (bits, largest) in [(16, u16::MAX.into()), (32, u64::from(u32::MAX))] {
         let spec = JobSpec {
-            bits,
+            encoding: Quantised {
+                bits,
+                ..Default::default()
+            }
+            .into(),
             ..spec((ProtocolName::Fssa, Adversary::Active), 10)
         };
         for (word, fits) in [(largest, true), (largest + 1, false)] {

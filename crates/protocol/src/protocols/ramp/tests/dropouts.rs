@@ -1,7 +1,7 @@
 //! Sums with parties lost at every stage, exactly as many as are tolerated and one more.
 
 use super::*;
-use crate::{EncodingName, Fault, SuiteName};
+use crate::{Fault, Fixed64, Quantised, SuiteName};
 
 /// Runs a round where parties are lost before their answer of `stage` arrives.
 fn run(spec: JobSpec, stage: u8, lost: &[u32]) -> Result<(), Fault> {
@@ -79,13 +79,20 @@ fn every_field_and_suite() {
                 ..spec(variant, 7)
             };
             let wide = JobSpec {
-                bits: 32,
-                max_weight: 1000,
+                encoding: Quantised {
+                    bits: 32,
+                    max_weight: 1000,
+                    ..Default::default()
+                }
+                .into(),
                 ..narrow.clone()
             };
             let pair = JobSpec {
-                encoding: EncodingName::Fixed64,
-                clip: 1000.0,
+                encoding: Fixed64 {
+                    clip: 1000.0,
+                    ..Default::default()
+                }
+                .into(),
                 suite: SuiteName::P256,
                 ..narrow.clone()
             };
@@ -102,8 +109,7 @@ fn many_tiles() {
     for variant in VARIANTS {
         let spec = JobSpec {
             dim: 4_007,
-            packing: 2,
-            ..spec(variant, 10)
+            ..with(spec(variant, 10), 0, 2)
         };
         run(spec, aggregate(variant.1), &[1, 2]).unwrap();
     }
@@ -137,10 +143,7 @@ fn a_restart_at_every_stage_changes_nothing() {
 #[test]
 fn case_05_a_low_threshold_opens_no_smaller_sum() {
     for variant in VARIANTS {
-        let spec = JobSpec {
-            threshold: 7,
-            ..spec(variant, 10)
-        };
+        let spec = with(spec(variant, 10), 7, 0);
         let too_few = FaultKind::TooFewSurvivors { have: 7, need: 8 };
         let last = aggregate(variant.1);
         run(spec.clone(), last, &[3, 7, 8]).unwrap();

@@ -7,7 +7,7 @@ mod parameters;
 mod survivors;
 
 use crate::testing::{Rig, assert_ended, body, parties, restart, with_body};
-use crate::{Adversary, FaultKind, JobSpec, PartyId, ProtocolName};
+use crate::{Adversary, FaultKind, Fssa, JobSpec, PartyId, ProtocolName, Pss};
 
 const SHARE_VECTOR: u8 = 1;
 const CONSISTENCY: u8 = 2;
@@ -29,7 +29,7 @@ const VARIANTS: [(ProtocolName, Adversary); 4] = [
 
 fn spec((protocol, adversary): (ProtocolName, Adversary), parties: u32) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         adversary,
         parties,
         dim: 101,
@@ -37,6 +37,15 @@ fn spec((protocol, adversary): (ProtocolName, Adversary), parties: u32) -> JobSp
         dropout: 0.2,
         ..JobSpec::default()
     }
+}
+
+/// The job with other options of its protocol.
+fn with(spec: JobSpec, threshold: u32, packing: u32) -> JobSpec {
+    let protocol = match spec.protocol.name() {
+        ProtocolName::Fssa => Fssa { threshold, packing }.into(),
+        _ => Pss { threshold, packing }.into(),
+    };
+    JobSpec { protocol, ..spec }
 }
 
 fn active(parties: u32) -> JobSpec {

@@ -21,12 +21,26 @@ fn case_24_inequalities() {
     active.clone().validate().unwrap();
     let confirmed = "2k = 2*6 > n + c = 10 + 2";
     refused(|s| s.dropout = 0.4, &active, "dropout", confirmed);
-    refused(|s| s.threshold = 6, &active, "threshold", confirmed);
+    refused(
+        |s| *s = with(s.clone(), 6, 0),
+        &active,
+        "protocol.threshold",
+        confirmed,
+    );
     let most = "8 <= n - d = 10 - 3 = 7";
-    refused(|s| s.threshold = 8, &active, "threshold", most);
+    refused(
+        |s| *s = with(s.clone(), 8, 0),
+        &active,
+        "protocol.threshold",
+        most,
+    );
     let most = "6 <= threshold - r = 7 - 2 = 5";
-    refused(|s| s.packing = 6, &active, "packing", most);
-    refused(|s| s.neighbours = 4, &active, "neighbours", "must be 0");
+    refused(
+        |s| *s = with(s.clone(), 0, 6),
+        &active,
+        "protocol.packing",
+        most,
+    );
     refused(
         |s| s.min_parties = 3,
         &active,
@@ -57,6 +71,7 @@ fn case_25_no_sharing_without_randomness() {
             dropout: 0.0,
             ..spec(variant, 10)
         };
-        refused(|s| s.packing = 10, &base, "packing", "10 <= threshold - r");
+        let packed = |s: &mut JobSpec| *s = with(s.clone(), 0, 10);
+        refused(packed, &base, "protocol.packing", "10 <= threshold - r");
     }
 }

@@ -19,6 +19,7 @@
 //! The tails are those of the hypergeometric distribution, added over all parties (Bell20 §4, with
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
 
+use super::options::Sharing;
 use super::tails::{Hypergeometric, Sample};
 use crate::{Adversary, JobSpec, SpecError};
 
@@ -64,23 +65,23 @@ impl GraphParameters {
     ///
     /// # Errors
     /// The bound that fails.
-    pub fn find(spec: &JobSpec, parties: usize, complete: bool) -> Result<Self, ParameterError> {
+    pub fn find(spec: &JobSpec, parties: usize) -> Result<Self, ParameterError> {
         let tails = Hypergeometric::new(parties);
-        Bounds::new(spec, parties, complete, &tails).find()
+        Bounds::new(spec, parties, &tails).find()
     }
 
     /// Whether every roster that the job allows has parameters.
     ///
     /// # Errors
     /// The bound that fails for the full roster, or the roster that has none.
-    pub(crate) fn check_all(spec: &JobSpec, complete: bool) -> Result<(), SpecError> {
+    pub(crate) fn check_all(spec: &JobSpec) -> Result<(), SpecError> {
         let n = spec.parties as usize;
         let tails = Hypergeometric::new(n);
-        let full = Bounds::new(spec, n, complete, &tails).find()?;
+        let full = Bounds::new(spec, n, &tails).find()?;
         // What served the larger roster mostly serves the next one, and is tried first.
         let mut neighbours = full.neighbours;
         for n in spec.legal_rosters() {
-            let bounds = Bounds::new(spec, n, complete, &tails);
+            let bounds = Bounds::new(spec, n, &tails);
             if bounds.has_some(neighbours) {
                 continue;
             }
@@ -134,16 +135,17 @@ struct Bounds<'a> {
 
 impl<'a> Bounds<'a> {
     /// The tails must be of at least so many parties.
-    fn new(spec: &JobSpec, parties: usize, complete: bool, tails: &'a Hypergeometric) -> Self {
+    fn new(spec: &JobSpec, parties: usize, tails: &'a Hypergeometric) -> Self {
+        let asked = Sharing::of(spec);
         Self {
             parties,
             full: parties == spec.parties as usize,
             corrupt: spec.corrupt_parties(),
             dropouts: spec.losses_among(parties),
             active: spec.adversary == Adversary::Active,
-            complete,
-            neighbours: spec.neighbours as usize,
-            threshold: spec.threshold as usize,
+            complete: asked.complete,
+            neighbours: asked.neighbours,
+            threshold: asked.threshold,
             tails,
         }
     }

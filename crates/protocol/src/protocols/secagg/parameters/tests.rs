@@ -1,5 +1,5 @@
 use super::*;
-use crate::{MAX_PARTIES, ProtocolName};
+use crate::{MAX_PARTIES, ProtocolChoice, SecAgg, SecAggPlus};
 
 fn spec(corrupt: f64, dropout: f64, adversary: Adversary) -> JobSpec {
     JobSpec {
@@ -12,16 +12,19 @@ fn spec(corrupt: f64, dropout: f64, adversary: Adversary) -> JobSpec {
 
 /// Parameters of the full roster of a job of `n` parties.
 fn find(spec: JobSpec, n: usize, complete: bool) -> Result<GraphParameters, ParameterError> {
-    let protocol = match complete {
-        true => ProtocolName::SecAgg,
-        false => ProtocolName::SecAggPlus,
+    let protocol = match (&spec.protocol, complete) {
+        (ProtocolChoice::SecAggPlus(options), true) => SecAgg {
+            threshold: options.threshold,
+        }
+        .into(),
+        (chosen, _) => chosen.clone(),
     };
     let spec = JobSpec {
         protocol,
         parties: n as u32,
         ..spec
     };
-    GraphParameters::find(&spec, n, complete)
+    GraphParameters::find(&spec, n)
 }
 
 #[test]
@@ -66,7 +69,11 @@ fn infeasible_bounds_are_found_quickly() {
                 assert!(find(spec(0.49, 0.6, adversary), n, complete).is_err());
                 assert!(find(spec(0.9, 0.2, adversary), n, complete).is_err());
                 let threshold = JobSpec {
-                    threshold: 1,
+                    protocol: SecAggPlus {
+                        threshold: 1,
+                        ..Default::default()
+                    }
+                    .into(),
                     ..spec(0.3, 0.3, adversary)
                 };
                 let refused = find(threshold, n, complete).unwrap_err();
@@ -93,14 +100,22 @@ fn the_failing_bound_is_named() {
     let refused = |spec, n, complete| find(spec, n, complete).unwrap_err().field;
     assert_eq!(refused(base(), 1, true), "parties");
     let neighbours = |neighbours| JobSpec {
-        neighbours,
+        protocol: SecAggPlus {
+            neighbours,
+            ..Default::default()
+        }
+        .into(),
         ..base()
     };
     for (given, n) in [(4, 100), (15, 100), (41, 101), (100, 100)] {
         assert_eq!(refused(neighbours(given), n, false), "neighbours");
     }
     let threshold = |threshold| JobSpec {
-        threshold,
+        protocol: SecAggPlus {
+            threshold,
+            ..Default::default()
+        }
+        .into(),
         ..base()
     };
     for given in [66, 101] {
@@ -121,11 +136,15 @@ fn case_47_small_rosters_hold_all_corrupt_parties() {
     let job = |neighbours| JobSpec {
         parties: 1000,
         min_parties: 200,
-        neighbours,
+        protocol: SecAggPlus {
+            neighbours,
+            ..Default::default()
+        }
+        .into(),
         ..spec(0.1, 0.1, Adversary::Active)
     };
     for n in [200, 201, 667, 999, 1000] {
-        let found = GraphParameters::find(&job(0), n, false).unwrap();
+        let found = GraphParameters::find(&job(0), n).unwrap();
         let draws = Sample {
             population: n,
             marked: 100,
@@ -137,8 +156,8 @@ fn case_47_small_rosters_hold_all_corrupt_parties() {
             "{found:?}"
         );
     }
-    let odd = GraphParameters::find(&job(199), 999, false).unwrap();
+    let odd = GraphParameters::find(&job(199), 999).unwrap();
     assert_eq!(odd.neighbours(), 200);
-    let few = GraphParameters::find(&job(400), 300, false).unwrap();
+    let few = GraphParameters::find(&job(400), 300).unwrap();
     assert_eq!(few.neighbours(), 299);
 }

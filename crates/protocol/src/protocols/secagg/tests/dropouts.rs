@@ -1,7 +1,7 @@
 //! Sums with parties lost at every stage, exactly as many as are tolerated and one more.
 
 use super::*;
-use crate::Fault;
+use crate::{Fault, Fixed64, Quantised};
 
 const VARIANTS: [(ProtocolName, Adversary); 4] = [
     (ProtocolName::SecAgg, Adversary::SemiHonest),
@@ -60,15 +60,22 @@ fn p256_suite_and_64_bit_words() {
     )
     .unwrap();
     let fixed = JobSpec {
-        encoding: crate::EncodingName::Fixed64,
-        clip: 1000.0,
+        encoding: Fixed64 {
+            clip: 1000.0,
+            ..Default::default()
+        }
+        .into(),
         ..base.clone()
     };
     run(fixed, 2, &[1]).unwrap();
     run(
         JobSpec {
-            bits: 32,
-            max_weight: 1000,
+            encoding: Quantised {
+                bits: 32,
+                max_weight: 1000,
+                ..Default::default()
+            }
+            .into(),
             ..base
         },
         2,

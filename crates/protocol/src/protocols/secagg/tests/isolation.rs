@@ -13,7 +13,6 @@ use blindsum_math::words::Words;
 use blindsum_sharing::{Share, reconstruct};
 
 use super::*;
-use crate::PartySet;
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed};
 use crate::kit::keys::suite_of;
 use crate::kit::snapshot::Reader;
@@ -21,6 +20,7 @@ use crate::kit::wire::{decode, encode};
 use crate::protocols::secagg::keys::{pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::{Advertise, Revealed, SharesIn};
 use crate::protocols::secagg::{AggregationGraph, graph_of, point_of};
+use crate::{PartySet, SecAggPlus};
 
 /// The parties of the circle's places `range`, modulo the cohort.
 fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId> {
@@ -30,8 +30,11 @@ fn places(graph: &AggregationGraph, range: std::ops::Range<i64>) -> Vec<PartyId>
 /// A job in which nobody drops out by itself: with the smallest threshold that it is let.
 fn lowest_threshold(parties: u32, neighbours: u32, corrupt: f64) -> JobSpec {
     let with = |threshold| JobSpec {
-        neighbours,
-        threshold,
+        protocol: SecAggPlus {
+            neighbours,
+            threshold,
+        }
+        .into(),
         corrupt,
         dropout: 0.0,
         dim: 16,

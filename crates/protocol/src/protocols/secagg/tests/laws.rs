@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::SpecError;
+use crate::{SecAggPlus, SpecError};
 
 /// A job of a few parties on the complete graph or on a sparse one; `None` where its bounds cannot be met.
 fn job(
@@ -13,11 +13,13 @@ fn job(
     neighbours: u32,
 ) -> Option<JobSpec> {
     let spec = JobSpec {
-        // An odd degree needs an even cohort.
-        neighbours: if protocol == ProtocolName::SecAgg {
-            0
-        } else {
-            neighbours.min(parties - 1)
+        protocol: match protocol {
+            ProtocolName::SecAggPlus => SecAggPlus {
+                neighbours: neighbours.min(parties - 1),
+                ..Default::default()
+            }
+            .into(),
+            complete => complete.into(),
         },
         corrupt: 0.0,
         dropout: 0.0,

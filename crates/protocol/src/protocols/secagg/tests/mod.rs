@@ -21,7 +21,7 @@ const UNMASK: u8 = 4;
 
 fn spec(protocol: ProtocolName, adversary: Adversary, parties: u32) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         adversary,
         parties,
         dim: 100,

@@ -4,7 +4,7 @@ use super::*;
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed, sign_survivors};
 use crate::kit::wire::{decode, encode};
 use crate::protocols::secagg::messages::Revealed;
-use crate::{Answer, Culprit, Fault, PartySet, SurvivorListError};
+use crate::{Answer, Culprit, Fault, PartySet, SecAgg, SecAggPlus, SurvivorListError};
 
 /// What party `party` says when it is shown this survivor bitmap.
 fn show(rig: &mut Rig, party: PartyId, bitmap: &[u8]) -> Result<Answer, Fault> {
@@ -73,7 +73,7 @@ fn case_01_two_stories_about_one_party() {
 fn case_01_no_half_reaches_the_threshold() {
     for (n, corrupt) in [(12, 0.0), (12, 0.1), (30, 0.3), (30, 0.45), (31, 0.45)] {
         let with = |threshold| JobSpec {
-            threshold,
+            protocol: SecAgg { threshold }.into(),
             corrupt,
             dropout: 0.0,
             ..active(n)
@@ -174,7 +174,11 @@ fn case_01_signatures_cannot_be_padded() {
 /// 60 parties, of whom each has 20 neighbours.
 fn sparse() -> JobSpec {
     JobSpec {
-        neighbours: 20,
+        protocol: SecAggPlus {
+            neighbours: 20,
+            ..Default::default()
+        }
+        .into(),
         corrupt: 0.0,
         ..spec(ProtocolName::SecAggPlus, Adversary::Active, 60)
     }

@@ -23,7 +23,7 @@ struct Revealed {
 impl Revealed {
     fn new(n: u32) -> Self {
         let spec = JobSpec {
-            protocol: crate::ProtocolName::SecAgg,
+            protocol: crate::ProtocolName::SecAgg.into(),
             parties: n,
             dim: 1,
             ..JobSpec::default()

@@ -1,0 +1,138 @@
+//! The types of options: how each is read and written.
+
+use super::{Table, Value};
+use crate::SpecError;
+
+/// A name with one line about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// The type of an option.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A whole number from 0 to this one.
+    Whole(u64),
+    /// A number.
+    Real,
+    /// Text.
+    Text,
+    /// One of these names.
+    OneOf(&'static [Named]),
+    /// A list of tables with `name`, `len` and `clip`: the bounds of tensors.
+    Tensors,
+    /// One of these tables, chosen by its name.
+    Tables(fn() -> Vec<Box<dyn Table>>),
+}
+
+/// A type that an option can have.
+pub(crate) trait Setting: Sized {
+    /// The type, for everybody who lists options.
+    const KIND: Kind;
+
+    /// Reads a value. The field of an error is where in the value it is, empty for all of it.
+    fn read(value: &Value) -> Result<Self, SpecError>;
+
+    /// The value as it is written.
+    fn write(&self) -> Value;
+}
+
+/// What a value should have been.
+pub(crate) fn expected(what: &str, found: &Value) -> SpecError {
+    SpecError::new("", format!("must be {what}, not {found}"))
+}
+
+/// Names as a sentence lists them: `a`, `a and b`, `a, b and c`.
+pub(crate) fn listing(names: &[&str]) -> String {
+    match names {
+        [] => "none".into(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn whole(value: &Value, most: u64) -> Result<u64, SpecError> {
+    match value {
+        Value::Whole(number) => u64::try_from(*number).ok().filter(|number| *number <= most),
+        _ => None,
+    }
+    .ok_or_else(|| expected(&format!("a whole number from 0 to {most}"), value))
+}
+
+impl Setting for u32 {
+    const KIND: Kind = Kind::Whole(u32::MAX as u64);
+
+    fn read(value: &Value) -> Result<Self, SpecError> {
+        Ok(whole(value, u32::MAX.into())? as u32)
+    }
+
+    fn write(&self) -> Value {
+        Value::Whole((*self).into())
+    }
+}
+
+impl Setting for u64 {
+    const KIND: Kind = Kind::Whole(u64::MAX);
+
+    fn read(value: &Value) -> Result<Self, SpecError> {
+        whole(value, u64::MAX)
+    }
+
+    fn write(&self) -> Value {
+        Value::Whole((*self).into())
+    }
+}
+
+impl Setting for f64 {
+    const KIND: Kind = Kind::Real;
+
+    fn read(value: &Value) -> Result<Self, SpecError> {
+        match value {
+            Value::Real(number) => Ok(*number),
+            Value::Whole(number) => Ok(*number as f64),
+            _ => Err(expected("a number", value)),
+        }
+    }
+
+    fn write(&self) -> Value {
+        Value::Real(*self)
+    }
+}
+
+impl Setting for String {
+    const KIND: Kind = Kind::Text;
+
+    fn read(value: &Value) -> Result<Self, SpecError> {
+        match value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err(expected("text", value)),
+        }
+    }
+
+    fn write(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl Kind {
+    /// The value that a word of the command line stands for: whole numbers may be written like 1e6. What is not
+    /// of this type stays text, for the one who reads it to refuse.
+    pub(crate) fn value_of(self, text: &str) -> Value {
+        let text_as_it_is = || Value::Text(text.into());
+        match self {
+            Self::Whole(_) => match (text.parse::<i128>(), text.parse::<f64>()) {
+                (Ok(number), _) => Value::Whole(number),
+                (_, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e30 => {
+                    Value::Whole(number as i128)
+                }
+                _ => text_as_it_is(),
+            },
+            Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
+            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Tables(_) => text_as_it_is(),
+        }
+    }
+}

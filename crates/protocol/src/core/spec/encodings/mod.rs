@@ -1,0 +1,114 @@
+//! How numbers become words: the encodings, each with its own table of options. One joins by adding its file and
+//! its line here; nothing else needs to know it.
+
+mod fixed64;
+mod integers;
+mod quantised;
+
+pub use quantised::{Clipping, RoundingName};
+
+use blindsum_encode::{ClipSpec, EncodingKind};
+
+use super::{JobSpec, SpecError, TensorLayout};
+use crate::core::names::ModelUpdate;
+use crate::core::options::{Setting, Value, choose_table};
+
+choose_table! {
+    /// How numbers become words, with the options of that.
+    EncodingChoice,
+    /// How numbers become words.
+    EncodingName, EncodingTable;
+    quantised::Quantised,
+    fixed64::Fixed64,
+    integers::Integers,
+}
+
+/// What the rest of the house asks an encoding.
+pub(crate) trait EncodingTable {
+    /// What it does with a coordinate.
+    fn kind(&self) -> EncodingKind;
+
+    /// Largest weight of an update.
+    fn max_weight(&self) -> u32;
+
+    /// Clipping bounds per tensor; empty for one bound or none.
+    fn tensors(&self) -> &[TensorLayout] {
+        &[]
+    }
+
+    /// Whether the bounds of later rounds are found from earlier ones.
+    fn learns_bounds(&self) -> bool {
+        false
+    }
+
+    /// What the mean does to the job's model where the job does not say it.
+    fn model_update(&self) -> ModelUpdate {
+        ModelUpdate::Add
+    }
+
+    /// The rules that look at more than one option.
+    fn check(&self, _spec: &JobSpec) -> Result<(), SpecError> {
+        Ok(())
+    }
+}
+
+impl EncodingChoice {
+    /// What a job on the command line means that names no encoding: the default one, or integers where values
+    /// have more bits than any other encoding takes.
+    pub(super) fn unnamed(bits: Option<&Value>) -> Self {
+        let bits = match bits {
+            Some(Value::Text(text)) => u32::KIND.value_of(text),
+            Some(value) => value.clone(),
+            None => Value::Null,
+        };
+        match bits {
+            Value::Whole(33..) => Integers::default().into(),
+            _ => Quantised::default().into(),
+        }
+    }
+
+    /// Largest weight of an update.
+    pub fn max_weight(&self) -> u32 {
+        self.view().max_weight()
+    }
+
+    /// Clipping bounds per tensor; empty for one bound or none.
+    pub fn tensors(&self) -> &[TensorLayout] {
+        self.view().tensors()
+    }
+
+    /// The bound of a coordinate or of the L2 norm, where there is one.
+    pub fn clip(&self) -> Option<f64> {
+        match self.kind() {
+            EncodingKind::Quantised { clip, .. } => match clip {
+                ClipSpec::Tensor(bound) | ClipSpec::L2(bound) => Some(bound),
+            },
+            EncodingKind::Fixed64 { clip } => Some(clip),
+            EncodingKind::Integers { .. } => None,
+        }
+    }
+
+    /// The bound of the L2 norm, where that is bounded.
+    pub fn norm_bound(&self) -> Option<f64> {
+        match self.kind() {
+            EncodingKind::Quantised {
+                clip: ClipSpec::L2(bound),
+                ..
+            } => Some(bound),
+            _ => None,
+        }
+    }
+
+    /// Bits of an integer, where coordinates are integers.
+    pub fn integer_bits(&self) -> Option<u32> {
+        match self.kind() {
+            EncodingKind::Integers { bits } => Some(bits),
+            EncodingKind::Quantised { .. } | EncodingKind::Fixed64 { .. } => None,
+        }
+    }
+
+    /// What it does with a coordinate.
+    pub fn kind(&self) -> EncodingKind {
+        self.view().kind()
+    }
+}

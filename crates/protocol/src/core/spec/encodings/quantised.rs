@@ -1,0 +1,87 @@
+//! `quantised`: coordinates are clipped and become one of 2^bits levels.
+
+use blindsum_encode::{ClipSpec, EncodingKind, Rounding};
+
+use super::EncodingTable;
+use crate::core::names::ModelUpdate;
+use crate::core::options::{at_least, choice, table, within};
+use crate::core::spec::{JobSpec, SpecError, TensorLayout};
+
+table! {
+    /// Numbers, clipped and quantised to levels of a number of bits.
+    Quantised = "quantised";
+    options {
+        /// Bits of a value.
+        bits: u32 = 16, within(2.0, 32.0);
+        /// Bound on a coordinate or on the L2 norm, by `clipping`.
+        clip: f64 = 1.0, within(1e-100, 1e100);
+        /// What `clip` bounds.
+        clipping: Clipping = Clipping::Tensor;
+        /// How values are rounded to levels.
+        rounding: RoundingName = RoundingName::Stochastic;
+        /// Largest weight of an update; 1 gives every party the same weight.
+        max_weight: u32 = 1, at_least(1.0);
+        /// Clipping bounds per tensor; empty applies `clip` to all coordinates.
+        tensors: Vec<TensorLayout> = Vec::new();
+    }
+}
+
+choice! {
+    /// How values are rounded to levels.
+    RoundingName {
+        /// At random, so that the expectation is the value.
+        Stochastic = "stochastic",
+        /// To the nearest level.
+        Nearest = "nearest",
+    }
+}
+
+choice! {
+    /// What `clip` bounds.
+    Clipping {
+        /// Every coordinate of a tensor.
+        Tensor = "tensor",
+        /// The L2 norm of the whole vector.
+        L2 = "l2",
+        /// Every coordinate of a tensor, at most: from the second round on the bound is found from the means
+        /// of earlier rounds and never wider than `clip` (FLASHE §5.2).
+        Aciq = "aciq",
+    }
+}
+
+impl EncodingTable for Quantised {
+    fn kind(&self) -> EncodingKind {
+        EncodingKind::Quantised {
+            bits: self.bits,
+            clip: match self.clipping {
+                Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
+                Clipping::L2 => ClipSpec::L2(self.clip),
+            },
+            rounding: match self.rounding {
+                RoundingName::Stochastic => Rounding::Stochastic,
+                RoundingName::Nearest => Rounding::Nearest,
+            },
+        }
+    }
+
+    fn max_weight(&self) -> u32 {
+        self.max_weight
+    }
+
+    fn tensors(&self) -> &[TensorLayout] {
+        &self.tensors
+    }
+
+    fn learns_bounds(&self) -> bool {
+        self.clipping == Clipping::Aciq
+    }
+
+    fn check(&self, spec: &JobSpec) -> Result<(), SpecError> {
+        if self.learns_bounds() && spec.model_update == ModelUpdate::Nothing {
+            let rule = "clipping must not be aciq where model_update is none: \
+                        what earlier rounds tell travels with the model";
+            return Err(SpecError::new("clipping", rule));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! A job specification from the flat settings of a command line, where an option stands without its table.
+
+use std::collections::BTreeMap;
+
+use super::encodings::{EncodingChoice, EncodingName};
+use super::{JobSpec, SpecError, places};
+use crate::core::options::{Setting, Table, Value};
+use crate::protocols::ProtocolName;
+
+impl JobSpec {
+    /// Reads settings such as `neighbours` = `20`: each belongs to the job, to the chosen protocol or to the
+    /// chosen encoding, whichever has it; a later one stands for an earlier one. `protocol.neighbours` is the same
+    /// as `neighbours`. Text stands for numbers too. Where no encoding is named, values of more than 32 bits are
+    /// integers.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); a setting that neither the job nor what it chose has, with where it belongs.
+    pub fn read_flat(settings: &[(String, Value)]) -> Result<Self, SpecError> {
+        let setting = |name: &str| {
+            let mut latest = settings.iter().rev();
+            latest.find(|(given, _)| bare(given) == name)
+        };
+        let mut spec = Self::default();
+        if let Some((_, value)) = setting(places::PROTOCOL) {
+            let name = ProtocolName::read(value);
+            spec.protocol = name.map_err(|error| error.within(places::PROTOCOL))?.into();
+        }
+        spec.encoding = match setting(places::ENCODING) {
+            Some((_, value)) => EncodingName::read(value)
+                .map_err(|error| error.within(places::ENCODING))?
+                .into(),
+            None => EncodingChoice::unnamed(setting("bits").map(|(_, value)| value)),
+        };
+        Self::read(&nested(settings, &spec)?)
+    }
+}
+
+/// The settings with each option in its table. `chosen` says what is chosen.
+fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecError> {
+    let tables = [
+        (places::PROTOCOL, chosen.protocol.table()),
+        (places::ENCODING, chosen.encoding.table()),
+    ];
+    let mut fields = BTreeMap::new();
+    let mut options: [BTreeMap<String, Value>; 2] = Default::default();
+    for (name, value) in settings {
+        let name = bare(name);
+        if let Some(typed) = typed(chosen, name, value) {
+            fields.insert(name.to_owned(), typed);
+            continue;
+        }
+        let mut homes = tables.iter().zip(&mut options);
+        let home =
+            homes.find_map(|((_, table), options)| Some((options, typed(*table, name, value)?)));
+        let (home, typed) = home.ok_or_else(|| places::no_field(name, chosen))?;
+        home.insert(name.to_owned(), typed);
+    }
+    for ((field, table), options) in tables.into_iter().zip(options) {
+        let name = ("name".to_owned(), Value::Text(table.name().into()));
+        let entries = [name].into_iter().chain(options).collect();
+        fields.insert(field.into(), Value::Table(entries));
+    }
+    Ok(Value::Table(fields.into_iter().collect()))
+}
+
+/// A name without the table that it may have before it.
+fn bare(name: &str) -> &str {
+    let tables = [places::PROTOCOL, places::ENCODING];
+    match name.split_once('.') {
+        Some((table, option)) if tables.contains(&table) => option,
+        _ => name,
+    }
+}
+
+/// The value for an option of the table, if it has it: text becomes a number where that is the option's type.
+fn typed(table: &dyn Table, name: &str, value: &Value) -> Option<Value> {
+    let options = table.options();
+    let (option, _) = options.iter().find(|(option, _)| option.name == name)?;
+    Some(match value {
+        Value::Text(text) => option.kind.value_of(text),
+        value => value.clone(),
+    })
+}

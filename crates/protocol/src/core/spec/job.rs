@@ -1,0 +1,148 @@
+//! The checked job.
+
+use std::sync::Arc;
+
+use blindsum_crypto::seal::StorageKey;
+use blindsum_encode::{DensitySchedule, Encoding, UpdateHistory};
+use blindsum_math::words::{Width, Words};
+
+use super::{JobSpec, SpecError};
+use crate::FaultKind;
+use crate::core::plan::{Opens, Plan};
+use crate::core::protocol::ProtocolInfo;
+use crate::kit::vault::{KeyName, Vault};
+
+/// A checked job specification.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub(super) spec: JobSpec,
+    pub(crate) info: &'static ProtocolInfo,
+    pub(super) encoding: Arc<Encoding>,
+    pub(super) hash: [u8; 32],
+    pub(super) plan: Plan,
+    pub(super) key_setup_plan: Option<Plan>,
+}
+
+impl Job {
+    /// The specification.
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
+    /// The checked encoding. A round may have other bounds: see [`Round::encoding`](crate::Round::encoding).
+    pub fn encoding(&self) -> &Arc<Encoding> {
+        &self.encoding
+    }
+
+    /// What is known about updates before the first round, for jobs whose bounds are found from earlier
+    /// rounds (`clipping` = `aciq`).
+    pub fn new_history(&self) -> Option<UpdateHistory> {
+        let learns = self.spec.encoding.view().learns_bounds();
+        learns.then(|| UpdateHistory::new(&self.encoding).ok())?
+    }
+
+    /// The part of the coordinates that a party sends, by round, where rounds are sparse (`density` below 1).
+    pub fn density(&self) -> Option<DensitySchedule> {
+        self.spec.sparsity().map(|sparsity| sparsity.schedule)
+    }
+
+    /// The most coordinates that a party sends in a round.
+    pub(crate) fn most_coordinates(&self) -> usize {
+        let Some(schedule) = self.density() else {
+            return self.encoding.dim();
+        };
+        let tensors = self.encoding.tensors();
+        tensors.map(|(run, _)| schedule.kept(0, run.len())).sum()
+    }
+
+    /// Hash of what the specification says; part of every key and signature.
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    /// Words of a vector: the coordinates and whatever the encoding adds to them.
+    pub fn lanes(&self) -> usize {
+        self.encoding.lanes()
+    }
+
+    /// Bits of a word, so wide that no sum can wrap.
+    pub fn width(&self) -> Width {
+        self.encoding.width()
+    }
+
+    /// A vector of zeros.
+    pub fn zeros(&self) -> Words {
+        Words::zeros(self.width(), self.lanes())
+    }
+
+    /// Bytes of one packed vector.
+    pub fn packed_len(&self) -> usize {
+        self.width().packed_len(self.lanes())
+    }
+
+    /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own
+    /// smallest number where that is 0.
+    pub fn min_parties(&self) -> usize {
+        self.spec.least_survivors()
+    }
+
+    /// What may happen in a round.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What may happen in a key set-up, where parties need a key that the coordinator has not; see
+    /// [`Round::key_setup`](crate::Round::key_setup).
+    pub fn key_setup_plan(&self) -> Option<&Plan> {
+        self.key_setup_plan.as_ref()
+    }
+
+    /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
+    /// neighbours, packing. Empty where there is nothing to choose.
+    pub fn parameters(&self) -> Vec<(&'static str, usize)> {
+        self.parameters_for(self.spec.parties as usize)
+            .unwrap_or_default()
+    }
+
+    /// The same for a round of `n` parties. A checked job has them for every n from
+    /// [`min_parties`](Self::min_parties) to `parties`.
+    ///
+    /// # Errors
+    /// Another number of parties.
+    pub fn parameters_for(&self, n: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
+        let (least, most) = (self.min_parties(), self.spec.parties as usize);
+        if !(least..=most).contains(&n) {
+            let rule = format!("min_parties = {least} <= roster = {n} <= parties = {most}");
+            return Err(SpecError::new("roster", rule));
+        }
+        (self.info.parameters)(self, n)
+    }
+
+    /// Whether only the parties learn the sum.
+    pub fn hides_sum(&self) -> bool {
+        self.plan.opens() == Opens::Parties
+    }
+
+    /// The name of the key that a party can use in round `number`, if it holds one: no secret. Who holds none
+    /// takes part in a key set-up first.
+    ///
+    /// # Errors
+    /// A vault that cannot be read.
+    pub fn held_key(&self, vault: &dyn Vault, number: u64) -> Result<Option<KeyName>, FaultKind> {
+        match &self.info.key_setup {
+            Some(setup) => (setup.held)(self, vault, number),
+            None => Ok(None),
+        }
+    }
+
+    /// What seals data of the job for the other parties, where they share a key and this one holds it.
+    ///
+    /// # Errors
+    /// A vault that cannot be read.
+    pub fn storage_key(&self, vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
+        match &self.info.key_setup {
+            Some(setup) => (setup.storage_key)(vault),
+            None => Ok(None),
+        }
+    }
+}

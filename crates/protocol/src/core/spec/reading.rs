@@ -1,0 +1,70 @@
+//! A job specification from what is written: files, messages, arguments.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{JobSpec, SpecError, places};
+use crate::core::options::{Table, Value, expected, whole_table};
+
+/// What a job must say: there is no default that could be meant.
+pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", "dim"];
+
+impl JobSpec {
+    /// Reads what is written, in any order; what is left out has its default.
+    ///
+    /// # Errors
+    /// A field or option that is unknown or belongs elsewhere, one that must be given, a value of another type.
+    /// Rules are checked by [`validate`](Self::validate).
+    pub fn read(written: &Value) -> Result<Self, SpecError> {
+        let Value::Table(entries) = written else {
+            return Err(expected("a table of fields", written).within("job"));
+        };
+        let mut spec = Self::default();
+        // The choices come first: they say where the others belong.
+        let is_choice = |name: &str| [places::PROTOCOL, places::ENCODING].contains(&name);
+        let (choices, others): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|(name, _)| is_choice(name));
+        for (name, value) in choices.into_iter().chain(others) {
+            match spec.set(name, value) {
+                Some(set) => set?,
+                None => return Err(places::no_field(name, &spec)),
+            }
+        }
+        let said = |name: &str| entries.iter().any(|(given, _)| given == name);
+        if let Some(missing) = REQUIRED.iter().find(|name| !said(name)) {
+            return Err(SpecError::new(*missing, "must be given"));
+        }
+        if !said(places::MODEL_UPDATE) {
+            spec.model_update = spec.encoding.view().model_update();
+        }
+        Ok(spec)
+    }
+
+    /// Every field and option with its value.
+    pub fn whole(&self) -> Value {
+        match whole_table(self) {
+            Value::Table(entries) => Value::Table(
+                entries
+                    .into_iter()
+                    .filter(|(name, _)| name != "name")
+                    .collect(),
+            ),
+            other => other,
+        }
+    }
+}
+
+/// The said part of the specification, [`JobSpec::said`]: a reader makes the same specification of it.
+impl Serialize for JobSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.said().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Value::deserialize(deserializer)?;
+        Self::read(&written)
+            .map_err(|error| D::Error::custom(format!("{}: {}", error.field, error.rule)))
+    }
+}

@@ -1,0 +1,100 @@
+//! What a job says: the fields and options that differ from their defaults. They are what travels and what is
+//! hashed, so that a party refuses only what it does not know, and an option that is added changes no other job.
+
+use std::collections::BTreeMap;
+
+use super::{JobSpec, places, reading};
+use crate::core::options::{Setting, Table, Value};
+
+impl JobSpec {
+    /// What differs from the defaults, as it travels: a table whose names are sorted. The names of protocol and
+    /// encoding, `parties` and `dim` are always said.
+    pub fn said(&self) -> Value {
+        let mut said: Vec<(String, Value)> = Vec::new();
+        for (dotted, value) in self.dotted() {
+            match (dotted.split_once('.'), said.last_mut()) {
+                // What is chosen comes before its options, and they come before anything else.
+                (Some((_, option)), Some((_, chosen))) => add_option(chosen, option, value),
+                _ => said.push((dotted, value)),
+            }
+        }
+        Value::Table(said)
+    }
+
+    /// Hash of what is said: for each dotted name, in the order of their bytes, the name and then the value; each
+    /// part length-prefixed, each value led by a letter for its kind (docs/wire-derivations.md).
+    pub fn hash(&self) -> [u8; 32] {
+        let mut parts = Vec::new();
+        for (name, value) in self.dotted() {
+            parts.push(name.into_bytes());
+            push_parts(&mut parts, &value);
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        blindsum_crypto::kdf::hash("blindsum job", &parts)
+    }
+
+    /// What is said, by dotted names: `protocol` is the name of the protocol, `protocol.neighbours` its option.
+    fn dotted(&self) -> BTreeMap<String, Value> {
+        let choices = [
+            (places::PROTOCOL, self.protocol.table()),
+            (places::ENCODING, self.encoding.table()),
+        ];
+        let usual_update = self.encoding.view().model_update().write();
+        let mut said = BTreeMap::new();
+        for (option, value, default) in with_defaults(self) {
+            let default = match option {
+                places::MODEL_UPDATE => &usual_update,
+                _ => &default,
+            };
+            let is_choice = choices.iter().any(|(field, _)| *field == option);
+            if !is_choice && (reading::REQUIRED.contains(&option) || !value.is(default)) {
+                said.insert(option.into(), value);
+            }
+        }
+        for (field, table) in choices {
+            said.insert(field.into(), Value::Text(table.name().into()));
+            for (option, value, default) in with_defaults(table) {
+                if !value.is(&default) {
+                    said.insert(format!("{field}.{option}"), value);
+                }
+            }
+        }
+        said
+    }
+}
+
+/// Every option of a table with its value and its default.
+fn with_defaults(table: &dyn Table) -> impl Iterator<Item = (&'static str, Value, Value)> {
+    let pairs = table.options().into_iter().zip(table.defaults());
+    pairs.map(|((option, value), (_, default))| (option.name, value, default))
+}
+
+/// A name becomes a table with its first option.
+fn add_option(chosen: &mut Value, option: &str, value: Value) {
+    if let Value::Text(name) = chosen {
+        *chosen = Value::Table(vec![("name".into(), Value::Text(std::mem::take(name)))]);
+    }
+    if let Value::Table(options) = chosen {
+        options.push((option.into(), value));
+    }
+}
+
+/// The parts that a value adds to the hash.
+fn push_parts(parts: &mut Vec<Vec<u8>>, value: &Value) {
+    let led = |letter: u8, bytes: &[u8]| [&[letter], bytes].concat();
+    match value {
+        Value::Text(text) => parts.push(led(b't', text.as_bytes())),
+        Value::Whole(number) => parts.push(led(b'n', &(*number as u64).to_be_bytes())),
+        Value::Real(number) => parts.push(led(b'r', &number.to_bits().to_be_bytes())),
+        Value::List(items) => {
+            parts.push(led(b'l', &(items.len() as u64).to_be_bytes()));
+            items.iter().for_each(|item| push_parts(parts, item));
+        }
+        // The parts of a tensor, in their order.
+        Value::Table(entries) => entries
+            .iter()
+            .for_each(|(_, value)| push_parts(parts, value)),
+        // No option has these.
+        Value::Null | Value::Bool(_) => {}
+    }
+}

@@ -1,0 +1,201 @@
+//! The JSON schema of a job specification, and what lists options for people and programs: the command line,
+//! Python's classes and the documentation are made of it.
+
+use super::{JobSpec, MAX_DIM, places, reading};
+use crate::core::options::{Bounds, Edge, Kind, OptionInfo, Rule, Table, Value};
+
+impl JobSpec {
+    /// The schema, draft 2020-12. Each table is under `$defs`, by the field that chooses it and its name; what
+    /// follows from several options at once is in none of them.
+    pub fn schema() -> Value {
+        let spec = Self::default();
+        let mut defs = vec![("tensor".to_owned(), tensor())];
+        for (option, _) in spec.options() {
+            if let Kind::Tables(tables) = option.kind {
+                let tables = tables().into_iter();
+                defs.extend(tables.map(|table| (place(option, &*table), chosen(&*table))));
+            }
+        }
+        let properties = properties(&spec, &reading::REQUIRED);
+        let required = reading::REQUIRED.map(text).to_vec();
+        object([
+            (
+                "$schema",
+                text("https://json-schema.org/draft/2020-12/schema"),
+            ),
+            ("title", text("JobSpec")),
+            ("description", text(spec.doc())),
+            ("type", text("object")),
+            ("properties", properties),
+            ("required", Value::List(required)),
+            ("additionalProperties", Value::Bool(false)),
+            ("$defs", Value::Table(defs)),
+        ])
+    }
+}
+
+/// Where the schema of a chosen table is.
+fn place(option: &OptionInfo, table: &dyn Table) -> String {
+    format!("{}.{}", option.name, table.name())
+}
+
+/// A table that is chosen by its name.
+fn chosen(table: &dyn Table) -> Value {
+    let name = object([("const", text(table.name()))]);
+    let mut entries = vec![("name".to_owned(), name)];
+    if let Value::Table(options) = properties(table, &[]) {
+        entries.extend(options);
+    }
+    object([
+        ("title", text(table.title())),
+        ("description", text(table.doc())),
+        ("type", text("object")),
+        ("properties", Value::Table(entries)),
+        ("required", Value::List(vec![text("name")])),
+        ("additionalProperties", Value::Bool(false)),
+    ])
+}
+
+/// The options of a table; those that are required have no default.
+fn properties(table: &dyn Table, required: &[&str]) -> Value {
+    let options = table.defaults().into_iter();
+    let properties = options.map(|(option, default)| {
+        let mut property = vec![("description".to_owned(), text(option.doc))];
+        property.extend(kind(option));
+        if let Rule::Within(bounds) = option.rule {
+            property.extend(range(bounds));
+        }
+        if let Rule::Fits { pattern, .. } = option.rule {
+            property.push(("pattern".into(), text(pattern)));
+        }
+        if !required.contains(&option.name) && option.name != places::MODEL_UPDATE {
+            property.push(("default".into(), name_of(default)));
+        }
+        (option.name.to_owned(), Value::Table(property))
+    });
+    Value::Table(properties.collect())
+}
+
+/// A default as it is written: a chosen table by its name.
+fn name_of(default: Value) -> Value {
+    match default {
+        Value::Table(entries) => entries
+            .into_iter()
+            .find_map(|(name, value)| (name == "name").then_some(value))
+            .unwrap_or(Value::Null),
+        other => other,
+    }
+}
+
+/// What says the type of an option.
+fn kind(option: &OptionInfo) -> Vec<(String, Value)> {
+    let of_type = |name| vec![("type".to_owned(), text(name))];
+    match option.kind {
+        Kind::Whole(most) => {
+            let mut kind = of_type("integer");
+            if !matches!(option.rule, Rule::Within(_)) {
+                kind.push(("minimum".into(), Value::Whole(0)));
+                kind.push(("maximum".into(), Value::Whole(most.into())));
+            }
+            kind
+        }
+        Kind::Real => of_type("number"),
+        Kind::Text => of_type("string"),
+        Kind::OneOf(names) => {
+            let names = names.iter();
+            let names = names.map(|named| {
+                object([
+                    ("const", text(named.name)),
+                    ("description", text(named.doc)),
+                ])
+            });
+            vec![("oneOf".into(), Value::List(names.collect()))]
+        }
+        Kind::Tensors => {
+            let items = object([("$ref", text("#/$defs/tensor"))]);
+            [of_type("array"), vec![("items".into(), items)]].concat()
+        }
+        Kind::Tables(tables) => {
+            let tables = tables();
+            let names = tables.iter().map(|table| text(table.name())).collect();
+            let by_name = object([("enum", Value::List(names))]);
+            let whole = tables.iter().map(|table| {
+                let place = format!("#/$defs/{}", place(option, &**table));
+                object([("$ref", text(&place))])
+            });
+            let ways = [by_name].into_iter().chain(whole).collect();
+            vec![("oneOf".into(), Value::List(ways))]
+        }
+    }
+}
+
+/// A range of numbers.
+fn range(bounds: Bounds) -> Vec<(String, Value)> {
+    let edge = |edge, at: &str, beyond: &str| match edge {
+        Edge::Open => None,
+        Edge::At(end) => Some((at.to_owned(), number(end))),
+        Edge::Beyond(end) => Some((beyond.to_owned(), number(end))),
+    };
+    let least = edge(bounds.least, "minimum", "exclusiveMinimum");
+    let most = edge(bounds.most, "maximum", "exclusiveMaximum");
+    least.into_iter().chain(most).collect()
+}
+
+/// A number without a fraction where it has none.
+fn number(number: f64) -> Value {
+    match number.fract() == 0.0 && number.abs() < 1e15 {
+        true => Value::Whole(number as i128),
+        false => Value::Real(number),
+    }
+}
+
+/// The bounds of a tensor.
+fn tensor() -> Value {
+    let fields = [
+        ("name", "Name, for reports.", "string"),
+        ("len", "Number of coordinates.", "integer"),
+        (
+            "clip",
+            "Bound on the absolute value of a coordinate.",
+            "number",
+        ),
+    ];
+    let properties = fields.map(|(name, doc, kind)| {
+        let mut property = vec![
+            ("description".to_owned(), text(doc)),
+            ("type".to_owned(), text(kind)),
+        ];
+        if name == "len" {
+            property.push(("minimum".into(), Value::Whole(1)));
+            property.push(("maximum".into(), Value::Whole(MAX_DIM.into())));
+        }
+        (name.to_owned(), Value::Table(property))
+    });
+    object([
+        ("title", text("Tensor")),
+        (
+            "description",
+            text("A run of coordinates with its own clipping bound."),
+        ),
+        ("type", text("object")),
+        ("properties", Value::Table(properties.to_vec())),
+        (
+            "required",
+            Value::List(fields.map(|(name, ..)| text(name)).to_vec()),
+        ),
+        ("additionalProperties", Value::Bool(false)),
+    ])
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    let entries = entries.into_iter();
+    Value::Table(
+        entries
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}

@@ -1,0 +1,38 @@
+//! What a job may say about ramp sharing.
+
+use crate::core::options::table;
+use crate::{JobSpec, ProtocolChoice};
+
+table! {
+    /// Ramp sharing, words in the coefficients (FSSA).
+    Fssa = "fssa";
+    /// Ramp sharing, words in the values (PSS).
+    Pss = "pss";
+    options {
+        /// Sums of shares that rebuild the sum; 0 finds it.
+        threshold: u32 = 0;
+        /// Words packed into one sharing polynomial; 0 chooses.
+        packing: u32 = 0;
+    }
+}
+
+/// What a job asks of the sharing, whichever of the two protocols it has; 0 where it leaves a number open.
+pub(super) struct Asked {
+    pub threshold: usize,
+    pub packing: usize,
+}
+
+impl Asked {
+    pub fn of(spec: &JobSpec) -> Self {
+        let (threshold, packing) = match spec.protocol {
+            ProtocolChoice::Fssa(Fssa { threshold, packing })
+            | ProtocolChoice::Pss(Pss { threshold, packing }) => (threshold, packing),
+            // A job of another protocol asks for nothing.
+            _ => (0, 0),
+        };
+        Self {
+            threshold: threshold as usize,
+            packing: packing as usize,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Whole jobs in which everything goes wrong that may: see the documentation of [`Campaign`].
+
+use std::ops::ControlFlow;
+
+use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_sim::{Campaign, CampaignError, Kind, Tally};
+
+/// Things that happen in a campaign of one protocol.
+const STEPS: u64 = 100_000;
+
+fn campaign(protocol: ProtocolName, seed: u64, kinds: &[Kind]) -> Tally {
+    let spec = JobSpec {
+        protocol: protocol.into(),
+        ..JobSpec::default()
+    };
+    let campaign = Campaign {
+        kinds: kinds.to_vec(),
+        ..Campaign::new(spec, STEPS, seed)
+    };
+    match campaign.run(&mut |_| ControlFlow::Continue(())) {
+        Ok(tally) => tally,
+        Err(CampaignError::Broken(broken)) => {
+            let story = broken.story.join("\n");
+            panic!("{protocol}: {broken}\n{story}");
+        }
+        Err(error) => panic!("{protocol}: {error}"),
+    }
+}
+
+/// All of it for one protocol.
+fn everything(protocol: ProtocolName) {
+    let tally = campaign(protocol, 1, &Kind::ALL);
+    // What was meant to go wrong did.
+    assert!(tally.steps >= STEPS && tally.episodes > 50 && tally.rounds > 200);
+    assert!(tally.kills > 100 && tally.cuts > 100 && tally.rollbacks > 5 && tally.lies > 20);
+    assert!(tally.results > 2 * tally.rounds);
+}
+
+#[test]
+fn case_54_campaign_of_plain() {
+    everything(ProtocolName::Plain);
+}
+
+#[test]
+fn case_54_campaign_of_secagg() {
+    everything(ProtocolName::SecAgg);
+}
+
+#[test]
+fn case_54_campaign_of_secagg_plus() {
+    everything(ProtocolName::SecAggPlus);
+}
+
+#[test]
+fn case_54_campaign_of_fssa() {
+    everything(ProtocolName::Fssa);
+}
+
+#[test]
+fn case_54_campaign_of_pss() {
+    everything(ProtocolName::Pss);
+}
+
+#[test]
+fn case_54_campaign_of_flashe() {
+    everything(ProtocolName::Flashe);
+}
+
+/// Abuse case 52: one member says whatever it likes: the job comes to its end, and everybody else is told every sum.
+#[test]
+fn case_52_campaign_with_a_liar() {
+    let tally = campaign(ProtocolName::SecAggPlus, 1, &[Kind::Liar]);
+    assert!(tally.lies > 300, "{tally:?}");
+}
+
+/// Abuse case 55: connections break all the time, while parties train and while they do not.
+#[test]
+fn case_55_campaign_of_broken_links() {
+    let tally = campaign(ProtocolName::SecAgg, 1, &[Kind::Storm]);
+    assert!(tally.cuts > 500, "{tally:?}");
+}
+
+/// Abuse case 60: the coordinator comes back with a store from a backup, and goes on.
+#[test]
+fn case_60_campaign_of_restored_stores() {
+    let tally = campaign(ProtocolName::Plain, 1, &[Kind::Rollback]);
+    assert!(tally.restored > 10, "{tally:?}");
+}
+
+/// The same seed gives the same campaign, to the last draw; another one gives another.
+#[test]
+fn a_campaign_is_replayed_by_its_seed() {
+    let spec = JobSpec {
+        protocol: ProtocolName::Flashe.into(),
+        ..JobSpec::default()
+    };
+    let run = |seed| {
+        let campaign = Campaign::new(spec.clone(), 3000, seed);
+        campaign.run(&mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}

@@ -1,0 +1,56 @@
+"""``blindsum spec``: what a job file means."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from blindsum.cli import EXIT_SUM
+
+EXAMPLES = """\
+examples:
+  blindsum spec job.toml            the whole job, with every default, and its hash, in TOML
+  blindsum spec job.toml --json     {"spec": {...}, "hash": "..."}
+  blindsum spec --schema            the JSON schema of job files (draft 2020-12)
+
+The hash is what a party asks for with --policy job_hash=HASH.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Check a job file, and print the whole job that it means with its hash."
+    parser.epilog = EXAMPLES
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("job", nargs="?", metavar="JOB", help="a job file, TOML or JSON")
+    what.add_argument("--schema", action="store_true", help="print the JSON schema of job files")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print."""
+    from blindsum import _native
+    from blindsum.cli.jobs import spec_from_file
+
+    if options.schema:
+        print(json.dumps(json.loads(_native.job_schema()), indent=2, ensure_ascii=False))
+        return EXIT_SUM
+    spec = spec_from_file(options.job)
+    if options.json:
+        print(json.dumps({"spec": spec.to_dict(), "hash": spec.hash}))
+        return EXIT_SUM
+    print(f"# hash {spec.hash}")
+    for name, value in spec.to_dict().items():
+        print(f"{name} = {_toml(value)}")
+    return EXIT_SUM
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it: JSON but for tables, and for one control character."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,287 @@
+"""The options of jobs, protocols and encodings.
+
+Written by tools/options.py from the declarations in Rust: change them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Required, TypedDict
+
+from blindsum.tables import UNSET, Encoding, Protocol, Tensor
+
+__all__ = [
+    "Fixed64",
+    "Flashe",
+    "Fssa",
+    "Integers",
+    "Plain",
+    "Pss",
+    "Quantised",
+    "SecAgg",
+    "SecAggPlus",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Protocol):
+    """No protection: the server sees every update. The baseline."""
+
+    name: ClassVar[str] = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecAgg(Protocol):
+    """Double masking on the complete graph (Bonawitz17).
+
+    Attributes
+    ----------
+    threshold : int
+        Shares that rebuild a party's secret; 0 finds it. By default ``0``.
+    """
+
+    name: ClassVar[str] = "secagg"
+    threshold: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecAggPlus(Protocol):
+    """Double masking on a random sparse graph (Bell20).
+
+    Attributes
+    ----------
+    neighbours : int
+        Neighbours of a party in the graph; 0 finds the smallest safe number. By default ``0``.
+    threshold : int
+        Shares that rebuild a party's secret; 0 finds it. By default ``0``.
+    """
+
+    name: ClassVar[str] = "secagg+"
+    neighbours: int = UNSET
+    threshold: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fssa(Protocol):
+    """Ramp sharing, words in the coefficients (FSSA).
+
+    Attributes
+    ----------
+    threshold : int
+        Sums of shares that rebuild the sum; 0 finds it. By default ``0``.
+    packing : int
+        Words packed into one sharing polynomial; 0 chooses. By default ``0``.
+    """
+
+    name: ClassVar[str] = "fssa"
+    threshold: int = UNSET
+    packing: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pss(Protocol):
+    """Ramp sharing, words in the values (PSS).
+
+    Attributes
+    ----------
+    threshold : int
+        Sums of shares that rebuild the sum; 0 finds it. By default ``0``.
+    packing : int
+        Words packed into one sharing polynomial; 0 chooses. By default ``0``.
+    """
+
+    name: ClassVar[str] = "pss"
+    threshold: int = UNSET
+    packing: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flashe(Protocol):
+    """Additively symmetric encryption: the server learns nothing (FLASHE).
+
+    Attributes
+    ----------
+    masking : str
+        How many masks hide a word. ``cheaper``: Whatever is expected to cost less at the job's dropouts;
+        ``double``: Two, which cancel between neighbours; ``single``: One. By default ``"cheaper"``.
+    key_rounds : int
+        Rounds that a key of the job serves before another one is made; 0 keeps it for the job. By default
+        ``0``.
+    density : float
+        Part of the coordinates of each tensor that a party sends; 1 sends all. Below 1 rounds are sparse: a
+        party sends its largest coordinates and adds the others to its next update. By default ``1.0``.
+    density_start : float
+        Density of the first round, where it falls to ``density`` step by step. By default ``1.0``.
+    density_steps : int
+        Steps in which the density falls from ``density_start``; 0 begins with ``density``. By default ``0``.
+    density_rounds : int
+        Rounds of a step. By default ``1``.
+    min_contributors : int
+        Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2. By
+        default ``0``.
+    """
+
+    name: ClassVar[str] = "flashe"
+    masking: str = UNSET
+    key_rounds: int = UNSET
+    density: float = UNSET
+    density_start: float = UNSET
+    density_steps: int = UNSET
+    density_rounds: int = UNSET
+    min_contributors: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantised(Encoding):
+    """Numbers, clipped and quantised to levels of a number of bits.
+
+    Attributes
+    ----------
+    bits : int
+        Bits of a value. By default ``16``.
+    clip : float
+        Bound on a coordinate or on the L2 norm, by ``clipping``. By default ``1.0``.
+    clipping : str
+        What ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of the whole
+        vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound is found
+        from the means of earlier rounds and never wider than ``clip`` (FLASHE §5.2). By default ``"tensor"``.
+    rounding : str
+        How values are rounded to levels. ``stochastic``: At random, so that the expectation is the value;
+        ``nearest``: To the nearest level. By default ``"stochastic"``.
+    max_weight : int
+        Largest weight of an update; 1 gives every party the same weight. By default ``1``.
+    tensors : Sequence[Tensor]
+        Clipping bounds per tensor; empty applies ``clip`` to all coordinates. By default none.
+    """
+
+    name: ClassVar[str] = "quantised"
+    bits: int = UNSET
+    clip: float = UNSET
+    clipping: str = UNSET
+    rounding: str = UNSET
+    max_weight: int = UNSET
+    tensors: Sequence[Tensor] = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed64(Encoding):
+    """Numbers in 64-bit fixed point with 16 fractional bits.
+
+    Attributes
+    ----------
+    clip : float
+        Bound on a coordinate. By default ``1.0``.
+    max_weight : int
+        Largest weight of an update; 1 gives every party the same weight. By default ``1``.
+    tensors : Sequence[Tensor]
+        Clipping bounds per tensor; empty applies ``clip`` to all coordinates. By default none.
+    """
+
+    name: ClassVar[str] = "fixed64"
+    clip: float = UNSET
+    max_weight: int = UNSET
+    tensors: Sequence[Tensor] = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integers(Encoding):
+    """Unsigned integers as they are, with exact sums.
+
+    Attributes
+    ----------
+    bits : int
+        Bits of an integer. By default ``16``.
+    max_weight : int
+        Largest weight of an update; 1 gives every party the same weight. By default ``1``.
+    """
+
+    name: ClassVar[str] = "integers"
+    bits: int = UNSET
+    max_weight: int = UNSET
+
+
+@dataclass(frozen=True, init=False)
+class JobFields:
+    """What every job has; each field has its default where it was not said.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        The protocol with its options: ``"name"``, or a table with ``name`` and options.
+    parties : int
+        Largest number of parties in a round.
+    dim : int
+        Number of coordinates of an update.
+    job : str
+        Name of the job, ``[a-z0-9._-]{1,64}``. By default ``"job"``.
+    adversary : str
+        Against whom it must hold. ``semi-honest``: They follow the protocol and look; ``active``: They do
+        whatever they like. By default ``"active"``.
+    suite : str
+        Key agreement between parties. ``x25519``: X25519; ``p256``: NIST P-256. By default ``"x25519"``.
+    min_parties : int
+        Smallest number of survivors whose sum may be opened, and of parties in a round; 0 chooses, by the
+        protocol, ``parties``, ``corrupt`` and ``dropout``. By default ``0``.
+    rounds : int
+        Number of rounds; 0 goes on until the job is stopped. By default ``1``.
+    encoding : Encoding
+        How numbers become words, with the options of that: ``"name"``, or a table with ``name`` and options.
+        By default ``"quantised"``.
+    corrupt : float
+        Fraction of the parties that may work together with the server. By default ``0.1``.
+    dropout : float
+        Fraction of the parties that may drop out of a round. By default ``0.1``.
+    join_deadline : float
+        Seconds that a round waits for parties to join. By default ``60.0``.
+    stage_deadline : float
+        Seconds that a stage waits for answers. By default ``30.0``.
+    input_deadline : float
+        Seconds that the input stage waits: training happens in it. By default ``600.0``.
+    model_update : str
+        What the mean does to the job's model; where it is not said, ``add``, or ``none`` for integers.
+        ``add``: It is added to the model: parties send differences; ``replace``: It becomes the model:
+        parties send models; ``none``: Nothing: the job only computes means.
+    """
+
+    protocol: Protocol
+    parties: int
+    dim: int
+    job: str
+    adversary: str
+    suite: str
+    min_parties: int
+    rounds: int
+    encoding: Encoding
+    corrupt: float
+    dropout: float
+    join_deadline: float
+    stage_deadline: float
+    input_deadline: float
+    model_update: str
+
+
+class JobArguments(TypedDict, total=False):
+    """What a job is made of."""
+
+    protocol: Required[str | Protocol | Mapping[str, object]]
+    parties: Required[int]
+    dim: Required[int]
+    job: str
+    adversary: str
+    suite: str
+    min_parties: int
+    rounds: int
+    encoding: str | Encoding | Mapping[str, object]
+    corrupt: float
+    dropout: float
+    join_deadline: float
+    stage_deadline: float
+    input_deadline: float
+    model_update: str
+
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe)
+}
+ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}

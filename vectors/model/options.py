@@ -1,0 +1,151 @@
+"""Every default of a job specification, the hash that each option gives, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .job import Job, Tensor
+from .said import COMMON, ENCODINGS, PROTOCOLS, Option, job_hash, said
+
+# Another value than the default, which a job of 40 parties and 15 coordinates may have beside the defaults.
+OTHERS: dict[str, Option] = {
+    "parties": 41,
+    "dim": 16,
+    "job": "tumour",
+    "adversary": "semi-honest",
+    "suite": "p256",
+    "min_parties": 35,
+    "rounds": 0,
+    "corrupt": 0.07,
+    "dropout": 0.2,
+    "join_deadline": 0.5,
+    "stage_deadline": 7.25,
+    "input_deadline": 1e6,
+    "model_update": "replace",
+    "neighbours": 30,
+    "threshold": 31,
+    "packing": 2,
+    "masking": "single",
+    "key_rounds": 5,
+    "density": 0.3,
+    "bits": 12,
+    "clip": 0.1 + 0.2,
+    "clipping": "l2",
+    "rounding": "nearest",
+    "max_weight": 100,
+    "tensors": (Tensor("dense.weight", 12, 0.5), Tensor("", 3, 2.0)),
+}
+# These need a density below 1.
+SPARSE: dict[str, dict[str, Option]] = {
+    "density_start": {"density_start": 0.9, "density_steps": 2},
+    "density_steps": {"density_steps": 3},
+    "density_rounds": {"density_rounds": 2},
+    "min_contributors": {"min_contributors": 4},
+}
+# The threshold of ramp sharing is that of sums.
+RAMP_THRESHOLD = 30
+BASE = Job(parties=40, dim=15)
+
+
+def hashed(job: Job) -> dict[str, object]:
+    """A job and its hash."""
+    return {"spec": said(job), "hash": job_hash(job).hex()}
+
+
+def jobs() -> list[Job]:
+    """One job for every option, with another value than the default, and one with every name."""
+    found = [replace(BASE, **{name: OTHERS[name]}) for name in COMMON if name in OTHERS]
+    for protocol, options in PROTOCOLS.items():
+        base = replace(BASE, protocol=protocol)
+        found.append(base)
+        for name in options:
+            if name in SPARSE:
+                found.append(replace(base, density=0.3, **SPARSE[name]))
+            elif name == "threshold" and protocol in ("fssa", "pss"):
+                found.append(replace(base, threshold=RAMP_THRESHOLD))
+            else:
+                found.append(replace(base, **{name: OTHERS[name]}))
+    for encoding, options in ENCODINGS.items():
+        base = replace(BASE, encoding=encoding, model_update="none" if encoding == "integers" else "add")
+        found.append(base)
+        found += [replace(base, **{name: OTHERS[name]}) for name in options]
+    return found
+
+
+# Job files, and what they mean to everybody who reads one.
+FILES: dict[str, Job] = {
+    'protocol = "plain"\nparties = 3\ndim = 20\nencoding = "integers"\nmin_parties = 1\n': Job(
+        protocol="plain", parties=3, dim=20, encoding="integers", min_parties=1, model_update="none"
+    ),
+    """\
+dim = 20
+parties = 6
+adversary = "semi-honest"
+job = "tumour"
+min_parties = 4
+
+[encoding]
+name = "quantised"
+clip = 1
+bits = 12
+
+[protocol]
+threshold = 4
+name = "secagg"
+""": Job(
+        job="tumour",
+        protocol="secagg",
+        parties=6,
+        dim=20,
+        adversary="semi-honest",
+        min_parties=4,
+        bits=12,
+        threshold=4,
+    ),
+}
+
+
+def refused() -> list[dict[str, object]]:
+    """Specifications to refuse, each with the field that is named."""
+    base: dict[str, object] = {"protocol": "plain", "parties": 3, "dim": 4}
+    plain = {"name": "plain"}
+    return [
+        {"spec": spec, "field": field}
+        for spec, field in (
+            (base | {"privacy": "some"}, "privacy"),
+            (base | {"neighbours": 20}, "neighbours"),
+            (base | {"bits": 16}, "bits"),
+            (base | {"protocol": plain | {"neighbours": 0}}, "protocol.neighbours"),
+            (base | {"protocol": plain | {"dim": 4}}, "protocol.dim"),
+            (base | {"protocol": plain | {"novelty": 1}}, "protocol.novelty"),
+            (base | {"protocol": {"neighbours": 20}}, "protocol.name"),
+            (base | {"protocol": {"name": "secagg", "neighbours": 20}}, "protocol.neighbours"),
+            (base | {"protocol": "secagg++"}, "protocol"),
+            (base | {"protocol": {"name": "novel"}}, "protocol.name"),
+            (base | {"encoding": {"name": "fixed64", "bits": 16}}, "encoding.bits"),
+            (base | {"encoding": {"name": "integers", "clip": 1.0}}, "encoding.clip"),
+            (base | {"encoding": {"name": "quantised", "bits": "16"}}, "encoding.bits"),
+            (base | {"encoding": {"name": "quantised", "bits": 16.0}}, "encoding.bits"),
+            (base | {"encoding": {"name": "quantised", "bits": -1}}, "encoding.bits"),
+            (base | {"encoding": {"name": "quantised", "bits": 2**32}}, "encoding.bits"),
+            (base | {"encoding": None}, "encoding"),
+            (base | {"min_parties": True}, "min_parties"),
+            ({"protocol": "plain", "dim": 4}, "parties"),
+            ({"protocol": "plain", "parties": 3}, "dim"),
+            ({"parties": 3, "dim": 4}, "protocol"),
+        )
+    ]
+
+
+def vectors() -> dict[str, object]:
+    """Everything that goes into ``options.json``."""
+    return {
+        "defaults": {
+            "job": {name: default for name, default in COMMON.items() if default is not None},
+            "protocol": PROTOCOLS,
+            "encoding": ENCODINGS,
+        },
+        "jobs": [hashed(job) for job in jobs()],
+        "refused": refused(),
+        "files": [{"toml": text, "hash": job_hash(job).hex()} for text, job in FILES.items()],
+    }

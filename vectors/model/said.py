@@ -1,0 +1,111 @@
+"""What a job specification says: its fields and options, their defaults, the part that travels, its hash."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from .derive import framed_hash
+
+if TYPE_CHECKING:
+    from .job import Job
+
+Option = str | int | float | tuple[object, ...]
+
+# What every job has; None where the job must say it. A default is never changed: it would change hashes.
+COMMON: dict[str, Option | None] = {
+    "protocol": None,
+    "parties": None,
+    "dim": None,
+    "job": "job",
+    "adversary": "active",
+    "suite": "x25519",
+    "min_parties": 0,
+    "rounds": 1,
+    "encoding": "quantised",
+    "corrupt": 0.1,
+    "dropout": 0.1,
+    "join_deadline": 60.0,
+    "stage_deadline": 30.0,
+    "input_deadline": 600.0,
+    "model_update": "add",
+}
+PROTOCOLS: dict[str, dict[str, Option]] = {
+    "plain": {},
+    "secagg": {"threshold": 0},
+    "secagg+": {"neighbours": 0, "threshold": 0},
+    "fssa": {"threshold": 0, "packing": 0},
+    "pss": {"threshold": 0, "packing": 0},
+    "flashe": {
+        "masking": "cheaper",
+        "key_rounds": 0,
+        "density": 1.0,
+        "density_start": 1.0,
+        "density_steps": 0,
+        "density_rounds": 1,
+        "min_contributors": 0,
+    },
+}
+ENCODINGS: dict[str, dict[str, Option]] = {
+    "quantised": {
+        "bits": 16,
+        "clip": 1.0,
+        "clipping": "tensor",
+        "rounding": "stochastic",
+        "max_weight": 1,
+        "tensors": (),
+    },
+    "fixed64": {"clip": 1.0, "max_weight": 1, "tensors": ()},
+    "integers": {"bits": 16, "max_weight": 1},
+}
+CHOICES = {"protocol": PROTOCOLS, "encoding": ENCODINGS}
+
+
+def default_of(job: Job, name: str) -> Option | None:
+    """Default of a field that every job has."""
+    return "none" if name == "model_update" and job.encoding == "integers" else COMMON[name]
+
+
+def dotted(job: Job) -> dict[str, Option]:
+    """What differs from its default, by dotted name; the names of protocol and encoding always."""
+    said = {name: getattr(job, name) for name in COMMON if getattr(job, name) != default_of(job, name)}
+    for choice, tables in CHOICES.items():
+        said[choice] = getattr(job, choice)
+        for option, default in tables[said[choice]].items():
+            if getattr(job, option) != default:
+                said[f"{choice}.{option}"] = getattr(job, option)
+    return said
+
+
+def said(job: Job) -> dict[str, object]:
+    """The part that travels, as JSON writes it."""
+    fields: dict[str, object] = {}
+    for name, value in sorted(dotted(job).items()):
+        choice, dot, option = name.partition(".")
+        if not dot:
+            fields[name] = value
+            continue
+        chosen = fields[choice]
+        table = chosen if isinstance(chosen, dict) else {"name": chosen}
+        table[option] = [vars(tensor) for tensor in value] if isinstance(value, tuple) else value
+        fields[choice] = table
+    return fields
+
+
+def job_hash(job: Job) -> bytes:
+    """Each dotted name, in the order of their bytes, and what it says."""
+    entries = sorted((name.encode(), value) for name, value in dotted(job).items())
+    return framed_hash("blindsum job", *(part for name, value in entries for part in (name, *parts(value))))
+
+
+def parts(value: object) -> list[bytes]:
+    """Parts that a value adds to the hash, led by a letter for its kind."""
+    if isinstance(value, str):
+        return [b"t" + value.encode("utf-8")]
+    if isinstance(value, int):
+        return [b"n" + value.to_bytes(8, "big")]
+    if isinstance(value, float):
+        return [b"r" + struct.pack(">d", value)]
+    assert isinstance(value, tuple)
+    tensors = [part for tensor in value for item in vars(tensor).values() for part in parts(item)]
+    return [b"l" + len(value).to_bytes(8, "big"), *tensors]
