@@ -13,11 +13,13 @@ use blindsum_job::frames::{Count, Session, of_coordinator, of_party};
 use blindsum_job::party::{
     self, Identity, JobParty, LinkId as PartyLink, Over, Policy, RoundResult, Told, Update,
 };
+use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::server::{self, Effect, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{EncodingName, Job, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName};
+use bytes::Bytes;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
@@ -47,7 +49,7 @@ struct Host {
 enum Message {
     /// A new connection, in the place of the one that there was.
     Connect,
-    Frame(CoordinatorFrame),
+    Heard(CoordinatorFrame),
 }
 
 /// What goes wrong with the processes of parties.
@@ -74,11 +76,13 @@ struct World {
     processes: u64,
     delivered: usize,
     links: u64,
+    /// What each party has answered, by round, stage and offset.
+    answers: BTreeMap<(usize, u64, u32, u64), Bytes>,
 }
 
 fn spec(protocol: ProtocolName) -> JobSpec {
     JobSpec {
-        protocol,
+        protocol: protocol.into(),
         parties: 4,
         min_parties: if protocol.tolerates_corrupt() { 0 } else { 3 },
         dropout: 0.25,
@@ -89,9 +93,12 @@ fn spec(protocol: ProtocolName) -> JobSpec {
         },
         dim: 3,
         rounds: 2,
-        encoding: EncodingName::Integers,
-        bits: 16,
-        model_update: ModelUpdate::Replace,
+        encoding: Integers {
+            bits: 16,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
         ..JobSpec::default()
     }
 }
@@ -167,6 +174,7 @@ impl World {
             processes: 0,
             delivered: 0,
             links: 0,
+            answers: BTreeMap::new(),
         }
     }
 
@@ -186,6 +194,9 @@ impl World {
             // Of a connection that has ended.
             if self.hosts[party].over || link.is_some() && link != self.hosts[party].link {
                 continue;
+            }
+            if link.is_none() {
+                self.hosts[party].link = None;
             }
             self.delivered += 1;
             self.deliver(party, message, trouble);
@@ -266,6 +277,10 @@ impl World {
             party,
             machine,
             now: own,
+            link: PartyLink(match message {
+                Message::Connect => 1,
+                Message::Heard(_) => 0,
+            }),
             said: Vec::new(),
             results: BTreeMap::new(),
             lost: Vec::new(),
@@ -274,8 +289,8 @@ impl World {
         process.work();
         process.give(party::Input::WantRound);
         match message {
-            Message::Connect => process.give(party::Input::Linked(PartyLink(1))),
-            Message::Frame(frame) => process.give(party::Input::Frame(PartyLink(0), frame)),
+            Message::Connect => process.give(party::Input::Linked(process.link)),
+            Message::Heard(frame) => process.give(party::Input::Frame(process.link, frame)),
         }
         process.give(party::Input::Suspend);
         if !is_kept {
@@ -308,6 +323,11 @@ impl World {
             };
             self.sessions
                 .insert(link, (party, Session::new(link, peer, count)));
+        }
+        if let Some(Frame::Chunk(chunk)) = &frame.frame {
+            let place = (party, chunk.round, chunk.stage, chunk.offset);
+            let before = self.answers.entry(place).or_insert(chunk.data.clone());
+            assert_eq!(*before, chunk.data, "two answers of a party: {place:?}");
         }
         let link = self.hosts[party].link.unwrap();
         let gate = self.server.gate();
@@ -351,7 +371,7 @@ impl World {
     fn send(&mut self, link: LinkId, frame: CoordinatorFrame) {
         if let Some((party, _)) = self.sessions.get(&link) {
             self.down
-                .push_back((*party, Some(link), Message::Frame(frame)));
+                .push_back((*party, Some(link), Message::Heard(frame)));
         }
     }
 
@@ -359,7 +379,6 @@ impl World {
     fn end(&mut self, link: LinkId) {
         if let Some((party, _)) = self.sessions.get(&link) {
             self.down.push_back((*party, None, Message::Connect));
-            self.hosts[*party].link.take_if(|own| *own == link);
         }
     }
 
@@ -392,6 +411,7 @@ struct Process {
     party: usize,
     machine: JobParty,
     now: Now,
+    link: PartyLink,
     said: Vec<PartyFrame>,
     results: BTreeMap<u64, RoundResult>,
     lost: Vec<JobError>,
@@ -412,8 +432,12 @@ impl Process {
                     task.run();
                     self.machine.worked(self.now, ticket);
                 }
-                party::Effect::Send(_, say) => self.said.extend(of_party(say)),
-                party::Effect::Reconnect(_, reason) => panic!("{reason}"),
+                party::Effect::Send(link, say) if link == self.link => {
+                    self.said.extend(of_party(say));
+                }
+                party::Effect::Send(..) => {}
+                // The coordinator has ended it, and the next one is on its way.
+                party::Effect::Reconnect(..) => {}
                 party::Effect::Tell(told) => self.hear(told),
             }
         }
@@ -483,6 +507,19 @@ fn a_party_may_be_killed_at_every_message_before_its_state_is_kept() {
             let mut world = World::new(spec(protocol), algorithm);
             world.run(Trouble::KilledAlways);
             check_everybody(&world, 2);
+        }
+    }
+}
+
+#[test]
+fn an_older_state_costs_its_party_the_round_and_nobody_else() {
+    for &protocol in ProtocolName::ALL {
+        let mut world = World::new(spec(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        for message in 1..=world.delivered {
+            let mut world = World::new(spec(protocol), Algorithm::Ed25519);
+            world.run(Trouble::GoesBack(message));
+            assert_eq!(world.check_sums(), 2, "{protocol}, message {message}");
         }
     }
 }
