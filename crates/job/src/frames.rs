@@ -123,6 +123,11 @@ impl Session {
         }
     }
 
+    /// Whether the job has heard of it.
+    pub fn is_known(&self) -> bool {
+        self.greeted
+    }
+
     /// The bytes that went over it.
     pub fn count(&self) -> &Count {
         &self.count
