@@ -396,12 +396,12 @@ class LinkEnded:
 
 @dataclass(frozen=True)
 class JobOver:
-    """The job has come to its end.
+    """The coordinator does nothing more. After the last round it stays, for parties that come late.
 
     Attributes
     ----------
     error : BlindsumError or None
-        Why it could not go on, where it is not done and was not stopped.
+        Why it could not go on; ``None`` where it was stopped.
     """
 
     error: BlindsumError | None
