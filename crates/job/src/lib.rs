@@ -15,6 +15,7 @@
 pub mod actor;
 pub mod chunks;
 mod error;
+pub mod frames;
 mod model;
 pub mod party;
 pub mod pb;

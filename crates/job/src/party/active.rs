@@ -7,6 +7,7 @@ use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
 
 use super::certificates::Certificates;
 use super::guard::Guard;
+use super::past::Past;
 use super::policy::Cohort;
 use super::{Clipped, Identity, RoundResult, Timings, Update};
 use crate::actor::Time;
@@ -26,6 +27,8 @@ pub(super) struct Active {
     pub model: Option<Model>,
     /// The machine; none before it has started, and while a step runs.
     pub client: Option<Client>,
+    /// How the machine came to where it is; kept where the party may be suspended.
+    pub past: Option<Past>,
     /// A message of the coordinator that is being received: its stage and its bytes so far.
     pub receiving: Option<(u32, Assembly)>,
     /// A message that waits for the caller's update.

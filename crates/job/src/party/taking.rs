@@ -6,6 +6,7 @@ use blindsum_protocol::Job;
 use tracing::info;
 
 use super::member::Member;
+use super::suspended::RoundUnderWay;
 use super::{RoundResult, Told};
 use crate::{JobError, pb};
 
@@ -15,16 +16,29 @@ pub(super) struct Untaken {
     confirmed: pb::RoundConfirmed,
     /// How many parties sent each coordinate, where the round was sparse and this party's are in it.
     contributors: Option<Vec<u32>>,
+    /// What leads to the result a second time, where the party may be suspended before it is taken.
+    again: Option<(RoundUnderWay, pb::RoundDone)>,
 }
 
 impl Untaken {
-    pub fn new(round: u64, result: &RoundResult, me: &str) -> Self {
+    pub fn new(
+        round: u64,
+        result: &RoundResult,
+        me: &str,
+        again: Option<(RoundUnderWay, pb::RoundDone)>,
+    ) -> Self {
         let counts = result.survivors.iter().any(|survivor| survivor == me);
         Self {
             round,
             confirmed: confirmed(round, result),
             contributors: result.contributors.clone().filter(|_| counts),
+            again,
         }
+    }
+
+    /// The round with its end, to tell the result again in another process.
+    pub fn again(&self) -> Option<(RoundUnderWay, pb::RoundDone)> {
+        self.again.clone()
     }
 }
 
@@ -82,14 +96,20 @@ impl Member {
     }
 
     /// The caller is told the result.
+<<<<<<< HEAD
+    pub(super) fn tell_result(&mut self, done: pb::RoundDone, result: RoundResult) {
+        let round = done.round;
+=======
     pub(super) async fn tell_result(
         &mut self,
         round: u64,
         result: RoundResult,
     ) -> Result<(), JobError> {
+>>>>>>> 2ce9864100be1b2d74b6c053a52e402891f5c7b5
         info!(party = %self.identity.name, round, survivors = result.survivors.len(),
             model = result.model.version(), "round done");
-        self.untaken = Some(Untaken::new(round, &result, &self.identity.name));
+        let again = self.under_way().map(|under_way| (under_way, done));
+        self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
         self.told = Some(round);
         let active = self.active.take();
         self.tell(Told::Ended(round, Ok(Box::new(result))));

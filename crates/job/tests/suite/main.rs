@@ -3,3 +3,4 @@
 mod coordinating;
 mod party;
 mod scene;
+mod suspended;
