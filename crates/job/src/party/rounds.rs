@@ -413,12 +413,7 @@ impl Member {
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
         self.model = Some(computed.model.clone());
-<<<<<<< HEAD
-        self.tell_result(done, computed);
-        Ok(())
-=======
-        self.tell_result(round, computed).await
->>>>>>> 2ce9864100be1b2d74b6c053a52e402891f5c7b5
+        self.tell_result(done, computed).await
     }
 
     /// The caller hears why there is no result.

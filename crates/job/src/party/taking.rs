@@ -96,16 +96,12 @@ impl Member {
     }
 
     /// The caller is told the result.
-<<<<<<< HEAD
-    pub(super) fn tell_result(&mut self, done: pb::RoundDone, result: RoundResult) {
-        let round = done.round;
-=======
     pub(super) async fn tell_result(
         &mut self,
-        round: u64,
+        done: pb::RoundDone,
         result: RoundResult,
     ) -> Result<(), JobError> {
->>>>>>> 2ce9864100be1b2d74b6c053a52e402891f5c7b5
+        let round = done.round;
         info!(party = %self.identity.name, round, survivors = result.survivors.len(),
             model = result.model.version(), "round done");
         let again = self.under_way().map(|under_way| (under_way, done));
