@@ -123,6 +123,12 @@ CASES = {
         "some in turn; owners deal wrong shares to honest holders",
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
+    52: (
+        "A member claims what only costs others: a huge last round, messages never sent, another party that "
+        "lies",
+        "The claimant pays as much as anybody: round numbers move by a bounded step, claims are matched, and "
+        "whoever is shown to lie sits out",
+    ),
     54: (
         "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a "
         "round counts and the delivery of its result",
@@ -140,9 +146,18 @@ CASES = {
         "Clear text, TLS alerts, flipped bytes and expired certificates in the way for a while",
         "Retried until `give_up_after` after one good connection; refusals stay final",
     ),
+    57: (
+        "Rubbish sealed for one victim, or for all of them",
+        "Whoever is accused by more parties than may lie is named and sits out the next rounds; two of whom "
+        "one lies take part in turn",
+    ),
     59: (
         "Certificates with another or no extended key usage, or without digitalSignature",
         "Refused, at start for one's own; a certificate is for one role",
+    ),
+    60: (
+        "A coordinator's store restored from a backup",
+        "The job goes on behind the rounds that parties know of; no number is used twice",
     ),
 }
 

@@ -32,6 +32,9 @@ def simulate(
     threads: int,
     progress: Callable[[int, int, str], object] | None,
 ) -> Simulated: ...
+def campaign(
+    spec: str, steps: int, seed: int, kinds: list[str], progress: Callable[[int], object] | None
+) -> list[tuple[str, int]]: ...
 def pki_create_authority(name: str, algorithm_name: str, days: int) -> tuple[str, str]: ...
 def pki_issue(
     authority: tuple[str, str],

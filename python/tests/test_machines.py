@@ -84,9 +84,8 @@ def messages(tmp_path):
 def test_the_example_runs(capsys):
     queue_job.main()
     said = capsys.readouterr().out.splitlines()
-    assert [line.partition(",")[0] for line in said[:3]] == [
-        f"round {n}: sum of 4 parties" for n in (1, 2, 3)
-    ]
+    rounds = [f"round {number}: sum of 4 parties" for number in (1, 2, 3)]
+    assert [line.partition(",")[0] for line in said[:3]] == rounds
     assert len(said) == 4
 
 
@@ -123,59 +122,61 @@ def test_an_old_state_takes_its_round_up_never_again(tmp_path):
     dead = machines.PartyMachine.open("queue", **identity, state=state, mark=party.mark)
     told = [[type(event).__name__ for event in machine.events()] for machine in (live, dead)]
     assert told == [["Joined", "RoundBegins"], []]
-    assert live.spec == job.spec and dead.spec is None
+    assert live.spec == job.spec
+    assert dead.spec is None
     # What it says now begins anew, as another process.
     dead.connected()
     assert dead.suspend().mark == party.mark + 1
     assert len(dead.frames()) == 1
 
 
-def test_without_a_mark_frames_leave_at_once_and_a_state_has_no_round(tmp_path):
-    job = queue_job.Job(tmp_path / "pki", rounds=1)
-    opened = {}
-    for party in job.parties:
-        opened[party.index] = machines.PartyMachine.open("queue", identity=party.identity, ca=party.ca)
-    live = [True] * 4
+class Lasting:
+    """A party whose process lasts: it has no mark, and its frames leave at once."""
 
-    def serve(index, machine):
-        for event in machine.events():
+    def __init__(self, job, party):
+        self.job, self.party, self.result, self.is_over = job, party, None, False
+        self.settings = {"identity": party.identity, "ca": party.ca}
+        self.machine = machines.PartyMachine.open("queue", **self.settings)
+        self.link = job.server.connected(self.machine.certificate)
+        self.machine.connected()
+        self.machine.want_round()
+        self.serve()
+
+    def receive(self, frame):
+        self.machine.receive(frame)
+        self.serve()
+
+    def serve(self):
+        for event in self.machine.events():
             match event:
                 case machines.RoundBegins(number=number):
-                    if index == 0:
-                        suspended = machine.suspend()
-                        assert suspended.mark is None
-                        again = machines.PartyMachine.open(
-                            "queue",
-                            identity=job.parties[0].identity,
-                            ca=job.ca,
-                            state=suspended.state,
-                            mark=0,
-                        )
-                        assert again.events() == []
-                    machine.submit(number, queue_job.update_of(index, number))
-                case machines.RoundEnded(number=number):
-                    job.parties[index].sums[number] = event
-                    machine.took(number)
+                    self.has_no_round_in_its_state()
+                    self.machine.submit(number, queue_job.update_of(self.party.index, number))
+                case machines.RoundEnded(number=number, result=result):
+                    self.result = result
+                    self.machine.took(number)
                 case machines.JobDone():
-                    live[index] = False
-        for frame in machine.frames():
-            job.server.receive(index + 1, frame)
+                    self.is_over = self.machine.is_over
+        for frame in self.machine.frames():
+            self.job.server.receive(self.link, frame)
 
-    for index, machine in opened.items():
-        certificate = machine.certificate
-        assert job.server.connected(certificate) == index + 1
-        machine.connected()
-        machine.want_round()
-        serve(index, machine)
-    while any(live):
-        outgoing = job.server.frames()
-        assert outgoing
+    def has_no_round_in_its_state(self):
+        suspended = self.machine.suspend()
+        assert suspended.mark is None
+        again = machines.PartyMachine.open("queue", **self.settings, state=suspended.state, mark=0)
+        assert again.events() == []
+
+
+def test_without_a_mark_frames_leave_at_once_and_a_state_has_no_round(tmp_path):
+    job = queue_job.Job(tmp_path / "pki", rounds=1)
+    parties = [Lasting(job, party) for party in job.parties]
+    by_link = {party.link: party for party in parties}
+    while outgoing := job.server.frames():
         for one in outgoing:
-            opened[one.link - 1].receive(one.frame)
-            serve(one.link - 1, opened[one.link - 1])
-    sums = [party.sums[1].result.sum for party in job.parties]
-    assert all(np.array_equal(sums[0], other) for other in sums[1:])
-    assert all(machine.is_over for machine in opened.values())
+            by_link[one.link].receive(one.frame)
+    assert all(party.is_over for party in parties)
+    expected = sum(queue_job.update_of(index, 1) for index in range(4))
+    assert all(np.array_equal(party.result.sum, expected) for party in parties)
     assert job.server.status["state"] == "done"
     assert job.server.events() == []
     job.server.stop()
@@ -221,7 +222,8 @@ def test_what_is_no_frame_is_refused(tmp_path):
     job.server.receive(link, b"nonsense")
     assert [one.link for one in job.server.frames()] == [link]
     (ended,) = job.server.events()
-    assert isinstance(ended, machines.LinkEnded) and ended.link == link
+    assert isinstance(ended, machines.LinkEnded)
+    assert ended.link == link
     # What comes after it is of nobody.
     job.server.receive(link, b"nonsense")
     assert job.server.frames() == job.server.events() == []

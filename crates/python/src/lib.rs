@@ -4,6 +4,7 @@
 //! become exceptions, and the GIL is released around work.
 #![forbid(unsafe_code)]
 
+mod campaign;
 mod coordinator;
 mod errors;
 mod gil;
@@ -41,6 +42,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_has_signed, module)?)?;
     module.add_class::<simulation::Simulated>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(campaign::campaign, module)?)?;
     module.add_class::<party::Party>()?;
     module.add_class::<party::Round>()?;
     module.add_function(wrap_pyfunction!(party::join, module)?)?;

@@ -39,6 +39,8 @@ pub(super) struct Active {
     pub clipped: Option<Clipped>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
+    /// Whether the caller does not want the result.
+    pub unwanted: bool,
     /// Whether a key set-up has given this party the key of the job.
     pub holds_key: bool,
     /// When something may be computed ahead; none while the party does not wait, and once that is done.

@@ -65,7 +65,8 @@ pub enum Input {
         /// Its weight.
         weight: u32,
     },
-    /// The caller has taken the result of a round that it was told. Waiting for another round says the same.
+    /// The caller has taken the result of a round that it was told, or does not want it. Before that no other round
+    /// begins for it.
     Took(u64),
     /// The caller gives none.
     Abandon(u64),

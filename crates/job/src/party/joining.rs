@@ -33,7 +33,7 @@ impl Member {
 
     /// Answers the offer, once the caller waits for a round and the model is here.
     pub(super) async fn try_ready(&mut self) -> Result<(), JobError> {
-        if !self.wanted || self.active.is_some() {
+        if !self.wanted || self.active.is_some() || self.untaken.is_some() {
             return Ok(());
         }
         let Some(offer) = self.offer.clone() else {
@@ -397,6 +397,7 @@ impl Member {
             update: None,
             clipped: None,
             computed: None,
+            unwanted: false,
             holds_key: false,
             idle_from: None,
             prepared: Arc::default(),

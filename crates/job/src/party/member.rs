@@ -261,7 +261,7 @@ impl Member {
                 update,
                 weight,
             } => self.submitted(round, update, weight).await,
-            Input::Took(round) if self.is_told(round) => self.took().await,
+            Input::Took(round) => self.takes(round).await,
             Input::Abandon(round) => self.abandoned(round).await,
             _ => Ok(()),
         }

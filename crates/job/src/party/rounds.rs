@@ -363,10 +363,8 @@ impl Member {
         self.drop_round(round, None).await
     }
 
-    /// The caller waits for a round, so it has taken the result of the one before. It hears first of one that it has
-    /// missed.
+    /// The caller waits for a round, and hears first of one that it has missed.
     pub(super) async fn want_round(&mut self) -> Result<(), JobError> {
-        self.took().await?;
         if self.missed.is_some() {
             return self.tell_missed().await;
         }
@@ -415,8 +413,7 @@ impl Member {
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
         self.model = Some(computed.model.clone());
-        self.tell_result(done, computed);
-        Ok(())
+        self.tell_result(done, computed).await
     }
 
     /// The caller hears why there is no result.

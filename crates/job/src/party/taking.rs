@@ -57,6 +57,17 @@ impl Member {
         self.told == Some(round)
     }
 
+    /// The caller has the result of a round, or will not want it.
+    pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
+        if let Some(active) = self.active.as_mut().filter(|active| active.number == round) {
+            active.unwanted = true;
+        }
+        match self.is_told(round) {
+            true => self.took().await,
+            false => Ok(()),
+        }
+    }
+
     /// The caller has the result: the round needs nothing more.
     pub(super) async fn took(&mut self) -> Result<(), JobError> {
         let Some(untaken) = self.untaken.take() else {
@@ -76,7 +87,7 @@ impl Member {
         }
         // Whoever has confirmed is not told the result again.
         self.send(untaken.confirmed);
-        Ok(())
+        self.try_ready().await
     }
 
     fn least_contributors(&self) -> Option<u32> {
@@ -85,14 +96,22 @@ impl Member {
     }
 
     /// The caller is told the result.
-    pub(super) fn tell_result(&mut self, done: pb::RoundDone, result: RoundResult) {
+    pub(super) async fn tell_result(
+        &mut self,
+        done: pb::RoundDone,
+        result: RoundResult,
+    ) -> Result<(), JobError> {
         let round = done.round;
         info!(party = %self.identity.name, round, survivors = result.survivors.len(),
             model = result.model.version(), "round done");
         let again = self.under_way().map(|under_way| (under_way, done));
         self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
         self.told = Some(round);
-        self.active = None;
+        let active = self.active.take();
         self.tell(Told::Ended(round, Ok(Box::new(result))));
+        match active.is_some_and(|active| active.unwanted) {
+            true => self.took().await,
+            false => Ok(()),
+        }
     }
 }

@@ -457,7 +457,11 @@ impl Process {
                     },
                 );
             }
-            Told::Ended(round, Ok(result)) => drop(self.results.insert(round, *result)),
+            Told::Ended(round, Ok(result)) => {
+                self.results.insert(round, *result);
+                self.machine.handle(self.now, party::Input::Took(round));
+                self.machine.handle(self.now, party::Input::WantRound);
+            }
             Told::Ended(_, Err(error)) | Told::Refused(error) => self.lost.push(error),
             Told::Over(Over::Failed(error)) => panic!("party {}: {error}", self.party),
             Told::Over(_) => self.over = true,

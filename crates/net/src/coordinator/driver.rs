@@ -78,7 +78,9 @@ impl Driver {
         stopping: watch::Receiver<bool>,
     ) -> (Self, JobHandle, watch::Receiver<JobStatus>) {
         let told = server.status();
-        let (status, watched) = watch::channel(JobStatus::clone(&told));
+        let (status, mut watched) = watch::channel(JobStatus::clone(&told));
+        // Where the job stands as it begins is news to everybody who watches.
+        watched.mark_changed();
         let (gate, guarded) = watch::channel(server.gate());
         let (sender, events) = mpsc::channel(256);
         let driver = Self {

@@ -170,7 +170,7 @@ impl Coordinator {
         Reload::of(self.side.clone())
     }
 
-    /// The latest status of a job, and of every change to come.
+    /// The latest status of a job, and of every change to come. Where the job stands as it begins is a change, too.
     pub fn status(&self, job: &str) -> Option<watch::Receiver<JobStatus>> {
         self.jobs.get(job).map(|job| job.status.clone())
     }

@@ -403,8 +403,11 @@ impl RoundHandle {
 
 impl Drop for RoundHandle {
     fn drop(&mut self) {
-        if self.begun.needs_update {
-            let _ = self.commands.send(Input::Abandon(self.begun.number));
-        }
+        let number = self.begun.number;
+        let _ = self.commands.send(match self.begun.needs_update {
+            true => Input::Abandon(number),
+            // Whoever drops the round does not want its result.
+            false => Input::Took(number),
+        });
     }
 }

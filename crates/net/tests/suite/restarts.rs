@@ -445,3 +445,10 @@ fn case_03_a_process_killed_with_signal_9_goes_on_in_its_round() {
     assert_eq!(rounds[1].as_ref().unwrap().mean, [2.0; 5]);
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
 }
+
+#[test]
+fn where_a_job_stands_as_it_begins_is_news_to_who_watches_it() {
+    let pki = Pki::new(1);
+    let coordinator = Running::start(&pki, vec![plain()], None);
+    assert!(coordinator.has_news("test"));
+}

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
+use blindsum_job::party::Input;
 use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, SpecError};
 
 use crate::SimError;
@@ -175,7 +176,7 @@ fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
         }
         .into(),
         model_update: ModelUpdate::Nothing,
-        join_deadline: 60.0,
+        join_deadline: 200.0,
         stage_deadline: 3.0,
         input_deadline: 4.0,
         ..spec.clone()
@@ -289,6 +290,7 @@ impl World {
         if self.kind == Kind::LyingServer || self.may_last_for_ever() {
             return Ok(self.done());
         }
+        self.last_blow();
         // Nothing more goes wrong, but for who lies.
         let lies = self.faults;
         self.faults = Faults {
@@ -310,6 +312,21 @@ impl World {
         let kept = self.book.everybody_was_told(&excused);
         self.check(kept)?;
         Ok(self.done())
+    }
+
+    /// The last thing that goes wrong: the coordinator is started again, with a store of an earlier time, or while
+    /// somebody is gone for good.
+    fn last_blow(&mut self) {
+        if !matches!(self.kind, Kind::Storm | Kind::Rollback) || self.server.machine.is_none() {
+            return;
+        }
+        let alive =
+            |number: &usize| self.lives(Who::Party(*number), self.life_of(Who::Party(*number)));
+        if let Some(number) = self.mortal.filter(alive) {
+            self.kill(Who::Party(number));
+        }
+        self.server.from_backup = self.kind == Kind::Rollback;
+        self.kill(Who::Server);
     }
 
     fn done(self) -> Tally {
@@ -402,7 +419,10 @@ impl World {
             Event::Took { party, life, round } if self.lives(Who::Party(party), life) => {
                 self.took(party, round)
             }
-            Event::Trained { .. } | Event::Took { .. } => Ok(()),
+            Event::Wants { party, life } if self.lives(Who::Party(party), life) => {
+                self.to_party(party, Input::WantRound)
+            }
+            Event::Trained { .. } | Event::Took { .. } | Event::Wants { .. } => Ok(()),
         }
     }
 

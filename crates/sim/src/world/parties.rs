@@ -110,8 +110,15 @@ impl World {
             return Ok(());
         };
         party.start(&self.job, now, seed);
+        let life = party.life;
         self.connect_later(number);
-        self.to_party(number, Input::WantRound)
+        let at = self.time + self.dice.below(3_000_000);
+        let wants = Event::Wants {
+            party: number,
+            life,
+        };
+        self.agenda.push(at, wants);
+        self.serve_party(number)
     }
 
     /// Hands something in, where the party lives, and does what it wants done.
@@ -223,9 +230,7 @@ impl World {
         let kept = self.book.hears(number, round, News::Sum);
         self.check(kept)?;
         self.log(format!("party {number} has taken the sum of round {round}"));
-        if self.dice.chance(0.5) {
-            self.to_party(number, Input::Took(round))?;
-        }
+        self.to_party(number, Input::Took(round))?;
         self.to_party(number, Input::WantRound)
     }
 

@@ -185,6 +185,12 @@ impl Running {
         format!("https://localhost:{}", self.port)
     }
 
+    /// Whether somebody who begins to watch a job hears at once where it stands.
+    pub fn has_news(&self, job: &str) -> bool {
+        let status = self.coordinator.as_ref().unwrap().status(job).unwrap();
+        status.has_changed().unwrap()
+    }
+
     /// The status of a job once `wanted` holds.
     pub fn wait(&self, job: &str, wanted: impl FnMut(&JobStatus) -> bool) -> JobStatus {
         let mut status = self.coordinator.as_ref().unwrap().status(job).unwrap();
