@@ -256,7 +256,10 @@ impl Member {
             }
             Ok(()) => match untaken {
                 None => {
+                    // Perhaps the caller waits for the one after it by now.
+                    let wanted = self.wanted;
                     self.tell_begun();
+                    self.wanted = wanted;
                     Ok(())
                 }
                 Some(done) => self.round_done(done).await,
