@@ -64,6 +64,7 @@ class Party:
                 party.submit(number, update_of(self.index, number))
             case machines.RoundEnded(number=number):
                 self.sums[number] = event
+                party.took(number)
                 party.want_round()
             case machines.RoundLost() | machines.RoundRefused():
                 party.want_round()

@@ -304,7 +304,7 @@ class PartyMachine:
         self._native.receive(frame, *_clocks(now, wall))
 
     def want_round(self, *, now: float | None = None, wall: float | None = None) -> None:
-        """Wait for the next round; a result that was told counts as taken. Once more does nothing."""
+        """Wait for the next round: it begins once the result of the one before was taken."""
         self._native.want_round(*_clocks(now, wall))
 
     def submit(
@@ -330,7 +330,7 @@ class PartyMachine:
         self._native.submit(number, vector, whole, *_clocks(now, wall))
 
     def took(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:
-        """Confirm that the result of a round was taken, and is not needed again."""
+        """Confirm that the result of a round was taken, or is not wanted: it is not told again."""
         self._native.took(number, *_clocks(now, wall))
 
     def abandon(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:

@@ -140,6 +140,7 @@ impl Member {
         kept.held = active.held.as_ref().map(|message| message.to_vec());
         kept.update = update.map(|(update, weight)| KeptUpdate::of(update, *weight));
         let left = u64::try_from(left).unwrap_or(u64::MAX);
+        kept.unwanted = active.unwanted;
         kept.deadline = self.hand.unix_millis().saturating_add(left);
         Some(kept)
     }
@@ -255,7 +256,10 @@ impl Member {
             }
             Ok(()) => match untaken {
                 None => {
+                    // Perhaps the caller waits for the one after it by now.
+                    let wanted = self.wanted;
                     self.tell_begun();
+                    self.wanted = wanted;
                     Ok(())
                 }
                 Some(done) => self.round_done(done).await,
@@ -334,6 +338,7 @@ impl Active {
     fn recall(&mut self, from: RoundUnderWay) {
         let part = |part: Part| Some((part.stage, part.assembly()?));
         self.receiving = from.receiving.and_then(part);
+        self.unwanted = from.unwanted;
         self.held = from.held.map(Into::into);
         self.update = from.update.and_then(KeptUpdate::update);
     }

@@ -147,6 +147,9 @@ pub(super) struct RoundUnderWay {
     /// In milliseconds since 1970-01-01 UTC: the other clock may be another one in the next process.
     #[prost(uint64, tag = "11")]
     pub deadline: u64,
+    /// Whether the caller does not want the result.
+    #[prost(bool, tag = "12")]
+    pub unwanted: bool,
 }
 
 /// What one step of the machine was given.
