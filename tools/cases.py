@@ -133,6 +133,10 @@ CASES = {
         "The claimant pays as much as anybody: round numbers move by a bounded step, claims are matched, and "
         "whoever is shown to lie sits out",
     ),
+    53: (
+        "Control characters, and characters that turn or hide text, in whatever the other side explains",
+        "Shown escaped: one line an event, and nothing acts on a terminal or a log",
+    ),
     54: (
         "Coordinator or party killed or stopped in any round, or a link lost, between the decision that a "
         "round counts and the delivery of its result",

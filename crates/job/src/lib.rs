@@ -53,7 +53,38 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Foreign text, cut to what a log line can bear.
-pub fn short(text: &str) -> String {
-    text.chars().take(200).collect()
+/// Foreign text for people: cut to what a line can bear, and without anything that a terminal or a log would act on.
+pub fn foreign(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars().take(200) {
+        match acts(character) {
+            true => shown.extend(character.escape_unicode()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// Whether a character is an order rather than a sign: control characters, and those that turn or hide what follows.
+fn acts(character: char) -> bool {
+    let turns_or_hides = matches!(
+        character,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    );
+    character.is_control() || turns_or_hides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_53_foreign_text_acts_on_nothing() {
+        let said = "fine\n2026 ERROR forged \u{1b}[2J\u{202e}txet\u{7f}";
+        let shown = foreign(said);
+        assert!(!shown.chars().any(acts), "{shown:?}");
+        assert!(shown.starts_with("fine\\u{a}2026 ERROR forged \\u{1b}[2J"));
+        assert_eq!(foreign("Zürich 東京 ✓"), "Zürich 東京 ✓");
+        assert_eq!(foreign(&"x".repeat(300)).len(), 200);
+    }
 }

@@ -1,8 +1,8 @@
 //! What a party says of itself when it connects, and what it makes of a refusal.
 
 use super::member::{Ended, Member};
-use crate::JobError;
 use crate::pb::{self, RefusalCode};
+use crate::{JobError, foreign};
 
 /// By what a coordinator tells a late Hello from a new one, and this process from another one of the same party.
 pub(super) struct Introduction {
@@ -48,7 +48,7 @@ impl Member {
     /// What a refusal means for the connection.
     pub(super) fn refused(&mut self, refused: pb::Refused) -> Ended {
         let code = refused.code();
-        let reason = refused.reason;
+        let reason = foreign(&refused.reason);
         match code {
             RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
             RefusalCode::RefusalComeAgain => {

@@ -22,7 +22,7 @@ use crate::chunks::Assembly;
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame};
 use crate::records::Records;
-use crate::{JobError, Model};
+use crate::{JobError, Model, foreign};
 
 /// Why a connection, or everything, ends.
 pub(super) enum Ended {
@@ -355,7 +355,7 @@ impl Member {
             }
         }
         info!(party = %self.identity.name, job = %self.settings.job,
-            coordinator = %welcome.program, "connected");
+            coordinator = %foreign(&welcome.program), "connected");
         self.link.1 = Link::Welcomed;
         let now = self.hand.now();
         let active = self.active.iter_mut();
@@ -367,8 +367,9 @@ impl Member {
     pub(super) async fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, JobError> {
         let spec: JobSpec = serde_json::from_str(&welcome.job_spec).map_err(|e| {
             JobError::Coordinator(format!(
-                "the job specification cannot be read ({e}); {} and {} may be too far apart",
-                welcome.program,
+                "the job specification cannot be read ({}); {} and {} may be too far apart",
+                foreign(&e.to_string()),
+                foreign(&welcome.program),
                 pb::PROGRAM
             ))
         })?;

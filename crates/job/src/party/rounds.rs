@@ -11,10 +11,9 @@ use super::member::{Ended, Member};
 use super::past::PastStep;
 use super::taking::confirmed;
 use super::{RoundResult, Say, Told, Update};
-use crate::JobError;
 use crate::chunks::{Assembly, Pushed};
-use crate::hex;
 use crate::pb::{self, RoundRefusalCode};
+use crate::{JobError, foreign, hex};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
 fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
@@ -313,7 +312,7 @@ impl Member {
     }
 
     pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), JobError> {
-        let (round, reason) = (aborted.round, aborted.reason);
+        let (round, reason) = (aborted.round, foreign(&aborted.reason));
         info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
             "round aborted");
         if self.is_told(round) {

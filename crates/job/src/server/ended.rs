@@ -15,7 +15,7 @@ use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::report::RoundState;
 use crate::store::Ending;
-use crate::{pb, short};
+use crate::{foreign, pb};
 
 /// How long confirmations are gathered before they are written together.
 const GATHERED: Duration = Duration::from_millis(100);
@@ -268,7 +268,7 @@ impl Lead {
         if self.ended.settle(refused.round, name, self.hand.now()) {
             self.unpublished = true;
             self.leave_failed(name);
-            let detail = format!("{name} refuses the result: {}", short(&refused.reason));
+            let detail = format!("{name} refuses the result: {}", foreign(&refused.reason));
             self.record_event(refused.round, "refused", name, detail)
                 .await;
         }

@@ -14,7 +14,7 @@ use super::joining::ReadyParty;
 use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
 use crate::pb::{self, RefusalCode};
-use crate::{history_len, sealed_len, short};
+use crate::{foreign, history_len, sealed_len};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
@@ -142,7 +142,7 @@ impl Lead {
                 "this party could not open model version {version} as it was sealed by {}, and nobody else who is \
                  ready has it; come again when others are here, or without the state folder where its key may be \
                  the wrong one",
-                short(&sealers.join(", "))
+                foreign(&sealers.join(", "))
             );
             warn!(job = %self.name, party = %name, %reason, "refused");
             let refusal = pb::Refused::new(RefusalCode::RefusalNoModel, reason);

@@ -15,7 +15,7 @@ use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::RoundReport;
-use crate::{seconds, short};
+use crate::{foreign, seconds};
 
 /// Rounds that are skipped at most where a party knows of later ones.
 const MOST_SKIPPED: u64 = 1000;
@@ -215,7 +215,7 @@ impl Lead {
                 name,
                 frame: Frame::RoundRefused(refusal),
             }) if refusal.round == number => {
-                let reason = short(&refusal.reason);
+                let reason = foreign(&refusal.reason);
                 if let Some(joining) = &mut self.joining {
                     if joining.told.insert(name.clone()) {
                         warn!(job = %self.name, round = number, party = %name, %reason, "round refused");

@@ -9,9 +9,9 @@ use super::Lead;
 use super::face::{Effect, LinkId, Peer, Say};
 use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
+use crate::foreign;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
-use crate::short;
 
 /// A connected party.
 pub(super) struct Member {
@@ -61,7 +61,7 @@ impl Lead {
             self.settle(name);
         }
         info!(job = %self.name, party = %name, address = %link.peer.address,
-            program = %short(&hello.program), "party joined");
+            program = %foreign(&hello.program), "party joined");
         let spec = serde_json::to_string(self.parts.job.spec())
             .map_err(|e| pb::Refused::new(RefusalCode::RefusalJobFailed, e.to_string()))?;
         Ok(pb::Welcome {
@@ -198,7 +198,7 @@ fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
         let reason = format!(
             "{} speaks wire versions {first} to {last}, {} speaks {} to {}: update the older one",
             pb::PROGRAM,
-            short(&hello.program),
+            foreign(&hello.program),
             hello.first_version,
             hello.last_version
         );
@@ -207,7 +207,7 @@ fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
     if hello.name != name {
         let reason = format!(
             "the party calls itself {:?}, its certificate is that of {name:?}",
-            short(&hello.name)
+            foreign(&hello.name)
         );
         return Err(pb::Refused::new(RefusalCode::RefusalName, reason));
     }

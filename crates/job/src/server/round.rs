@@ -21,7 +21,7 @@ use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
 use crate::store::Ending;
-use crate::{Model, seconds, short};
+use crate::{Model, foreign, seconds};
 
 /// What a round leads to.
 struct Finished {
@@ -209,7 +209,7 @@ impl Lead {
             } if refusal.round == number => {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
-                    let reason = format!("refused by the party: {}", short(&refusal.reason));
+                    let reason = format!("refused by the party: {}", foreign(&refusal.reason));
                     self.accuse(number, &name, &refusal);
                     self.leave_round(number, party, &reason);
                 }
@@ -226,7 +226,7 @@ impl Lead {
         let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
             return;
         };
-        let fault = format!("{by} accuses {about}: {}", short(&refusal.reason));
+        let fault = format!("{by} accuses {about}: {}", foreign(&refusal.reason));
         running.report.faults.push(fault);
         if let Some(liar) = self.conduct.accused(by, &about, number) {
             warn!(job = %self.name, round = number, party = %liar, "shown to lie by what others say, or by what it says of others");

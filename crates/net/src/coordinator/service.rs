@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
-use blindsum_job::short;
+use blindsum_job::foreign;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
@@ -102,7 +102,7 @@ impl Service {
             Some(job) => Ok(vec![job.status.clone()]),
             None => Err(Status::not_found(format!(
                 "there is no job {:?} here",
-                short(job)
+                foreign(job)
             ))),
         }
     }

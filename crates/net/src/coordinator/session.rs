@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use blindsum_job::foreign;
 use blindsum_job::server::{Input, LinkId};
-use blindsum_job::short;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Streaming;
@@ -137,7 +137,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             }
         };
         let job = (self.find)(&hello.job).ok_or_else(|| {
-            let reason = format!("there is no job {:?} here", short(&hello.job));
+            let reason = format!("there is no job {:?} here", foreign(&hello.job));
             Refused::new(RefusalCode::RefusalUnknownJob, reason)
         })?;
         let link = LinkId(self.next_id.fetch_add(1, Ordering::Relaxed));

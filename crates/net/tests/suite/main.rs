@@ -27,3 +27,4 @@ mod search;
 mod sparse;
 mod survivors;
 mod trust;
+mod words;

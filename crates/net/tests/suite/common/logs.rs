@@ -10,6 +10,8 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// Fields in which a character stands that a terminal would act on.
+static ACTING: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static LINES: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
 
 /// Begins to log.
@@ -31,6 +33,13 @@ pub fn lines(party: &str, message: &str) -> usize {
     LINES.lock().unwrap().get(&key).copied().unwrap_or(0)
 }
 
+/// What was logged in this process with this text and with a control character beside it.
+pub fn acting(text: &str) -> Vec<String> {
+    let acting = ACTING.lock().unwrap();
+    let said = acting.iter().filter(|field| field.contains(text));
+    said.cloned().collect()
+}
+
 struct Counting;
 
 impl<S: Subscriber> Layer<S> for Counting {
@@ -50,6 +59,10 @@ struct Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let text = format!("{value:?}");
+        if text.chars().any(char::is_control) {
+            ACTING.lock().unwrap().push(text);
+        }
         match field.name() {
             "party" => self.party = format!("{value:?}"),
             "message" => self.message = format!("{value:?}"),
