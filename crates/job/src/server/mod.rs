@@ -9,6 +9,7 @@
 mod board;
 mod collecting;
 mod conduct;
+mod delivery;
 mod ended;
 mod face;
 mod hidden;

@@ -7,10 +7,7 @@ use std::time::Duration;
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
 
-use super::Lead;
-use super::face::{Content, Say};
 use super::owed::Owed;
-use super::shelf::Shelf;
 use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 use crate::{hex, pb};
@@ -21,7 +18,7 @@ pub(crate) struct Running {
     /// Its beginning, with the certificates of all members in the order of the roster.
     start: pb::RoundStart,
     names: Vec<Arc<str>>,
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// Who is waited for in this stage.
     missing: BTreeSet<PartyId>,
     /// How many have.
@@ -31,23 +28,23 @@ pub(crate) struct Running {
 
 /// One party of the round.
 #[derive(Default)]
-struct Place {
+pub(super) struct Place {
     /// How many of its answers were taken.
-    answers: u32,
+    pub answers: u32,
     /// What it has not answered.
-    owed: Owed,
+    pub owed: Owed,
     /// When its connection was lost.
-    lost: Option<Time>,
+    pub lost: Option<Time>,
     /// Whether it is not waited for any more.
-    gone: Option<Gone>,
+    pub gone: Option<Gone>,
 }
 
 /// A party that is not waited for any more.
-struct Gone {
-    reason: String,
+pub(super) struct Gone {
+    pub reason: String,
     /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
     /// that is known.
-    told: bool,
+    pub told: bool,
 }
 
 /// How a party stands at the end of a round.
@@ -311,164 +308,5 @@ pub(super) fn start_frame(
         certificates: new.map(|(_, certificate)| certificate.clone()).collect(),
         answers_taken,
         kind: complete.kind,
-    }
-}
-
-impl Lead {
-    /// Sends the beginning of the round, or what a party that has come back missed of it.
-    pub(super) fn send_start(&mut self, name: &str, answered: u32) {
-        let (Some(running), Some(member)) = (&mut self.running, self.members.get_mut(name)) else {
-            return;
-        };
-        let Some(party) = running.id(name) else {
-            return;
-        };
-        let taken = running.places.get(party.rank()).map_or(0, |p| p.answers);
-        let start = start_frame(&running.start, taken, &mut member.sent);
-        member.link.frame(start.into());
-        let number = running.number();
-        let Some(place) = running.places.get_mut(party.rank()) else {
-            return;
-        };
-        place.lost = None;
-        place.owed.say(&member.link, number, answered);
-    }
-
-    /// A party connects that says it is in a round: it goes on, or hears how the round ended.
-    pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
-        let place = self.running.as_ref().and_then(|running| {
-            let party = running.id(name)?;
-            let gone = running.places.get(party.rank())?.gone.as_ref();
-            let out = gone
-                .filter(|gone| gone.told)
-                .map(|gone| gone.reason.clone());
-            Some((running.number(), party, out))
-        });
-        match place {
-            Some((round, _, None)) if round == hello.round => {
-                return self.send_start(name, hello.answered);
-            }
-            Some((round, _, Some(reason))) if round == hello.round => {
-                return self.tell_dropped(round, name, &reason);
-            }
-            Some((round, party, None)) => {
-                let reason = "started again without its state of the round";
-                self.leave_round(round, party, reason);
-            }
-            _ => {}
-        }
-        self.forget_hearer(name, hello.round);
-        let running = self.running.as_ref().map(Running::number);
-        if place.is_none() && running == Some(hello.round) {
-            let reason = "the round began without this party: it was not known to be ready";
-            return self.tell_dropped(hello.round, name, reason);
-        }
-        let joining = self.joining.as_ref().map(|joining| joining.number);
-        if hello.round != 0
-            && Some(hello.round) != joining
-            && !self.send_end(name, hello.round, hello.answered)
-        {
-            self.send_past(name, hello.round).await;
-        }
-    }
-
-    /// Sends what ends a stage; `shelf` has the answers to that stage which are passed on. What was passed
-    /// on before is not needed any more.
-    pub(super) fn deliver_all(
-        &mut self,
-        round: u64,
-        stage: u8,
-        messages: Vec<(PartyId, Outgoing)>,
-        shelf: Box<dyn Shelf>,
-    ) {
-        let shelf: Arc<dyn Shelf> = shelf.into();
-        let mut addressed = BTreeSet::new();
-        for (party, outgoing) in messages {
-            addressed.insert(party);
-            let (message, shelf) = match outgoing.is_whole() {
-                true => (Content::Here(outgoing.head), None),
-                false => {
-                    let kept = Content::Kept {
-                        outgoing: outgoing.into(),
-                        shelf: Arc::downgrade(&shelf),
-                    };
-                    (kept, Some(shelf.clone()))
-                }
-            };
-            self.deliver(party, stage, message, shelf);
-        }
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        for party in (0..running.names.len() as u32).map(PartyId) {
-            if !addressed.contains(&party) {
-                self.drop_party(round, party, "left out by the protocol");
-            }
-        }
-    }
-
-    /// Sends a message to a member of the round, now or when it comes back.
-    fn deliver(
-        &mut self,
-        party: PartyId,
-        stage: u8,
-        message: Content,
-        shelf: Option<Arc<dyn Shelf>>,
-    ) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let (round, name) = (running.number(), running.name(party).clone());
-        if let Some(place) = running.places.get_mut(party.rank()) {
-            place.owed.add(stage, message.clone(), shelf);
-        }
-        if let Some(member) = self.members.get(&name) {
-            member.link.say(Say::Message {
-                round,
-                stage,
-                content: message,
-            });
-        }
-    }
-
-    /// A party loses its place in the round. It is told so at once, or at the end of the round where its
-    /// vector may be in the sum.
-    pub(super) fn drop_party(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, true);
-    }
-
-    /// A party has left the round and wants to hear no more of it.
-    pub(super) fn leave_round(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, false);
-    }
-
-    fn drop_out(&mut self, round: u64, party: PartyId, reason: &str, hears: bool) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let name = running.name(party).clone();
-        if !running.is_gone(party) {
-            self.unpublished = true;
-            tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
-        }
-        if running.drop_out(party, reason, hears) {
-            self.tell_dropped(round, &name, reason);
-        }
-    }
-
-    /// Counts what went over a party's connection since it was last counted, for the round under way.
-    pub(super) fn settle(&mut self, name: &str) {
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        let traffic = &member.link.peer.traffic;
-        let (up, down) = (traffic.read(), traffic.written());
-        let running = self.running.as_mut();
-        if let Some(running) = running.filter(|r| r.id(name).is_some()) {
-            let wire = running.report.wire.entry(name.into()).or_default();
-            wire.up += up - member.counted.up;
-            wire.down += down - member.counted.down;
-        }
-        member.counted = Bytes { up, down };
     }
 }
