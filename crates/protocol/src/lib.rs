@@ -35,6 +35,7 @@ pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::protocol::Sparsity;
 pub use crate::core::round::{Round, RoundKind};
+pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::{
     Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
@@ -43,8 +44,8 @@ pub use crate::core::spec::{
 pub use kit::prepared::Prepared;
 pub use kit::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use machine::{
-    Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
-    Server, Waiting,
+    Answer, Client, ClientSetup, Closed, Excuse, Follower, Message, Outcome, Outgoing, Piece,
+    Receipt, RoundSum, Server, Waiting,
 };
 pub use protocols::flashe::Masking;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};

@@ -227,7 +227,9 @@ impl Member {
                 .as_ref()
                 .is_some_and(|active| match active.client.is_some() {
                     true if active.has_result() => false,
-                    true => start.answers_taken <= active.answered(),
+                    true => active
+                        .answered()
+                        .is_some_and(|stage| start.answers_taken <= stage.into()),
                     // An update that was given meanwhile has started it.
                     false => !active.needs_update(),
                 });
@@ -256,7 +258,14 @@ impl Member {
         };
         let model = self.model_of(start);
         let now = self.hand.unix_seconds();
-        let round = certified_round(start, &job, &self.identity, &self.certificates, model, now);
+        let round = certified_round(
+            start,
+            &job,
+            &self.identity.anchor,
+            &self.certificates,
+            model,
+            now,
+        );
         if round.is_err() {
             let anchor = &self.identity.anchor;
             let now = self.hand.unix_seconds();
@@ -366,12 +375,12 @@ impl Member {
 
     /// The caller gets the round, if it is one for it.
     fn begin(&mut self, round: Arc<Round>, me: PartyId, client: Option<Client>, guard: Arc<Guard>) {
-        let job = round.job().clone();
         let mut begun = None;
-        if let (Some(stage), Some(model)) = (round.plan().input_stage(), self.model.clone()) {
+        let input = round.plan().input_stage_of(me);
+        if let (Some(stage), Some(model)) = (input, self.model.clone()) {
             let answered_input = client
                 .as_ref()
-                .is_some_and(|client| client.stage() >= stage);
+                .is_some_and(|client| client.stage() >= Some(stage));
             begun = Some(Begun {
                 number: round.number(),
                 model,
@@ -383,7 +392,7 @@ impl Member {
             resumed = client.is_some(), "round begins");
         self.active = Some(Active {
             number: round.number(),
-            deadline: deadline(&job, self.hand.now()),
+            deadline: deadline(&round, self.hand.now()),
             round,
             me,
             model: self.model.clone(),

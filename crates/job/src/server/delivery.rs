@@ -1,10 +1,9 @@
 //! What goes to the parties of a round under way: its beginning, messages, what a party that has come back has missed,
 //! and that it goes on without somebody.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blindsum_protocol::{Outgoing, PartyId};
+use blindsum_protocol::{Outgoing, PartyId, Seat};
 
 use super::Lead;
 use super::face::{Content, Say};
@@ -22,11 +21,11 @@ impl Lead {
         let Some(party) = running.id(name) else {
             return;
         };
-        let taken = running.places.get(party.rank()).map_or(0, |p| p.answers);
-        let start = start_frame(&running.start, taken, &mut member.sent);
+        let taken = running.place(party.into()).map_or(0, |p| p.answers);
+        let start = start_frame(running.start(), taken, &mut member.sent);
         member.link.frame(start.into());
         let number = running.number();
-        let Some(place) = running.places.get_mut(party.rank()) else {
+        let Some(place) = running.place_mut(party.into()) else {
             return;
         };
         place.lost = None;
@@ -37,7 +36,7 @@ impl Lead {
     pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
         let place = self.running.as_ref().and_then(|running| {
             let party = running.id(name)?;
-            let gone = running.places.get(party.rank())?.gone.as_ref();
+            let gone = running.place(party.into())?.gone.as_ref();
             let out = gone
                 .filter(|gone| gone.told)
                 .map(|gone| gone.reason.clone());
@@ -72,18 +71,15 @@ impl Lead {
     }
 
     /// Sends what ends a stage; `shelf` has the answers to that stage which are passed on. What was passed
-    /// on before is not needed any more.
+    /// on before is not needed any more. Who is told nothing waits on: the machine says whom it goes on without.
     pub(super) fn deliver_all(
         &mut self,
-        round: u64,
         stage: u8,
-        messages: Vec<(PartyId, Outgoing)>,
+        messages: Vec<(Seat, Outgoing)>,
         shelf: Box<dyn Shelf>,
     ) {
         let shelf: Arc<dyn Shelf> = shelf.into();
-        let mut addressed = BTreeSet::new();
-        for (party, outgoing) in messages {
-            addressed.insert(party);
+        for (seat, outgoing) in messages {
             let (message, shelf) = match outgoing.is_whole() {
                 true => (Content::Here(outgoing.head), None),
                 false => {
@@ -94,40 +90,44 @@ impl Lead {
                     (kept, Some(shelf.clone()))
                 }
             };
-            self.deliver(party, stage, message, shelf);
-        }
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        for party in (0..running.names.len() as u32).map(PartyId) {
-            if !addressed.contains(&party) {
-                self.drop_party(round, party, "left out by the protocol");
-            }
+            self.deliver(seat, stage, message, shelf);
         }
     }
 
-    /// Sends a message to a member of the round, now or when it comes back.
-    fn deliver(
-        &mut self,
-        party: PartyId,
-        stage: u8,
-        message: Content,
-        shelf: Option<Arc<dyn Shelf>>,
-    ) {
+    /// Sends a message to somebody in the round, now or when it comes back.
+    fn deliver(&mut self, seat: Seat, stage: u8, message: Content, shelf: Option<Arc<dyn Shelf>>) {
         let Some(running) = &mut self.running else {
             return;
         };
-        let (round, name) = (running.number(), running.name(party).clone());
-        if let Some(place) = running.places.get_mut(party.rank()) {
+        let round = running.number();
+        let member = match seat {
+            Seat::Party(party) => self.members.get(running.name(party)),
+            Seat::Server(role) => self.servers.get(&role),
+        };
+        if let Some(place) = running.place_mut(seat) {
             place.owed.add(stage, message.clone(), shelf);
         }
-        if let Some(member) = self.members.get(&name) {
+        if let Some(member) = member {
             member.link.say(Say::Message {
                 round,
                 stage,
                 content: message,
             });
         }
+    }
+
+    /// Somebody loses its place in the round: a party as by [`drop_party`](Self::drop_party), another server for good.
+    pub(super) fn drop_seat(&mut self, round: u64, seat: Seat, reason: &str) {
+        let role = match seat {
+            Seat::Party(party) => return self.drop_party(round, party, reason),
+            Seat::Server(role) => role,
+        };
+        let Some(running) = self.running.as_mut().filter(|r| !r.is_gone(role)) else {
+            return;
+        };
+        tracing::warn!(job = %self.name, round, %role, %reason, "server dropped out");
+        running.drop_server(role, reason);
+        self.unpublished = true;
     }
 
     /// A party loses its place in the round. It is told so at once, or at the end of the round where its

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
-use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
+use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting};
 
 use super::owed::Owed;
 use crate::actor::Time;
@@ -18,18 +18,22 @@ pub(crate) struct Running {
     /// Its beginning, with the certificates of all members in the order of the roster.
     start: pb::RoundStart,
     names: Vec<Arc<str>>,
-    pub(super) places: Vec<Place>,
-    /// Who is waited for in this stage.
-    missing: BTreeSet<PartyId>,
+    places: Vec<Place>,
+    /// The other servers of the round.
+    servers: BTreeMap<ServerRole, Place>,
+    /// The stage under way.
+    stage: u8,
+    /// Who is waited for in it.
+    missing: BTreeSet<Seat>,
     /// How many have.
     answers: usize,
     pub report: RoundReport,
 }
 
-/// One party of the round.
+/// A party of the round, or another server.
 #[derive(Default)]
 pub(super) struct Place {
-    /// How many of its answers were taken.
+    /// The stage behind that of its latest answer that was taken; 0 where there is none.
     pub answers: u32,
     /// What it has not answered.
     pub owed: Owed,
@@ -39,7 +43,7 @@ pub(super) struct Place {
     pub gone: Option<Gone>,
 }
 
-/// A party that is not waited for any more.
+/// Why somebody is not waited for any more.
 pub(super) struct Gone {
     pub reason: String,
     /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
@@ -65,8 +69,12 @@ impl Running {
     pub fn new(round: Arc<Round>, model: pb::ModelName, report: RoundReport) -> Self {
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
+        let roles = round.job().servers();
+        let roles = roles.filter(|_| round.kind() == RoundKind::Sum);
         Self {
             places: names.iter().map(|_| Place::default()).collect(),
+            servers: roles.map(|role| (role, Place::default())).collect(),
+            stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
             start: complete_start(&round, model),
@@ -98,34 +106,63 @@ impl Running {
         &self.names
     }
 
-    /// Everybody, and who still has a place.
-    pub fn members(&self) -> BTreeMap<Arc<str>, bool> {
-        let places = self.places.iter().map(|place| place.gone.is_none());
-        self.names.iter().cloned().zip(places).collect()
+    /// Every party, and who may answer in a stage: it has a place, and the plan lets it speak.
+    pub fn members(&self, stage: u8) -> BTreeMap<Arc<str>, bool> {
+        let plan = self.round.plan();
+        let speaks = |party| plan.allows_answer(party, stage, Some(0)) && !self.is_gone(party);
+        let speaks = (0..).map(PartyId).map(speaks);
+        self.names.iter().cloned().zip(speaks).collect()
     }
 
-    pub fn is_gone(&self, party: PartyId) -> bool {
-        let place = self.places.get(party.rank());
+    pub fn place(&self, seat: Seat) -> Option<&Place> {
+        match seat {
+            Seat::Party(party) => self.places.get(party.rank()),
+            Seat::Server(role) => self.servers.get(&role),
+        }
+    }
+
+    pub fn place_mut(&mut self, seat: Seat) -> Option<&mut Place> {
+        match seat {
+            Seat::Party(party) => self.places.get_mut(party.rank()),
+            Seat::Server(role) => self.servers.get_mut(&role),
+        }
+    }
+
+    /// What reports call somebody.
+    pub fn label(&self, seat: Seat) -> String {
+        match seat {
+            Seat::Party(party) => self.name(party).to_string(),
+            Seat::Server(role) => role.to_string(),
+        }
+    }
+
+    /// The other servers of the round.
+    pub fn roles(&self) -> impl Iterator<Item = ServerRole> {
+        self.servers.keys().copied()
+    }
+
+    pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
+        let place = self.place(seat.into());
         place.is_none_or(|place| place.gone.is_some())
     }
 
     /// A stage begins; those who left the round earlier are not waited for.
-    pub fn begin_stage(&mut self, name: &str, required: usize, missing: Vec<PartyId>) {
-        self.missing = missing
-            .into_iter()
-            .filter(|party| !self.is_gone(*party))
-            .collect();
-        self.answers = 0;
+    pub fn begin_stage(&mut self, waiting: &Waiting) {
+        let parties = waiting.missing.iter().copied().map(Seat::from);
+        let servers = waiting.servers.iter().copied().map(Seat::from);
+        let missing = parties.chain(servers);
+        self.missing = missing.filter(|seat| !self.is_gone(*seat)).collect();
+        (self.stage, self.answers) = (waiting.stage, 0);
         self.report.stages.push(StageReport {
-            name: name.into(),
+            name: waiting.name.into(),
             seconds: 0.0,
-            required,
+            required: waiting.required,
             bytes: BTreeMap::new(),
             dropped: BTreeMap::new(),
         });
     }
 
-    pub fn missing(&self) -> Vec<PartyId> {
+    pub fn missing(&self) -> Vec<Seat> {
         self.missing.iter().copied().collect()
     }
 
@@ -137,26 +174,25 @@ impl Running {
     }
 
     pub fn waiting_for(&self) -> Vec<String> {
-        let names = self.missing.iter().map(|party| self.name(*party));
-        names.map(|name| name.to_string()).collect()
+        self.missing.iter().map(|seat| self.label(*seat)).collect()
     }
 
-    /// An answer counts.
-    pub fn answered(&mut self, party: PartyId, bytes: usize) {
-        self.missing.remove(&party);
+    /// An answer to the stage under way counts.
+    pub fn answered(&mut self, seat: Seat, bytes: usize) {
+        self.missing.remove(&seat);
         self.answers += 1;
-        if let Some(place) = self.places.get_mut(party.rank()) {
-            place.answers += 1;
+        let answers = u32::from(self.stage) + 1;
+        if let Some(place) = self.place_mut(seat) {
+            place.answers = answers;
             place.owed.clear();
         }
-        self.count(party, |count| count.up += bytes as u64);
+        self.count(seat, |count| count.up += bytes as u64);
     }
 
-    /// Whether the vectors that will be in the sum are all here.
-    fn has_vectors(&self) -> bool {
-        let stage = self.report.stages.len().saturating_sub(1);
-        let input = self.round.plan().input_stage();
-        input.is_some_and(|input| stage > usize::from(input))
+    /// Whether this party's vector is here, if it will be in the sum.
+    fn has_vector(&self, party: PartyId) -> bool {
+        let input = self.round.plan().input_stage_of(party);
+        input.is_some_and(|input| self.stage > input)
     }
 
     /// How a party stands at the end.
@@ -177,8 +213,8 @@ impl Running {
     /// A party is not waited for any more; true where it was until now and is told so now. `hears` says
     /// whether it would hear of a result.
     pub fn drop_out(&mut self, party: PartyId, reason: &str, hears: bool) -> bool {
-        let told = !(hears && self.has_vectors());
-        self.missing.remove(&party);
+        let told = !(hears && self.has_vector(party));
+        self.missing.remove(&party.into());
         let name = self.name(party).to_string();
         let Some(place) = self.places.get_mut(party.rank()) else {
             return false;
@@ -203,29 +239,48 @@ impl Running {
         told
     }
 
+    /// Another server is not waited for any more.
+    pub fn drop_server(&mut self, role: ServerRole, reason: &str) {
+        self.missing.remove(&role.into());
+        let Some(place) = self.servers.get_mut(&role) else {
+            return;
+        };
+        let (reason, told) = (reason.to_owned(), true);
+        let reason = place
+            .gone
+            .get_or_insert(Gone { reason, told })
+            .reason
+            .clone();
+        if let Some(stage) = self.report.stages.last_mut() {
+            stage.dropped.entry(role.to_string()).or_insert(reason);
+        }
+    }
+
     /// The connection of a party was lost.
     pub fn lost(&mut self, name: &str, now: Time) {
-        if let Some(party) = self.id(name)
-            && let Some(place) = self.places.get_mut(party.rank())
-        {
+        if let Some(party) = self.id(name) {
+            self.lost_seat(party.into(), now);
+        }
+    }
+
+    /// A connection was lost.
+    pub fn lost_seat(&mut self, seat: Seat, now: Time) {
+        if let Some(place) = self.place_mut(seat) {
             place.lost.get_or_insert(now);
         }
     }
 
     /// Of those who are waited for: who has been lost for longer than `grace`, and when the next one
     /// will have been.
-    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<PartyId>, Option<Time>) {
-        let lost = |party: &PartyId| {
-            let place = self.places.get(party.rank())?;
-            Some((*party, place.lost? + grace))
-        };
+    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<Seat>, Option<Time>) {
+        let lost = |seat: &Seat| Some((*seat, self.place(*seat)?.lost? + grace));
         let (over, coming): (Vec<_>, Vec<_>) = self
             .missing
             .iter()
             .filter_map(lost)
             .partition(|(_, until)| *until <= now);
         (
-            over.into_iter().map(|(party, _)| party).collect(),
+            over.into_iter().map(|(seat, _)| seat).collect(),
             coming.into_iter().map(|(_, until)| until).min(),
         )
     }
@@ -255,14 +310,14 @@ impl Running {
     }
 
     /// Counts what is about to be sent.
-    pub fn count_down(&mut self, messages: &[(PartyId, Outgoing)]) {
-        for (party, message) in messages {
-            self.count(*party, |count| count.down += message.len() as u64);
+    pub fn count_down(&mut self, messages: &[(Seat, Outgoing)]) {
+        for (seat, message) in messages {
+            self.count(*seat, |count| count.down += message.len() as u64);
         }
     }
 
-    fn count(&mut self, party: PartyId, add: impl FnOnce(&mut Bytes)) {
-        let name = self.name(party).to_string();
+    fn count(&mut self, seat: Seat, add: impl FnOnce(&mut Bytes)) {
+        let name = self.label(seat);
         if let Some(stage) = self.report.stages.last_mut() {
             add(stage.bytes.entry(name).or_default());
         }

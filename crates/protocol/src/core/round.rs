@@ -8,8 +8,8 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartServer};
-use crate::{Fault, FaultKind, Job, PartyId};
+use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartFollower, StartServer};
+use crate::{Fault, FaultKind, Job, PartyId, ServerRole};
 
 /// What a round is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ pub struct Round {
     context: Context,
     key_context: Context,
     encoding: Arc<Encoding>,
+    plan: Plan,
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -110,6 +111,7 @@ impl Round {
         let context = Context(kdf::hash(kind.label(), &parts));
         Ok(Self {
             encoding: job.encoding().clone(),
+            plan: job.plan_of(kind, roster.len()),
             job,
             kind,
             number,
@@ -163,12 +165,9 @@ impl Round {
         self.kind
     }
 
-    /// What may happen in it.
+    /// What may happen in it, with the parties that it has.
     pub fn plan(&self) -> &Plan {
-        match (self.kind, self.job.key_setup_plan()) {
-            (RoundKind::KeySetup, Some(plan)) => plan,
-            _ => self.job.plan(),
-        }
+        &self.plan
     }
 
     pub(crate) fn machines(&self) -> Machines {
@@ -187,6 +186,13 @@ impl Round {
                 prepare: Some(info.prepare),
             },
         }
+    }
+
+    /// The machine of a server that is not the coordinator; none where the round needs no such server.
+    pub(crate) fn follower(&self, role: ServerRole) -> Option<StartFollower> {
+        let servers = &self.job.info.servers;
+        let server = servers.iter().find(|server| server.role == role)?;
+        (self.kind == RoundKind::Sum).then_some(server.follow)
     }
 
     /// The number of the round.
