@@ -21,6 +21,8 @@ mod machine;
 mod protocols;
 #[cfg(test)]
 mod testing;
+#[cfg(any(test, feature = "testing"))]
+mod toys;
 
 /// What options are made of, for those who list them: their tables, types and values.
 pub mod options {
