@@ -124,7 +124,8 @@ CASES = {
         "Exact sum; each holder named once; few decodings, counted, at most about one for each liar",
     ),
     52: (
-        "A member claims what only costs others: a huge last round, messages never sent, another party that lies",
+        "A member claims what only costs others: a huge last round, messages never sent, another party that "
+        "lies",
         "The claimant pays as much as anybody: round numbers move by a bounded step, claims are matched, and "
         "whoever is shown to lie sits out",
     ),
@@ -147,8 +148,8 @@ CASES = {
     ),
     57: (
         "Rubbish sealed for one victim, or for all of them",
-        "Whoever is accused by more parties than may lie is named and sits out the next rounds; two of whom one "
-        "lies take part in turn",
+        "Whoever is accused by more parties than may lie is named and sits out the next rounds; two of whom "
+        "one lies take part in turn",
     ),
     59: (
         "Certificates with another or no extended key usage, or without digitalSignature",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blindsum.arrays import flatten, unflatten
+    from blindsum.campaigns import Tally, campaign
     from blindsum.coordinator import Coordinator
     from blindsum.errors import (
         BlindsumError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         InputError,
         NetworkError,
         PolicyError,
+        PromiseBroken,
         ResultMissed,
         RoundAborted,
         SessionClosedError,
@@ -64,6 +66,9 @@ _HOME = {
     "InputError": "errors",
     "NetworkError": "errors",
     "PolicyError": "errors",
+    "PromiseBroken": "errors",
+    "Tally": "campaigns",
+    "campaign": "campaigns",
     "ResultMissed": "errors",
     "RoundAborted": "errors",
     "SessionClosedError": "errors",
@@ -94,6 +99,7 @@ __all__ = [
     "NetworkError",
     "Policy",
     "PolicyError",
+    "PromiseBroken",
     "ResultMissed",
     "Round",
     "RoundAborted",
@@ -104,10 +110,12 @@ __all__ = [
     "SpecError",
     "StageReport",
     "StoreError",
+    "Tally",
     "Tensor",
     "Timings",
     "WaitTimeoutError",
     "__version__",
+    "campaign",
     "flatten",
     "join",
     "protocols",

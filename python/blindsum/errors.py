@@ -143,5 +143,28 @@ class StoreError(BlindsumError):
     """The coordinator's store or a party's state folder cannot be used."""
 
 
+class PromiseBroken(BlindsumError):
+    """A campaign of the simulator has found a broken promise.
+
+    Attributes
+    ----------
+    seed : int
+        A campaign that begins with this seed begins with the episode in which it happened.
+    kind : str
+        The kind of that episode.
+    what : str
+        The promise, and what was seen.
+    story : list of str
+        What happened last.
+    """
+
+    def __init__(self, seed: int, kind: str, what: str, story: list[str]) -> None:
+        super().__init__(f"{what} (seed {seed}, {kind})")
+        self.seed = seed
+        self.kind = kind
+        self.what = what
+        self.story = story
+
+
 class HiddenModelError(BlindsumError):
     """A model that only parties have is wanted where it is not; see :attr:`JobSpec.hides_sum`."""

@@ -169,13 +169,7 @@ class Round:
             A wrong size, NaN, infinities, integers out of range, or a weight beyond ``max_weight``;
             another update may be submitted then.
         """
-        spec = self._spec
-        match spec.encoding:
-            case Integers(bits=bits):
-                vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)
-            case _:
-                vector = as_vector(update, spec.dim)
-        whole = checks.weight("weight", weight, spec)
+        vector, whole = checked_update(self._spec, update, weight)
         try:
             self._native.submit(vector, whole)
         except (RoundAborted, Fault) as error:
@@ -226,23 +220,33 @@ class Round:
             raise self.lost
         if self._outcome is None:
             try:
-                told = self._native.result(timeout)
+                self._outcome = self._native.result(timeout)
             except (RoundAborted, Fault) as error:
                 self.lost = error
                 raise
-            mean, weight, survivors, version, model, sums, timings, counts, cut, name = told
-            names, times = tuple(survivors), Timings(*timings)
-            clipped = None if cut is None else Clipped(*cut)
-            self._outcome = RoundResult(
-                mean, weight, names, model, version, sums, times, counts, clipped, name
-            )
-            self._clipping.tell(self.number, clipped)
+            self._clipping.tell(self.number, self._outcome.clipped)
         return self._outcome
 
     def abandon(self) -> None:
         """Take no further part in the round: the others go on without this party."""
         self._abandoned = True
         self._native.abandon()
+
+
+def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vector | IntegerVector, int]:
+    """An update and its weight, as the native core takes them.
+
+    Raises
+    ------
+    blindsum.InputError
+        They do not fit the job.
+    """
+    match spec.encoding:
+        case Integers(bits=bits):
+            vector: Vector | IntegerVector = as_integers(update, spec.dim, bits)
+        case _:
+            vector = as_vector(update, spec.dim)
+    return vector, checks.weight("weight", weight, spec)
 
 
 class ClippingLog:

@@ -238,7 +238,7 @@ def simulate(
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")
-    report, mean, sums = _native.simulate(
+    run = _native.simulate(
         spec.to_json(),
         vectors,
         None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
@@ -249,7 +249,7 @@ def simulate(
         checks.setting("threads", threads, 1, checks.THREADS),
         progress,
     )
-    return _result(json.loads(report), mean, sums)
+    return _result(json.loads(run.report), run.mean, run.sums)
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:

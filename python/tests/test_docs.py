@@ -87,7 +87,9 @@ def test_every_block_is_of_a_kind_that_is_executed():
 def test_examples_in_help_and_pages_are_the_files(capsys):
     for name, text in FILES.items():
         assert (ROOT / "examples" / name).read_text() == text
-    assert [path.name for path in sorted((ROOT / "examples").iterdir())] == sorted(FILES)
+    # The other one is run by test_machines.
+    others = {path.name for path in (ROOT / "examples").iterdir() if path.is_file()} - set(FILES)
+    assert others == {"queue_job.py"}
     for command, name in (("serve", "job.toml"), ("join", "training.py")):
         with pytest.raises(SystemExit):
             main([command, "--help"])

@@ -211,9 +211,14 @@ impl<I, E> Hand<I, E> {
 
     /// Fresh randomness.
     pub fn random(&self) -> ChaCha20Rng {
+        ChaCha20Rng::from_seed(*self.seed())
+    }
+
+    /// What fresh randomness begins with, for whoever may have to draw it a second time.
+    pub fn seed(&self) -> Zeroizing<[u8; 32]> {
         let mut seed = Zeroizing::new([0; 32]);
         self.desk().seeds.fill_bytes(&mut *seed);
-        ChaCha20Rng::from_seed(*seed)
+        seed
     }
 
     /// Says what must be done.

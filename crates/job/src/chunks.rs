@@ -79,6 +79,22 @@ impl Assembly {
         Ok(Self { total, buffer })
     }
 
+    /// Goes on with a message of `total` bytes of which these came before; none where that is all of them or more.
+    pub fn resume(total: u64, came: Vec<u8>) -> Option<Self> {
+        let buffer = came;
+        ((buffer.len() as u64) < total).then_some(Self { total, buffer })
+    }
+
+    /// Bytes of the whole message.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What has come of it.
+    pub fn came(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Adds the next piece; gives the message once it is whole.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ pub mod actor;
 pub mod chunks;
 mod error;
 pub mod follower;
+pub mod frames;
 mod model;
 pub mod party;
 pub mod pb;

@@ -5,6 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blindsum_crypto::sign::IdentityKey;
+use prost::Message as _;
+use rand_core::CryptoRng;
+
+use crate::JobError;
+use crate::party::storage_key;
+
 /// Records by name. A name is made of lowercase letters, digits and `-`, with one `/` in it at most.
 ///
 /// Calls may wait for a disk: a machine makes them in its tasks.
@@ -32,9 +39,19 @@ pub trait Records: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
+/// What is authenticated with records in one piece.
+const HEADER: &[u8] = b"blindsum records 1";
+
+/// Records in one piece.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+struct AllRecords {
+    #[prost(btree_map = "string, bytes", tag = "1")]
+    records: BTreeMap<String, Vec<u8>>,
+}
+
 /// Records in memory. A host that keeps state by itself takes them out after each message
 /// ([`snapshot`](Self::snapshot)) and begins with them again; what is secret in them is sealed.
-#[derive(Debug)]
 pub struct MemoryRecords {
     place: PathBuf,
     records: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -53,6 +70,36 @@ impl MemoryRecords {
             place: "memory".into(),
             records: Mutex::new(records),
         }
+    }
+
+    /// All records in one piece, sealed under the identity key that they are of: for a host that keeps them wherever
+    /// it likes.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn seal(
+        &self,
+        identity: &IdentityKey,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Vec<u8>, JobError> {
+        let records = self.snapshot();
+        let all = AllRecords { records }.encode_to_vec();
+        Ok(storage_key(identity)?.seal(HEADER, &all, rng))
+    }
+
+    /// Those that [`seal`](Self::seal) gave.
+    ///
+    /// # Errors
+    /// They are damaged, or of another party.
+    pub fn unseal(identity: &IdentityKey, sealed: &[u8]) -> Result<Self, JobError> {
+        let place = PathBuf::from("memory");
+        let damaged = || JobError::State {
+            path: place.clone(),
+            reason: "the state is damaged, or another party's".into(),
+        };
+        let all = storage_key(identity)?.open(HEADER, sealed);
+        let all = AllRecords::decode(&all.map_err(|_| damaged())?[..]);
+        Ok(Self::of(all.map_err(|_| damaged())?.records))
     }
 
     /// All records as they are now.

@@ -4,13 +4,16 @@
 //! become exceptions, and the GIL is released around work.
 #![forbid(unsafe_code)]
 
+mod campaign;
 mod coordinator;
 mod errors;
 mod gil;
+mod machines;
 mod network;
 mod party;
 mod pki;
 mod process;
+mod results;
 mod simulation;
 mod spec;
 mod store;
@@ -37,10 +40,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_revoke, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_describe, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_has_signed, module)?)?;
+    module.add_class::<simulation::Simulated>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(campaign::campaign, module)?)?;
     module.add_class::<party::Party>()?;
     module.add_class::<party::Round>()?;
     module.add_function(wrap_pyfunction!(party::join, module)?)?;
+    module.add_class::<machines::PartyMachine>()?;
+    module.add_class::<machines::ServerMachine>()?;
     module.add_class::<coordinator::Coordinator>()?;
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_jobs, module)?)?;

@@ -1,98 +1,28 @@
 //! A party of a job over the network.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use blindsum_encode::{Integers, Values};
-use blindsum_net::party::{self, NextRound, PartyConfig, Policy, Timings, Update};
+use blindsum_net::party::{self, NextRound, PartyConfig, Policy};
 use blindsum_net::{JobError, Model, NetError, Reload};
-use blindsum_protocol::{Adversary, ProtocolName};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::PyArray1;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use serde::Deserialize;
 
 use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
-use crate::vectors::{Vector, position_not_finite, sums_array};
+use crate::results::{copied, read_only, round_result, unusable};
+use crate::spec::read_fields;
+use crate::vectors::Vector;
 use crate::wait::{abandonable, locked, patiently};
 
-/// A policy as Python writes it; what is missing takes the default, `null` takes any.
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct PolicyFields {
-    allowed_protocols: Vec<ProtocolName>,
-    require_adversary: Option<Adversary>,
-    min_corrupt: f64,
-    min_corrupt_parties: usize,
-    min_honest: usize,
-    min_cohort: usize,
-    min_cohort_change: usize,
-    max_weight: Option<u32>,
-    max_dim: u64,
-    max_message: u64,
-    max_parties: u32,
-    /// In hexadecimal digits.
-    job_hash: Option<String>,
-}
-
-impl Default for PolicyFields {
-    fn default() -> Self {
-        let policy = Policy::default();
-        Self {
-            allowed_protocols: policy.allowed_protocols,
-            require_adversary: policy.require_adversary,
-            min_corrupt: policy.min_corrupt,
-            min_corrupt_parties: policy.min_corrupt_parties,
-            min_honest: policy.min_honest,
-            min_cohort: policy.min_cohort,
-            min_cohort_change: policy.min_cohort_change,
-            max_weight: policy.max_weight,
-            max_dim: policy.max_dim,
-            max_message: policy.max_message,
-            max_parties: policy.max_parties,
-            job_hash: None,
-        }
-    }
-}
-
-fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
-    let refused = |rule: String| raise(py, "ConfigError", ("policy", rule));
-    let fields: PolicyFields = serde_json::from_str(text).map_err(|e| refused(e.to_string()))?;
-    let hash = |text: String| {
-        let rule = format!("job_hash = {text:?} must be 64 hexadecimal digits, as JobSpec.hash");
-        read_hash(&text).ok_or_else(|| refused(rule))
-    };
-    Ok(Policy {
-        allowed_protocols: fields.allowed_protocols,
-        require_adversary: fields.require_adversary,
-        min_corrupt: fields.min_corrupt,
-        min_corrupt_parties: fields.min_corrupt_parties,
-        min_honest: fields.min_honest,
-        min_cohort: fields.min_cohort,
-        min_cohort_change: fields.min_cohort_change,
-        max_weight: fields.max_weight,
-        max_dim: fields.max_dim,
-        max_message: fields.max_message,
-        max_parties: fields.max_parties,
-        job_hash: fields.job_hash.map(hash).transpose()?,
-    })
-}
-
-/// 32 bytes from hexadecimal digits.
-fn read_hash(text: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u8> = text
-        .chars()
-        .map(|digit| digit.to_digit(16).map(|digit| digit as u8))
-        .collect::<Option<_>>()?;
-    let (pairs, []) = digits.as_chunks::<2>() else {
-        return None;
-    };
-    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-    bytes.try_into().ok()
+/// A policy as Python writes it; what is missing takes its default.
+pub fn read_policy(py: Python<'_>, text: &str) -> PyResult<Policy> {
+    read_fields(text)
+        .map_err(|(rule, wrong)| raise(py, "ConfigError", (format!("policy.{rule}"), wrong)))
 }
 
 /// A member of a job.
@@ -227,22 +157,6 @@ impl Round {
     }
 }
 
-/// Mean, total weight, names of the survivors, version and values of the model after the round, the exact
-/// sums of integers, whose mean is of double precision, the seconds worked ahead, to protect, and to open, how many
-/// parties sent each coordinate of a sparse round, what clipping did to the own update, and the name of the result.
-type RoundResult<'py> = (
-    Bound<'py, PyAny>,
-    u64,
-    Vec<String>,
-    u64,
-    Bound<'py, PyArray1<f32>>,
-    Option<Bound<'py, PyAny>>,
-    (f64, f64, f64),
-    Option<Bound<'py, PyArray1<u32>>>,
-    Option<(u64, Option<f64>)>,
-    String,
-);
-
 #[pymethods]
 impl Round {
     /// The model that the round starts from, read-only; empty where the job keeps none.
@@ -263,28 +177,20 @@ impl Round {
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
         let submitted = released(py, || {
-            let copy = match values {
-                Values::F32(values) => Update::F32(values.to_vec()),
-                Values::F64(values) => Update::F64(values.to_vec()),
-                Values::Integers(Integers::U32(values)) => Update::U32(values.to_vec()),
-                Values::Integers(Integers::U64(values)) => Update::U64(values.to_vec()),
-            };
+            let copy = copied(values);
             let mut round = locked(&self.round);
             round.get().map(|round| round.submit(copy, weight))
         });
         match submitted {
             None => Err(locked(&self.round).missing(py)),
             Some(Ok(())) => Ok(()),
-            Some(Err(NetError::Job(JobError::Input(rule)))) => {
-                let index = released(py, || position_not_finite(values));
-                Err(raise(py, "InputError", (format!("update: {rule}"), index)))
-            }
+            Some(Err(NetError::Job(JobError::Input(rule)))) => Err(unusable(py, values, &rule)),
             Some(Err(error)) => Err(error.into_py_err(py)),
         }
     }
 
-    /// Waits for the result of the round.
-    fn result<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<RoundResult<'py>> {
+    /// Waits for the result of the round: a `blindsum.RoundResult`.
+    fn result<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let result = patiently(py, duration(timeout), |at_most| {
             let mut round = locked(&self.round);
             let Some(round) = round.get() else {
@@ -295,40 +201,7 @@ impl Round {
         match result {
             None => Err(timed_out(py, timeout, "the result of the round")),
             Some(None) => Err(locked(&self.round).missing(py)),
-            Some(Some(result)) => {
-                let result = result.or_raise(py)?;
-                let version = result.model.version();
-                let model = read_only(py, result.model.values());
-                let (mean, sums) = match result.integers {
-                    None => (result.mean.into_pyarray(py).into_any(), None),
-                    Some(integers) => {
-                        let sums = sums_array(py, integers.sums, self.sums_fit_64_bits)?;
-                        (integers.mean.into_pyarray(py).into_any(), Some(sums))
-                    }
-                };
-                let (weight, survivors) = (result.total_weight, result.survivors);
-                let Timings {
-                    ahead,
-                    protect,
-                    open,
-                } = result.timings;
-                let timings = (ahead, protect, open);
-                let contributors = result.contributors.map(|counts| counts.into_pyarray(py));
-                let clipped = result.clipped;
-                let clipped = clipped.map(|clipped| (clipped.coordinates, clipped.scaled_by));
-                Ok((
-                    mean,
-                    weight,
-                    survivors,
-                    version,
-                    model,
-                    sums,
-                    timings,
-                    contributors,
-                    clipped,
-                    result.result.iter().map(|b| format!("{b:02x}")).collect(),
-                ))
-            }
+            Some(Some(result)) => round_result(py, result.or_raise(py)?, self.sums_fit_64_bits),
         }
     }
 
@@ -336,12 +209,6 @@ impl Round {
     fn abandon(&self, py: Python<'_>) {
         released(py, || drop(locked(&self.round).take()));
     }
-}
-
-fn read_only<'py>(py: Python<'py>, values: &Arc<[f32]>) -> Bound<'py, PyArray1<f32>> {
-    let array = PyArray1::from_slice(py, values);
-    array.readwrite().make_nonwriteable();
-    array
 }
 
 fn duration(seconds: Option<f64>) -> Option<Duration> {

@@ -18,21 +18,25 @@ use crate::spec::read_job;
 use crate::vectors::{Vector, position_not_finite, sums_array};
 use crate::wait::{interruptible, locked};
 
-/// A report (JSON), the mean, and the exact sums of integers.
-type Simulated<'py> = (
-    String,
-    Option<Bound<'py, PyArray1<f64>>>,
-    Option<Bound<'py, PyAny>>,
-);
+/// What became of a simulation.
+#[pyclass(frozen, get_all, module = "blindsum._native")]
+pub struct Simulated {
+    /// The report, JSON.
+    report: String,
+    /// The mean, where updates were given and there is a sum.
+    mean: Option<Py<PyArray1<f64>>>,
+    /// The exact sums of integers, where there is a mean.
+    sums: Option<Py<PyAny>>,
+}
 
 /// Runs `rounds` rounds of a job. `updates` are flat arrays, one per party; `None` makes random ones.
 /// `progress(round, rounds, text)` is called now and then.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-pub fn simulate<'py>(
-    py: Python<'py>,
+pub fn simulate(
+    py: Python<'_>,
     spec: &str,
-    updates: Option<Vec<Bound<'py, PyAny>>>,
+    updates: Option<Vec<Bound<'_, PyAny>>>,
     weights: Option<Vec<u32>>,
     drop: f64,
     drop_at: Vec<String>,
@@ -40,7 +44,7 @@ pub fn simulate<'py>(
     seed: u64,
     threads: usize,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Simulated<'py>> {
+) -> PyResult<Simulated> {
     let job = Arc::new(read_job(spec).or_raise(py)?);
     let drop_at: Result<Vec<DropAt>, SimError> = drop_at.iter().map(|text| text.parse()).collect();
     let mut scenario = Scenario::new(job.clone());
@@ -59,9 +63,13 @@ pub fn simulate<'py>(
     let Some(updates) = updates else {
         let inputs = Synthetic::new(&job, seed);
         let run = execute(py, scenario, job.spec().parties as usize, &inputs, &watcher)?;
-        return Ok((report(&run)?, None, None));
+        return Ok(Simulated {
+            report: report(&run)?,
+            mean: None,
+            sums: None,
+        });
     };
-    let vectors: Vec<Vector<'py>> = updates
+    let vectors: Vec<Vector<'_>> = updates
         .iter()
         .map(Vector::borrow)
         .collect::<PyResult<_>>()?;
@@ -73,11 +81,16 @@ pub fn simulate<'py>(
     let parties = values.len();
     let inputs = Given::new(values, weights.unwrap_or_default());
     let mut run = execute(py, scenario, parties, &inputs, &watcher)?;
-    let mean = run.last.mean.take().map(|mean| mean.into_pyarray(py));
+    let mean = run.last.mean.take();
+    let mean = mean.map(|mean| mean.into_pyarray(py).unbind());
     let fit = job.encoding().sums_fit_64_bits();
     let sums = run.last.sums.take();
     let sums = sums.map(|sums| sums_array(py, sums, fit)).transpose()?;
-    Ok((report(&run)?, mean, sums))
+    Ok(Simulated {
+        report: report(&run)?,
+        mean,
+        sums: sums.map(Bound::unbind),
+    })
 }
 
 /// Refuses what is not a finite number before anything runs, naming party and coordinate.

@@ -14,10 +14,20 @@ pub fn unix_seconds() -> u64 {
     since.map_or(0, |time| time.as_secs())
 }
 
+/// A fresh seed of the system.
+pub fn entropy() -> PyResult<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(no_randomness)?;
+    Ok(seed)
+}
+
+fn no_randomness(error: getrandom::Error) -> PyErr {
+    PyOSError::new_err(format!("the system gives no random numbers: {error}"))
+}
+
 /// A generator with a fresh seed of the system.
 pub fn random() -> PyResult<ChaCha20Rng> {
     let mut seed = Zeroizing::new([0; 32]);
-    getrandom::fill(&mut *seed)
-        .map_err(|e| PyOSError::new_err(format!("the system gives no random numbers: {e}")))?;
+    getrandom::fill(&mut *seed).map_err(no_randomness)?;
     Ok(ChaCha20Rng::from_seed(*seed))
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ examples:
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
   blindsum simulate --job job.toml --drop 0.1
+  blindsum simulate --protocol secagg+ --parties 5 --dim 10 --faults 1e5 --seed 1
 
 Where no encoding is named, values of more than 32 bits are integers, with exact sums.
 Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
@@ -57,6 +59,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="further parties that vanish at a stage, by its name or number; also of a key set-up",
     )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
+    parser.add_argument(
+        "--faults",
+        type=_steps,
+        metavar="N",
+        help="in place of rounds, whole jobs in which machines are killed, connections break, backups come "
+        "back and members lie, until N things have happened, e.g. 1e5; --seed is that of the first job",
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads to work with (default 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -67,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
     from blindsum.simulation import simulate
 
     spec = spec_from(options) if options.job is None else spec_from_file_alone(options)
+    if options.faults is not None:
+        return _campaign(spec, options)
     with console.progress("simulating", options.rounds, quiet=options.json) as bar:
         result = simulate(
             spec,
@@ -82,6 +93,45 @@ def run(options: argparse.Namespace) -> int:
     else:
         _show(result, spec)
     return EXIT_SUM if result.outcome == "sum" else EXIT_ABORT
+
+
+def _steps(text: str) -> int:
+    """Read a whole number of 1 or more, also written like 1e5."""
+    number = float(text)
+    if not (number.is_integer() and number >= 1):
+        raise ValueError(text)
+    return int(number)
+
+
+def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
+    """Whole jobs in which everything goes wrong that may."""
+    from blindsum.campaigns import campaign
+    from blindsum.errors import PromiseBroken
+
+    steps = options.faults
+    with console.progress("simulating", steps, quiet=options.json) as bar:
+        try:
+            tally = campaign(
+                spec,
+                steps=steps,
+                seed=options.seed,
+                progress=lambda done: bar.update(min(done, steps), f"{done} steps"),
+            )
+        except PromiseBroken as broken:
+            if options.json:
+                print(json.dumps({"seed": broken.seed, "kind": broken.kind, "broken": broken.what}))
+            else:
+                print("\n".join(broken.story))
+                print(f"broken: {broken.what}")
+                print(f"the same again: the same command with --faults 1 --seed {broken.seed}")
+            return EXIT_ABORT
+    if options.json:
+        print(json.dumps(dataclasses.asdict(tally)))
+    else:
+        for name, value in dataclasses.asdict(tally).items():
+            print(f"{name:>10} {value}")
+        print("every promise was kept")
+    return EXIT_SUM
 
 
 def _show(result: SimulationResult, spec: JobSpec) -> None:

@@ -8,6 +8,7 @@ use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
 
 use super::certificates::Certificates;
 use super::guard::Guard;
+use super::past::Past;
 use super::policy::Cohort;
 use super::{Clipped, RoundResult, Timings, Update};
 use crate::actor::Time;
@@ -27,6 +28,8 @@ pub(super) struct Active {
     pub model: Option<Model>,
     /// The machine; none before it has started, and while a step runs.
     pub client: Option<Client>,
+    /// How the machine came to where it is; kept where the party may be suspended.
+    pub past: Option<Past>,
     /// A message of the coordinator that is being received: its stage and its bytes so far.
     pub receiving: Option<(u32, Assembly)>,
     /// A message that waits for the caller's update.
@@ -37,6 +40,8 @@ pub(super) struct Active {
     pub clipped: Option<Clipped>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
+    /// Whether the caller does not want the result.
+    pub unwanted: bool,
     /// Whether a key set-up has given this party the key of the job.
     pub holds_key: bool,
     /// When something may be computed ahead; none while the party does not wait, and once that is done.

@@ -55,6 +55,17 @@ impl Certificates {
         Ok(brought)
     }
 
+    /// Those that a connection brought in an earlier process.
+    pub fn known(certificates: Vec<Vec<u8>>) -> Self {
+        let named = |certificate: Vec<u8>| (crate::fingerprint(&certificate), certificate);
+        Self(certificates.into_iter().map(named).collect())
+    }
+
+    /// All that are kept.
+    pub fn all(&self) -> Vec<Vec<u8>> {
+        self.0.values().cloned().collect()
+    }
+
     /// The certificate with this fingerprint.
     pub fn get(&self, fingerprint: &[u8; 32]) -> Option<&Vec<u8>> {
         self.0.get(fingerprint)

@@ -6,11 +6,11 @@ use crate::pb::{self, RefusalCode};
 
 /// By what a coordinator tells a late Hello from a new one, and this process from another one of the same party.
 pub(super) struct Introduction {
-    process: [u8; 16],
+    pub process: [u8; 16],
     /// Connections that were begun.
-    connections: u64,
+    pub connections: u64,
     /// What the coordinator told this process to bring, to see that it lives.
-    token: Vec<u8>,
+    pub token: Vec<u8>,
 }
 
 impl Introduction {
@@ -55,7 +55,7 @@ impl Member {
                 self.introduction.token = refused.token;
                 Ended::Lost(reason)
             }
-            RefusalCode::RefusalCertificate if self.has_newer() => Ended::Lost(reason),
+            RefusalCode::RefusalCertificate if self.newer => Ended::Lost(reason),
             // Whoever was welcomed before has its name by right, and outwaits who has taken it.
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
             code => Ended::Failed(JobError::Refused { code, reason }),

@@ -30,7 +30,7 @@ impl Guard {
     }
 
     /// What was said of the survivors since it was asked last.
-    fn judged(&self) -> Option<Result<Cohort, PolicyError>> {
+    pub fn judged(&self) -> Option<Result<Cohort, PolicyError>> {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         judged.take()
     }

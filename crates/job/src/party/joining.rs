@@ -9,6 +9,7 @@ use tracing::{debug, info, warn};
 use super::active::{Active, certified_round, cohort, deadline};
 use super::guard::Guard;
 use super::member::Member;
+use super::past::Past;
 use super::policy::{Cohort, PolicyError};
 use super::rounds::wrong;
 use super::state::Live;
@@ -32,7 +33,7 @@ impl Member {
 
     /// Answers the offer, once the caller waits for a round and the model is here.
     pub(super) async fn try_ready(&mut self) -> Result<(), JobError> {
-        if !self.wanted || self.active.is_some() {
+        if !self.wanted || self.active.is_some() || self.untaken.is_some() {
             return Ok(());
         }
         let Some(offer) = self.offer.clone() else {
@@ -215,7 +216,7 @@ impl Member {
                         the state folder any more; waiting for the end of the round");
                     return Ok(());
                 }
-                if let Err((code, error)) = self.take_up(round, lacks_model).await {
+                if let Err((code, error)) = self.take_up(&start, round, lacks_model).await {
                     return self.refuse(number, code, error).await;
                 }
                 self.begin_waiting();
@@ -289,6 +290,7 @@ impl Member {
     /// Takes part in a round that this party was ready for.
     async fn take_up(
         &mut self,
+        start: &pb::RoundStart,
         round: Arc<Round>,
         lacks_model: bool,
     ) -> Result<(), (RoundRefusalCode, JobError)> {
@@ -332,21 +334,16 @@ impl Member {
         let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
         let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
         let setup = self.setup(&round, PartyId(me), &guard);
-        let client = match (&self.state, ready) {
-            (_, Some(_)) => None,
-            (None, None) => return Err(unable("this party has no state of it any more")),
-            (Some(state), None) => {
-                let (state, snapshot) = (state.clone(), std::mem::take(&mut self.snapshot));
-                let unseal = move || Client::unseal(setup, state.key(), &snapshot);
-                let client = self
-                    .hand
-                    .work(unseal)
-                    .await
-                    .map_err(|e| unable(&e.to_string()))?;
-                Some(client.map_err(|fault| unable(&fault.to_string()))?)
-            }
+        let client = match ready {
+            Some(_) => None,
+            None => Some(self.unsealed(setup).await.map_err(|why| unable(&why))?),
         };
-        self.begin(round, PartyId(me), client, guard);
+        let past = self
+            .marks
+            .as_ref()
+            .map(|_| Past::of(start, client.is_some()));
+        self.enter(round, PartyId(me), client, guard, past);
+        self.tell_begun();
         // While the caller makes its update.
         let kept = self.keep_model().await;
         kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
@@ -373,21 +370,26 @@ impl Member {
         self.remember_sum(cohort.clone(), round).await
     }
 
-    /// The caller gets the round, if it is one for it.
-    fn begin(&mut self, round: Arc<Round>, me: PartyId, client: Option<Client>, guard: Arc<Guard>) {
-        let mut begun = None;
-        let input = round.plan().input_stage_of(me);
-        if let (Some(stage), Some(model)) = (input, self.model.clone()) {
-            let answered_input = client
-                .as_ref()
-                .is_some_and(|client| client.stage() >= Some(stage));
-            begun = Some(Begun {
-                number: round.number(),
-                model,
-                parties: cohort(&round).into_iter().collect(),
-                needs_update: !answered_input,
-            });
-        }
+    /// The machine of the snapshot that the records had when the process began.
+    pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
+        let Some(state) = self.state.clone() else {
+            return Err("this party has no state of it any more".into());
+        };
+        let snapshot = std::mem::take(&mut self.snapshot);
+        let unseal = move || Client::unseal(setup, state.key(), &snapshot);
+        let client = self.hand.work(unseal).await.map_err(|e| e.to_string())?;
+        client.map_err(|fault| fault.to_string())
+    }
+
+    /// The party is in a round now.
+    pub(super) fn enter(
+        &mut self,
+        round: Arc<Round>,
+        me: PartyId,
+        client: Option<Client>,
+        guard: Arc<Guard>,
+        past: Option<Past>,
+    ) {
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         self.active = Some(Active {
@@ -397,22 +399,36 @@ impl Member {
             me,
             model: self.model.clone(),
             client,
+            past,
             receiving: None,
             held: None,
             update: None,
             clipped: None,
             computed: None,
+            unwanted: false,
             holds_key: false,
             idle_from: None,
             prepared: Arc::default(),
             guard,
             timings: Timings::default(),
         });
-        // In a key set-up the caller still waits for its round.
-        if let Some(begun) = begun {
-            self.wanted = false;
-            self.tell(Told::Round(begun));
-        }
+    }
+
+    /// The caller gets the round, if it is one for it: in a key set-up it still waits for its round.
+    pub(super) fn tell_begun(&mut self) {
+        let Some(active) = &self.active else { return };
+        let (Some(stage), Some(model)) = (active.input_stage(), &active.model) else {
+            return;
+        };
+        let answered_input = active.answered() >= Some(stage);
+        let begun = Begun {
+            number: active.number,
+            model: model.clone(),
+            parties: cohort(&active.round).into_iter().collect(),
+            needs_update: !answered_input && active.update.is_none(),
+        };
+        self.wanted = false;
+        self.tell(Told::Round(begun));
     }
 
     pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {

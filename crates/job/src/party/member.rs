@@ -10,6 +10,7 @@ use tracing::{debug, info, warn};
 use super::active::Active;
 use super::certificates::Certificates;
 use super::greeting::Introduction;
+use super::resume::Marks;
 use super::sparse::Leftover;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
@@ -44,14 +45,16 @@ pub(super) struct Member {
     pub identity: Identity,
     /// What it says of itself when it connects.
     pub introduction: Introduction,
+    /// The first Welcome, which told the job.
+    pub welcome: Option<pb::Welcome>,
     pub job: Option<Arc<Job>>,
     pub model: Option<Model>,
     /// The model that the records have.
     pub kept: Option<pb::ModelName>,
     /// The latest connection, and whether it still holds.
-    link: (LinkId, Link),
+    pub link: (LinkId, Link),
     /// Whether a newer certificate waits to be shown.
-    newer: bool,
+    pub newer: bool,
     /// The round that this connection has begun: nothing is answered in it before both know what came.
     pub begun: Option<u64>,
     pub active: Option<Active>,
@@ -66,8 +69,9 @@ pub(super) struct Member {
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
     pub memory: Memory,
-    /// A round from before the process was started counts its update, which the caller has not heard.
-    pub missed: Option<(u64, JobError)>,
+    /// A round from before the process was started counts its update, which the caller has not heard, and why its result
+    /// does not come.
+    pub missed: Option<(u64, String)>,
     /// The latest round of which the caller was told the result.
     pub told: Option<u64>,
     /// That result, until the caller has taken it.
@@ -76,8 +80,10 @@ pub(super) struct Member {
     pub ready: Option<pb::Ready>,
     /// The parties of earlier sums.
     pub sums: Sums,
-    folder: Option<Arc<JobFolder>>,
-    records: Option<Arc<dyn Records>>,
+    pub folder: Option<Arc<JobFolder>>,
+    pub records: Option<Arc<dyn Records>>,
+    /// Where the party may be suspended.
+    pub marks: Option<Marks>,
     /// The records of this job, once it is known.
     pub state: Option<Arc<JobState>>,
     /// The snapshot that the records had when the process began.
@@ -94,7 +100,7 @@ pub(super) struct Member {
 
 /// How a connection stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
+pub(super) enum Link {
     Lost,
     /// The Hello was said.
     Greeting,
@@ -106,6 +112,7 @@ impl Member {
         settings: Settings,
         identity: Identity,
         records: Option<Arc<dyn Records>>,
+        marks: Option<Marks>,
         hand: Hand<Input, Effect>,
     ) -> Self {
         let mut process = [0; 16];
@@ -115,6 +122,7 @@ impl Member {
             settings,
             identity,
             introduction: Introduction::of(process),
+            welcome: None,
             job: None,
             model: None,
             kept: None,
@@ -136,6 +144,7 @@ impl Member {
             sums: Sums::default(),
             folder: None,
             records,
+            marks,
             state: None,
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
@@ -158,15 +167,16 @@ impl Member {
             }
         };
         if !matches!(over, Over::Left)
-            && let Some((_, missed)) = self.missed.take()
+            && let Some((round, reason)) = self.missed.take()
         {
-            self.tell(Told::Refused(missed));
+            self.tell(Told::Refused(JobError::Missed { round, reason }));
         }
         self.tell(Told::Over(over));
     }
 
     async fn run_to_end(&mut self) -> Result<Over, JobError> {
         self.recall().await?;
+        self.resume().await?;
         loop {
             let times = [self.overdue_from(), self.idle_from()];
             let until = times.into_iter().flatten().min();
@@ -217,6 +227,7 @@ impl Member {
             // Of a connection that was given up.
             Input::Lost(..) | Input::Frame(..) => {}
             Input::Renewed => self.newer = true,
+            Input::Suspend => self.suspend().await?,
             Input::Leave => return Err(Ended::Over(Over::Left)),
             Input::GiveUp(reason) => return Err(JobError::System(reason).into()),
             command => match self.obey(command).await {
@@ -250,7 +261,7 @@ impl Member {
                 update,
                 weight,
             } => self.submitted(round, update, weight).await,
-            Input::Took(round) if self.is_told(round) => self.took().await,
+            Input::Took(round) => self.takes(round).await,
             Input::Abandon(round) => self.abandoned(round).await,
             _ => Ok(()),
         }
@@ -303,11 +314,6 @@ impl Member {
         }
     }
 
-    /// Whether a newer certificate waits to be shown.
-    pub fn has_newer(&self) -> bool {
-        self.newer
-    }
-
     /// Says a frame, where there is somebody to hear it.
     pub fn send(&self, frame: impl Into<PartyFrame>) {
         self.say(Say::Frame(frame.into()));
@@ -344,6 +350,7 @@ impl Member {
             }
             None => {
                 let job = self.learn_job(&welcome).await?;
+                self.welcome = Some(welcome.clone());
                 self.tell(Told::Joined(job));
             }
         }
@@ -357,7 +364,7 @@ impl Member {
     }
 
     /// Reads and judges the job before anything is said in it.
-    async fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, JobError> {
+    pub(super) async fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, JobError> {
         let spec: JobSpec = serde_json::from_str(&welcome.job_spec).map_err(|e| {
             JobError::Coordinator(format!(
                 "the job specification cannot be read ({e}); {} and {} may be too far apart",

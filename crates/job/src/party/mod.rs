@@ -16,12 +16,15 @@ mod joining;
 mod kept;
 mod machine;
 mod member;
+mod past;
 mod policy;
 mod result;
+mod resume;
 mod rounds;
 mod sparse;
 mod state;
 mod sums;
+mod suspended;
 mod taking;
 mod vault;
 
@@ -32,6 +35,7 @@ pub use face::{Begun, Effect, Identity, Input, JobParty, LinkId, Over, Say, Sett
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy, PolicyError};
 pub use result::{IntegerResult, RoundResult, Timings, Update};
+pub(crate) use state::storage_key;
 
 #[cfg(doc)]
 use crate::records::Records;

@@ -1,11 +1,14 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Culprit, Message, RoundKind};
+use blindsum_protocol::{Answer, Culprit, Message, RoundKind, RoundSum};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
 use tracing::{debug, error, info, warn};
 
 use super::active::Active;
 use super::machine::{Step, result};
 use super::member::{Ended, Member};
+use super::past::PastStep;
 use super::taking::confirmed;
 use super::{RoundResult, Say, Told, Update};
 use crate::JobError;
@@ -130,16 +133,16 @@ impl Member {
             active.client.take(),
             if needed { active.update.take() } else { None },
         );
+        let seed = self.hand.seed();
         let step = Step {
             setup: self.setup(&round, me, &guard),
             client,
-            message,
+            message: message.clone(),
             update,
             leftover: self.leftover.clone(),
             state: self.state.clone(),
-            rng: self.hand.random(),
+            rng: ChaCha20Rng::from_seed(*seed),
         };
-        let told = step.message.clone().unwrap_or_default();
         let begun = self.hand.now();
         let stepped = self.hand.work(move || step.run()).await?;
         let seconds = (self.hand.now() - begun).as_secs_f64();
@@ -156,6 +159,10 @@ impl Member {
             return Ok(());
         };
         active.client = stepped.client;
+        if let Some(past) = active.past.as_mut().filter(|_| starts) {
+            let message = message.clone();
+            past.add(PastStep { seed, message }, stepped.snapshot.is_some());
+        }
         active.timings.protect += if needed { seconds } else { 0.0 };
         active.timings.open = seconds;
         active.clipped = stepped.clipped.or(active.clipped);
@@ -172,28 +179,10 @@ impl Member {
                 active.holds_key = true;
                 return Ok(());
             }
-            Ok(Answer::Done(sum)) => {
-                let model = active.model.clone();
-                let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
-                match self
-                    .hand
-                    .work(move || result(&round, &sum, &model, &told))
-                    .await?
-                {
-                    Ok(computed) => {
-                        if let Some(active) = &mut self.active {
-                            let (timings, clipped) = (active.timings, active.clipped);
-                            active.computed = Some(RoundResult {
-                                timings,
-                                clipped,
-                                ..computed
-                            });
-                        }
-                        return Ok(());
-                    }
-                    Err(error) => error,
-                }
-            }
+            Ok(Answer::Done(sum)) => match self.opened(sum, message.unwrap_or_default()).await? {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
             Err(fault) => JobError::Fault {
                 round: number,
                 fault,
@@ -201,6 +190,34 @@ impl Member {
         };
         let code = RoundRefusalCode::RoundRefusalFault;
         self.refuse(number, code, failed).await
+    }
+
+    /// The machine has the sum, which this message told: what it makes of the model, unless no honest parties have such
+    /// a sum.
+    pub(super) async fn opened(
+        &mut self,
+        sum: RoundSum,
+        told: Message,
+    ) -> Result<Result<(), JobError>, JobError> {
+        let Some(active) = &self.active else {
+            return Ok(Ok(()));
+        };
+        let (round, model) = (active.round.clone(), active.model.clone());
+        let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
+        let compute = move || result(&round, &sum, &model, &told);
+        let computed = match self.hand.work(compute).await? {
+            Ok(computed) => computed,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(active) = &mut self.active {
+            let (timings, clipped) = (active.timings, active.clipped);
+            active.computed = Some(RoundResult {
+                timings,
+                clipped,
+                ..computed
+            });
+        }
+        Ok(Ok(()))
     }
 
     /// Writes an answer down, and then sends it; or only that there was nothing to say.
@@ -278,7 +295,11 @@ impl Member {
     }
 
     /// The round is over for this party without a result.
-    async fn drop_round(&mut self, round: u64, error: Option<JobError>) -> Result<(), JobError> {
+    pub(super) async fn drop_round(
+        &mut self,
+        round: u64,
+        error: Option<JobError>,
+    ) -> Result<(), JobError> {
         let active = self.active.as_ref().map(|active| active.number);
         if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(error);
@@ -317,15 +338,15 @@ impl Member {
 
     /// A round counts this party's update, and its result does not come here.
     async fn missed(&mut self, round: u64, reason: String) -> Result<(), JobError> {
-        let error = JobError::Missed { round, reason };
         let live = self.memory.live.as_ref();
         if live.is_some_and(|live| live.round == round) {
             self.commit_missed(round).await?;
         }
         if !self.is_from_before(round) {
+            let error = JobError::Missed { round, reason };
             return self.drop_round(round, Some(error)).await;
         }
-        self.missed = Some((round, error));
+        self.missed = Some((round, reason));
         match std::mem::take(&mut self.wanted) {
             true => self.tell_missed().await,
             false => Ok(()),
@@ -335,17 +356,15 @@ impl Member {
     /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one, and
     /// only then is the round forgotten.
     async fn tell_missed(&mut self) -> Result<(), JobError> {
-        let Some((round, error)) = self.missed.take() else {
+        let Some((round, reason)) = self.missed.take() else {
             return Ok(());
         };
-        self.tell(Told::Refused(error));
+        self.tell(Told::Refused(JobError::Missed { round, reason }));
         self.drop_round(round, None).await
     }
 
-    /// The caller waits for a round, so it has taken the result of the one before. It hears first of one that it has
-    /// missed.
+    /// The caller waits for a round, and hears first of one that it has missed.
     pub(super) async fn want_round(&mut self) -> Result<(), JobError> {
-        self.took().await?;
         if self.missed.is_some() {
             return self.tell_missed().await;
         }
@@ -394,8 +413,7 @@ impl Member {
             return mismatch(&computed, &done).map_or(Ok(()), Err);
         }
         self.model = Some(computed.model.clone());
-        self.tell_result(round, computed);
-        Ok(())
+        self.tell_result(done, computed).await
     }
 
     /// The caller hears why there is no result.

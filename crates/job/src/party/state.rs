@@ -63,6 +63,11 @@ impl JobFolder {
         Ok(Arc::new(Self { records, key }))
     }
 
+    /// The key that everything secret in the records is sealed with.
+    pub fn key(&self) -> &StorageKey {
+        &self.key
+    }
+
     /// What is remembered of the job that was taken part in last; nothing if there was none.
     pub fn last(self: &Arc<Self>) -> Result<Memory, JobError> {
         let Some(name) = read(&*self.records, "last")? else {
@@ -183,7 +188,7 @@ fn read_state(bytes: &[u8]) -> Option<(Memory, Vec<u8>)> {
 }
 
 /// A key that only the holder of the identity key has.
-fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
+pub(crate) fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
     let pem = identity.to_pem()?;
     let secret = Secret::<32>::from(kdf::hash("blindsum identity", &[pem.as_bytes()]));
     let key = kdf::derive32(&secret, &Context([0; 32]), "party state", &[]);

@@ -6,6 +6,7 @@ use blindsum_protocol::Job;
 use tracing::info;
 
 use super::member::Member;
+use super::suspended::RoundUnderWay;
 use super::{RoundResult, Told};
 use crate::{JobError, pb};
 
@@ -15,16 +16,29 @@ pub(super) struct Untaken {
     confirmed: pb::RoundConfirmed,
     /// How many parties sent each coordinate, where the round was sparse and this party's are in it.
     contributors: Option<Vec<u32>>,
+    /// What leads to the result a second time, where the party may be suspended before it is taken.
+    again: Option<(RoundUnderWay, pb::RoundDone)>,
 }
 
 impl Untaken {
-    pub fn new(round: u64, result: &RoundResult, me: &str) -> Self {
+    pub fn new(
+        round: u64,
+        result: &RoundResult,
+        me: &str,
+        again: Option<(RoundUnderWay, pb::RoundDone)>,
+    ) -> Self {
         let counts = result.survivors.iter().any(|survivor| survivor == me);
         Self {
             round,
             confirmed: confirmed(round, result),
             contributors: result.contributors.clone().filter(|_| counts),
+            again,
         }
+    }
+
+    /// The round with its end, to tell the result again in another process.
+    pub fn again(&self) -> Option<(RoundUnderWay, pb::RoundDone)> {
+        self.again.clone()
     }
 }
 
@@ -41,6 +55,17 @@ impl Member {
     /// Whether the caller was told the result of this round: nothing more that is said of it matters.
     pub(super) fn is_told(&self, round: u64) -> bool {
         self.told == Some(round)
+    }
+
+    /// The caller has the result of a round, or will not want it.
+    pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
+        if let Some(active) = self.active.as_mut().filter(|active| active.number == round) {
+            active.unwanted = true;
+        }
+        match self.is_told(round) {
+            true => self.took().await,
+            false => Ok(()),
+        }
     }
 
     /// The caller has the result: the round needs nothing more.
@@ -62,7 +87,7 @@ impl Member {
         }
         // Whoever has confirmed is not told the result again.
         self.send(untaken.confirmed);
-        Ok(())
+        self.try_ready().await
     }
 
     fn least_contributors(&self) -> Option<u32> {
@@ -71,12 +96,22 @@ impl Member {
     }
 
     /// The caller is told the result.
-    pub(super) fn tell_result(&mut self, round: u64, result: RoundResult) {
+    pub(super) async fn tell_result(
+        &mut self,
+        done: pb::RoundDone,
+        result: RoundResult,
+    ) -> Result<(), JobError> {
+        let round = done.round;
         info!(party = %self.identity.name, round, survivors = result.survivors.len(),
             model = result.model.version(), "round done");
-        self.untaken = Some(Untaken::new(round, &result, &self.identity.name));
+        let again = self.under_way().map(|under_way| (under_way, done));
+        self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
         self.told = Some(round);
-        self.active = None;
+        let active = self.active.take();
         self.tell(Told::Ended(round, Ok(Box::new(result))));
+        match active.is_some_and(|active| active.unwanted) {
+            true => self.took().await,
+            false => Ok(()),
+        }
     }
 }

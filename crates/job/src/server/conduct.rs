@@ -73,8 +73,10 @@ impl Conduct {
             ));
         }
         let apart = |((by, about), since): (&(Arc<str>, Arc<str>), &u64)| {
-            let one = if round % 2 == 0 { about } else { by };
-            let other = if round % 2 == 0 { by } else { about };
+            let (one, other) = match round.is_multiple_of(2) {
+                true => (about, by),
+                false => (by, about),
+            };
             let lasts = since.saturating_add(APART) >= round;
             (&**one == name && lasts).then(|| other.clone())
         };

@@ -32,6 +32,14 @@ impl Lead {
         place.owed.say(&member.link, number, answered);
     }
 
+    /// Whether a party has said more in the round under way than it remembers: its records are of an earlier time, and
+    /// what it would need to go on from there is not kept.
+    fn is_older(&self, party: PartyId, answered: u32) -> bool {
+        let running = self.running.as_ref();
+        let place = running.and_then(|running| running.place(party.into()));
+        place.is_some_and(|place| answered.saturating_add(1) < place.answers)
+    }
+
     /// A party connects that says it is in a round: it goes on, or hears how the round ended.
     pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
         let place = self.running.as_ref().and_then(|running| {
@@ -43,8 +51,14 @@ impl Lead {
             Some((running.number(), party, out))
         });
         match place {
-            Some((round, _, None)) if round == hello.round => {
-                return self.send_start(name, hello.answered);
+            Some((round, party, None)) if round == hello.round => {
+                return match self.is_older(party, hello.answered) {
+                    false => self.send_start(name, hello.answered),
+                    true => {
+                        let reason = "came back with an older state of the round";
+                        self.drop_party(round, party, reason);
+                    }
+                };
             }
             Some((round, _, Some(reason))) if round == hello.round => {
                 return self.tell_dropped(round, name, &reason);

@@ -47,9 +47,6 @@ use presence::Presence;
 use running::Running;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
 
-/// Rounds that are looked at when a job goes on.
-const LOOKED_BACK: u32 = 10;
-
 /// A job at its coordinator. It has no socket, no clock, no thread and no file: the same inputs at the same times with
 /// the same entropy lead to the same effects.
 ///
@@ -79,9 +76,8 @@ impl JobServer {
         for round in &stored.interrupted {
             warn!(job = %spec.job, round, "aborted: the coordinator was restarted");
         }
-        let mut rounds = parts.store.rounds(&spec.job, LOOKED_BACK)?;
-        let met = rounds.iter().any(|round| !round.parties.is_empty());
-        rounds.truncate(1);
+        let mut rounds = parts.store.rounds(&spec.job, 1)?;
+        let met = !rounds.is_empty();
         let latest = rounds.pop();
         parts
             .store
@@ -185,7 +181,7 @@ struct Lead {
     ended: Ended,
     next_round: u64,
     rounds_done: u64,
-    /// Whether parties have been in a round together: who is here then is whom to wait for.
+    /// Whether a round was offered before, so that parties have had the time to come: who is here is whom to wait for.
     met: bool,
     /// Rounds done since the coordinator started.
     done_here: u64,

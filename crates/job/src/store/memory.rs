@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blindsum_protocol::Job;
 
-use super::{Ending, Store, StoredJob};
+use super::{Ending, Store, StoredJob, other_spec};
 use crate::report::{JobState, RoundReport, RoundState};
-use crate::{Model, StoreError, hex};
+use crate::{Model, StoreError};
 
 /// A store that lasts as long as the value. A [`snapshot`](Self::snapshot) is what a restored copy of a file would be.
 pub struct MemoryStore {
@@ -17,15 +17,15 @@ pub struct MemoryStore {
 
 /// All that is kept of a job.
 #[derive(Clone)]
-struct Kept {
-    spec_hash: [u8; 32],
-    state: JobState,
-    reason: String,
+pub(super) struct Kept {
+    pub spec_hash: [u8; 32],
+    pub state: JobState,
+    pub reason: String,
     /// By version; the latest is the current one.
-    models: BTreeMap<u64, Model>,
-    rounds: BTreeMap<u64, RoundReport>,
-    ending: Option<Ending>,
-    events: Vec<Happened>,
+    pub models: BTreeMap<u64, Model>,
+    pub rounds: BTreeMap<u64, RoundReport>,
+    pub ending: Option<Ending>,
+    pub events: Vec<Happened>,
 }
 
 /// Something that was written down by [`Store::event`].
@@ -70,7 +70,7 @@ impl MemoryStore {
             .map_or_else(Vec::new, |kept| kept.events.clone())
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+    pub(super) fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,12 +86,12 @@ impl MemoryStore {
             .map_err(|reason| failed(format!("job {job}: {reason}")))
     }
 
-    fn read<T>(&self, job: &str, read: impl FnOnce(&Kept) -> T) -> Option<T> {
+    pub(super) fn read<T>(&self, job: &str, read: impl FnOnce(&Kept) -> T) -> Option<T> {
         self.jobs().get(job).map(read)
     }
 }
 
-fn failed(reason: String) -> StoreError {
+pub(super) fn failed(reason: String) -> StoreError {
     let path = "in memory".into();
     StoreError::Io { path, reason }
 }
@@ -136,11 +136,7 @@ impl Store for MemoryStore {
             .entry(name.clone())
             .or_insert_with(|| Kept::new(job, initial));
         if kept.spec_hash != *job.hash() {
-            return Err(StoreError::OtherSpec {
-                job: name.clone(),
-                stored: hex(&kept.spec_hash),
-                given: hex(job.hash()),
-            });
+            return Err(other_spec(job, &kept.spec_hash));
         }
         let interrupted = kept.interrupt();
         let current = kept.models.last_key_value();

@@ -2,6 +2,7 @@
 //! round is offered, its outcome together with the model it leads to, before anybody is told.
 
 mod memory;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use blindsum_protocol::Job;
 use bytes::Bytes;
 
 use crate::report::{JobState, RoundReport};
-use crate::{Model, StoreError, pb};
+use crate::{Model, StoreError, hex, pb};
 pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
@@ -76,6 +77,15 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError>;
+}
+
+/// The error of a store that has another job of this name.
+fn other_spec(job: &Job, stored: &[u8]) -> StoreError {
+    StoreError::OtherSpec {
+        job: job.spec().job.clone(),
+        stored: hex(stored),
+        given: hex(job.hash()),
+    }
 }
 
 /// A job as the store has it.

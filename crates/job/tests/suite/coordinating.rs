@@ -5,8 +5,8 @@ use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::report::{JobState, RoundState};
 use blindsum_job::server::Input;
 use blindsum_job::store::{MemoryStore, Store};
-use blindsum_job::{JobError, hex};
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_job::{JobError, Model, hex};
+use blindsum_protocol::{Job, JobSpec, ProtocolName};
 
 use crate::scene::{Heard, Scene};
 
@@ -43,6 +43,42 @@ fn assert_mean(scene: &Scene, parties: &[usize]) {
             let expected = values.sum::<f32>() / parties.len() as f32;
             assert!((mean - expected).abs() < 1e-3, "{mean} for {expected}");
         }
+    }
+}
+
+#[test]
+fn a_store_is_the_same_from_its_bytes() {
+    let mut scene = Scene::new(spec(ProtocolName::SecAgg), 1);
+    let name = &scene.job.spec().job.clone();
+    let kept = |scene: &Scene| {
+        let bytes = scene.store.to_bytes(name).unwrap().unwrap();
+        let read = MemoryStore::from_bytes(&scene.job, &bytes, 3).unwrap();
+        let open = |store: &MemoryStore| {
+            let rounds = store.rounds(name, u32::MAX).unwrap();
+            (rounds, store.state(name), store.events(name))
+        };
+        assert_eq!(open(&read), open(&scene.store));
+        let initial = Model::initial(&scene.job);
+        let begun = |store: MemoryStore| store.open_job(&scene.job, &initial).unwrap();
+        assert_eq!(begun(read), begun(scene.store.snapshot()));
+        bytes
+    };
+    kept(&scene);
+    scene.begin_without_the_last();
+    kept(&scene);
+    scene.play();
+    let bytes = kept(&scene);
+    assert!(scene.store.to_bytes("another").unwrap().is_none());
+    let read = |job: &Job, bytes: &[u8]| MemoryStore::from_bytes(job, bytes, 3).err().unwrap();
+    let other = JobSpec {
+        dim: 5,
+        ..spec(ProtocolName::SecAgg)
+    };
+    let other = read(&other.validate().unwrap(), &bytes).to_string();
+    assert!(other.contains("another specification"), "{other}");
+    for end in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+        let damaged = read(&scene.job, &bytes[..end]).to_string();
+        assert!(damaged.contains("damaged"), "{damaged}");
     }
 }
 

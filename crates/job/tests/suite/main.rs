@@ -6,3 +6,4 @@ mod ensemble;
 mod hosts;
 mod party;
 mod scene;
+mod suspended;

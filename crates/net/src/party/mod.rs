@@ -72,6 +72,8 @@ pub struct Party {
     notices: Receiver<Notice>,
     commands: UnboundedSender<Input>,
     asked: bool,
+    /// The round that the caller got last.
+    handed: Option<u64>,
     over: bool,
     final_model: Option<Model>,
     /// Runs the connection, which is a task; ended in the background when the party is dropped.
@@ -145,6 +147,7 @@ impl Party {
             notices,
             commands,
             asked: false,
+            handed: None,
             over: false,
             final_model: None,
             runtime: Some((runtime, task)),
@@ -203,6 +206,10 @@ impl Party {
         }
         if !self.asked {
             self.asked = true;
+            // Whoever asks for the next round wants no more of the one before.
+            if let Some(number) = self.handed.take() {
+                let _ = self.commands.send(Input::Took(number));
+            }
             let _ = self.commands.send(Input::WantRound);
         }
         loop {
@@ -215,6 +222,7 @@ impl Party {
                     }
                     None => {
                         self.asked = false;
+                        self.handed = Some(round.number());
                         return Ok(NextRound::Round(round));
                     }
                 },
@@ -403,8 +411,11 @@ impl RoundHandle {
 
 impl Drop for RoundHandle {
     fn drop(&mut self) {
-        if self.begun.needs_update {
-            let _ = self.commands.send(Input::Abandon(self.begun.number));
-        }
+        let number = self.begun.number;
+        let _ = self.commands.send(match self.begun.needs_update {
+            true => Input::Abandon(number),
+            // Whoever drops the round does not want its result.
+            false => Input::Took(number),
+        });
     }
 }

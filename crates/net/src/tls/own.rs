@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::sign::IdentityKey;
+use blindsum_job::party::Identity;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::sync::watch;
 
@@ -84,6 +85,23 @@ impl PartySide {
 }
 
 impl Credentials {
+    /// Who a party is, with its certificate in DER: for a machine over another transport, checked as others will check
+    /// it. What is read once is not read again.
+    ///
+    /// # Errors
+    /// What others would refuse a party for, with the name of the file and what to do.
+    pub fn party(&self) -> Result<(Identity, Vec<u8>), NetError> {
+        let anchor = self.anchor()?;
+        let side = PartySide::new(self, &anchor)?;
+        let identity = Identity {
+            name: side.name,
+            key: side.key,
+            anchor: Arc::new(anchor),
+            ca: self.ca_fingerprint()?,
+        };
+        Ok((identity, side.certificate))
+    }
+
     /// A party's identity, and what keeps it current.
     pub(crate) fn identity(&self) -> Result<OwnIdentity, NetError> {
         let side = Renewed::new(self.clone(), PartySide::new)?;

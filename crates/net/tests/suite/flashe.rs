@@ -348,6 +348,8 @@ fn copy_folder(from: &Path, to: &Path) {
         let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
         match path.is_dir() {
             true => copy_folder(&path, &to.join(name)),
+            // A file that is being written has another name, which may be gone by now.
+            false if path.extension().is_some_and(|of| of == "new") => {}
             false => drop(std::fs::copy(&path, to.join(name)).unwrap()),
         }
     }

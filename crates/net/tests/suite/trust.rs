@@ -176,13 +176,11 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
     });
     let (outcome, party) = party.join().unwrap();
     let error = outcome.unwrap().unwrap().unwrap_err();
-    assert!(
-        matches!(
-            error,
-            NetError::Job(JobError::RoundAborted { round: 1, .. })
-        ),
-        "{error}"
+    let aborted = matches!(
+        error,
+        NetError::Job(JobError::RoundAborted { round: 1, .. })
     );
+    assert!(aborted, "{error}");
     drop((party, line));
     // The party is started again: it remembers whose sums it was in.
     let again = loop {

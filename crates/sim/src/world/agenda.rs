@@ -31,6 +31,8 @@ pub(super) enum Event {
     Wake { who: Who, life: u32 },
     /// A machine is started, for the first time or again.
     Start(Who),
+    /// The caller of a party begins to wait for rounds.
+    Wants { party: usize, life: u32 },
     /// The caller of a party has taken the result of a round.
     Took { party: usize, life: u32, round: u64 },
     /// The caller of a party has made its update of a round.

@@ -23,7 +23,7 @@ const SETTINGS: Settings = Settings {
     patience: Duration::from_secs(3600),
     reconnect_grace: Duration::from_secs(2),
     chunk_timeout: Duration::from_secs(5),
-    failed_rounds: 10,
+    failed_rounds: 40,
 };
 
 /// The coordinator, alive or not.
@@ -34,6 +34,8 @@ pub(super) struct Coordinator {
     pub store: Option<Arc<MemoryStore>>,
     pub backups: Vec<MemoryStore>,
     pub life: u32,
+    /// Whether it is to come back with a backup next.
+    pub from_backup: bool,
     /// The connections that it knows of.
     pub links: BTreeMap<u64, Session>,
 }
@@ -82,14 +84,13 @@ impl World {
     pub(super) fn start_server(&mut self) -> Result<(), Broken> {
         let now = self.now();
         self.server.life += 1;
-        // Where only the parties have the model, a coordinator of an earlier time cannot go on.
-        // Nor where parties have left because the job was done.
+        // Where only the parties have the model, a coordinator of an earlier time cannot go on; nor where parties have
+        // left because the job was done.
         let left = self.parties.iter().any(|party| party.over);
-        let restored = match self.job.hides_sum() || left {
-            true => 0.0,
-            false => self.faults.restored,
-        };
-        if self.server.life > 1 && self.dice.chance(restored) {
+        let may_be = self.server.life > 1 && !self.job.hides_sum() && !left;
+        let drawn = self.dice.chance(self.faults.restored);
+        let meant = std::mem::take(&mut self.server.from_backup);
+        if may_be && (drawn || meant) {
             let back = 1 + self.dice.below(3) as usize;
             let at = self.server.backups.len().saturating_sub(back);
             if let Some(backup) = self.server.backups.get(at) {
@@ -127,7 +128,7 @@ impl World {
         self.serve_coordinator()
     }
 
-    pub(super) fn to_server(&mut self, input: Input) -> Result<(), Broken> {
+    pub(super) fn hand_server(&mut self, input: Input) -> Result<(), Broken> {
         let now = self.now();
         if let Some(machine) = &mut self.server.machine {
             machine.handle(now, input);
@@ -254,7 +255,7 @@ impl World {
                         traffic: session.traffic.clone(),
                     };
                     let link = LinkId(link);
-                    return self.to_server(Input::Connected { link, peer, hello });
+                    return self.hand_server(Input::Connected { link, peer, hello });
                 }
                 _ => session.waiting.push(frame),
             }
@@ -266,7 +267,7 @@ impl World {
                 self.last_word(link, refused("not now"), true);
                 Ok(())
             }
-            Some(frame) => self.to_server(Input::Frame {
+            Some(frame) => self.hand_server(Input::Frame {
                 link: LinkId(link),
                 frame,
             }),
@@ -302,7 +303,7 @@ impl World {
             Ok(Pushed::Part(assembly)) => session.message = Some((place, assembly)),
             Ok(Pushed::Whole(message)) => {
                 let (link, round, hold) = (LinkId(link), place.0, Hold::default());
-                return self.to_server(Input::Answer {
+                return self.hand_server(Input::Answer {
                     link,
                     round,
                     message,
@@ -386,7 +387,7 @@ impl World {
             return Ok(());
         }
         let returns = true;
-        self.to_server(Input::Lost {
+        self.hand_server(Input::Lost {
             link: LinkId(link),
             reason,
             returns,

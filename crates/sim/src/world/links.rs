@@ -69,7 +69,7 @@ impl World {
         if let Some(party) = self.parties.get_mut(number) {
             party.link = Some(link);
         }
-        self.to_party(number, Input::Linked(LinkId(link)))
+        self.hand_party(number, Input::Linked(LinkId(link)))
     }
 
     pub(super) fn send_up(&mut self, link: Option<u64>, frame: PartyFrame) {
@@ -108,7 +108,7 @@ impl World {
             return Ok(());
         };
         let number = of.party;
-        self.to_party(number, Input::Frame(LinkId(link), frame))
+        self.hand_party(number, Input::Frame(LinkId(link), frame))
     }
 
     /// Whether a frame of a party still gets through.

@@ -110,12 +110,19 @@ impl World {
             return Ok(());
         };
         party.start(&self.job, now, seed);
+        let life = party.life;
         self.connect_later(number);
-        self.to_party(number, Input::WantRound)
+        let at = self.time + self.dice.below(3_000_000);
+        let wants = Event::Wants {
+            party: number,
+            life,
+        };
+        self.agenda.push(at, wants);
+        self.serve_party(number)
     }
 
     /// Hands something in, where the party lives, and does what it wants done.
-    pub(super) fn to_party(&mut self, number: usize, input: Input) -> Result<(), Broken> {
+    pub(super) fn hand_party(&mut self, number: usize, input: Input) -> Result<(), Broken> {
         let now = self.now();
         if let Some(machine) = self.machine_of(number) {
             machine.handle(now, input);
@@ -177,7 +184,7 @@ impl World {
             Told::Refused(error) => {
                 self.log(format!("party {number} is told: {error}"));
                 self.news(number, &error)?;
-                self.to_party(number, Input::WantRound)?;
+                self.hand_party(number, Input::WantRound)?;
             }
             Told::Ended(round, result) => {
                 match result {
@@ -196,7 +203,7 @@ impl World {
                         self.news(number, &error)?;
                     }
                 }
-                self.to_party(number, Input::WantRound)?;
+                self.hand_party(number, Input::WantRound)?;
             }
             Told::Over(over) => self.party_over(number, over)?,
         }
@@ -223,10 +230,8 @@ impl World {
         let kept = self.book.hears(number, round, News::Sum);
         self.check(kept)?;
         self.log(format!("party {number} has taken the sum of round {round}"));
-        if self.dice.chance(0.5) {
-            self.to_party(number, Input::Took(round))?;
-        }
-        self.to_party(number, Input::WantRound)
+        self.hand_party(number, Input::Took(round))?;
+        self.hand_party(number, Input::WantRound)
     }
 
     /// What an error says about a round.
@@ -288,7 +293,7 @@ impl World {
 
     pub(super) fn trained(&mut self, number: usize, round: u64) -> Result<(), Broken> {
         if self.dice.chance(self.faults.careless / 4.0) {
-            return self.to_party(number, Input::Abandon(round));
+            return self.hand_party(number, Input::Abandon(round));
         }
         let life = self.parties.get(number).map_or(0, |party| party.life);
         let numbers = [self.seed, number as u64, round, u64::from(life)];
@@ -297,7 +302,7 @@ impl World {
         let update = Update::U32(values.collect());
         self.book.gave(number, round, &update);
         let weight = 1;
-        self.to_party(
+        self.hand_party(
             number,
             Input::Submit {
                 round,
@@ -317,7 +322,7 @@ impl World {
             party.link = None;
         }
         self.connect_later(number);
-        self.to_party(number, Input::Lost(LinkId(link), reason))
+        self.hand_party(number, Input::Lost(LinkId(link), reason))
     }
 }
 

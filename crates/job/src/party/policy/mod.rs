@@ -7,6 +7,9 @@ mod tests;
 
 use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fraction};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
 pub use error::PolicyError;
 pub use groups::{Cohort, Groups};
 
@@ -16,7 +19,10 @@ pub use groups::{Cohort, Groups};
 /// Whoever writes the job chooses its parameters, and that may be the attacker. The defaults are for a party
 /// that trusts neither the coordinator nor one in ten of the others, and one at least. How many others there are the
 /// job says: a party that knows of more who may work together says so in `min_corrupt_parties`.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// It is read from a JSON object or another table; what is missing there takes its default, and `null` takes any.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Protocols that may protect this party's updates. By default `secagg`, `secagg+`, `fssa` and `pss`. In the
     /// two others there is nobody to tolerate: in `plain` the coordinator reads every update, in `flashe` it does
@@ -58,7 +64,8 @@ pub struct Policy {
     /// Most `parties` of a job: each of them costs this party keys and shares. By default 10,000.
     pub max_parties: u32,
     /// The hash that the job must have, where the parties agreed on its specification beforehand; none takes any
-    /// job that keeps the other rules.
+    /// job that keeps the other rules. In hexadecimal digits where it is read.
+    #[serde(deserialize_with = "read_hash")]
     pub job_hash: Option<[u8; 32]>,
 }
 
@@ -80,6 +87,30 @@ impl Default for Policy {
             job_hash: None,
         }
     }
+}
+
+/// A hash out of 64 hexadecimal digits, if there is one.
+fn read_hash<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[u8; 32]>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else {
+        return Ok(None);
+    };
+    let wrong = || {
+        D::Error::custom(format!(
+            "{text:?} must be 64 hexadecimal digits, as JobSpec.hash"
+        ))
+    };
+    unhex(&text).map(Some).ok_or_else(wrong)
+}
+
+/// 32 bytes from hexadecimal digits.
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let digit = |digit: char| digit.to_digit(16).map(|digit| digit as u8);
+    let digits: Vec<u8> = text.chars().map(digit).collect::<Option<_>>()?;
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    bytes.try_into().ok()
 }
 
 impl Policy {

@@ -1,0 +1,352 @@
+//! A party whose process ends while everything goes on: it is suspended, and resumed in another process as if nothing had
+//! been. Its connection may outlive its processes.
+//!
+//! What is written down lets another process go on in a round before its vector is out, so it may be used once only: two
+//! processes that go on from one state would use the same keys for different things. So each suspended state has a
+//! mark, higher than those before it, and the host keeps the latest mark apart from the state, where nothing brings an
+//! old one back. A state whose mark is lower is from a backup: of it only what any record may tell is used.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use blindsum_protocol::{Job, PartyId};
+use tracing::warn;
+
+use super::Told;
+use super::active::{Active, certified_round};
+use super::certificates::Certificates;
+use super::guard::Guard;
+use super::member::{Link, Member};
+use super::past::Past;
+use super::state::{Live, Memory, failed, read};
+use super::suspended::{
+    KeptModel, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION,
+};
+use crate::pb::{self, RoundRefusalCode};
+use crate::records::Records;
+use crate::{JobError, Model};
+
+/// The record of a suspended party.
+const RECORD: &str = "suspended";
+/// What is authenticated with it.
+const HEADER: &[u8] = b"blindsum suspended party";
+
+/// The marks of a party that may be suspended.
+pub(super) struct Marks {
+    /// The latest one that was used.
+    latest: u64,
+    /// Where whoever drives the party sees it, once its state is written.
+    shown: Arc<AtomicU64>,
+}
+
+impl Marks {
+    pub fn new(latest: u64, shown: Arc<AtomicU64>) -> Self {
+        Self { latest, shown }
+    }
+}
+
+impl Member {
+    /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
+    pub(super) async fn suspend(&mut self) -> Result<(), JobError> {
+        let (Some(folder), Some(records)) = (self.folder.clone(), self.records.clone()) else {
+            return Ok(());
+        };
+        let Some(marks) = &mut self.marks else {
+            return Ok(());
+        };
+        marks.latest = marks.latest.saturating_add(1);
+        let (mark, shown) = (marks.latest, marks.shown.clone());
+        let (suspended, mut rng) = (self.suspended(mark), self.hand.random());
+        let write = move || {
+            let bytes = suspended.to_bytes();
+            let sealed = folder.key().seal(HEADER, &bytes, &mut rng);
+            records
+                .replace(RECORD, &[&sealed])
+                .map_err(|error| failed(&*records, RECORD, error))
+        };
+        self.hand.work(write).await??;
+        shown.store(mark, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn suspended(&self, mark: u64) -> Suspended {
+        let (under_way, untaken) = match self.untaken.as_ref() {
+            None => (self.under_way(), None),
+            Some(untaken) => untaken.again().unzip(),
+        };
+        let me = &self.introduction;
+        let live = self.memory.live.as_ref();
+        Suspended {
+            version: VERSION,
+            mark,
+            job: self.settings.job.clone(),
+            process: me.process.to_vec(),
+            connections: me.connections,
+            token: me.token.clone(),
+            linked: self.link.1 != Link::Lost,
+            welcomed: self.link.1 == Link::Welcomed,
+            welcome: self.welcome.clone(),
+            newer: self.newer,
+            wanted: self.wanted,
+            begun: self.begun,
+            offer: self.offer.clone(),
+            ready: self.ready.clone(),
+            last_round: self.memory.last_round,
+            live: live.map(|live| live.round),
+            answered: live.map_or(0, |live| live.answered),
+            certificates: self.certificates.all(),
+            requested: self.requested.as_ref().map(|(name, assembly)| Requested {
+                name: Some(name.clone()),
+                part: assembly.as_ref().map(|assembly| Part::of(0, assembly)),
+            }),
+            unopened: self.unopened,
+            done: self.done.clone(),
+            missed: self.missed.as_ref().map(|(round, reason)| Missed {
+                round: *round,
+                reason: reason.clone(),
+            }),
+            // Where its result is told again, it counts as not told.
+            told: self.told.filter(|_| untaken.is_none()),
+            clipping_told: self.clipping_told,
+            model: self.unkept_model().filter(|_| untaken.is_none()),
+            round: under_way,
+            untaken,
+        }
+    }
+
+    /// The model, where no record has it.
+    fn unkept_model(&self) -> Option<KeptModel> {
+        let model = self.model.as_ref()?;
+        let name = model.name();
+        (self.kept.as_ref() != Some(&name)).then(|| KeptModel {
+            bytes: model.to_bytes().into(),
+            name: Some(name),
+        })
+    }
+
+    /// The round under way.
+    pub(super) fn under_way(&self) -> Option<RoundUnderWay> {
+        let active = self.active.as_ref()?;
+        let mut kept = RoundUnderWay::of(active.past.as_ref()?, active.timings, active.clipped);
+        if let Some(start) = &mut kept.start {
+            let members = active.round.roster().members().iter();
+            start.certificates = members.map(|member| member.certificate.clone()).collect();
+        }
+        let receiving = active.receiving.as_ref();
+        let update = active.update.as_ref();
+        let left = (active.deadline - self.hand.now()).as_millis();
+        kept.receiving = receiving.map(|(stage, assembly)| Part::of(*stage, assembly));
+        kept.held = active.held.as_ref().map(|message| message.to_vec());
+        kept.update = update.map(|(update, weight)| KeptUpdate::of(update, *weight));
+        let left = u64::try_from(left).unwrap_or(u64::MAX);
+        kept.unwanted = active.unwanted;
+        kept.deadline = self.hand.unix_millis().saturating_add(left);
+        Some(kept)
+    }
+
+    /// Goes on from what was written down, if it was and may be used. It is used up by that.
+    pub(super) async fn resume(&mut self) -> Result<(), JobError> {
+        let (Some(folder), Some(records)) = (self.folder.clone(), self.records.clone()) else {
+            return Ok(());
+        };
+        let Some(sealed) = self.hand.work(move || take(&*records)).await?? else {
+            return Ok(());
+        };
+        let Some(latest) = self.marks.as_ref().map(|marks| marks.latest) else {
+            return Ok(());
+        };
+        let bytes = folder.key().open(HEADER, &sealed);
+        let bytes = bytes.map_err(|_| self.not_resumed("damaged, or of another party"))?;
+        let suspended = Suspended::from_bytes(&bytes).map_err(|reason| self.not_resumed(reason))?;
+        if suspended.mark < latest {
+            warn!(party = %self.identity.name, mark = suspended.mark, latest,
+                "this suspended state is an old one: the round that it was in is given up");
+            return Ok(());
+        }
+        if let Some(marks) = &mut self.marks {
+            marks.latest = suspended.mark;
+        }
+        if suspended.job != self.settings.job {
+            let reason = format!("it is of the job {:?}", suspended.job);
+            return Err(self.not_resumed(reason));
+        }
+        self.recall_all(suspended).await
+    }
+
+    fn not_resumed(&self, reason: impl std::fmt::Display) -> JobError {
+        let place = self.records.as_ref().map(|records| records.place());
+        JobError::State {
+            path: place.map_or_else(Default::default, |place| place.join(RECORD)),
+            reason: format!("{reason}; open the party without a mark to go on from the rest"),
+        }
+    }
+
+    async fn recall_all(&mut self, mut from: Suspended) -> Result<(), JobError> {
+        let process = from.process.as_slice().try_into();
+        let process = process.map_err(|_| self.not_resumed("it names no process"))?;
+        let me = &mut self.introduction;
+        me.process = process;
+        (me.connections, me.token) = (from.connections, std::mem::take(&mut from.token));
+        self.link.1 = match (from.linked, from.welcomed) {
+            (false, _) => Link::Lost,
+            (true, false) => Link::Greeting,
+            (true, true) => Link::Welcomed,
+        };
+        self.memory = Memory {
+            last_round: self.memory.last_round.max(from.last_round),
+            live: None,
+        };
+        self.wanted = from.wanted;
+        let Some(welcome) = from.welcome.take() else {
+            return Ok(());
+        };
+        let job = self.learn_job(&welcome).await?;
+        self.welcome = Some(welcome);
+        self.memory.last_round = self.memory.last_round.max(from.last_round);
+        let answered = from.answered;
+        self.memory.live = from.live.map(|round| Live { round, answered });
+        self.recall_model(&job, from.model.take()).await?;
+        self.recall_link(&mut from);
+        (self.ready, self.unopened) = (from.ready.take(), from.unopened);
+        (self.told, self.clipping_told) = (from.told, from.clipping_told);
+        let missed = from.missed.take();
+        self.missed = missed.map(|missed| (missed.round, missed.reason));
+        self.tell(Told::Joined(job));
+        if let Some(round) = from.round.take() {
+            self.recall_round(round, from.untaken.take()).await?;
+        }
+        Ok(())
+    }
+
+    async fn recall_model(&mut self, job: &Job, from: Option<KeptModel>) -> Result<(), JobError> {
+        self.model = match from {
+            None => self.kept_model().await?,
+            Some(KeptModel { name, bytes }) => {
+                let name = name.unwrap_or_default();
+                let read = Model::from_holder(job, &name, &bytes);
+                Some(read.map_err(|reason| self.not_resumed(reason))?)
+            }
+        };
+        Ok(())
+    }
+
+    /// What this connection has brought.
+    fn recall_link(&mut self, from: &mut Suspended) {
+        (self.begun, self.offer) = (from.begun, from.offer.take());
+        (self.newer, self.done) = (from.newer, from.done.take());
+        self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
+        self.requested = from.requested.take().map(|requested| {
+            let part = requested.part.and_then(Part::assembly);
+            (requested.name.unwrap_or_default(), part)
+        });
+    }
+
+    /// The round under way; where it cannot go on the coordinator and the caller are told.
+    async fn recall_round(
+        &mut self,
+        from: RoundUnderWay,
+        untaken: Option<pb::RoundDone>,
+    ) -> Result<(), JobError> {
+        let number = from.start.as_ref().map_or(0, |start| start.round);
+        match self.relive(from).await {
+            Err(reason) => {
+                let counts = untaken.is_some();
+                self.give_up(number, reason, counts).await
+            }
+            Ok(()) => match untaken {
+                None => {
+                    // Perhaps the caller waits for the one after it by now.
+                    let wanted = self.wanted;
+                    self.tell_begun();
+                    self.wanted = wanted;
+                    Ok(())
+                }
+                Some(done) => self.round_done(done).await,
+            },
+        }
+    }
+
+    async fn give_up(&mut self, round: u64, reason: String, counts: bool) -> Result<(), JobError> {
+        self.active = None;
+        self.send(pb::RoundRefused {
+            round,
+            code: RoundRefusalCode::RoundRefusalUnable.into(),
+            reason: reason.clone(),
+            accused: String::new(),
+        });
+        let error = match counts {
+            true => JobError::Missed { round, reason },
+            false => JobError::Dropped { round, reason },
+        };
+        self.tell(Told::Ended(round, Err(error)));
+        self.drop_round(round, None).await
+    }
+
+    async fn relive(&mut self, mut from: RoundUnderWay) -> Result<(), String> {
+        let job = self.job.clone().ok_or("the job is not known")?;
+        let (start, steps) = (from.start.take(), from.steps());
+        let mut start = start.ok_or("what began it is missing")?;
+        let steps = steps.ok_or("a step of it is damaged")?;
+        let mut certificates = Certificates::default();
+        certificates.take(&mut start, job.spec().parties)?;
+        let named = start.model.clone().unwrap_or_default();
+        let model = self.model.as_ref().filter(|model| model.is(&named));
+        let now = self.hand.unix_seconds();
+        let round = certified_round(
+            &start,
+            &job,
+            &self.identity.anchor,
+            &certificates,
+            model,
+            now,
+        )?;
+        let round = Arc::new(round);
+        let me = round.roster().rank_of(&self.identity.name);
+        let me = PartyId(me.ok_or("the roster lacks this party")?);
+        let (policy, earlier) = (self.settings.policy.clone(), self.sums.groups());
+        let guard = Arc::new(Guard::new(policy, round.clone(), earlier));
+        self.enter(round.clone(), me, None, guard.clone(), None);
+        let client = match from.from_snapshot {
+            true => Some(self.unsealed(self.setup(&round, me, &guard)).await?),
+            false => None,
+        };
+        if let Some(active) = &mut self.active {
+            (active.timings, active.clipped) = (from.timings(), from.clipped());
+        }
+        let replayed = self.replay(client, &steps, &round, &guard).await;
+        replayed.map_err(|error| error.to_string())?;
+        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+        if let Some(active) = &mut self.active {
+            active.past = Some(Past {
+                start,
+                from_snapshot: from.from_snapshot,
+                steps,
+            });
+            active.deadline = now + Duration::from_millis(from.deadline.saturating_sub(unix));
+            active.recall(from);
+        }
+        Ok(())
+    }
+}
+
+/// Takes the record out, where there is one.
+fn take(records: &dyn Records) -> Result<Option<Vec<u8>>, JobError> {
+    let sealed = read(records, RECORD)?;
+    if sealed.is_some() {
+        let removed = records.remove(RECORD);
+        removed.map_err(|error| failed(records, RECORD, error))?;
+    }
+    Ok(sealed)
+}
+
+impl Active {
+    /// What waits for the machine.
+    fn recall(&mut self, from: RoundUnderWay) {
+        let part = |part: Part| Some((part.stage, part.assembly()?));
+        self.receiving = from.receiving.and_then(part);
+        self.unwanted = from.unwanted;
+        self.held = from.held.map(Into::into);
+        self.update = from.update.and_then(KeptUpdate::update);
+    }
+}

@@ -1,0 +1,316 @@
+//! What a party writes down when it is suspended: all that is in its memory and in no other record.
+//!
+//! It is one sealed record, in the encoding of the wire's messages.
+
+use blindsum_crypto::Zeroizing;
+use prost::Message as _;
+
+use super::past::{Past, PastStep};
+use super::{Clipped, Timings, Update};
+use crate::chunks::Assembly;
+use crate::pb;
+
+/// The form of this version.
+pub(super) const VERSION: u32 = 1;
+
+/// A suspended party.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+pub(super) struct Suspended {
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+    /// Which of the party's suspended states it is: each has a higher one than those before.
+    #[prost(uint64, tag = "2")]
+    pub mark: u64,
+    #[prost(string, tag = "3")]
+    pub job: String,
+    #[prost(bytes = "vec", tag = "4")]
+    pub process: Vec<u8>,
+    #[prost(uint64, tag = "5")]
+    pub connections: u64,
+    #[prost(bytes = "vec", tag = "6")]
+    pub token: Vec<u8>,
+    /// Whether there is a connection.
+    #[prost(bool, tag = "7")]
+    pub linked: bool,
+    /// Whether it was welcomed over it.
+    #[prost(bool, tag = "8")]
+    pub welcomed: bool,
+    /// The first Welcome, which told the job.
+    #[prost(message, optional, tag = "9")]
+    pub welcome: Option<pb::Welcome>,
+    #[prost(bool, tag = "10")]
+    pub newer: bool,
+    #[prost(bool, tag = "11")]
+    pub wanted: bool,
+    #[prost(uint64, optional, tag = "12")]
+    pub begun: Option<u64>,
+    #[prost(message, optional, tag = "13")]
+    pub offer: Option<pb::RoundOffer>,
+    #[prost(message, optional, tag = "14")]
+    pub ready: Option<pb::Ready>,
+    #[prost(uint64, tag = "15")]
+    pub last_round: u64,
+    /// The round under way, and how many messages of the coordinator were answered in it.
+    #[prost(uint64, optional, tag = "16")]
+    pub live: Option<u64>,
+    #[prost(uint32, tag = "17")]
+    pub answered: u32,
+    /// In DER, as this connection brought them.
+    #[prost(bytes = "vec", repeated, tag = "18")]
+    pub certificates: Vec<Vec<u8>>,
+    #[prost(message, optional, tag = "19")]
+    pub requested: Option<Requested>,
+    #[prost(uint64, optional, tag = "20")]
+    pub unopened: Option<u64>,
+    #[prost(message, optional, tag = "21")]
+    pub done: Option<pb::ModelName>,
+    #[prost(message, optional, tag = "22")]
+    pub missed: Option<Missed>,
+    #[prost(uint64, optional, tag = "23")]
+    pub told: Option<u64>,
+    #[prost(bool, tag = "24")]
+    pub clipping_told: bool,
+    #[prost(message, optional, tag = "25")]
+    pub model: Option<KeptModel>,
+    #[prost(message, optional, tag = "26")]
+    pub round: Option<RoundUnderWay>,
+    /// The end of that round, where the caller was told its result and has not taken it.
+    #[prost(message, optional, tag = "27")]
+    pub untaken: Option<pb::RoundDone>,
+}
+
+/// A model that was asked for, and what has come of it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Requested {
+    #[prost(message, optional, tag = "1")]
+    pub name: Option<pb::ModelName>,
+    #[prost(message, optional, tag = "2")]
+    pub part: Option<Part>,
+}
+
+/// A message of which some pieces have come.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Part {
+    #[prost(uint32, tag = "1")]
+    pub stage: u32,
+    #[prost(uint64, tag = "2")]
+    total: u64,
+    #[prost(bytes = "vec", tag = "3")]
+    came: Vec<u8>,
+}
+
+/// A round that counts the party's update, and whose result does not come here.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Missed {
+    #[prost(uint64, tag = "1")]
+    pub round: u64,
+    #[prost(string, tag = "2")]
+    pub reason: String,
+}
+
+/// A model that is in no record of its own.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct KeptModel {
+    #[prost(message, optional, tag = "1")]
+    pub name: Option<pb::ModelName>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub bytes: Vec<u8>,
+}
+
+/// A round under way.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+pub(super) struct RoundUnderWay {
+    /// What began it, with the certificates of all members.
+    #[prost(message, optional, tag = "1")]
+    pub start: Option<pb::RoundStart>,
+    #[prost(bool, tag = "2")]
+    pub from_snapshot: bool,
+    #[prost(message, repeated, tag = "3")]
+    steps: Vec<KeptStep>,
+    #[prost(message, optional, tag = "4")]
+    pub receiving: Option<Part>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub held: Option<Vec<u8>>,
+    #[prost(message, optional, tag = "6")]
+    pub update: Option<KeptUpdate>,
+    #[prost(message, optional, tag = "7")]
+    clipped: Option<KeptClipped>,
+    /// Seconds worked ahead, to protect and to open.
+    #[prost(double, tag = "8")]
+    ahead: f64,
+    #[prost(double, tag = "9")]
+    protect: f64,
+    #[prost(double, tag = "10")]
+    open: f64,
+    /// In milliseconds since 1970-01-01 UTC: the other clock may be another one in the next process.
+    #[prost(uint64, tag = "11")]
+    pub deadline: u64,
+    /// Whether the caller does not want the result.
+    #[prost(bool, tag = "12")]
+    pub unwanted: bool,
+}
+
+/// What one step of the machine was given.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+struct KeptStep {
+    #[prost(bytes = "vec", tag = "1")]
+    seed: Vec<u8>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    message: Option<Vec<u8>>,
+}
+
+/// An update that the machine has not got yet; one of the four has its values.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+pub(super) struct KeptUpdate {
+    #[prost(oneof = "Numbers", tags = "1, 2, 3, 4")]
+    numbers: Option<Numbers>,
+    #[prost(uint32, tag = "5")]
+    weight: u32,
+}
+
+/// The values of an update, little-endian.
+#[derive(Clone, PartialEq, prost::Oneof)]
+#[prost(skip_debug)]
+enum Numbers {
+    #[prost(bytes, tag = "1")]
+    F32(Vec<u8>),
+    #[prost(bytes, tag = "2")]
+    F64(Vec<u8>),
+    #[prost(bytes, tag = "3")]
+    U32(Vec<u8>),
+    #[prost(bytes, tag = "4")]
+    U64(Vec<u8>),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+struct KeptClipped {
+    #[prost(uint64, tag = "1")]
+    coordinates: u64,
+    #[prost(double, optional, tag = "2")]
+    scaled_by: Option<f64>,
+}
+
+impl Suspended {
+    /// All of it as bytes.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(self.encode_to_vec())
+    }
+
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// Bytes that this version does not write.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let read = Self::decode(bytes).map_err(|error| error.to_string())?;
+        match read.version {
+            VERSION => Ok(read),
+            other => Err(format!("form {other}, this program reads {VERSION}")),
+        }
+    }
+}
+
+impl Part {
+    pub fn of(stage: u32, assembly: &Assembly) -> Self {
+        Self {
+            stage,
+            total: assembly.total(),
+            came: assembly.came().to_vec(),
+        }
+    }
+
+    pub fn assembly(self) -> Option<Assembly> {
+        Assembly::resume(self.total, self.came)
+    }
+}
+
+impl RoundUnderWay {
+    /// A round whose machine has this behind it.
+    pub fn of(past: &Past, timings: Timings, clipped: Option<Clipped>) -> Self {
+        let step = |step: &PastStep| KeptStep {
+            seed: step.seed.to_vec(),
+            message: step.message.as_ref().map(|message| message.to_vec()),
+        };
+        Self {
+            start: Some(past.start.clone()),
+            from_snapshot: past.from_snapshot,
+            steps: past.steps.iter().map(step).collect(),
+            clipped: clipped.map(|clipped| KeptClipped {
+                coordinates: clipped.coordinates,
+                scaled_by: clipped.scaled_by,
+            }),
+            ahead: timings.ahead,
+            protect: timings.protect,
+            open: timings.open,
+            ..Self::default()
+        }
+    }
+
+    /// What the machine was given; none where a seed is damaged.
+    pub fn steps(&mut self) -> Option<Vec<PastStep>> {
+        let step = |step: KeptStep| {
+            let seed = Zeroizing::new(step.seed);
+            Some(PastStep {
+                seed: Zeroizing::new(seed.as_slice().try_into().ok()?),
+                message: step.message.map(Into::into),
+            })
+        };
+        std::mem::take(&mut self.steps)
+            .into_iter()
+            .map(step)
+            .collect()
+    }
+
+    pub fn timings(&self) -> Timings {
+        Timings {
+            ahead: self.ahead,
+            protect: self.protect,
+            open: self.open,
+        }
+    }
+
+    pub fn clipped(&self) -> Option<Clipped> {
+        self.clipped.as_ref().map(|clipped| Clipped {
+            coordinates: clipped.coordinates,
+            scaled_by: clipped.scaled_by,
+        })
+    }
+}
+
+impl KeptUpdate {
+    pub fn of(update: &Update, weight: u32) -> Self {
+        let numbers = match update {
+            Update::F32(values) => Numbers::F32(bytes(values, f32::to_le_bytes)),
+            Update::F64(values) => Numbers::F64(bytes(values, f64::to_le_bytes)),
+            Update::U32(values) => Numbers::U32(bytes(values, u32::to_le_bytes)),
+            Update::U64(values) => Numbers::U64(bytes(values, u64::to_le_bytes)),
+        };
+        let numbers = Some(numbers);
+        Self { numbers, weight }
+    }
+
+    /// The update with its weight; none where it is damaged.
+    pub fn update(self) -> Option<(Update, u32)> {
+        let update = match self.numbers? {
+            Numbers::F32(bytes) => Update::F32(numbers(&bytes, f32::from_le_bytes)?),
+            Numbers::F64(bytes) => Update::F64(numbers(&bytes, f64::from_le_bytes)?),
+            Numbers::U32(bytes) => Update::U32(numbers(&bytes, u32::from_le_bytes)?),
+            Numbers::U64(bytes) => Update::U64(numbers(&bytes, u64::from_le_bytes)?),
+        };
+        Some((update, self.weight))
+    }
+}
+
+fn bytes<T: Copy, const N: usize>(values: &[T], write: fn(T) -> [u8; N]) -> Vec<u8> {
+    values.iter().flat_map(|value| write(*value)).collect()
+}
+
+fn numbers<T, const N: usize>(bytes: &[u8], read: fn([u8; N]) -> T) -> Option<Vec<T>> {
+    let (numbers, rest) = bytes.as_chunks::<N>();
+    let numbers = numbers.iter().map(|bytes| read(*bytes)).collect();
+    rest.is_empty().then_some(numbers)
+}

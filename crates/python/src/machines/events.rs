@@ -1,0 +1,77 @@
+//! What machines tell their callers, as the classes of `blindsum.machines`.
+
+use std::sync::Arc;
+
+use blindsum_job::party::{Begun, Over, RoundResult, Told};
+use blindsum_job::{JobError, Model};
+use blindsum_protocol::Job;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::coordinator::text;
+use crate::errors::IntoPyErr;
+use crate::results::{instance, read_only, round_result};
+
+/// What a party tells its caller.
+pub enum Event {
+    Joined(Arc<Job>),
+    Begun(Begun),
+    Ended(u64, Box<RoundResult>, bool),
+    Lost(u64, JobError),
+    Refused(JobError),
+    Reconnect(String),
+    JobDone(Option<Model>),
+    Failed(JobError),
+}
+
+impl Event {
+    /// What was told; nothing where it is for nobody. Sums of the job fit into 64 bits, or not.
+    pub fn of(told: Told, fits: bool) -> Option<Self> {
+        Some(match told {
+            Told::Joined(job) => Self::Joined(job),
+            Told::Round(begun) => Self::Begun(begun),
+            Told::Refused(error) => Self::Refused(error),
+            Told::Ended(round, Ok(result)) => Self::Ended(round, result, fits),
+            Told::Ended(round, Err(error)) => Self::Lost(round, error),
+            Told::Over(Over::JobDone(model)) => Self::JobDone(model),
+            Told::Over(Over::Failed(error)) => Self::Failed(error),
+            Told::Over(Over::Left) => return None,
+        })
+    }
+
+    /// The instance of a class of `blindsum.machines`.
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let exception = |error: JobError| error.into_py_err(py).into_value(py);
+        match self {
+            Self::Joined(job) => {
+                let fields = py
+                    .import("json")?
+                    .call_method1("loads", (text(job.spec())?,))?;
+                let class = py.import("blindsum.spec")?.getattr("JobSpec")?;
+                let spec = class.call_method1("from_dict", (fields,))?;
+                instance!(py, "blindsum.machines", "Joined", spec: spec)
+            }
+            Self::Begun(begun) => instance!(py, "blindsum.machines", "RoundBegins",
+                number: begun.number,
+                model: read_only(py, begun.model.values()),
+                model_version: begun.model.version(),
+                parties: PyTuple::new(py, begun.parties)?,
+                needs_update: begun.needs_update),
+            Self::Ended(number, result, fits) => instance!(py, "blindsum.machines", "RoundEnded",
+                number: number, result: round_result(py, *result, fits)?),
+            Self::Lost(number, error) => instance!(py, "blindsum.machines", "RoundLost",
+                number: number, error: exception(error)),
+            Self::Refused(error) => {
+                instance!(py, "blindsum.machines", "RoundRefused", error: exception(error))
+            }
+            Self::Reconnect(reason) => {
+                instance!(py, "blindsum.machines", "Reconnect", reason: reason)
+            }
+            Self::JobDone(model) => instance!(py, "blindsum.machines", "JobDone",
+                model: model.map(|model| read_only(py, model.values()))),
+            Self::Failed(error) => {
+                instance!(py, "blindsum.machines", "Failed", error: exception(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! A party of a job as a machine.
+
+use std::sync::{Arc, Mutex};
+
+use blindsum_crypto::sign::IdentityKey;
+use blindsum_job::JobError;
+use blindsum_job::actor::{Now, Time};
+use blindsum_job::frames::of_party;
+use blindsum_job::party::{Effect, Input, JobParty, LinkId, Settings, Told, check_update};
+use blindsum_job::pb::CoordinatorFrame;
+use blindsum_job::records::MemoryRecords;
+use blindsum_protocol::Job;
+use prost::Message as _;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::events::Event;
+use super::{LARGEST_FRAME, clocks};
+use crate::coordinator::text;
+use crate::errors::{IntoPyErr, OrRaise};
+use crate::gil::released;
+use crate::network::{Pem, credentials};
+use crate::party::read_policy;
+use crate::results::{copied, instance, unusable};
+use crate::system::{entropy, random};
+use crate::vectors::Vector;
+use crate::wait::locked;
+
+/// A party: frames in, frames out.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct PartyMachine {
+    /// As in its certificate.
+    #[pyo3(get)]
+    name: String,
+    /// In DER.
+    certificate: Vec<u8>,
+    key: Arc<IdentityKey>,
+    desk: Mutex<Desk>,
+}
+
+/// The machine, and what lies between it and whoever carries its frames.
+struct Desk {
+    machine: JobParty,
+    records: Arc<MemoryRecords>,
+    job: Option<Arc<Job>>,
+    link: LinkId,
+    /// Whether frames wait for the state that has what they say behind it.
+    suspends: bool,
+    /// What was said over this connection since the machine was suspended last.
+    said: Vec<Vec<u8>>,
+    /// What may leave.
+    leaving: Vec<Vec<u8>>,
+    events: Vec<Event>,
+}
+
+#[pymethods]
+impl PartyMachine {
+    /// A party that begins, or goes on from a state.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        py: Python<'_>,
+        job: String,
+        pem: Pem,
+        policy: &str,
+        state: Option<&[u8]>,
+        mark: Option<u64>,
+        mask_memory: usize,
+        now: f64,
+        wall: f64,
+    ) -> PyResult<Self> {
+        let (identity, certificate) = credentials(pem).and_then(|c| c.party()).or_raise(py)?;
+        let (name, key) = (identity.name.clone(), identity.key.clone());
+        let records = match state {
+            None => MemoryRecords::default(),
+            Some(state) => released(py, || MemoryRecords::unseal(&key, state)).or_raise(py)?,
+        };
+        let (records, now, entropy) = (Arc::new(records), clocks(py, now, wall)?, entropy()?);
+        let settings = Settings {
+            job,
+            policy: read_policy(py, policy)?,
+            mask_memory,
+        };
+        let desk = released(py, || {
+            let (kept, to_keep) = (records.clone(), records.clone());
+            let machine = match mark {
+                None => JobParty::open(settings, identity, Some(kept), now, entropy),
+                Some(mark) => JobParty::resume(settings, identity, kept, mark, now, entropy),
+            };
+            let mut desk = Desk {
+                machine,
+                records: to_keep,
+                job: None,
+                link: LinkId::default(),
+                suspends: mark.is_some(),
+                said: Vec::new(),
+                leaving: Vec::new(),
+                events: Vec::new(),
+            };
+            desk.carry_out(now);
+            desk
+        });
+        Ok(Self {
+            name,
+            certificate,
+            key,
+            desk: Mutex::new(desk),
+        })
+    }
+
+    /// The certificate, in DER.
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.certificate)
+    }
+
+    /// The job, JSON, once it is known.
+    #[getter]
+    fn spec(&self) -> PyResult<Option<String>> {
+        let desk = locked(&self.desk);
+        desk.job.as_ref().map(|job| text(job.spec())).transpose()
+    }
+
+    /// There is a new connection.
+    fn connected(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        released(py, || {
+            let mut desk = locked(&self.desk);
+            desk.link.0 += 1;
+            desk.forget_said();
+            let linked = Input::Linked(desk.link);
+            desk.give(now, linked);
+        });
+        Ok(())
+    }
+
+    /// The connection has ended.
+    fn lost(&self, py: Python<'_>, reason: String, now: f64, wall: f64) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        released(py, || {
+            let mut desk = locked(&self.desk);
+            desk.forget_said();
+            let lost = Input::Lost(desk.link, reason);
+            desk.give(now, lost);
+        });
+        Ok(())
+    }
+
+    /// A frame of the coordinator.
+    fn receive(&self, py: Python<'_>, frame: &[u8], now: f64, wall: f64) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        let read = released(py, || {
+            let frame = read_frame(frame)?;
+            let mut desk = locked(&self.desk);
+            let came = Input::Frame(desk.link, frame);
+            desk.give(now, came);
+            Ok(())
+        });
+        read.map_err(|error: JobError| error.into_py_err(py))
+    }
+
+    /// The caller waits for a round.
+    fn want_round(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.give(py, Input::WantRound, now, wall)
+    }
+
+    /// Checks the update and hands a copy of it over.
+    fn submit(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        update: &Bound<'_, PyAny>,
+        weight: u32,
+        now: f64,
+        wall: f64,
+    ) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        let vector = Vector::borrow(update)?;
+        let values = vector.values()?;
+        let submitted = released(py, || {
+            let mut desk = locked(&self.desk);
+            let Some(job) = desk.job.clone() else {
+                return Ok(());
+            };
+            let update = copied(values);
+            check_update(&job, &update, weight)?;
+            let submit = Input::Submit {
+                round: number,
+                update,
+                weight,
+            };
+            desk.give(now, submit);
+            Ok(())
+        });
+        match submitted {
+            Ok(()) => Ok(()),
+            Err(JobError::Input(rule)) => Err(unusable(py, values, &rule)),
+            Err(error) => Err(error.into_py_err(py)),
+        }
+    }
+
+    /// The caller has taken the result of a round.
+    fn took(&self, py: Python<'_>, number: u64, now: f64, wall: f64) -> PyResult<()> {
+        self.give(py, Input::Took(number), now, wall)
+    }
+
+    /// The caller gives no update.
+    fn abandon(&self, py: Python<'_>, number: u64, now: f64, wall: f64) -> PyResult<()> {
+        self.give(py, Input::Abandon(number), now, wall)
+    }
+
+    /// The caller leaves the job.
+    fn leave(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        self.give(py, Input::Leave, now, wall)
+    }
+
+    /// Time has passed.
+    fn tick(&self, py: Python<'_>, now: f64, wall: f64) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        released(py, || {
+            let mut desk = locked(&self.desk);
+            desk.machine.tick(now);
+            desk.carry_out(now);
+        });
+        Ok(())
+    }
+
+    /// When to tick, on the clock that never goes back; none where there is no need.
+    #[getter]
+    fn wake(&self) -> Option<f64> {
+        let Time(wake) = locked(&self.desk).machine.wake()?;
+        Some(wake.as_secs_f64())
+    }
+
+    /// Whether nothing more will come of it.
+    #[getter]
+    fn is_over(&self) -> bool {
+        locked(&self.desk).machine.is_over()
+    }
+
+    /// What is to be sent, in this order; each frame is given once.
+    fn frames<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let mut desk = locked(&self.desk);
+        let leaving = std::mem::take(&mut desk.leaving).into_iter();
+        leaving.map(|frame| PyBytes::new(py, &frame)).collect()
+    }
+
+    /// What has happened; each event is given once.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let events = std::mem::take(&mut locked(&self.desk).events).into_iter();
+        events.map(|event| event.into_python(py)).collect()
+    }
+
+    /// All that must survive, sealed, and its mark: a `blindsum.machines.Suspended`. What was said may leave now.
+    fn suspend<'py>(&self, py: Python<'py>, now: f64, wall: f64) -> PyResult<Bound<'py, PyAny>> {
+        let (now, mut rng) = (clocks(py, now, wall)?, random()?);
+        let sealed = released(py, || {
+            let mut desk = locked(&self.desk);
+            let is_live = desk.suspends && !desk.machine.is_over();
+            let before = desk.machine.mark();
+            desk.give(now, Input::Suspend);
+            if is_live && desk.machine.mark() == before {
+                let reason = "the party was not suspended; its events say why".into();
+                return Err(JobError::System(reason));
+            }
+            let mut said = std::mem::take(&mut desk.said);
+            desk.leaving.append(&mut said);
+            // Where nothing lives any more, no state before this one may come to life again either.
+            let mark = desk.machine.mark() + u64::from(!is_live);
+            let mark = desk.suspends.then_some(mark);
+            Ok((desk.records.seal(&self.key, &mut rng)?, mark))
+        });
+        let (state, mark) = sealed.map_err(|error| error.into_py_err(py))?;
+        instance!(py, "blindsum.machines", "Suspended", state: PyBytes::new(py, &state), mark: mark)
+    }
+}
+
+impl PartyMachine {
+    fn give(&self, py: Python<'_>, input: Input, now: f64, wall: f64) -> PyResult<()> {
+        let now = clocks(py, now, wall)?;
+        released(py, || locked(&self.desk).give(now, input));
+        Ok(())
+    }
+}
+
+impl Desk {
+    fn give(&mut self, now: Now, input: Input) {
+        self.machine.handle(now, input);
+        self.carry_out(now);
+    }
+
+    /// Does what the machine asks for, until it waits for somebody else.
+    fn carry_out(&mut self, now: Now) {
+        while let Some(effect) = self.machine.poll() {
+            match effect {
+                Effect::Work(task) => {
+                    let ticket = task.ticket;
+                    task.run();
+                    self.machine.worked(now, ticket);
+                }
+                Effect::Send(link, say) if link == self.link => {
+                    let frames = of_party(say).into_iter();
+                    let frames = frames.map(|frame| frame.encode_to_vec());
+                    match self.suspends {
+                        true => self.said.extend(frames),
+                        false => self.leaving.extend(frames),
+                    }
+                }
+                Effect::Reconnect(link, reason) if link == self.link => {
+                    self.forget_said();
+                    self.events.push(Event::Reconnect(reason));
+                }
+                // Of a connection that has ended.
+                Effect::Send(..) | Effect::Reconnect(..) => {}
+                Effect::Tell(told) => self.tell(told),
+            }
+        }
+    }
+
+    fn tell(&mut self, told: Told) {
+        if let Told::Joined(job) = &told {
+            self.job = Some(job.clone());
+        }
+        let job = self.job.as_ref();
+        let fits = job.is_some_and(|job| job.encoding().sums_fit_64_bits());
+        self.events.extend(Event::of(told, fits));
+    }
+
+    /// The connection is over: what it did not carry yet is not sent.
+    fn forget_said(&mut self) {
+        self.said.clear();
+        self.leaving.clear();
+    }
+}
+
+fn read_frame(bytes: &[u8]) -> Result<CoordinatorFrame, JobError> {
+    let wrong = |reason: String| JobError::Coordinator(format!("a frame: {reason}"));
+    if bytes.len() > LARGEST_FRAME {
+        let length = bytes.len();
+        return Err(wrong(format!("{length} bytes, more than {LARGEST_FRAME}")));
+    }
+    CoordinatorFrame::decode(bytes).map_err(|error| wrong(error.to_string()))
+}

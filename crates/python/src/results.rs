@@ -1,0 +1,95 @@
+//! What goes into a round and comes out of it, for whatever drives the party.
+
+use std::sync::Arc;
+
+use blindsum_encode::{Integers, Values};
+use blindsum_job::hex;
+use blindsum_job::party::{Clipped, RoundResult, Timings, Update};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::raise;
+use crate::gil::released;
+use crate::vectors::{position_not_finite, sums_array};
+
+/// Makes an instance of a class of the package, which describes its fields; here they have the same names.
+macro_rules! instance {
+    ($py:expr, $module:literal, $class:literal, $($field:ident: $value:expr),* $(,)?) => {{
+        let fields = pyo3::types::PyDict::new($py);
+        $(fields.set_item(stringify!($field), $value)?;)*
+        $crate::results::make($py, $module, $class, fields)
+    }};
+}
+pub(crate) use instance;
+
+/// What [`instance`] does with the fields.
+pub fn make<'py>(
+    py: Python<'py>,
+    module: &str,
+    class: &str,
+    fields: Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let class = py.import(module)?.getattr(class)?;
+    class.call((), Some(&fields))
+}
+
+/// A `blindsum.RoundResult`.
+pub fn round_result(
+    py: Python<'_>,
+    result: RoundResult,
+    sums_fit_64_bits: bool,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (mean, sum) = match result.integers {
+        None => (result.mean.into_pyarray(py).into_any(), None),
+        Some(integers) => {
+            let sums = sums_array(py, integers.sums, sums_fit_64_bits)?;
+            (integers.mean.into_pyarray(py).into_any(), Some(sums))
+        }
+    };
+    let Timings {
+        ahead,
+        protect,
+        open,
+    } = result.timings;
+    let clipped = |clipped: Clipped| {
+        instance!(py, "blindsum.rounds", "Clipped",
+            coordinates: clipped.coordinates, scaled_by: clipped.scaled_by)
+    };
+    instance!(py, "blindsum.rounds", "RoundResult",
+        mean: mean,
+        total_weight: result.total_weight,
+        survivors: PyTuple::new(py, result.survivors)?,
+        model: read_only(py, result.model.values()),
+        model_version: result.model.version(),
+        sum: sum,
+        timings: instance!(py, "blindsum.rounds", "Timings",
+            ahead: ahead, protect: protect, open: open)?,
+        contributors: result.contributors.map(|counts| counts.into_pyarray(py)),
+        clipped: result.clipped.map(clipped).transpose()?,
+        result: hex(&result.result),
+    )
+}
+
+/// Values as an array that nobody writes to.
+pub fn read_only<'py>(py: Python<'py>, values: &Arc<[f32]>) -> Bound<'py, PyArray1<f32>> {
+    let array = PyArray1::from_slice(py, values);
+    array.readwrite().make_nonwriteable();
+    array
+}
+
+/// A copy of an update: training may go on in the same memory.
+pub fn copied(values: Values<'_>) -> Update {
+    match values {
+        Values::F32(values) => Update::F32(values.to_vec()),
+        Values::F64(values) => Update::F64(values.to_vec()),
+        Values::Integers(Integers::U32(values)) => Update::U32(values.to_vec()),
+        Values::Integers(Integers::U64(values)) => Update::U64(values.to_vec()),
+    }
+}
+
+/// The error of an update that breaks this rule.
+pub fn unusable(py: Python<'_>, values: Values<'_>, rule: &str) -> PyErr {
+    let index = released(py, || position_not_finite(values));
+    raise(py, "InputError", (format!("update: {rule}"), index))
+}

@@ -1,0 +1,160 @@
+//! A row of episodes, and what is told of it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, SpecError};
+
+use super::World;
+use super::faults::{Dice, Kind};
+use crate::SimError;
+use crate::seeds::stream;
+
+/// What was done in a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Things that happened.
+    pub steps: u64,
+    /// Jobs.
+    pub episodes: u64,
+    /// Rounds that count.
+    pub rounds: u64,
+    /// Results that parties were told.
+    pub results: u64,
+    /// Machines that were killed.
+    pub kills: u64,
+    /// Connections that broke.
+    pub cuts: u64,
+    /// Parties that came back with records of an earlier time.
+    pub rollbacks: u64,
+    /// Coordinators that came back with a store of an earlier time.
+    pub restored: u64,
+    /// Frames that said something else than the machine did.
+    pub lies: u64,
+    /// Rounds that gave no result, in episodes in which only a member lies.
+    pub spoilt: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.episodes += other.episodes;
+        self.rounds += other.rounds;
+        self.results += other.results;
+        self.kills += other.kills;
+        self.cuts += other.cuts;
+        self.rollbacks += other.rollbacks;
+        self.restored += other.restored;
+        self.lies += other.lies;
+        self.spoilt += other.spoilt;
+    }
+}
+
+/// A promise that was broken, and how to see it again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("seed {seed} ({}), after {steps} steps: {what}", kind.as_str())]
+pub struct Broken {
+    /// A campaign that begins with this seed begins with this episode.
+    pub seed: u64,
+    /// What kind of episode it was.
+    pub kind: Kind,
+    /// How far it came.
+    pub steps: u64,
+    /// The promise, and what was seen.
+    pub what: String,
+    /// What happened last.
+    pub story: Vec<String>,
+}
+
+/// A row of episodes of one job.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The job. It gets between four and seven parties, a few rounds and small vectors of integers, whatever it says of
+    /// them.
+    pub spec: JobSpec,
+    /// How many things must have happened before no further episode begins.
+    pub steps: u64,
+    /// The seed of the first episode; the others have the next ones.
+    pub seed: u64,
+    /// The kinds of episodes; those of other kinds are left out.
+    pub kinds: Vec<Kind>,
+}
+
+impl Campaign {
+    /// One with episodes of all kinds.
+    pub fn new(spec: JobSpec, steps: u64, seed: u64) -> Self {
+        let kinds = Kind::ALL.to_vec();
+        Self {
+            spec,
+            steps,
+            seed,
+            kinds,
+        }
+    }
+
+    /// Runs it. `watch` sees what was done so far after each episode, and may end it.
+    ///
+    /// # Errors
+    /// A job that cannot be run; the first promise that was broken.
+    pub fn run(
+        &self,
+        watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
+    ) -> Result<Tally, CampaignError> {
+        let mut tally = Tally::default();
+        let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
+        for seed in (self.seed..).filter(wanted) {
+            let job = Arc::new(sized(&self.spec, seed).map_err(SimError::from)?);
+            let episode = World::new(job, seed)?.run().map_err(Box::new)?;
+            tally.add(&episode);
+            if tally.steps >= self.steps || watch(&tally).is_break() {
+                break;
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// A job as an episode has it: with as many losses as it can bear.
+fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
+    let mut dice = Dice(stream("job", &[seed]));
+    let parties = 4 + dice.below(4) as u32;
+    let sized = JobSpec {
+        parties,
+        min_parties: if spec.protocol.name().tolerates_corrupt() {
+            0
+        } else {
+            2
+        },
+        rounds: 3 + dice.below(3) as u32,
+        dim: 1 + dice.below(8),
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
+        join_deadline: 200.0,
+        stage_deadline: 3.0,
+        input_deadline: 4.0,
+        ..spec.clone()
+    };
+    let with = |lost: u32| JobSpec {
+        dropout: f64::from(lost) / f64::from(parties),
+        ..sized.clone()
+    };
+    let most = parties / 3;
+    let mut jobs = (0..=most).rev().map(|lost| with(lost).validate());
+    jobs.find(Result::is_ok)
+        .unwrap_or_else(|| with(0).validate())
+}
+
+/// Why a campaign ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// It cannot be run.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// A promise was broken.
+    #[error(transparent)]
+    Broken(#[from] Box<Broken>),
+}

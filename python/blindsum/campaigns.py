@@ -1,0 +1,80 @@
+"""Campaigns: whole jobs in one process, in which everything goes wrong that may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from blindsum import _native
+from blindsum.spec import JobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """What was done in a campaign.
+
+    Attributes
+    ----------
+    steps : int
+        Things that happened: a frame came, a task ended, a machine was started.
+    episodes : int
+        Jobs, each from beginning to end.
+    rounds : int
+        Rounds that count.
+    results : int
+        Results that parties were told.
+    kills, cuts : int
+        Machines that were killed, and connections that broke.
+    rollbacks, restored : int
+        Parties that came back with records of an earlier time, and coordinators with a store of one.
+    lies : int
+        Frames that said something else than the machine did.
+    spoilt : int
+        Rounds without a result, of jobs in which only one member lies.
+    """
+
+    steps: int
+    episodes: int
+    rounds: int
+    results: int
+    kills: int
+    cuts: int
+    rollbacks: int
+    restored: int
+    lies: int
+    spoilt: int
+
+
+def campaign(
+    spec: JobSpec,
+    *,
+    steps: int = 100_000,
+    seed: int = 0,
+    kinds: Sequence[str] = (),
+    progress: Callable[[int], object] | None = None,
+) -> Tally:
+    """Run jobs in which machines are killed, connections break, backups come back and members lie.
+
+    The coordinator and every party are the machines that take part in jobs over a network; time, disks and
+    connections are made up. Each job is one episode, drawn from its seed; the first has ``seed``, the others the
+    next ones. The promises on sums, on what parties say and on what they are told are checked all along.
+
+    Parameters
+    ----------
+    spec : JobSpec
+        The job. An episode gives it four to seven parties, a few rounds and short vectors of integers.
+    steps : int
+        No further episode begins once so many things have happened.
+    seed : int
+        The seed of the first episode.
+    kinds : sequence of str
+        ``"calm"``, ``"storm"``, ``"rollback"``, ``"liar"``, ``"lying-server"``; all where there are none.
+    progress : callable
+        Called with the steps so far, after each episode.
+
+    Raises
+    ------
+    blindsum.PromiseBroken
+        A promise was broken; the error has the seed with which the same happens again.
+    """
+    return Tally(**dict(_native.campaign(spec.to_json(), steps, seed, list(kinds), progress)))

@@ -1,0 +1,584 @@
+"""A job over another transport than gRPC: parties and a coordinator that take and give frames as ``bytes``.
+
+A machine has no socket, no thread and no clock. Whoever carries frames hands in what has come
+(:meth:`PartyMachine.receive`), and sends what is to be sent (:meth:`PartyMachine.frames`), in its order,
+over a connection of each party with the coordinator. What happens is told by events. All that a machine
+does is done when a call returns; the GIL is released meanwhile.
+
+A frame is a message of ``docs/wire.md``, opaque to its carrier. The carrier must keep others from reading and
+changing frames, and must know who is at the other end: see ``docs/machines.md``.
+
+Every call takes two clocks in seconds: ``now`` never goes back, deadlines are measured by it
+(``time.monotonic()`` where it is left out), and ``wall`` counts from 1970-01-01 UTC (``time.time()``).
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from blindsum import _native, checks
+from blindsum.arrays import as_vector
+from blindsum.errors import BlindsumError, ConfigError, InputError
+from blindsum.pki import AnyPath, Identity
+from blindsum.rounds import Array, RoundResult, checked_update
+from blindsum.session import MOST_MASK_MEMORY, Policy, pem_files
+from blindsum.spec import JobSpec
+
+__all__ = [
+    "Event",
+    "Failed",
+    "JobDone",
+    "JobOver",
+    "Joined",
+    "LinkEnded",
+    "LinkEvent",
+    "Outgoing",
+    "PartyMachine",
+    "Reconnect",
+    "RoundBegins",
+    "RoundEnded",
+    "RoundLost",
+    "RoundRefused",
+    "ServerMachine",
+    "Suspended",
+    "Waits",
+]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The party has learnt the job, and its policy allows it.
+
+    Attributes
+    ----------
+    spec : JobSpec
+        The job.
+    """
+
+    spec: JobSpec
+
+
+@dataclass(frozen=True)
+class RoundBegins:
+    """A round begins, for which the caller waited.
+
+    Attributes
+    ----------
+    number : int
+        The round's number; no number comes twice in a job.
+    model : numpy.ndarray
+        The model that the round starts from, read-only, shape ``(dim,)``; empty where the job keeps none.
+    model_version : int
+        Its version.
+    parties : tuple of str
+        Names of the certified parties.
+    needs_update : bool
+        Whether :meth:`PartyMachine.submit` must be called: not where an update was given already.
+    """
+
+    number: int
+    model: Array
+    model_version: int
+    parties: tuple[str, ...]
+    needs_update: bool
+
+
+@dataclass(frozen=True)
+class RoundEnded:
+    """A round has a result. It is told again after every restart until :meth:`PartyMachine.took` was called.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    result : RoundResult
+        What it gave.
+    """
+
+    number: int
+    result: RoundResult
+
+
+@dataclass(frozen=True)
+class RoundLost:
+    """A round that began gave this party nothing.
+
+    Attributes
+    ----------
+    number : int
+        The round.
+    error : BlindsumError
+        Why; a :class:`blindsum.ResultMissed` where this party's update counts.
+    """
+
+    number: int
+    error: BlindsumError
+
+
+@dataclass(frozen=True)
+class RoundRefused:
+    """A round begins without this party, which waited for one; the next one may be better.
+
+    Attributes
+    ----------
+    error : BlindsumError
+        Why; a :class:`blindsum.ResultMissed` where a round from before a restart counts this party's update.
+    """
+
+    error: BlindsumError
+
+
+@dataclass(frozen=True)
+class Reconnect:
+    """The connection is of no use any more: end it, and make another one.
+
+    Attributes
+    ----------
+    reason : str
+        Why.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class JobDone:
+    """The job is over.
+
+    Attributes
+    ----------
+    model : numpy.ndarray or None
+        Its last model, read-only, where that is known here.
+    """
+
+    model: Array | None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The party cannot go on in this job.
+
+    Attributes
+    ----------
+    error : BlindsumError
+        Why.
+    """
+
+    error: BlindsumError
+
+
+Event: TypeAlias = Joined | RoundBegins | RoundEnded | RoundLost | RoundRefused | Reconnect | JobDone | Failed
+"""What a party tells its caller."""
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """A party between two processes.
+
+    Attributes
+    ----------
+    state : bytes
+        All that must survive, sealed under the party's identity key.
+    mark : int or None
+        Which of the party's states it is, each higher than those before. It is kept apart from the state,
+        where no backup brings an earlier one back. ``None`` of a party that was opened without one.
+    """
+
+    state: bytes
+    mark: int | None
+
+
+class PartyMachine:
+    """A party of a job, from :meth:`open`.
+
+    Attributes
+    ----------
+    name : str
+        The party's name, as in its certificate.
+    certificate : bytes
+        Its certificate in DER, for :meth:`ServerMachine.connected`.
+    """
+
+    def __init__(self, native: _native.PartyMachine) -> None:
+        self._native = native
+        self.name = native.name
+        self.certificate = native.certificate
+
+    @classmethod
+    def open(
+        cls,
+        job: str,
+        *,
+        identity: AnyPath | Identity,
+        ca: AnyPath,
+        revoked: AnyPath | None = None,
+        policy: Policy | None = None,
+        state: bytes | None = None,
+        mark: int | None = None,
+        mask_memory: int = 0,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> PartyMachine:
+        """Begin, or go on from a state.
+
+        Events tell what is true already: the job, a round under way, a result that was not taken.
+
+        Parameters
+        ----------
+        job
+            Name of the job.
+        identity, ca, revoked, policy
+            As for :func:`blindsum.join`; files are read once.
+        state
+            What :meth:`suspend` gave; ``None`` begins.
+        mark
+            For a host whose process may end at any moment: the latest mark, 0 in the beginning. With it a
+            party goes on in the middle of a round, over the connection that it had, and :meth:`frames` gives
+            a frame only once a state has what it says behind it. A state with a lower mark is an old copy:
+            then, and without a mark, the party goes on as after a kill. It loses the round that it was in,
+            unless its update was out.
+        mask_memory
+            Bytes of masks that may be computed ahead, as for :func:`blindsum.join`, in :meth:`tick`.
+        now, wall
+            The time on both clocks.
+
+        Raises
+        ------
+        blindsum.IdentityError
+            Certificates or keys that cannot be used.
+        blindsum.StoreError
+            A state that is damaged or another party's.
+        """
+        if policy is not None and not isinstance(policy, Policy):
+            raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
+        native = _native.PartyMachine.open(
+            job,
+            pem_files(identity, ca, revoked),
+            (policy or Policy()).to_json(),
+            state,
+            None if mark is None else checks.setting("mark", mark, 0, _MOST_MARK),
+            checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY),
+            *_clocks(now, wall),
+        )
+        return cls(native)
+
+    @property
+    def spec(self) -> JobSpec | None:
+        """The job, once the party has learnt it."""
+        text = self._native.spec
+        return None if text is None else JobSpec.from_dict(json.loads(text))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self._native.is_over
+
+    @property
+    def wake(self) -> float | None:
+        """When to call :meth:`tick`, on the clock of ``now``; ``None`` where there is no need."""
+        return self._native.wake
+
+    def connected(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Tell that there is a new connection, in the place of the one before."""
+        self._native.connected(*_clocks(now, wall))
+
+    def lost(self, reason: str = "lost", *, now: float | None = None, wall: float | None = None) -> None:
+        """Tell that the connection has ended."""
+        self._native.lost(reason, *_clocks(now, wall))
+
+    def receive(self, frame: bytes, *, now: float | None = None, wall: float | None = None) -> None:
+        """Hand in a frame of the coordinator.
+
+        Raises
+        ------
+        blindsum.Fault
+            Bytes that are no frame; nothing has happened then.
+        """
+        self._native.receive(frame, *_clocks(now, wall))
+
+    def want_round(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Wait for the next round: it begins once the result of the one before was taken."""
+        self._native.want_round(*_clocks(now, wall))
+
+    def submit(
+        self,
+        number: int,
+        update: object,
+        weight: int = 1,
+        *,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> None:
+        """Give this party's update to a round that began. Where the round is over already it is dropped.
+
+        Raises
+        ------
+        blindsum.InputError
+            An update or a weight as :meth:`Round.submit` refuses them; another one may be submitted then.
+        """
+        spec = self.spec
+        if spec is None:
+            raise InputError("update: the party has not joined the job yet; wait for Joined")
+        vector, whole = checked_update(spec, update, weight)
+        self._native.submit(number, vector, whole, *_clocks(now, wall))
+
+    def took(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:
+        """Confirm that the result of a round was taken, or is not wanted: it is not told again."""
+        self._native.took(number, *_clocks(now, wall))
+
+    def abandon(self, number: int, *, now: float | None = None, wall: float | None = None) -> None:
+        """Take no further part in a round: the others go on without this party."""
+        self._native.abandon(number, *_clocks(now, wall))
+
+    def leave(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Leave the job."""
+        self._native.leave(*_clocks(now, wall))
+
+    def tick(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Tell that time has passed."""
+        self._native.tick(*_clocks(now, wall))
+
+    def events(self) -> list[Event]:
+        """What has happened since the last call."""
+        return self._native.events()
+
+    def frames(self) -> list[bytes]:
+        """What is to be sent to the coordinator, in this order; each frame is given once.
+
+        Of a party that was opened with a mark they are those that the last :meth:`suspend` has behind it.
+        Send them once its state is durable, and after that its mark.
+        """
+        return self._native.frames()
+
+    def suspend(self, *, now: float | None = None, wall: float | None = None) -> Suspended:
+        """Give all that must survive the process. The machine goes on; what it does later is not in it."""
+        return self._native.suspend(*_clocks(now, wall))
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A frame to a party.
+
+    Attributes
+    ----------
+    link : int
+        The connection, as :meth:`ServerMachine.connected` numbered it.
+    frame : bytes
+        The frame.
+    """
+
+    link: int
+    frame: bytes
+
+
+@dataclass(frozen=True)
+class LinkEnded:
+    """The coordinator has ended a connection: close it once its frames are sent.
+
+    Attributes
+    ----------
+    link : int
+        Which one.
+    reason : str
+        Why.
+    """
+
+    link: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class JobOver:
+    """The coordinator does nothing more. After the last round it stays, for parties that come late.
+
+    Attributes
+    ----------
+    error : BlindsumError or None
+        Why it could not go on; ``None`` where it was stopped.
+    """
+
+    error: BlindsumError | None
+
+
+LinkEvent: TypeAlias = LinkEnded | JobOver
+"""What a coordinator tells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waits:
+    """How long a coordinator waits, in seconds, and for what; as the limits of :class:`blindsum.Coordinator`.
+
+    Attributes
+    ----------
+    patience : float
+        For enough parties to be ready; then the job ends.
+    reconnect_grace : float
+        For a lost party of a round, before the stage goes on without it.
+    chunk_timeout : float
+        For a piece of a model that a party seals for others.
+    failed_rounds : int
+        Rounds that may fail in a row before the job ends.
+    models_kept : int
+        Versions of the model that stay in the store.
+    """
+
+    patience: float = 3600.0
+    reconnect_grace: float = 5.0
+    chunk_timeout: float = 30.0
+    failed_rounds: int = 10
+    models_kept: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "reconnect_grace", "chunk_timeout"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value <= 1e6:
+                raise ConfigError(f"waits.{name}", f"0 < {name} = {value!r} <= 1000000 seconds")
+        for name in ("failed_rounds", "models_kept"):
+            checks.setting(f"waits.{name}", getattr(self, name), 1, 2**32 - 1)
+
+
+class ServerMachine:
+    """The coordinator of a job, from :meth:`open`."""
+
+    def __init__(self, native: _native.ServerMachine) -> None:
+        self._native = native
+
+    @classmethod
+    def open(
+        cls,
+        spec: JobSpec,
+        *,
+        ca: AnyPath,
+        revoked: AnyPath | None = None,
+        store: bytes | None = None,
+        model: object = None,
+        waits: Waits | None = None,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> ServerMachine:
+        """Begin a job, or go on with it.
+
+        Parameters
+        ----------
+        spec
+            The job.
+        ca, revoked
+            The certificate of the job's CA, or the folder with ``ca.pem``, and its revocation list.
+        store
+            What :attr:`store` was; ``None`` begins.
+        model
+            The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. A store
+            goes on from its own.
+        waits
+            How long it waits, and for what; ``None`` takes the defaults.
+        now, wall
+            The time on both clocks.
+
+        Raises
+        ------
+        blindsum.IdentityError
+            A CA that cannot be used.
+        blindsum.StoreError
+            A store that is damaged, or of another specification.
+        """
+        checks.job_spec(spec)
+        start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
+        if start is not None and (index := _native.first_not_finite(start)) is not None:
+            raise InputError(f"model: coordinate {index} is not a finite number", index)
+        authority = Path(ca) / "ca.pem" if Path(ca).is_dir() else Path(ca)
+        native = _native.ServerMachine.open(
+            spec.to_json(),
+            authority.read_text(),
+            None if revoked is None else Path(revoked).read_text(),
+            store,
+            start,
+            json.dumps(asdict(waits or Waits())),
+            *_clocks(now, wall),
+        )
+        return cls(native)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Where the job stands, as :meth:`blindsum.Coordinator.statuses` gives it."""
+        status: dict[str, Any] = json.loads(self._native.status)
+        return status
+
+    @property
+    def store(self) -> bytes:
+        """All that must not be forgotten. Keep it before frames are sent, where the process may be killed."""
+        return self._native.store
+
+    @property
+    def wake(self) -> float | None:
+        """When to call :meth:`tick`, on the clock of ``now``; ``None`` where there is no need."""
+        return self._native.wake
+
+    def connected(
+        self,
+        certificate: bytes | str,
+        address: str = "",
+        *,
+        now: float | None = None,
+        wall: float | None = None,
+    ) -> int:
+        """Take a connection of whoever holds the key of a certificate; give it a number.
+
+        That the CA has signed the certificate is checked here. That whoever is at the other end holds its
+        key is for the carrier to see to.
+
+        Parameters
+        ----------
+        certificate
+            In DER, or as PEM text.
+        address
+            Where the party connects from, for people.
+
+        Raises
+        ------
+        blindsum.IdentityError
+            The CA has not signed it for a party, or it is out of date or revoked.
+        """
+        der = ssl.PEM_cert_to_DER_cert(certificate) if isinstance(certificate, str) else certificate
+        return self._native.connected(der, address, *_clocks(now, wall))
+
+    def lost(
+        self, link: int, reason: str = "lost", *, now: float | None = None, wall: float | None = None
+    ) -> None:
+        """Tell that a connection has ended."""
+        self._native.lost(link, reason, *_clocks(now, wall))
+
+    def receive(
+        self, link: int, frame: bytes, *, now: float | None = None, wall: float | None = None
+    ) -> None:
+        """Hand in a frame of a party. What no party may send ends its connection; others never notice."""
+        self._native.receive(link, frame, *_clocks(now, wall))
+
+    def tick(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Tell that time has passed."""
+        self._native.tick(*_clocks(now, wall))
+
+    def stop(self, *, now: float | None = None, wall: float | None = None) -> None:
+        """Stop: everybody is told, and may come back to whoever goes on with the store."""
+        self._native.stop(*_clocks(now, wall))
+
+    def events(self) -> list[LinkEvent]:
+        """What has happened since the last call."""
+        return self._native.events()
+
+    def frames(self) -> list[Outgoing]:
+        """What is to be sent, in this order; each frame is given once."""
+        return self._native.frames()
+
+
+_MOST_MARK = 2**63 - 1
+
+
+def _clocks(now: float | None, wall: float | None) -> tuple[float, float]:
+    return (time.monotonic() if now is None else now, time.time() if wall is None else wall)
