@@ -19,15 +19,31 @@ import ssl
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from blindsum import _native, checks
 from blindsum.arrays import as_vector
-from blindsum.errors import BlindsumError, ConfigError, InputError
+from blindsum.errors import ConfigError, InputError
+from blindsum.machine_events import (
+    Event,
+    Failed,
+    JobDone,
+    JobOver,
+    Joined,
+    LinkEnded,
+    LinkEvent,
+    Outgoing,
+    Reconnect,
+    RoundBegins,
+    RoundEnded,
+    RoundLost,
+    RoundRefused,
+    Suspended,
+)
 from blindsum.pki import AnyPath, Identity
-from blindsum.rounds import Array, RoundResult, checked_update
+from blindsum.rounds import checked_update
 from blindsum.session import MOST_MASK_MEMORY, Policy, pem_files
 from blindsum.spec import JobSpec
 
@@ -50,149 +66,6 @@ __all__ = [
     "Suspended",
     "Waits",
 ]
-
-
-@dataclass(frozen=True)
-class Joined:
-    """The party has learnt the job, and its policy allows it.
-
-    Attributes
-    ----------
-    spec : JobSpec
-        The job.
-    """
-
-    spec: JobSpec
-
-
-@dataclass(frozen=True)
-class RoundBegins:
-    """A round begins, for which the caller waited.
-
-    Attributes
-    ----------
-    number : int
-        The round's number; no number comes twice in a job.
-    model : numpy.ndarray
-        The model that the round starts from, read-only, shape ``(dim,)``; empty where the job keeps none.
-    model_version : int
-        Its version.
-    parties : tuple of str
-        Names of the certified parties.
-    needs_update : bool
-        Whether :meth:`PartyMachine.submit` must be called: not where an update was given already.
-    """
-
-    number: int
-    model: Array
-    model_version: int
-    parties: tuple[str, ...]
-    needs_update: bool
-
-
-@dataclass(frozen=True)
-class RoundEnded:
-    """A round has a result. It is told again after every restart until :meth:`PartyMachine.took` was called.
-
-    Attributes
-    ----------
-    number : int
-        The round.
-    result : RoundResult
-        What it gave.
-    """
-
-    number: int
-    result: RoundResult
-
-
-@dataclass(frozen=True)
-class RoundLost:
-    """A round that began gave this party nothing.
-
-    Attributes
-    ----------
-    number : int
-        The round.
-    error : BlindsumError
-        Why; a :class:`blindsum.ResultMissed` where this party's update counts.
-    """
-
-    number: int
-    error: BlindsumError
-
-
-@dataclass(frozen=True)
-class RoundRefused:
-    """A round begins without this party, which waited for one; the next one may be better.
-
-    Attributes
-    ----------
-    error : BlindsumError
-        Why; a :class:`blindsum.ResultMissed` where a round from before a restart counts this party's update.
-    """
-
-    error: BlindsumError
-
-
-@dataclass(frozen=True)
-class Reconnect:
-    """The connection is of no use any more: end it, and make another one.
-
-    Attributes
-    ----------
-    reason : str
-        Why.
-    """
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class JobDone:
-    """The job is over.
-
-    Attributes
-    ----------
-    model : numpy.ndarray or None
-        Its last model, read-only, where that is known here.
-    """
-
-    model: Array | None
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The party cannot go on in this job.
-
-    Attributes
-    ----------
-    error : BlindsumError
-        Why.
-    """
-
-    error: BlindsumError
-
-
-Event: TypeAlias = Joined | RoundBegins | RoundEnded | RoundLost | RoundRefused | Reconnect | JobDone | Failed
-"""What a party tells its caller."""
-
-
-@dataclass(frozen=True)
-class Suspended:
-    """A party between two processes.
-
-    Attributes
-    ----------
-    state : bytes
-        All that must survive, sealed under the party's identity key.
-    mark : int or None
-        Which of the party's states it is, each higher than those before. It is kept apart from the state,
-        where no backup brings an earlier one back. ``None`` of a party that was opened without one.
-    """
-
-    state: bytes
-    mark: int | None
 
 
 class PartyMachine:
@@ -360,55 +233,6 @@ class PartyMachine:
     def suspend(self, *, now: float | None = None, wall: float | None = None) -> Suspended:
         """Give all that must survive the process. The machine goes on; what it does later is not in it."""
         return self._native.suspend(*_clocks(now, wall))
-
-
-@dataclass(frozen=True)
-class Outgoing:
-    """A frame to a party.
-
-    Attributes
-    ----------
-    link : int
-        The connection, as :meth:`ServerMachine.connected` numbered it.
-    frame : bytes
-        The frame.
-    """
-
-    link: int
-    frame: bytes
-
-
-@dataclass(frozen=True)
-class LinkEnded:
-    """The coordinator has ended a connection: close it once its frames are sent.
-
-    Attributes
-    ----------
-    link : int
-        Which one.
-    reason : str
-        Why.
-    """
-
-    link: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class JobOver:
-    """The coordinator does nothing more. After the last round it stays, for parties that come late.
-
-    Attributes
-    ----------
-    error : BlindsumError or None
-        Why it could not go on; ``None`` where it was stopped.
-    """
-
-    error: BlindsumError | None
-
-
-LinkEvent: TypeAlias = LinkEnded | JobOver
-"""What a coordinator tells."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,5 +56,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "every promise was kept" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] >= 3000
-    with pytest.raises(SystemExit):
-        main([*command[:-4], "--faults", "0"])
+    for wrong in ["0", "0.5", "many"]:
+        with pytest.raises(SystemExit):
+            main([*command[:-4], "--faults", wrong])
+        assert f"must be a whole number of 1 or more, as in 1e5, not '{wrong}'" in capsys.readouterr().err

@@ -97,9 +97,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _steps(text: str) -> int:
     """Read a whole number of 1 or more, also written like 1e5."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not (number.is_integer() and number >= 1):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, as in 1e5, not {text!r}")
     return int(number)
 
 

@@ -186,6 +186,12 @@ impl Member {
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
         if self.is_told(number) {
+            // The certificates in it do not come again over this connection.
+            let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+            if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
+                let (anchor, now) = (&self.identity.anchor, self.hand.unix_seconds());
+                self.certificates.forget_strangers(brought, anchor, now);
+            }
             return Ok(());
         }
         let lacks_model = self.lacks_model(&start)?;

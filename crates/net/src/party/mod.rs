@@ -215,7 +215,7 @@ impl Party {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.notices.recv_timeout(left) {
-                Ok(Notice::Round(round)) => match round.over_already() {
+                Ok(Notice::Round(mut round)) => match round.over_already() {
                     Some(error) => {
                         debug!(round = round.number(), %error, "over before it was looked at");
                         let _ = self.commands.send(Input::WantRound);
@@ -315,11 +315,14 @@ impl RoundHandle {
         self.begun.number
     }
 
-    /// Why the round is over, where it is before anything was submitted.
-    fn over_already(&self) -> Option<NetError> {
+    /// Why the round is over, where it is before anything was submitted. A result that has come already is kept.
+    fn over_already(&mut self) -> Option<NetError> {
         match self.results.try_recv() {
             Ok(Err(error)) => Some(error),
-            _ => None,
+            early => {
+                self.early = early.ok();
+                None
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use crate::common::raw::Raw;
 use crate::common::scene::{Away, Scene};
 use crate::common::*;
 use blindsum_net::coordinator::Config;
-use blindsum_net::party::{Party, RoundResult, Update};
+use blindsum_net::party::{NextRound, Party, RoundResult, Update};
 use blindsum_net::pb;
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, JobError, NetError};
@@ -273,6 +273,24 @@ fn case_54_a_party_killed_after_its_answer_gets_the_result_that_only_parties_kno
     let party = killed.party();
     killed.in_round(party);
     killed.started_again(2);
+}
+
+/// The round and its result are there together when the caller looks for a round.
+#[test]
+fn case_54_a_result_that_comes_before_the_caller_looks_at_its_round_is_kept() {
+    let mut killed = Killed::new(plain(1), |_| ());
+    let party = killed.party();
+    killed.in_round(party);
+    let mut again = killed.party();
+    let mut asked = again.wait_round(Duration::ZERO).unwrap();
+    if matches!(asked, NextRound::Waiting) {
+        std::thread::sleep(Duration::from_millis(500));
+        asked = again.wait_round(Duration::from_secs(20)).unwrap();
+    }
+    let NextRound::Round(mut round) = asked else {
+        panic!("no round");
+    };
+    assert_eq!(round.result().unwrap().mean, [2.0; 5]);
 }
 
 /// With 5 parties one may be lost in every stage.

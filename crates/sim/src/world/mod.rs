@@ -52,7 +52,7 @@ const STORY: usize = 400;
 /// for each round that is left. A member that lies may end rounds, and has everybody wait for it.
 const COMING_BACK: Micros = 30_000_000;
 const ROUND: Micros = 12_000_000;
-const LIAR: Micros = 60_000_000;
+const LIAR: Micros = 250_000_000;
 
 /// The world of one episode.
 struct World {

@@ -1,52 +1,25 @@
-//! Parties whose process ends after every message: what they are is sealed in between, and the job goes on.
+//! A job whose parties have no process between messages.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
-
-use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
-use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_job::JobError;
-use blindsum_job::actor::{Now, Time};
-use blindsum_job::frames::{Count, Session, of_coordinator, of_party};
-use blindsum_job::party::{
-    self, Identity, JobParty, LinkId as PartyLink, Over, Policy, RoundResult, Told, Update,
-};
-use blindsum_job::pb::party_frame::Frame;
-use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
-use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{self, Effect, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings};
-use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, Quantised};
-use bytes::Bytes;
-use rand_chacha::ChaCha20Rng;
-use rand_core::SeedableRng;
-use rustls_pki_types::{CertificateDer, pem::PemObject};
-
-/// When the tests take place, in seconds since 1970-01-01 UTC.
-const BEGIN: u64 = 1_800_000_000;
-/// More messages than any job of the tests has.
-const MOST: usize = 5000;
+use super::*;
 
 /// A party between two processes of it.
-struct Host {
-    name: Arc<str>,
-    identity: Identity,
-    certificate: Arc<[u8]>,
+pub(super) struct Host {
+    pub(super) name: Arc<str>,
+    pub(super) identity: Identity,
+    pub(super) certificate: Arc<[u8]>,
     /// What its last process left, and the one before that.
-    states: Vec<Vec<u8>>,
-    mark: u64,
+    pub(super) states: Vec<Vec<u8>>,
+    pub(super) mark: u64,
     /// Its connection, and the number that its next one gets at the coordinator.
-    link: Option<LinkId>,
-    results: BTreeMap<u64, RoundResult>,
-    lost: Vec<JobError>,
-    over: bool,
+    pub(super) link: Option<LinkId>,
+    pub(super) results: BTreeMap<u64, RoundResult>,
+    pub(super) lost: Vec<JobError>,
+    pub(super) over: bool,
 }
 
 /// What a process of a party gets.
 #[derive(Clone)]
-enum Message {
+pub(super) enum Message {
     /// A new connection, in the place of the one that there was.
     Connect,
     Heard(CoordinatorFrame),
@@ -54,7 +27,7 @@ enum Message {
 
 /// What goes wrong with the processes of parties.
 #[derive(Clone, Copy, PartialEq)]
-enum Trouble {
+pub(super) enum Trouble {
     None,
     /// Each message is heard by a process that is killed before it is suspended, and then by another one.
     KilledAlways,
@@ -64,80 +37,24 @@ enum Trouble {
     GoesBack(usize),
 }
 
-struct World {
-    job: Arc<Job>,
-    server: JobServer,
-    anchor: Arc<TrustAnchor>,
-    hosts: Vec<Host>,
-    sessions: BTreeMap<LinkId, (usize, Session)>,
+pub(super) struct World {
+    pub(super) job: Arc<Job>,
+    pub(super) server: JobServer,
+    pub(super) anchor: Arc<TrustAnchor>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) sessions: BTreeMap<LinkId, (usize, Session)>,
     /// What is on its way to parties.
-    down: VecDeque<(usize, Option<LinkId>, Message)>,
-    now: Now,
-    processes: u64,
-    delivered: usize,
-    links: u64,
+    pub(super) down: VecDeque<(usize, Option<LinkId>, Message)>,
+    pub(super) now: Now,
+    pub(super) processes: u64,
+    pub(super) delivered: usize,
+    pub(super) links: u64,
     /// What each party has answered, by round, stage and offset.
-    answers: BTreeMap<(usize, u64, u32, u64), Bytes>,
-}
-
-fn spec(protocol: ProtocolName) -> JobSpec {
-    JobSpec {
-        protocol: protocol.into(),
-        parties: 4,
-        min_parties: if protocol.tolerates_corrupt() { 0 } else { 3 },
-        dropout: 0.25,
-        corrupt: if protocol.tolerates_corrupt() {
-            0.25
-        } else {
-            0.0
-        },
-        dim: 3,
-        rounds: 2,
-        encoding: Integers {
-            bits: 16,
-            ..Integers::default()
-        }
-        .into(),
-        model_update: ModelUpdate::Nothing,
-        ..JobSpec::default()
-    }
-}
-
-/// A job of one round.
-fn short(protocol: ProtocolName) -> JobSpec {
-    JobSpec {
-        rounds: 1,
-        ..spec(protocol)
-    }
-}
-
-/// A job of real numbers, in which messages and the model come in pieces.
-fn long(protocol: ProtocolName) -> JobSpec {
-    JobSpec {
-        dim: 140_000,
-        encoding: Quantised::default().into(),
-        model_update: ModelUpdate::Add,
-        ..spec(protocol)
-    }
-}
-
-/// What a party adds in a round of integers.
-fn integers(party: usize, round: u64) -> Vec<u32> {
-    (0..3)
-        .map(|d| 1000 * round as u32 + 10 * party as u32 + d)
-        .collect()
-}
-
-/// What a party adds.
-fn update(job: &Job, party: usize, round: u64) -> Update {
-    match job.spec().encoding.integer_bits() {
-        Some(_) => Update::U32(integers(party, round)),
-        None => Update::F32(vec![0.125 * party as f32; job.spec().dim as usize]),
-    }
+    pub(super) answers: BTreeMap<(usize, u64, u32, u64), Bytes>,
 }
 
 impl World {
-    fn new(spec: JobSpec, algorithm: Algorithm) -> Self {
+    pub(super) fn new(spec: JobSpec, algorithm: Algorithm) -> Self {
         let mut rng = ChaCha20Rng::from_seed([7; 32]);
         let validity = Validity {
             not_before: BEGIN - 86_400,
@@ -205,7 +122,7 @@ impl World {
     }
 
     /// Runs the job to its end.
-    fn run(&mut self, trouble: Trouble) {
+    pub(super) fn run(&mut self, trouble: Trouble) {
         self.serve();
         while self.hosts.iter().any(|host| !host.over) {
             assert!(self.delivered < MOST, "the job does not come to its end");
@@ -229,12 +146,12 @@ impl World {
         }
     }
 
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         self.now.time = self.now.time + time;
         self.now.unix_millis += time.as_millis() as u64;
     }
 
-    fn deliver(&mut self, party: usize, message: Message, trouble: Trouble) {
+    pub(super) fn deliver(&mut self, party: usize, message: Message, trouble: Trouble) {
         let at = self.delivered;
         match trouble {
             Trouble::KilledAlways => drop(self.process(party, message.clone(), false)),
@@ -254,14 +171,14 @@ impl World {
         }
     }
 
-    fn reconnect(&mut self, party: usize) {
+    pub(super) fn reconnect(&mut self, party: usize) {
         if let Some(link) = self.hosts[party].link.take() {
             self.lost(link);
         }
         self.down.push_back((party, None, Message::Connect));
     }
 
-    fn lost(&mut self, link: LinkId) {
+    pub(super) fn lost(&mut self, link: LinkId) {
         if self.sessions.remove(&link).is_some() {
             let (reason, returns) = ("lost".into(), true);
             let lost = server::Input::Lost {
@@ -275,7 +192,12 @@ impl World {
     }
 
     /// One process of a party, from its state to its next state. What it says leaves once that is kept.
-    fn process(&mut self, party: usize, message: Message, is_kept: bool) -> Vec<PartyFrame> {
+    pub(super) fn process(
+        &mut self,
+        party: usize,
+        message: Message,
+        is_kept: bool,
+    ) -> Vec<PartyFrame> {
         self.processes += 1;
         let host = &mut self.hosts[party];
         let key = host.identity.key.clone();
@@ -334,7 +256,7 @@ impl World {
     }
 
     /// A frame of a party reaches the coordinator.
-    fn hear(&mut self, party: usize, frame: PartyFrame) {
+    pub(super) fn hear(&mut self, party: usize, frame: PartyFrame) {
         if self.hosts[party].link.is_none() {
             self.links += 1;
             let link = LinkId(self.links);
@@ -367,7 +289,7 @@ impl World {
         self.serve();
     }
 
-    fn serve(&mut self) {
+    pub(super) fn serve(&mut self) {
         while let Some(effect) = self.server.poll() {
             match effect {
                 Effect::Work(task) => {
@@ -395,7 +317,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, link: LinkId, frame: CoordinatorFrame) {
+    pub(super) fn send(&mut self, link: LinkId, frame: CoordinatorFrame) {
         if let Some((party, _)) = self.sessions.get(&link) {
             self.down
                 .push_back((*party, Some(link), Message::Heard(frame)));
@@ -403,14 +325,14 @@ impl World {
     }
 
     /// The party makes another connection when it has heard the last word on this one.
-    fn end(&mut self, link: LinkId) {
+    pub(super) fn end(&mut self, link: LinkId) {
         if let Some((party, _)) = self.sessions.get(&link) {
             self.down.push_back((*party, None, Message::Connect));
         }
     }
 
     /// Every sum is that of what its survivors gave; gives how many there were.
-    fn check_sums(&self) -> usize {
+    pub(super) fn check_sums(&self) -> usize {
         let mut rounds = BTreeMap::new();
         for host in &self.hosts {
             for (round, result) in &host.results {
@@ -430,172 +352,5 @@ impl World {
             }
         }
         rounds.len()
-    }
-}
-
-/// A process of a party.
-struct Process {
-    job: Arc<Job>,
-    party: usize,
-    machine: JobParty,
-    now: Now,
-    link: PartyLink,
-    said: Vec<PartyFrame>,
-    results: BTreeMap<u64, RoundResult>,
-    lost: Vec<JobError>,
-    over: bool,
-}
-
-impl Process {
-    fn give(&mut self, input: party::Input) {
-        self.machine.handle(self.now, input);
-        self.work();
-    }
-
-    fn work(&mut self) {
-        while let Some(effect) = self.machine.poll() {
-            match effect {
-                party::Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    task.run();
-                    self.machine.worked(self.now, ticket);
-                }
-                party::Effect::Send(link, say) if link == self.link => {
-                    self.said.extend(of_party(say));
-                }
-                party::Effect::Send(..) => {}
-                // The coordinator has ended it, and the next one is on its way.
-                party::Effect::Reconnect(..) => {}
-                party::Effect::Tell(told) => self.hear(told),
-            }
-        }
-    }
-
-    fn hear(&mut self, told: Told) {
-        match told {
-            Told::Round(begun) if begun.needs_update => {
-                let (round, weight) = (begun.number, 1);
-                let update = update(&self.job, self.party, round);
-                self.machine.handle(
-                    self.now,
-                    party::Input::Submit {
-                        round,
-                        update,
-                        weight,
-                    },
-                );
-            }
-            Told::Ended(round, Ok(result)) => {
-                self.results.insert(round, *result);
-                self.machine.handle(self.now, party::Input::Took(round));
-                self.machine.handle(self.now, party::Input::WantRound);
-            }
-            Told::Ended(_, Err(error)) | Told::Refused(error) => self.lost.push(error),
-            Told::Over(Over::Failed(error)) => panic!("party {}: {error}", self.party),
-            Told::Over(_) => self.over = true,
-            Told::Round(_) | Told::Joined(_) => {}
-        }
-    }
-}
-
-/// What takes every protocol.
-fn policy() -> Policy {
-    Policy {
-        allowed_protocols: ProtocolName::ALL.to_vec(),
-        require_adversary: None,
-        min_corrupt: 0.0,
-        min_honest: 1,
-        min_cohort: 2,
-        ..Policy::default()
-    }
-}
-
-/// The same results for everybody, in every round.
-fn check_everybody(world: &World, rounds: usize) {
-    assert_eq!(world.check_sums(), rounds);
-    for host in &world.hosts {
-        assert_eq!(host.results.len(), rounds, "{}: {:?}", host.name, host.lost);
-        assert!(
-            host.results
-                .values()
-                .all(|result| result.survivors.len() == 4)
-        );
-    }
-}
-
-#[test]
-fn a_party_may_end_after_every_message() {
-    for &protocol in ProtocolName::ALL {
-        let mut world = World::new(spec(protocol), Algorithm::Ed25519);
-        world.run(Trouble::None);
-        check_everybody(&world, 2);
-    }
-}
-
-#[test]
-fn pieces_of_messages_and_of_models_are_kept() {
-    for protocol in [ProtocolName::SecAggPlus, ProtocolName::Flashe] {
-        // A party that is back from an older state gets the model anew.
-        for trouble in [Trouble::KilledAlways, Trouble::GoesBack(60)] {
-            let mut world = World::new(long(protocol), Algorithm::Ed25519);
-            world.run(trouble);
-            let all = |host: &Host| host.results.clone();
-            let all: Vec<_> = world.hosts.iter().flat_map(all).collect();
-            let models: BTreeMap<u64, _> = all.iter().cloned().collect();
-            assert_eq!(models.len(), 2);
-            for (version, (number, first)) in (1..).zip(&models) {
-                assert_eq!(first.model.version(), version);
-                let mut results = all.iter().filter(|(of, _)| of == number);
-                assert!(results.all(|(_, result)| result.model == first.model));
-                let least = if first.survivors.len() == 4 {
-                    0.1875
-                } else {
-                    0.125
-                };
-                assert!(
-                    first
-                        .mean
-                        .iter()
-                        .all(|mean| (least - 1e-3..0.26).contains(mean))
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn a_party_may_be_killed_at_every_message_before_its_state_is_kept() {
-    for &protocol in ProtocolName::ALL {
-        for algorithm in [Algorithm::Ed25519, Algorithm::P256] {
-            let mut world = World::new(spec(protocol), algorithm);
-            world.run(Trouble::KilledAlways);
-            check_everybody(&world, 2);
-        }
-    }
-}
-
-#[test]
-fn an_older_state_costs_its_party_the_round_and_nobody_else() {
-    for &protocol in ProtocolName::ALL {
-        let mut world = World::new(short(protocol), Algorithm::Ed25519);
-        world.run(Trouble::None);
-        for message in 1..=world.delivered {
-            let mut world = World::new(short(protocol), Algorithm::Ed25519);
-            world.run(Trouble::GoesBack(message));
-            assert_eq!(world.check_sums(), 1, "{protocol}, message {message}");
-        }
-    }
-}
-
-#[test]
-fn a_lost_message_and_its_connection_cost_no_round() {
-    for &protocol in ProtocolName::ALL {
-        let mut world = World::new(short(protocol), Algorithm::Ed25519);
-        world.run(Trouble::None);
-        for message in 1..=world.delivered {
-            let mut world = World::new(short(protocol), Algorithm::Ed25519);
-            world.run(Trouble::LosesOne(message));
-            check_everybody(&world, 1);
-        }
     }
 }

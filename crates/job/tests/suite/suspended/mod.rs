@@ -1,0 +1,194 @@
+//! Parties whose process ends after every message: what they are is sealed in between, and the job goes on.
+
+mod process;
+mod world;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_job::JobError;
+use blindsum_job::actor::{Now, Time};
+use blindsum_job::frames::{Count, Session, of_coordinator, of_party};
+use blindsum_job::party::{
+    self, Identity, JobParty, LinkId as PartyLink, Over, Policy, RoundResult, Told, Update,
+};
+use blindsum_job::pb::party_frame::Frame;
+use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
+use blindsum_job::records::MemoryRecords;
+use blindsum_job::server::{self, Effect, JobServer, LinkId, MemoryShelves, Parts, Peer, Settings};
+use blindsum_job::store::MemoryStore;
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, Quantised};
+use bytes::Bytes;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+
+/// When the tests take place, in seconds since 1970-01-01 UTC.
+const BEGIN: u64 = 1_800_000_000;
+/// More messages than any job of the tests has.
+const MOST: usize = 5000;
+
+use process::Process;
+use world::{Host, Trouble, World};
+
+fn spec(protocol: ProtocolName) -> JobSpec {
+    JobSpec {
+        protocol: protocol.into(),
+        parties: 4,
+        min_parties: if protocol.tolerates_corrupt() { 0 } else { 3 },
+        dropout: 0.25,
+        corrupt: if protocol.tolerates_corrupt() {
+            0.25
+        } else {
+            0.0
+        },
+        dim: 3,
+        rounds: 2,
+        encoding: Integers {
+            bits: 16,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
+        ..JobSpec::default()
+    }
+}
+
+/// A job of one round.
+fn short(protocol: ProtocolName) -> JobSpec {
+    JobSpec {
+        rounds: 1,
+        ..spec(protocol)
+    }
+}
+
+/// A job of real numbers, in which messages and the model come in pieces.
+fn long(protocol: ProtocolName) -> JobSpec {
+    JobSpec {
+        dim: 140_000,
+        encoding: Quantised::default().into(),
+        model_update: ModelUpdate::Add,
+        ..spec(protocol)
+    }
+}
+
+/// What a party adds in a round of integers.
+fn integers(party: usize, round: u64) -> Vec<u32> {
+    (0..3)
+        .map(|d| 1000 * round as u32 + 10 * party as u32 + d)
+        .collect()
+}
+
+/// What a party adds.
+fn update(job: &Job, party: usize, round: u64) -> Update {
+    match job.spec().encoding.integer_bits() {
+        Some(_) => Update::U32(integers(party, round)),
+        None => Update::F32(vec![0.125 * party as f32; job.spec().dim as usize]),
+    }
+}
+
+/// What takes every protocol.
+fn policy() -> Policy {
+    Policy {
+        allowed_protocols: ProtocolName::ALL.to_vec(),
+        require_adversary: None,
+        min_corrupt: 0.0,
+        min_honest: 1,
+        min_cohort: 2,
+        ..Policy::default()
+    }
+}
+
+/// The same results for everybody, in every round.
+fn check_everybody(world: &World, rounds: usize) {
+    assert_eq!(world.check_sums(), rounds);
+    for host in &world.hosts {
+        assert_eq!(host.results.len(), rounds, "{}: {:?}", host.name, host.lost);
+        assert!(
+            host.results
+                .values()
+                .all(|result| result.survivors.len() == 4)
+        );
+    }
+}
+
+#[test]
+fn a_party_may_end_after_every_message() {
+    for &protocol in ProtocolName::ALL {
+        let mut world = World::new(spec(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        check_everybody(&world, 2);
+    }
+}
+
+#[test]
+fn pieces_of_messages_and_of_models_are_kept() {
+    for protocol in [ProtocolName::SecAggPlus, ProtocolName::Flashe] {
+        // A party that is back from an older state gets the model anew.
+        for trouble in [Trouble::KilledAlways, Trouble::GoesBack(60)] {
+            let mut world = World::new(long(protocol), Algorithm::Ed25519);
+            world.run(trouble);
+            let all = |host: &Host| host.results.clone();
+            let all: Vec<_> = world.hosts.iter().flat_map(all).collect();
+            let models: BTreeMap<u64, _> = all.iter().cloned().collect();
+            assert_eq!(models.len(), 2);
+            for (version, (number, first)) in (1..).zip(&models) {
+                assert_eq!(first.model.version(), version);
+                let mut results = all.iter().filter(|(of, _)| of == number);
+                assert!(results.all(|(_, result)| result.model == first.model));
+                let least = if first.survivors.len() == 4 {
+                    0.1875
+                } else {
+                    0.125
+                };
+                assert!(
+                    first
+                        .mean
+                        .iter()
+                        .all(|mean| (least - 1e-3..0.26).contains(mean))
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_party_may_be_killed_at_every_message_before_its_state_is_kept() {
+    for &protocol in ProtocolName::ALL {
+        for algorithm in [Algorithm::Ed25519, Algorithm::P256] {
+            let mut world = World::new(spec(protocol), algorithm);
+            world.run(Trouble::KilledAlways);
+            check_everybody(&world, 2);
+        }
+    }
+}
+
+#[test]
+fn an_older_state_costs_its_party_the_round_and_nobody_else() {
+    for &protocol in ProtocolName::ALL {
+        let mut world = World::new(short(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        for message in 1..=world.delivered {
+            let mut world = World::new(short(protocol), Algorithm::Ed25519);
+            world.run(Trouble::GoesBack(message));
+            assert_eq!(world.check_sums(), 1, "{protocol}, message {message}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_message_and_its_connection_cost_no_round() {
+    for &protocol in ProtocolName::ALL {
+        let mut world = World::new(short(protocol), Algorithm::Ed25519);
+        world.run(Trouble::None);
+        for message in 1..=world.delivered {
+            let mut world = World::new(short(protocol), Algorithm::Ed25519);
+            world.run(Trouble::LosesOne(message));
+            check_everybody(&world, 1);
+        }
+    }
+}
