@@ -61,13 +61,7 @@ fn a_round_of_a_ring_reports_a_stage_for_each_hop() {
 fn a_party_lost_at_any_hop_costs_a_ring_one_round() {
     for hop in 0..4 {
         let mut job = Ensemble::new(toy("toy-ring", 4, 2), 1);
-        let begun = |job: &Ensemble| {
-            let latest = job.reports().into_iter().next();
-            latest.is_some_and(|report| report.state == RoundState::Running)
-        };
-        while !begun(&job) {
-            assert!(job.step(), "the round begins");
-        }
+        job.play_to_round();
         job.lose(hop);
         job.play();
         let counted = counted(&job);
@@ -85,13 +79,7 @@ fn a_party_lost_at_any_hop_costs_a_ring_one_round() {
 #[test]
 fn three_servers_leave_out_who_does_not_share() {
     let mut job = Ensemble::new(toy("toy-three", 4, 2), 1);
-    while !job
-        .reports()
-        .iter()
-        .any(|report| report.state == RoundState::Running)
-    {
-        assert!(job.step(), "the round begins");
-    }
+    job.play_to_round();
     job.lose(2);
     job.play();
     let others = names(&[0, 1, 3]);
@@ -101,16 +89,32 @@ fn three_servers_leave_out_who_does_not_share() {
 #[test]
 fn killed_hosts_come_back_and_every_sum_is_right() {
     for name in ["toy-ring", "toy-three"] {
+        let mut kills = 0;
         for seed in 0..20 {
             let mut job = Ensemble::new(toy(name, 4, 4), seed);
-            job.kill_one_in = 60;
+            job.kill_one_in = 40;
             job.play();
-            let lives: u64 = job.hosts.iter().map(|host| host.lives).sum();
-            assert!(
-                lives > job.hosts.len() as u64,
-                "{name} {seed}: somebody was killed"
-            );
             assert_eq!(counted(&job).len(), 4, "{name} {seed}");
+            kills += job.hosts.iter().map(|host| host.lives - 1).sum::<u64>();
+        }
+        assert!(kills > 40, "{name}: {kills} hosts were killed");
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_step_comes_back() {
+    for name in ["toy-ring", "toy-three"] {
+        let undisturbed = {
+            let mut job = Ensemble::new(toy(name, 3, 2), 1);
+            job.play()
+        };
+        let hosts = Ensemble::new(toy(name, 3, 2), 1).hosts.len();
+        for (host, step) in (0..hosts).flat_map(|host| (1..undisturbed).map(move |at| (host, at))) {
+            let mut job = Ensemble::new(toy(name, 3, 2), 1);
+            (0..step).for_each(|_| job.advance());
+            job.kill(host);
+            job.play();
+            assert_eq!(counted(&job).len(), 2, "{name}: {host} at step {step}");
         }
     }
 }
@@ -131,15 +135,9 @@ fn a_killed_coordinator_comes_back_and_every_sum_is_right() {
 fn a_server_that_is_killed_is_in_no_round_twice() {
     for (name, server) in [("toy-ring", 4), ("toy-three", 4), ("toy-three", 5)] {
         let mut job = Ensemble::new(toy(name, 4, 2), 1);
-        while !job
-            .reports()
-            .iter()
-            .any(|report| report.state == RoundState::Running)
-        {
-            assert!(job.step(), "the round begins");
-        }
+        job.play_to_round();
         for _ in 0..6 {
-            job.step();
+            job.advance();
         }
         job.kill(server);
         job.play();

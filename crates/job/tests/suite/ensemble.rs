@@ -1,17 +1,20 @@
 //! A whole job in one place: coordinator, other servers and parties as machines, in virtual time, with members that are
 //! killed and started again.
 
-use std::collections::{BTreeMap, VecDeque};
+mod effects;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::follower::{self, JobFollower};
-use blindsum_job::party::{self, Identity, JobParty, LinkId, Over, Say, Told, Update};
+use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
-use blindsum_job::report::RoundReport;
+use blindsum_job::report::{RoundReport, RoundState};
 use blindsum_job::server::{self, Hold, JobServer, Peer};
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec};
@@ -23,6 +26,8 @@ use crate::hosts::{BEGIN, DIM, Host, Machine, Quiet, frames, open, policy, updat
 
 /// Things that may happen until a job must be done.
 const MOST_STEPS: usize = 200_000;
+/// How long a host waits before it connects again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 enum Event {
     ToServer(u64, Say),
@@ -42,8 +47,12 @@ pub struct Ensemble {
     pub hosts: Vec<Host>,
     now: Now,
     events: VecDeque<Event>,
+    /// Who will connect again, and when.
+    returning: Vec<(Time, usize)>,
     /// Connections that hold, and whose they are.
     links: BTreeMap<u64, usize>,
+    /// Of these, the ones on which the coordinator has said its last word.
+    closed: BTreeSet<u64>,
     latest_link: u64,
     dice: ChaCha20Rng,
     /// One of so many things that happen kills a host; none where it is 0.
@@ -101,7 +110,9 @@ impl Ensemble {
             server_lives: 0,
             hosts,
             now,
+            returning: Vec::new(),
             links: BTreeMap::new(),
+            closed: BTreeSet::new(),
             latest_link: 0,
             dice,
             kill_one_in: 0,
@@ -109,15 +120,14 @@ impl Ensemble {
         }
     }
 
-    /// Lets things happen until everybody who is not lost has heard that the job is done.
-    pub fn play(&mut self) {
-        for _ in 0..MOST_STEPS {
+    /// Lets things happen until everybody who is not lost has heard that the job is done; gives how many did.
+    pub fn play(&mut self) -> usize {
+        for steps in 0..MOST_STEPS {
             if self.hosts.iter().all(|host| host.over || host.lost) {
-                return self.check();
+                self.check();
+                return steps;
             }
-            if !self.step() {
-                self.pass_time();
-            }
+            self.advance();
             if self.chance(self.kill_one_in) {
                 let host = self.dice.next_u64() as usize % self.hosts.len();
                 self.kill(host);
@@ -128,23 +138,42 @@ impl Ensemble {
         }
         panic!(
             "the job is not done after {MOST_STEPS} steps: {:?}",
-            self.reports().last()
+            self.server.status()
         );
+    }
+
+    /// Lets things happen until a round is under way.
+    pub fn play_to_round(&mut self) {
+        for _ in 0..MOST_STEPS {
+            let status = self.server.status();
+            if (status.round.as_ref()).is_some_and(|round| round.state == RoundState::Running) {
+                return;
+            }
+            self.advance();
+        }
+        panic!("no round begins: {:?}", self.server.status());
     }
 
     fn chance(&mut self, one_in: u64) -> bool {
         one_in > 0 && self.dice.next_u64().is_multiple_of(one_in)
     }
 
+    /// Lets the next thing happen, or time pass where there is none.
+    pub fn advance(&mut self) {
+        if !self.step() {
+            self.pass_time();
+        }
+    }
+
     /// The next thing; false where there is none.
-    pub fn step(&mut self) -> bool {
+    fn step(&mut self) -> bool {
         let Some(event) = self.events.pop_front() else {
             return false;
         };
         match event {
             Event::Start(host) => self.start(host),
             Event::Connect(host) => self.connect(host),
-            Event::ToServer(link, say) if self.links.contains_key(&link) => self.hear(link, say),
+            Event::ToServer(link, say) => self.hear(link, say),
             Event::ToHost(link, frame) => {
                 if let Some(host) = self.links.get(&link).copied() {
                     self.give(host, |machine, now| match machine {
@@ -157,7 +186,6 @@ impl Ensemble {
                     });
                 }
             }
-            Event::ToServer(..) => {}
         }
         true
     }
@@ -171,11 +199,16 @@ impl Ensemble {
         });
         let next = wakes
             .chain(self.server.wake())
+            .chain(self.returning.iter().map(|(time, _)| *time))
             .min()
             .expect("something happens");
         let passed = next - self.now.time;
         self.now.time = self.now.time.max(next);
         self.now.unix_millis += passed.as_millis() as u64;
+        let now = self.now.time;
+        let due = self.returning.extract_if(.., |(time, _)| *time <= now);
+        self.events
+            .extend(due.map(|(_, host)| Event::Connect(host)));
         self.server.tick(self.now);
         self.serve();
         for host in 0..self.hosts.len() {
@@ -233,7 +266,7 @@ impl Ensemble {
         self.latest_link += 1;
         let link = self.latest_link;
         let host = &mut self.hosts[number];
-        if host.machine.is_none() || host.over {
+        if host.machine.is_none() || host.link.is_some() || host.over {
             return;
         }
         host.link = Some(link);
@@ -249,9 +282,7 @@ impl Ensemble {
         if self.hosts[number].over || self.hosts[number].machine.take().is_none() {
             return;
         }
-        if let Some(link) = self.hosts[number].link.take() {
-            self.cut(link);
-        }
+        self.cut(number);
         self.events.push_back(Event::Start(number));
     }
 
@@ -261,8 +292,11 @@ impl Ensemble {
         self.hosts[number].lost = true;
     }
 
-    fn cut(&mut self, link: u64) {
-        if self.links.remove(&link).is_some() {
+    /// The connection of a host ends, if it has one.
+    fn cut(&mut self, number: usize) {
+        if let Some(link) = self.hosts[number].link.take() {
+            self.links.remove(&link);
+            self.closed.remove(&link);
             let lost = server::Input::Lost {
                 link: server::LinkId(link),
                 reason: "lost".into(),
@@ -292,12 +326,19 @@ impl Ensemble {
             Machine::Party(party) => party.handle(now, party::Input::Lost(link, reason)),
             Machine::Server(server) => server.handle(now, follower::Input::Lost(link, reason)),
         });
-        self.events.push_back(Event::Connect(number));
+        self.connect_later(number);
+    }
+
+    fn connect_later(&mut self, number: usize) {
+        self.returning.push((self.now.time + PAUSE, number));
     }
 
     /// The coordinator hears something.
     fn hear(&mut self, link: u64, say: Say) {
-        let host = &self.hosts[self.links[&link]];
+        let host = match self.links.get(&link) {
+            Some(host) if !self.closed.contains(&link) => &self.hosts[*host],
+            _ => return,
+        };
         let id = server::LinkId(link);
         let input = match say {
             Say::Frame(PartyFrame {
@@ -363,17 +404,12 @@ impl Ensemble {
                 }
                 server::Effect::Refuse(link, last)
                 | server::Effect::Close(link, last)
-                | server::Effect::Cut(link, last) => self.end(link.0, &last.reason),
+                | server::Effect::Cut(link, last) => {
+                    self.closed.insert(link.0);
+                    self.events.push_back(Event::ToHost(link.0, last.into()));
+                }
                 server::Effect::Over(result) => result.unwrap(),
             }
-        }
-    }
-
-    fn end(&mut self, link: u64, reason: &str) {
-        if let Some(number) = self.links.remove(&link)
-            && self.hosts[number].link == Some(link)
-        {
-            self.lost_at(number, link, reason);
         }
     }
 
@@ -395,77 +431,6 @@ impl Ensemble {
             };
             if done.is_none() {
                 return;
-            }
-        }
-    }
-
-    fn of_party(&mut self, number: usize, effect: party::Effect) {
-        let (now, host) = (self.now, &mut self.hosts[number]);
-        let Some(Machine::Party(machine)) = &mut host.machine else {
-            return;
-        };
-        match effect {
-            party::Effect::Work(task) => {
-                let ticket = task.ticket;
-                task.run();
-                machine.worked(now, ticket);
-            }
-            party::Effect::Send(link, say) => self.events.push_back(Event::ToServer(link.0, say)),
-            party::Effect::Reconnect(link, _) => {
-                self.cut(link.0);
-                self.events.push_back(Event::Connect(number));
-            }
-            party::Effect::Tell(told) => match told {
-                Told::Joined(_) => {}
-                Told::Round(begun) if begun.needs_update => {
-                    let update = Update::U32(update(number, begun.number));
-                    let (round, weight) = (begun.number, 1);
-                    machine.handle(
-                        now,
-                        party::Input::Submit {
-                            round,
-                            update,
-                            weight,
-                        },
-                    );
-                }
-                Told::Round(_) => {}
-                Told::Ended(round, Ok(result)) => {
-                    host.results.insert(round, *result);
-                    machine.handle(now, party::Input::Took(round));
-                    machine.handle(now, party::Input::WantRound);
-                }
-                Told::Ended(_, Err(_)) | Told::Refused(_) => {
-                    machine.handle(now, party::Input::WantRound);
-                }
-                Told::Over(Over::JobDone(_)) => host.over = true,
-                Told::Over(Over::Left) => panic!("{} leaves", host.name),
-                Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
-            },
-        }
-    }
-
-    fn of_server(&mut self, number: usize, effect: follower::Effect) {
-        let (now, host) = (self.now, &mut self.hosts[number]);
-        let Some(Machine::Server(machine)) = &mut host.machine else {
-            return;
-        };
-        match effect {
-            follower::Effect::Work(task) => {
-                let ticket = task.ticket;
-                task.run();
-                machine.worked(now, ticket);
-            }
-            follower::Effect::Send(link, say) => {
-                self.events.push_back(Event::ToServer(link.0, say));
-            }
-            follower::Effect::Reconnect(link, _) => {
-                self.cut(link.0);
-                self.events.push_back(Event::Connect(number));
-            }
-            follower::Effect::Over(result) => {
-                result.unwrap_or_else(|error| panic!("{} fails: {error}", host.name));
-                host.over = true;
             }
         }
     }
