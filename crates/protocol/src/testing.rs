@@ -14,7 +14,7 @@ pub use cohort::*;
 
 use crate::{
     Answer, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, JobSpec, Message,
-    Outcome, Outgoing, PartyId, Round, RoundKind, Seat, Server, ServerRole,
+    Outcome, Outgoing, PartyId, Round, Seat, Server, ServerRole,
 };
 
 /// A cohort with its machines.
@@ -94,13 +94,9 @@ impl Rig {
         }
         let server = Some(Server::start(cohort.round.clone()).unwrap());
         let round = &cohort.round;
-        let roles = round
-            .job()
-            .servers()
-            .filter(|_| round.kind() == RoundKind::Sum);
         let follower = |role| (role, Follower::start(round.clone(), role).unwrap());
         Self {
-            followers: roles.map(follower).collect(),
+            followers: round.servers().map(follower).collect(),
             cohort,
             clients,
             server,

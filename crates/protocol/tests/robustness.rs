@@ -6,8 +6,8 @@ use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Clipping, Closed, EncodingChoice,
     EncodingName, Excuse, Fault, FaultKind, Fixed64, Follower, Fssa, Input, Integers, Job, JobSpec,
     MemoryVault, Message, ModelUpdate, Outcome, Outgoing, PartyId, PartySet, ProtocolChoice,
-    ProtocolName, Pss, Quantised, Round, RoundKind, RoundSum, RoundingName, Seat, SecAgg,
-    SecAggPlus, Server, ServerRole, SparseInput, TensorLayout,
+    ProtocolName, Pss, Quantised, Round, RoundSum, RoundingName, Seat, SecAgg, SecAggPlus, Server,
+    ServerRole, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 

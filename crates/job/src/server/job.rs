@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::ServerRole;
+use blindsum_protocol::Seat;
 use bytes::Bytes;
 use tracing::{error, info};
 
@@ -24,16 +24,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 pub(super) enum Event {
     /// A frame of a party.
     Frame { name: Arc<str>, frame: Frame },
-    /// The answer of a party to a stage.
+    /// The answer of a party or another server to a stage.
     Answer {
-        name: Arc<str>,
-        round: u64,
-        message: Bytes,
-        hold: Hold,
-    },
-    /// The answer of another server to a stage.
-    ServerAnswer {
-        role: ServerRole,
+        seat: Seat,
         round: u64,
         message: Bytes,
         hold: Hold,
@@ -263,19 +256,11 @@ impl Lead {
                 round,
                 message,
                 hold,
-            } => Some(match self.server_at(link) {
-                Some(role) => Event::ServerAnswer {
-                    role,
-                    round,
-                    message,
-                    hold,
-                },
-                None => Event::Answer {
-                    name: self.links.get(&link)?.clone(),
-                    round,
-                    message,
-                    hold,
-                },
+            } => Some(Event::Answer {
+                seat: self.seat_at(link)?,
+                round,
+                message,
+                hold,
             }),
             Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
             Input::Stop => None,

@@ -127,11 +127,10 @@ impl Lead {
         let mut server = started?.map_err(aborted)?;
         loop {
             let stage = server.waiting().stage;
-            let ended = self.run_stage(&round, server).await?;
             let Collecting {
                 server: ended,
                 shelf,
-            } = ended;
+            } = self.run_stage(&round, server).await?;
             let mut rng = self.hand.random();
             let closed = self.hand.work(move || ended.close(&mut rng)).await;
             match closed?.map_err(aborted)? {
@@ -147,7 +146,7 @@ impl Lead {
                         let reason = format!("left out by the protocol: {reason}");
                         self.drop_party(number, party, &reason);
                     }
-                    // What is said when stages are passed over is said at the end of the last of them.
+                    // What is said where stages are skipped is said at the end of the last of them.
                     self.deliver_all(after.saturating_sub(1), messages, shelf);
                     server = next;
                 }
@@ -167,9 +166,7 @@ impl Lead {
         let deadline = self.hand.now() + seconds(time);
         let grace = self.parts.settings.reconnect_grace;
         let number = round.number();
-        self.with_running(|running| {
-            running.begin_stage(&waiting);
-        });
+        self.with_running(|running| running.begin_stage(&waiting));
         self.publish(self.current_report());
         loop {
             let (overdue, next) = match &self.running {
@@ -216,26 +213,12 @@ impl Lead {
     ) -> Result<Collecting, Halt> {
         match event {
             Event::Answer {
-                name,
+                seat,
                 round,
                 message,
                 hold,
             } if round == number => {
-                let party = self.running.as_ref().and_then(|running| running.id(&name));
-                let Some(party) = party else {
-                    return Ok(stage);
-                };
-                let stage = self.take(number, stage, party.into(), message).await;
-                drop(hold);
-                stage
-            }
-            Event::ServerAnswer {
-                role,
-                round,
-                message,
-                hold,
-            } if round == number => {
-                let stage = self.take(number, stage, role.into(), message).await;
+                let stage = self.take(number, stage, seat, message).await;
                 drop(hold);
                 stage
             }

@@ -69,11 +69,12 @@ impl Running {
     pub fn new(round: Arc<Round>, model: pb::ModelName, report: RoundReport) -> Self {
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
-        let roles = round.job().servers();
-        let roles = roles.filter(|_| round.kind() == RoundKind::Sum);
         Self {
             places: names.iter().map(|_| Place::default()).collect(),
-            servers: roles.map(|role| (role, Place::default())).collect(),
+            servers: round
+                .servers()
+                .map(|role| (role, Place::default()))
+                .collect(),
             stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
@@ -242,17 +243,12 @@ impl Running {
     /// Another server is not waited for any more.
     pub fn drop_server(&mut self, role: ServerRole, reason: &str) {
         self.missing.remove(&role.into());
-        let Some(place) = self.servers.get_mut(&role) else {
-            return;
-        };
-        let (reason, told) = (reason.to_owned(), true);
-        let reason = place
-            .gone
-            .get_or_insert(Gone { reason, told })
-            .reason
-            .clone();
+        if let Some(place) = self.servers.get_mut(&role) {
+            let (reason, told) = (reason.into(), true);
+            place.gone = Some(Gone { reason, told });
+        }
         if let Some(stage) = self.report.stages.last_mut() {
-            stage.dropped.entry(role.to_string()).or_insert(reason);
+            stage.dropped.insert(role.to_string(), reason.into());
         }
     }
 

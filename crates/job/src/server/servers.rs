@@ -32,6 +32,15 @@ impl Lead {
         servers.find_map(|(role, server)| (server.link.id == link).then_some(*role))
     }
 
+    /// The place in the round under way of whoever is at the other end of a connection.
+    pub(super) fn seat_at(&self, link: LinkId) -> Option<Seat> {
+        if let Some(role) = self.server_at(link) {
+            return Some(role.into());
+        }
+        let name = self.links.get(&link)?;
+        Some(self.running.as_ref()?.id(name)?.into())
+    }
+
     /// Lets a server in, or says why not. The newer connection of one replaces its older one.
     pub(super) fn admit_server(
         &mut self,
@@ -164,7 +173,7 @@ impl Lead {
         self.tell_servers(&over(round, reason).into());
     }
 
-    /// Names of the servers, for the gate.
+    /// The name of a server that is connected.
     pub(super) fn server_name(&self, role: ServerRole) -> Option<Arc<str>> {
         let server = self.servers.get(&role)?;
         Some(server.link.peer.name.clone())

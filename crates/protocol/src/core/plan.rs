@@ -26,7 +26,7 @@ pub enum Who {
 
 impl Who {
     /// Whether somebody may be among them.
-    pub fn may_be(self, seat: impl Into<Seat>) -> bool {
+    pub fn may_include(self, seat: impl Into<Seat>) -> bool {
         match (self, seat.into()) {
             (Self::Parties | Self::Few, Seat::Party(_)) | (Self::Servers, Seat::Server(_)) => true,
             (Self::Party(one), Seat::Party(party)) => one == party,
@@ -36,8 +36,8 @@ impl Who {
     }
 
     /// Whether somebody is among them for certain, if still in the round.
-    pub fn must_be(self, seat: impl Into<Seat>) -> bool {
-        self != Self::Few && self.may_be(seat)
+    pub fn includes(self, seat: impl Into<Seat>) -> bool {
+        self != Self::Few && self.may_include(seat)
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Step {
     pub input: bool,
     /// Whether pieces of the messages are passed on in the next step.
     pub relayed: bool,
-    /// Whether the coordinator may pass over the stage.
+    /// Whether the coordinator may skip the stage.
     pub optional: bool,
     /// With fewer messages than this the round does not go on. A machine may need more.
     pub enough: usize,
@@ -152,7 +152,7 @@ impl Stage {
         Self { enough, ..self }
     }
 
-    /// One that the coordinator may pass over.
+    /// One that the coordinator may skip.
     pub fn optional(self) -> Self {
         Self {
             optional: true,
@@ -251,26 +251,28 @@ impl Plan {
 
     /// The stage in which this party's answer carries its vector, where there is one.
     pub fn input_stage_of(&self, party: PartyId) -> Option<u8> {
-        let carries = |step: &&Step| step.input && step.speaker.may_be(party);
+        let carries = |step: &&Step| step.input && step.speaker.may_include(party);
         self.answers().find(carries).map(|step| step.stage)
     }
 
     /// The first stage, from this one on, of whose end somebody may be told.
     pub fn next_reply(&self, seat: impl Into<Seat>, from: u8) -> Option<u8> {
         let seat = seat.into();
-        let hears = |step: &&Step| step.stage >= from && step.hearer.may_be(seat);
+        let hears = |step: &&Step| step.stage >= from && step.hearer.may_include(seat);
         self.replies().find(hears).map(|step| step.stage)
     }
 
     /// Whether somebody may be told of the end of stage `to` as the next thing, who was told last of the one before
     /// `from`: nothing in between is said to it for certain.
-    pub fn leads(&self, seat: impl Into<Seat>, from: u8, to: u8) -> bool {
+    pub fn may_hear(&self, seat: impl Into<Seat>, from: u8, to: u8) -> bool {
         let seat = seat.into();
-        let certain = |step: &Step| !step.optional && step.hearer.must_be(seat);
+        let certain = |step: &Step| !step.optional && step.hearer.includes(seat);
         let mut between = self
             .replies()
             .filter(|step| (from..to).contains(&step.stage));
-        let told = self.reply(to).is_some_and(|step| step.hearer.may_be(seat));
+        let told = self
+            .reply(to)
+            .is_some_and(|step| step.hearer.may_include(seat));
         from <= to && told && !between.any(certain)
     }
 
@@ -282,7 +284,7 @@ impl Plan {
     }
 
     /// Whether the coordinator may go on to stage `to` where stage `from` is the next one.
-    pub fn may_pass(&self, from: u8, to: u8) -> bool {
+    pub fn may_skip(&self, from: u8, to: u8) -> bool {
         let mut between = self
             .answers()
             .filter(|step| (from..to).contains(&step.stage));
@@ -293,10 +295,9 @@ impl Plan {
     pub fn allows_answer(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
         let (seat, step) = (seat.into(), self.answer(stage));
         match bytes {
-            Some(bytes) => {
-                step.is_some_and(|step| step.speaker.may_be(seat) && bytes as u64 <= step.largest)
-            }
-            None => step.is_none_or(|step| step.optional || !step.speaker.must_be(seat)),
+            Some(bytes) => step
+                .is_some_and(|step| step.speaker.may_include(seat) && bytes as u64 <= step.largest),
+            None => step.is_none_or(|step| step.optional || !step.speaker.includes(seat)),
         }
     }
 
@@ -305,10 +306,9 @@ impl Plan {
     pub fn allows_reply(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
         let (seat, step) = (seat.into(), self.reply(stage));
         match bytes {
-            Some(bytes) => {
-                step.is_some_and(|step| step.hearer.may_be(seat) && bytes as u64 <= step.largest)
-            }
-            None => step.is_none_or(|step| step.optional || !step.hearer.must_be(seat)),
+            Some(bytes) => step
+                .is_some_and(|step| step.hearer.may_include(seat) && bytes as u64 <= step.largest),
+            None => step.is_none_or(|step| step.optional || !step.hearer.includes(seat)),
         }
     }
 }
@@ -363,18 +363,20 @@ mod tests {
     fn what_is_said_to_few_need_not_be_heard() {
         let (plan, party) = (disputed(), PartyId(3));
         // Of the end of stages 0 and 1 it may hear nothing.
-        assert!(plan.leads(party, 0, 0) && plan.leads(party, 0, 1) && plan.leads(party, 0, 2));
-        assert!(!plan.leads(party, 0, 3), "what all hear is heard");
-        assert!(!plan.leads(party, 2, 1) && !plan.leads(party, 4, 4));
+        assert!(
+            plan.may_hear(party, 0, 0) && plan.may_hear(party, 0, 1) && plan.may_hear(party, 0, 2)
+        );
+        assert!(!plan.may_hear(party, 0, 3), "what all hear is heard");
+        assert!(!plan.may_hear(party, 2, 1) && !plan.may_hear(party, 4, 4));
         assert_eq!(plan.next_reply(party, 1), Some(1));
         assert_eq!(plan.next_reply(ServerRole::Second, 0), None);
     }
 
     #[test]
-    fn only_optional_stages_are_passed_over() {
+    fn only_optional_stages_are_skipped() {
         let plan = disputed();
-        assert!(plan.may_pass(1, 1) && plan.may_pass(1, 2));
-        assert!(!plan.may_pass(0, 1) && !plan.may_pass(1, 3) && !plan.may_pass(4, 4));
+        assert!(plan.may_skip(1, 1) && plan.may_skip(1, 2));
+        assert!(!plan.may_skip(0, 1) && !plan.may_skip(1, 3) && !plan.may_skip(4, 4));
     }
 
     #[test]
@@ -404,6 +406,6 @@ mod tests {
         assert_eq!(inputs, [Some(0), Some(1), Some(2)]);
         assert_eq!(plan.input_stage_of(PartyId(3)), None);
         assert_eq!(plan.next_reply(PartyId(2), 0), Some(1));
-        assert!(plan.leads(PartyId(2), 0, 1) && !plan.leads(PartyId(1), 0, 1));
+        assert!(plan.may_hear(PartyId(2), 0, 1) && !plan.may_hear(PartyId(1), 0, 1));
     }
 }

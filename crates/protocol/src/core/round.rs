@@ -8,7 +8,9 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartFollower, StartServer};
+use crate::core::protocol::{
+    OtherServer, Prepare, RestoreClient, StartClient, StartFollower, StartServer,
+};
 use crate::{Fault, FaultKind, Job, PartyId, ServerRole};
 
 /// What a round is for.
@@ -188,11 +190,22 @@ impl Round {
         }
     }
 
+    fn other_servers(&self) -> &'static [OtherServer] {
+        match self.kind {
+            RoundKind::Sum => self.job.info.servers,
+            RoundKind::KeySetup => &[],
+        }
+    }
+
+    /// The servers that the round needs beside the coordinator.
+    pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
+        self.other_servers().iter().map(|server| server.role)
+    }
+
     /// The machine of a server that is not the coordinator; none where the round needs no such server.
     pub(crate) fn follower(&self, role: ServerRole) -> Option<StartFollower> {
-        let servers = &self.job.info.servers;
-        let server = servers.iter().find(|server| server.role == role)?;
-        (self.kind == RoundKind::Sum).then_some(server.follow)
+        let server = (self.other_servers().iter()).find(|server| server.role == role)?;
+        Some(server.follow)
     }
 
     /// The number of the round.

@@ -40,7 +40,7 @@ impl Heard {
             };
         }
         let expected = self.next();
-        match plan.leads(seat, expected, stage) {
+        match plan.may_hear(seat, expected, stage) {
             true => Ok(false),
             false => Err(FaultKind::OtherStage {
                 got: stage,

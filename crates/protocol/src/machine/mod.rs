@@ -126,14 +126,14 @@ pub(crate) trait ServerStage: Send {
         Err(FaultKind::NotAMember)
     }
 
-    /// How many optional stages were passed over to come to this one.
-    fn passed(&self) -> u8 {
+    /// How many optional stages were skipped to come to this one.
+    fn skipped(&self) -> u8 {
         0
     }
 
-    /// Whom this stage and all after it go on without, though they answered the one before. Asked once, when the
-    /// stage begins.
-    fn excuses(&mut self) -> Vec<Excuse> {
+    /// Whom this stage and all after it go on without, though they answered the one before. Asked when the stage
+    /// begins.
+    fn excuses(&self) -> Vec<Excuse> {
         Vec::new()
     }
 

@@ -216,14 +216,14 @@ impl Server {
         }
         match self.state.close(rng)? {
             ServerStep::Next {
-                mut next,
+                next,
                 bodies,
                 faults,
             } => {
-                // What is said at the end of stages that are passed over is said at the end of the last of them.
-                let told = self.stage.saturating_add(next.passed());
+                // What is said where stages are skipped is said at the end of the last of them.
+                let told = self.stage.saturating_add(next.skipped());
                 let (stage, expected) = (told.saturating_add(1), self.stage.saturating_add(1));
-                if !self.round.plan().may_pass(expected, stage) {
+                if !self.round.plan().may_skip(expected, stage) {
                     let got = stage;
                     return Err(Fault::caller(FaultKind::OtherStage { got, expected }));
                 }

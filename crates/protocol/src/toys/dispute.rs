@@ -3,7 +3,7 @@
 //! Parties send their vectors. The coordinator asks each whose first byte is large to name that byte, and goes on without
 //! those that name one that is too large. Where no byte is large there is no dispute.
 //!
-//! It shows a stage that is passed over, messages to few, parties that are not asked, and parties that are left out though
+//! It shows a stage that is skipped, messages to few, parties that are not asked, and parties that are left out though
 //! they answered.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,8 +174,8 @@ struct AskThem {
 }
 
 impl AskThem {
-    /// The set of those who stay, after so many stages that were passed over.
-    fn settle(mut self, passed: u8) -> ServerStep {
+    /// The set of those who stay, after so many stages that were skipped.
+    fn settle(mut self, skipped: u8) -> ServerStep {
         let excused = self.too_large;
         self.vectors.retain(|party, _| !excused.contains(party));
         let stay = self.vectors.keys().copied();
@@ -186,7 +186,7 @@ impl AskThem {
                 expected: stay.collect(),
                 round: self.round,
                 vectors: self.vectors,
-                passed,
+                skipped,
                 excused,
             }),
             faults: Vec::new(),
@@ -222,7 +222,7 @@ struct CollectAssent {
     round: Arc<Round>,
     expected: BTreeSet<PartyId>,
     vectors: BTreeMap<PartyId, Vec<u8>>,
-    passed: u8,
+    skipped: u8,
     excused: BTreeSet<PartyId>,
 }
 
@@ -242,19 +242,16 @@ impl ServerStage for CollectAssent {
         }
     }
 
-    fn passed(&self) -> u8 {
-        self.passed
+    fn skipped(&self) -> u8 {
+        self.skipped
     }
 
-    fn excuses(&mut self) -> Vec<Excuse> {
-        let excuse = |party| Excuse {
-            party,
+    fn excuses(&self) -> Vec<Excuse> {
+        let excuse = |party: &PartyId| Excuse {
+            party: *party,
             reason: FaultKind::malformed("vector", "its first byte is too large"),
         };
-        std::mem::take(&mut self.excused)
-            .into_iter()
-            .map(excuse)
-            .collect()
+        self.excused.iter().map(excuse).collect()
     }
 
     fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {

@@ -212,7 +212,7 @@ fn disputed(first: [u64; 4]) -> Rig {
 }
 
 #[test]
-fn a_stage_in_which_nobody_has_anything_to_say_is_passed_over() {
+fn a_stage_in_which_nobody_has_anything_to_say_is_skipped() {
     let mut rig = disputed([1, 2, 3, 4]);
     rig.serve().unwrap();
     assert_eq!(rig.server.as_ref().unwrap().waiting().stage, 2);

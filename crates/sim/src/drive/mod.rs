@@ -13,9 +13,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_math::words::Words;
-use blindsum_protocol::{
-    Closed, Fault, Follower, Message, Outcome, PartyId, RoundKind, Server, ServerRole,
-};
+use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server, ServerRole};
 use rand_chacha::ChaCha20Rng;
 pub(crate) use relay::{Kept, Parcel};
 
@@ -140,11 +138,7 @@ impl<'a> Drive<'a> {
     pub(crate) fn run(mut self) -> Result<Finished, SimError> {
         self.hooks.begin(&self.setting.round, self.setting.cohort);
         let round = self.setting.round.clone();
-        for role in round
-            .job()
-            .servers()
-            .filter(|_| round.kind() == RoundKind::Sum)
-        {
+        for role in round.servers() {
             let follower = Follower::start(round.clone(), role).map_err(SimError::Round)?;
             self.followers.insert(role, follower);
         }
