@@ -416,10 +416,12 @@ impl Lead {
             let speaks = round.plan().allows_answer(role, stage, Some(0));
             members.extend(self.server_name(role).map(|name| (name, speaks)));
         }
+        let step = round.plan().answer(stage);
         self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
-            limit: round.plan().answer(stage).map_or(0, |step| step.largest),
+            limit: step.map_or(0, |step| step.largest),
+            time: seconds(step.map_or(0.0, |step| step.deadline)),
             members: Arc::new(members),
         });
     }

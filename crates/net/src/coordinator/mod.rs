@@ -8,6 +8,7 @@ mod driver;
 mod file;
 mod files;
 mod listener;
+mod memory;
 mod pace;
 mod places;
 mod reading;

@@ -8,6 +8,7 @@ mod connections;
 mod flashe;
 mod integers;
 mod killed;
+mod memory;
 mod misbehaviour;
 mod missed;
 mod places;
