@@ -42,7 +42,7 @@ fuzz_target!(|case: Case| {
     let message = &transcript.down[stage][&me];
     let message = framed(
         message,
-        client.stage(),
+        client.heard(),
         &edited(&message[blindsum_fuzz::HEADER..], &case.said),
     );
     let input = Given(&transcript.cohort.inputs[0]);

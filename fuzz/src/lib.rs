@@ -7,9 +7,10 @@ use arbitrary::Arbitrary;
 use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::secret::Secret;
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Flashe, Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome, PartyId, PartySet,
-    ProtocolName, Quantised, Round, RoundSum, Server, SparseInput, SuiteName, Vault,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
+    FaultKind, Flashe, Follower, Input, Job, JobSpec, Kept, Masking, MemoryVault, Message, Outcome,
+    Outgoing, PartyId, PartySet, ProtocolName, Quantised, Round, RoundSum, Seat, Server,
+    ServerRole, SparseInput, SuiteName, Vault,
 };
 
 #[path = "../../crates/protocol/src/testing.rs"]

@@ -4,7 +4,8 @@
 //! done about them: send, compute, write down, tell. It has no socket, no clock, no thread and no randomness of its own,
 //! so a network, a simulator and another program's transport drive the same code.
 //!
-//! [`party`] is a member of a job, [`server`] what coordinates it, [`model`](Model) what both compute.
+//! [`party`] is a member of a job, [`server`] what coordinates it, [`follower`] another server that it needs,
+//! [`model`](Model) what parties and coordinator compute.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -15,6 +16,7 @@
 pub mod actor;
 pub mod chunks;
 mod error;
+pub mod follower;
 pub mod frames;
 mod model;
 pub mod party;

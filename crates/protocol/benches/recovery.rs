@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job,
-    JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
-    Server, SparseInput,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind,
+    Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet,
+    ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;

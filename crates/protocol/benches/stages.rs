@@ -15,9 +15,9 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::Encoder;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
-    MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server,
-    SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, Input,
+    Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round,
+    RoundSum, Seat, Server, ServerRole, SparseInput,
 };
 
 #[path = "../src/testing.rs"]
@@ -86,11 +86,12 @@ fn flashe(dim: u64) {
         let mut clients = BTreeMap::new();
         for party in cohort.round.everyone() {
             let setup = cohort.setup(party);
-            let (client, message) = upload.time(|| {
+            let (client, answer) = upload.time(|| {
                 let seed = MaskSeed::from(Secret::from([7; 32]));
                 let words = Encoder::new(job.encoding(), &values[..], 1, seed).expect("finite");
                 Client::start(setup, Some(&words), &mut rng).expect("an unused round")
             });
+            let message = answer.message().expect("all speak first");
             server.receive(party, &message).expect("a ciphertext");
             clients.insert(party, client);
         }
@@ -98,9 +99,11 @@ fn flashe(dim: u64) {
         else {
             panic!("flashe has one stage");
         };
-        for (party, outgoing) in messages {
+        for (seat, outgoing) in messages {
             let message = outgoing.assemble(|_| None::<&[u8]>).expect("one piece");
-            let client = clients.get_mut(&party).expect("it has sent something");
+            let client = (seat.party())
+                .and_then(|party| clients.get_mut(&party))
+                .expect("it has sent something");
             let answer = open.time(|| client.answer(&message, None, &mut rng));
             assert!(matches!(answer, Ok(Answer::Done(_))));
         }

@@ -21,6 +21,8 @@ mod machine;
 mod protocols;
 #[cfg(test)]
 mod testing;
+#[cfg(any(test, feature = "testing"))]
+mod toys;
 
 /// What options are made of, for those who list them: their tables, types and values.
 pub mod options {
@@ -35,6 +37,7 @@ pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::protocol::Sparsity;
 pub use crate::core::round::{Round, RoundKind};
+pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::{
     Job, JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction,
@@ -43,8 +46,8 @@ pub use crate::core::spec::{
 pub use kit::prepared::Prepared;
 pub use kit::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use machine::{
-    Answer, Client, ClientSetup, Closed, Message, Outcome, Outgoing, Piece, Receipt, RoundSum,
-    Server, Waiting,
+    Answer, Client, ClientSetup, Closed, Excuse, Follower, Message, Outcome, Outgoing, Piece,
+    Receipt, RoundSum, Server, Waiting,
 };
 pub use protocols::flashe::Masking;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};

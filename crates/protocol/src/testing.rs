@@ -2,250 +2,35 @@
 //! so that a test can change any message on its way.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
-use blindsum_crypto::roster::{Member, Roster};
-use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_math::words::{TileMut, Words};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
-use rustls_pki_types::{CertificateDer, pem::PemObject};
+use rand_core::SeedableRng;
+
+// The path is said because other test programs have this file under another name.
+#[path = "testing/cohort.rs"]
+mod cohort;
+
+pub use cohort::*;
 
 use crate::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
-    MemoryVault, Message, Outcome, PartyId, PartySet, Round, RoundSum, Server, SparseInput,
+    Answer, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, JobSpec, Message,
+    Outcome, Outgoing, PartyId, Round, Seat, Server, ServerRole,
 };
-
-/// Words that are given as they are.
-pub struct Given<'a>(pub &'a Words);
-
-impl Input for Given<'_> {
-    fn lanes(&self) -> usize {
-        self.0.len()
-    }
-
-    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
-        match tile {
-            TileMut::W32(lanes) => {
-                (first_lane..)
-                    .zip(lanes)
-                    .for_each(|(at, lane)| *lane = self.0.get(at) as u32);
-            }
-            TileMut::W64(lanes) => {
-                (first_lane..)
-                    .zip(lanes)
-                    .for_each(|(at, lane)| *lane = self.0.get(at));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Everything but the machines.
-pub struct Cohort {
-    pub round: Arc<Round>,
-    pub identities: Vec<Arc<IdentityKey>>,
-    /// Words of all coordinates; where rounds are sparse, 0 at those that are not sent.
-    pub inputs: Vec<Words>,
-    /// What parties send, where rounds are sparse.
-    pub coordinates: Vec<Vec<u32>>,
-    pub vaults: Vec<Arc<MemoryVault>>,
-}
-
-impl Cohort {
-    pub fn new(spec: JobSpec, seed: u64) -> Self {
-        let job = Arc::new(spec.validate().unwrap());
-        let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let validity = Validity {
-            not_before: 1_000,
-            not_after: 2_000,
-        };
-        let ca =
-            CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut rng).unwrap();
-        let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
-        let (mut members, mut identities, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-        for i in 0..job.spec().parties {
-            let (member, identity) = enrol(&ca, &format!("party-{i:05}"), validity, &mut rng);
-            members.push(member);
-            identities.push(Arc::new(identity));
-            inputs.push(random_words(&job, &mut rng));
-        }
-        let mut coordinates = Vec::new();
-        if job.spec().is_sparse() {
-            let choose = |words: &mut Words| sparsify(&job, words, &mut rng);
-            coordinates = inputs.iter_mut().map(choose).collect();
-        }
-        let roster = Arc::new(Roster(members).certify(&anchor, 1_500).unwrap());
-        let round = Arc::new(Round::new(job, seed, roster, &[9; 32]).unwrap());
-        Self {
-            round,
-            vaults: identities.iter().map(|_| Arc::default()).collect(),
-            identities,
-            inputs,
-            coordinates,
-        }
-    }
-
-    /// What a party adds.
-    pub fn input(&self, party: PartyId) -> Box<dyn Input + '_> {
-        let words = &self.inputs[party.rank()];
-        let Some(coordinates) = self.coordinates.get(party.rank()) else {
-            return Box::new(Given(words));
-        };
-        Box::new(SparseInput::new(coordinates, At { words, coordinates }))
-    }
-
-    pub fn setup(&self, me: PartyId) -> ClientSetup {
-        ClientSetup {
-            round: self.round.clone(),
-            me,
-            identity: self.identities[me.rank()].clone(),
-            vault: self.vaults[me.rank()].clone(),
-            prepared: Arc::default(),
-            guard: Arc::new(AnySurvivors),
-        }
-    }
-
-    /// The same parties, with what they keep, in another round.
-    pub fn begin(&self, round: Round) -> Self {
-        Self {
-            round: Arc::new(round),
-            identities: self.identities.clone(),
-            inputs: self.inputs.clone(),
-            coordinates: self.coordinates.clone(),
-            vaults: self.vaults.clone(),
-        }
-    }
-
-    /// The plaintext sum of some parties.
-    pub fn sum_of(&self, parties: impl IntoIterator<Item = PartyId>) -> Words {
-        let mut sum = self.round.job().zeros();
-        parties
-            .into_iter()
-            .for_each(|party| sum.add(&self.inputs[party.rank()]).unwrap());
-        sum
-    }
-
-    /// What these survivors learn: where rounds are sparse, coordinates that fewer than `least` of them sent stay
-    /// closed.
-    pub fn opened(&self, survivors: &PartySet, least: u32) -> RoundSum {
-        let (sum, survivors) = (self.sum_of(survivors.iter()), survivors.clone());
-        if self.coordinates.is_empty() {
-            return RoundSum {
-                sum,
-                survivors,
-                contributors: None,
-            };
-        }
-        let mut counts = vec![0; sum.len()];
-        for party in survivors.iter() {
-            let sent = &self.coordinates[party.rank()];
-            sent.iter().for_each(|&d| counts[d as usize] += 1);
-        }
-        let pairs = sum.iter().zip(&counts);
-        let opened: Vec<u64> = pairs
-            .map(|(word, &count)| if count < least { 0 } else { word })
-            .collect();
-        RoundSum {
-            sum: Words::from_values(sum.width(), &opened).unwrap(),
-            survivors,
-            contributors: Some(counts),
-        }
-    }
-}
-
-fn enrol(
-    ca: &CertificateAuthority,
-    name: &str,
-    validity: Validity,
-    rng: &mut ChaCha20Rng,
-) -> (Member, IdentityKey) {
-    let credential = ca
-        .issue(name, &Kind::Party, Algorithm::Ed25519, validity, rng)
-        .unwrap();
-    let identity = IdentityKey::from_pem(&credential.key).unwrap();
-    let mut nonce = [0; 32];
-    rng.fill_bytes(&mut nonce);
-    let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes()).unwrap();
-    let certificate = certificate.to_vec();
-    (
-        Member {
-            name: name.into(),
-            certificate,
-            nonce,
-        },
-        identity,
-    )
-}
-
-/// Words that parties may send, so that sums do not wrap. Those of fixed point are negative too: only its sums,
-/// taken as unsigned, are beyond the width.
-fn random_words(job: &Job, rng: &mut ChaCha20Rng) -> Words {
-    let mut words = job.zeros();
-    let (largest, mask) = (job.encoding().largest_sum(), u128::from(job.width().mask()));
-    let bound = (largest.min(mask) / u128::from(job.spec().parties)) as u64;
-    let least = if largest > mask { bound / 2 } else { 0 };
-    match words.tile_mut(0..words.len()) {
-        TileMut::W32(lanes) => lanes
-            .iter_mut()
-            .for_each(|l| *l = (rng.next_u64() % bound) as u32),
-        TileMut::W64(lanes) => lanes
-            .iter_mut()
-            .for_each(|l| *l = (rng.next_u64() % bound).wrapping_sub(least)),
-    }
-    words
-}
-
-/// Leaves the words at some coordinates only, as many as a party may send or fewer; gives them.
-fn sparsify(job: &Job, words: &mut Words, rng: &mut ChaCha20Rng) -> Vec<u32> {
-    let schedule = job.density().unwrap();
-    let tensors = job.encoding().tensors();
-    let most: usize = tensors.map(|(run, _)| schedule.kept(0, run.len())).sum();
-    let mut left = 1 + rng.next_u64() % most as u64;
-    let (mut values, mut coordinates) = (vec![0; words.len()], Vec::new());
-    for (d, value) in values.iter_mut().enumerate() {
-        if rng.next_u64() % ((words.len() - d) as u64) < left {
-            (*value, left) = (words.get(d), left - 1);
-            coordinates.push(d as u32);
-        }
-    }
-    *words = Words::from_values(job.width(), &values).unwrap();
-    coordinates
-}
-
-/// The words at some coordinates.
-struct At<'a> {
-    words: &'a Words,
-    coordinates: &'a [u32],
-}
-
-impl Input for At<'_> {
-    fn lanes(&self) -> usize {
-        self.coordinates.len()
-    }
-
-    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
-        let coordinates = &self.coordinates[first_lane..first_lane + tile.len()];
-        let values: Vec<u64> = coordinates
-            .iter()
-            .map(|&d| self.words.get(d as usize))
-            .collect();
-        let words = Words::from_values(self.words.width(), &values).unwrap();
-        Given(&words).read(0, tile)
-    }
-}
 
 /// A cohort with its machines.
 pub struct Rig {
     pub cohort: Cohort,
     pub clients: BTreeMap<PartyId, Client>,
     pub server: Option<Server>,
+    pub followers: BTreeMap<ServerRole, Follower>,
     /// What clients are about to receive.
     pub down: BTreeMap<PartyId, Message>,
+    /// Whom the server went on without in the latest stage, though they had answered.
+    pub excused: Vec<Excuse>,
     /// What the server is about to receive.
     pub up: BTreeMap<PartyId, Message>,
+    /// What it is about to receive of other servers.
+    pub up_of_servers: BTreeMap<ServerRole, Message>,
     /// Answers to the stage under way that are passed on when it ends.
     kept: BTreeMap<PartyId, Message>,
     pub outcome: Option<Outcome>,
@@ -300,17 +85,25 @@ impl Rig {
         for party in parties(present.iter().copied()) {
             let input = cohort.input(party);
             let started = Client::start(cohort.setup(party), Some(&*input), &mut rng);
-            let (client, message) = started.unwrap();
+            let (client, answer) = started.unwrap();
+            assert_planned(&cohort.round, party, &client, &answer);
             clients.insert(party, client);
-            up.insert(party, message);
+            if let Answer::Send(message) = answer {
+                up.insert(party, message);
+            }
         }
         let server = Some(Server::start(cohort.round.clone()).unwrap());
+        let round = &cohort.round;
+        let follower = |role| (role, Follower::start(round.clone(), role).unwrap());
         Self {
+            followers: round.servers().map(follower).collect(),
             cohort,
             clients,
             server,
             down: BTreeMap::new(),
+            excused: Vec::new(),
             up,
+            up_of_servers: BTreeMap::new(),
             kept: BTreeMap::new(),
             outcome: None,
             rng,
@@ -352,24 +145,78 @@ impl Rig {
         for (party, message) in std::mem::take(&mut self.up) {
             let _ = self.receive(party, &message);
         }
-        let server = self.server.take().unwrap();
+        let mut server = self.server.take().unwrap();
+        for (role, message) in std::mem::take(&mut self.up_of_servers) {
+            let _ = server.receive(role, &message);
+        }
+        let (answered, waiting) = (server.answered(), server.waiting());
+        let step = self.cohort.round.plan().answer(waiting.stage).unwrap();
+        assert!(waiting.required >= step.enough, "{step:?} of {waiting:?}");
         let kept = std::mem::take(&mut self.kept);
-        let messages = match server.close(&mut self.rng)? {
-            Closed::Next { server, messages } => {
-                self.server = Some(server);
-                messages
+        self.excused.clear();
+        let (told, messages) = match server.close(&mut self.rng)? {
+            Closed::Next {
+                server,
+                messages,
+                excused,
+            } => {
+                let told = server.waiting().stage - 1;
+                (self.server, self.excused) = (Some(server), excused);
+                (told, messages)
             }
             Closed::Done { outcome, messages } => {
                 self.outcome = Some(outcome);
-                messages
+                let stages = self.cohort.round.plan().answers().count();
+                (stages as u8 - 1, messages)
             }
         };
+        self.check_replies(told, &answered, &messages);
         let answer_of = |party| kept.get(&party).map(|message: &Message| &**message);
-        let assembled = messages
-            .into_iter()
-            .map(|(party, outgoing)| (party, outgoing.assemble(answer_of).unwrap()));
-        self.down = assembled.collect();
+        self.down.clear();
+        for (to, outgoing) in messages {
+            let message = outgoing.assemble(answer_of).unwrap();
+            match to {
+                Seat::Party(party) => drop(self.down.insert(party, message)),
+                Seat::Server(role) => self.tell(role, &message),
+            }
+        }
         Ok(())
+    }
+
+    /// What the server says at the end of a stage is in the plan, and so is whom it says nothing.
+    fn check_replies(&self, told: u8, answered: &[PartyId], messages: &[(Seat, Outgoing)]) {
+        let plan = self.cohort.round.plan();
+        for (to, outgoing) in messages {
+            let length = Some(outgoing.len());
+            assert!(
+                plan.allows_reply(*to, told, length),
+                "to {to}: {length:?} bytes, {told}"
+            );
+        }
+        for party in answered {
+            let addressed = messages.iter().any(|(to, _)| *to == (*party).into());
+            let excused = self.excused.iter().any(|excuse| excuse.party == *party);
+            let silence = plan.allows_reply(*party, told, None);
+            assert!(
+                addressed || excused || silence,
+                "nothing for {party} after stage {told}"
+            );
+        }
+    }
+
+    /// Another server hears something, and answers.
+    fn tell(&mut self, role: ServerRole, message: &[u8]) {
+        let Some(follower) = self.followers.get_mut(&role) else {
+            return;
+        };
+        let answer = follower.answer(message, &mut self.rng).unwrap();
+        let (stage, length) = (follower.heard(), answer.as_ref().map(|answer| answer.len()));
+        let plan = self.cohort.round.plan();
+        assert!(
+            plan.allows_answer(role, stage, length),
+            "{role}: {length:?} bytes, {stage}"
+        );
+        answer.map(|answer| self.up_of_servers.insert(role, answer));
     }
 
     /// One client answers what is on its way to it.
@@ -383,6 +230,7 @@ impl Rig {
         let input = self.cohort.input(party);
         let client = self.clients.get_mut(&party).unwrap();
         let answer = client.answer(message, Some(&*input), &mut self.rng)?;
+        assert_planned(&self.cohort.round, party, client, &answer);
         if let Answer::Send(message) = &answer {
             self.up.insert(party, message.clone());
         }
@@ -408,6 +256,17 @@ impl Rig {
         }
         Ok(self.outcome.take().unwrap())
     }
+}
+
+/// What a client says, or does not say, is in the plan.
+fn assert_planned(round: &Round, party: PartyId, client: &Client, answer: &Answer) {
+    let (stage, length) = match answer {
+        Answer::Send(message) => (client.stage().unwrap(), Some(message.len())),
+        Answer::Wait => (client.heard(), None),
+        Answer::Old | Answer::Done(_) | Answer::KeyHeld(_) => return,
+    };
+    let allowed = round.plan().allows_answer(party, stage, length);
+    assert!(allowed, "{party}: {length:?} bytes in stage {stage}");
 }
 
 /// Parties by rank.

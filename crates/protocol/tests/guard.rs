@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input,
-    Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum,
-    Server, SparseInput, SurvivorGuard,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Excuse, Fault,
+    FaultKind, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId,
+    PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, SurvivorGuard,
 };
 
 #[path = "../src/testing.rs"]

@@ -7,9 +7,9 @@ use std::{
 
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, Fault, FaultKind, Input, Job, JobSpec,
-    MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName, Round, RoundSum, Server,
-    SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, Input,
+    Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round,
+    RoundSum, Seat, Server, ServerRole, SparseInput,
 };
 
 #[path = "../src/testing.rs"]

@@ -4,9 +4,10 @@
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Clipping, Closed, EncodingChoice,
-    EncodingName, Fault, FaultKind, Fixed64, Fssa, Input, Integers, Job, JobSpec, MemoryVault,
-    Message, ModelUpdate, Outcome, PartyId, PartySet, ProtocolChoice, ProtocolName, Pss, Quantised,
-    Round, RoundSum, RoundingName, SecAgg, SecAggPlus, Server, SparseInput, TensorLayout,
+    EncodingName, Excuse, Fault, FaultKind, Fixed64, Follower, Fssa, Input, Integers, Job, JobSpec,
+    MemoryVault, Message, ModelUpdate, Outcome, Outgoing, PartyId, PartySet, ProtocolChoice,
+    ProtocolName, Pss, Quantised, Round, RoundSum, RoundingName, Seat, SecAgg, SecAggPlus, Server,
+    ServerRole, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 

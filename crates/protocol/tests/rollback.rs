@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use blindsum_crypto::audit;
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Flashe, Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName,
-    Round, RoundSum, Server, SparseInput, Vault,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
+    FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
+    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, Vault,
 };
 
 #[path = "../src/testing.rs"]

@@ -8,9 +8,9 @@ use std::convert::Infallible;
 use blindsum_crypto::{kdf::derive32, seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Fault, FaultKind,
-    Flashe, Input, Job, JobSpec, MemoryVault, Message, Outcome, PartyId, PartySet, ProtocolName,
-    Round, RoundSum, Server, SparseInput, Vault,
+    Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
+    FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
+    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, Vault,
 };
 use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
@@ -248,7 +248,7 @@ fn shared_keys(density: f64) {
             let mut rig = held.again(number);
             let last = rig.cohort.round.plan().answers().count() as u8 - 1;
             while rig.outcome.is_none() {
-                let encrypted = rig.clients[&PartyId(1)].stage() == last;
+                let encrypted = rig.clients[&PartyId(1)].stage() == Some(last);
                 assert_eq!(restart(&mut rig, PartyId(1)), encrypted);
                 rig.serve().unwrap();
                 rig.answer_all().unwrap();

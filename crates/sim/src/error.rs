@@ -2,7 +2,7 @@
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::roster::RosterError;
-use blindsum_protocol::{Fault, FaultKind, PartyId, SpecError};
+use blindsum_protocol::{Fault, FaultKind, PartyId, Seat, SpecError};
 
 /// A simulation that cannot be run, or one that found the machines to break a law they must keep.
 ///
@@ -54,14 +54,14 @@ pub enum SimError {
         rule: String,
     },
     /// A machine says what its plan does not allow.
-    #[error("{who}: {bytes} bytes in stage {stage}, the plan allows {allowed}")]
+    #[error("{who} says {} in stage {stage}, where the plan allows {allowed} bytes at most", length(*bytes))]
     Plan {
         /// The machine.
         who: String,
         /// The stage.
         stage: u8,
-        /// The length of the message.
-        bytes: u64,
+        /// The length of the message; none where it says nothing though it must.
+        bytes: Option<u64>,
         /// The largest one that the plan allows, 0 where it allows none.
         allowed: u64,
     },
@@ -69,7 +69,7 @@ pub enum SimError {
     #[error("{to}: the message of stage {stage} passes on bytes of answers that were not taken")]
     Relay {
         /// To whom.
-        to: PartyId,
+        to: Seat,
         /// The stage that the message ends.
         stage: u8,
     },
@@ -91,4 +91,8 @@ impl SimError {
             rule: rule.into(),
         }
     }
+}
+
+fn length(bytes: Option<u64>) -> String {
+    bytes.map_or("nothing".into(), |bytes| format!("{bytes} bytes"))
 }

@@ -75,22 +75,22 @@ pub(crate) enum Said {
     Fault(Fault),
 }
 
-/// What a machine says in a stage is in its plan.
+/// What a machine says in a stage, or that it says nothing, is in its plan.
 pub(crate) fn planned(
     who: impl Display,
+    allowed: bool,
     step: Option<&Step>,
     stage: u8,
-    bytes: usize,
+    bytes: Option<usize>,
 ) -> Result<(), SimError> {
-    let (bytes, allowed) = (bytes as u64, step.map_or(0, |step| step.largest));
-    if bytes <= allowed {
+    if allowed {
         return Ok(());
     }
     Err(SimError::Plan {
         who: who.to_string(),
         stage,
-        bytes,
-        allowed,
+        bytes: bytes.map(|bytes| bytes as u64),
+        allowed: step.map_or(0, |step| step.largest),
     })
 }
 
@@ -112,7 +112,7 @@ impl Seat {
     pub(crate) fn needs_input(&self) -> bool {
         match &self.client {
             Some(client) => client.needs_input(),
-            None => self.believed.plan().input_stage() == Some(0),
+            None => self.believed.plan().input_stage_of(self.party) == Some(0),
         }
     }
 
@@ -149,13 +149,15 @@ impl Seat {
         turn: &Turn,
     ) -> Result<Said, SimError> {
         let said = self.answer(setting, scratch, turn)?;
-        if let Ok(Answer::Send(message)) = &said {
-            planned(
-                self.party,
-                self.believed.plan().answer(turn.leads_to),
-                turn.leads_to,
-                message.len(),
-            )?;
+        let length = match &said {
+            Ok(Answer::Send(message)) => Some(Some(message.len())),
+            Ok(Answer::Wait) => Some(None),
+            _ => None,
+        };
+        if let Some(length) = length {
+            let (plan, party, stage) = (self.believed.plan(), self.party, turn.leads_to);
+            let allowed = plan.allows_answer(party, stage, length);
+            planned(party, allowed, plan.answer(stage), stage, length)?;
         }
         let said = match said {
             Ok(Answer::Send(message)) if turn.restarts => {
@@ -197,7 +199,10 @@ impl Seat {
             Some(parcel) => {
                 let (to, stage) = (party, turn.leads_to.saturating_sub(1));
                 let message = parcel.open().map_err(SimError::Spool)?;
-                message.ok_or(SimError::Relay { to, stage })?
+                message.ok_or(SimError::Relay {
+                    to: to.into(),
+                    stage,
+                })?
             }
         };
         let (answer, work) = Clock::Thread.measure(|| {
@@ -216,9 +221,9 @@ impl Seat {
             let input = input.as_ref().map(|input| input as &dyn Input);
             Ok(match &mut self.client {
                 Some(client) => client.answer(&message, input, &mut self.rng),
-                None => Client::start(setup, input, &mut self.rng).map(|(client, message)| {
+                None => Client::start(setup, input, &mut self.rng).map(|(client, answer)| {
                     self.client = Some(client);
-                    Answer::Send(message)
+                    answer
                 }),
             })
         });
@@ -267,7 +272,7 @@ impl Seat {
         let client = Client::unseal(self.setup(setting)?, &key, &sealed)
             .map_err(|fault| error(fault.to_string()))?;
         if client.stage() != at {
-            return Err(error(format!("stage {} must be {at}", client.stage())));
+            return Err(error(format!("stage {:?} must be {at:?}", client.stage())));
         }
         if *client.latest() != before {
             return Err(error("the latest answer must be the same bytes".into()));
@@ -350,11 +355,20 @@ mod tests {
     #[test]
     fn what_is_beyond_the_plan_is_found() {
         let job = JobSpec::default().validate().unwrap();
-        let step = job.plan().answer(0);
-        let largest = step.unwrap().largest as usize;
-        assert!(planned("the server", step, 0, largest).is_ok());
-        let error = planned("the server", step, 0, largest + 1).unwrap_err();
-        assert!(error.to_string().contains("the server: "), "{error}");
-        assert!(planned("the server", job.plan().answer(9), 9, 1).is_err());
+        let (plan, party) = (job.plan(), PartyId(0));
+        let check = |stage, bytes| {
+            let allowed = plan.allows_answer(party, stage, bytes);
+            planned(party, allowed, plan.answer(stage), stage, bytes)
+        };
+        let largest = plan.answer(0).unwrap().largest as usize;
+        assert!(check(0, Some(largest)).is_ok());
+        let error = check(0, Some(largest + 1)).unwrap_err();
+        assert!(error.to_string().contains("party 0 says "), "{error}");
+        let error = check(0, None).unwrap_err();
+        assert!(
+            error.to_string().contains("party 0 says nothing"),
+            "{error}"
+        );
+        assert!(check(9, Some(1)).is_err() && check(9, None).is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
 
@@ -9,7 +10,7 @@ use super::certificates::Certificates;
 use super::guard::Guard;
 use super::past::Past;
 use super::policy::Cohort;
-use super::{Clipped, Identity, RoundResult, Timings, Update};
+use super::{Clipped, RoundResult, Timings, Update};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::pb;
@@ -55,11 +56,21 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// How many messages of the coordinator were answered.
-    pub fn answered(&self) -> u32 {
+    /// The stage behind that of the coordinator's latest message that was heard; 0 before the first.
+    pub fn heard(&self) -> u32 {
         self.client
             .as_ref()
-            .map_or(0, |client| client.stage().into())
+            .map_or(0, |client| client.heard().into())
+    }
+
+    /// The stage of the latest answer; none before the first.
+    pub fn answered(&self) -> Option<u8> {
+        self.client.as_ref()?.stage()
+    }
+
+    /// The stage in which this party's answer carries its vector.
+    pub fn input_stage(&self) -> Option<u8> {
+        self.round.plan().input_stage_of(self.me)
     }
 
     /// Whether this is a key set-up with this number that has given the party the key.
@@ -69,8 +80,8 @@ impl Active {
 
     /// Whether its update is on its way: the coordinator may count it, and knows the result then.
     pub fn may_count(&self) -> bool {
-        let input = self.round.plan().input_stage().map(u32::from);
-        self.client.is_some() && input.is_some_and(|input| self.answered() >= input)
+        let input = self.input_stage();
+        input.is_some() && self.answered() >= input
     }
 
     /// The connection has ended: what has come of a message will come again.
@@ -91,28 +102,28 @@ impl Active {
     /// Whether the next step of the machine needs the caller's update.
     pub fn needs_update(&self) -> bool {
         match &self.client {
-            None => self.round.plan().input_stage() == Some(0),
+            None => self.input_stage() == Some(0),
             Some(client) => client.needs_input(),
         }
     }
 }
 
 /// When a round that begins now has passed all its deadlines.
-pub(super) fn deadline(job: &Job, now: Time) -> Time {
+pub(super) fn deadline(round: &Round, now: Time) -> Time {
     let whole = |plan: &Plan| {
         let answers: f64 = plan.answers().map(|step| step.deadline).sum();
         answers + plan.replies().last().map_or(0.0, |step| step.deadline)
     };
-    let setup = job.key_setup_plan().map_or(0.0, whole);
-    now + seconds(whole(job.plan()).max(setup) + SLACK)
+    let setup = round.job().key_setup_plan().map_or(0.0, whole);
+    now + seconds(whole(round.job().plan()).max(setup) + SLACK)
 }
 
 /// Finds the certificates of a roster and checks every one of them. The round has the clipping bounds that
 /// follow from the model, where it is here.
-pub(super) fn certified_round(
+pub(crate) fn certified_round(
     start: &pb::RoundStart,
     job: &Arc<Job>,
-    identity: &Identity,
+    anchor: &TrustAnchor,
     certificates: &Certificates,
     model: Option<&Model>,
     unix_seconds: u64,
@@ -129,8 +140,7 @@ pub(super) fn certified_round(
         let certificate = certificates
             .get(&fingerprint)
             .ok_or("a certificate of the roster was never sent")?;
-        let party = identity
-            .anchor
+        let party = anchor
             .verify_party(certificate, unix_seconds)
             .map_err(|e| format!("a member of the roster cannot be trusted: {e}"))?;
         members.push(Member {
@@ -143,7 +153,7 @@ pub(super) fn certified_round(
         return Err("the roster is not in the order of names".into());
     }
     let roster = Roster(members)
-        .certify(&identity.anchor, unix_seconds)
+        .certify(anchor, unix_seconds)
         .map_err(|e| e.to_string())?;
     let (job, roster) = (job.clone(), Arc::new(roster));
     let round = match start.kind() {

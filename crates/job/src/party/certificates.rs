@@ -11,10 +11,10 @@ const LARGEST: usize = 64 << 10;
 
 /// Certificates that this connection brought, by fingerprint.
 #[derive(Default)]
-pub(super) struct Certificates(HashMap<[u8; 32], Vec<u8>>);
+pub(crate) struct Certificates(HashMap<[u8; 32], Vec<u8>>);
 
 /// What a beginning of a round brought, by fingerprint.
-pub(super) struct Brought(Vec<[u8; 32]>);
+pub(crate) struct Brought(Vec<[u8; 32]>);
 
 impl Certificates {
     /// Takes the certificates out of a beginning of a round with at most `parties` members.

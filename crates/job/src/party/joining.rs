@@ -234,7 +234,9 @@ impl Member {
                 .as_ref()
                 .is_some_and(|active| match active.client.is_some() {
                     true if active.has_result() => false,
-                    true => start.answers_taken <= active.answered(),
+                    true => active
+                        .answered()
+                        .is_some_and(|stage| start.answers_taken <= stage.into()),
                     // An update that was given meanwhile has started it.
                     false => !active.needs_update(),
                 });
@@ -263,7 +265,14 @@ impl Member {
         };
         let model = self.model_of(start);
         let now = self.hand.unix_seconds();
-        let round = certified_round(start, &job, &self.identity, &self.certificates, model, now);
+        let round = certified_round(
+            start,
+            &job,
+            &self.identity.anchor,
+            &self.certificates,
+            model,
+            now,
+        );
         if round.is_err() {
             let anchor = &self.identity.anchor;
             let now = self.hand.unix_seconds();
@@ -387,12 +396,11 @@ impl Member {
         guard: Arc<Guard>,
         past: Option<Past>,
     ) {
-        let job = round.job().clone();
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
         self.active = Some(Active {
             number: round.number(),
-            deadline: deadline(&job, self.hand.now()),
+            deadline: deadline(&round, self.hand.now()),
             round,
             me,
             model: self.model.clone(),
@@ -415,11 +423,10 @@ impl Member {
     /// The caller gets the round, if it is one for it: in a key set-up it still waits for its round.
     pub(super) fn tell_begun(&mut self) {
         let Some(active) = &self.active else { return };
-        let (Some(stage), Some(model)) = (active.round.plan().input_stage(), &active.model) else {
+        let (Some(stage), Some(model)) = (active.input_stage(), &active.model) else {
             return;
         };
-        let stage = u32::from(stage);
-        let answered_input = active.client.is_some() && active.answered() >= stage;
+        let answered_input = active.answered() >= Some(stage);
         let begun = Begun {
             number: active.number,
             model: model.clone(),

@@ -133,9 +133,9 @@ impl Step {
                     prepared: self.setup.prepared.clone(),
                     guard: self.setup.guard.clone(),
                 };
-                let (started, message) = Client::start(setup, input, &mut self.rng)?;
+                let (started, answer) = Client::start(setup, input, &mut self.rng)?;
                 *client = Some(started);
-                Ok(Answer::Send(message))
+                Ok(answer)
             }
         }
     }

@@ -28,6 +28,8 @@ mod suspended;
 mod taking;
 mod vault;
 
+pub(crate) use active::certified_round;
+pub(crate) use certificates::Certificates;
 pub use clipping::Clipped;
 pub use face::{Begun, Effect, Identity, Input, JobParty, LinkId, Over, Say, Settings, Told};
 pub use machine::check_update;

@@ -293,7 +293,14 @@ impl Member {
         let named = start.model.clone().unwrap_or_default();
         let model = self.model.as_ref().filter(|model| model.is(&named));
         let now = self.hand.unix_seconds();
-        let round = certified_round(&start, &job, &self.identity, &certificates, model, now)?;
+        let round = certified_round(
+            &start,
+            &job,
+            &self.identity.anchor,
+            &certificates,
+            model,
+            now,
+        )?;
         let round = Arc::new(round);
         let me = round.roster().rank_of(&self.identity.name);
         let me = PartyId(me.ok_or("the roster lacks this party")?);

@@ -226,18 +226,18 @@ impl Member {
         message: Option<Message>,
         snapshot: Option<Vec<u8>>,
     ) -> Result<(), JobError> {
-        let answered = self.active.as_ref().map_or(0, Active::answered);
+        let heard = self.active.as_ref().map_or(0, Active::heard);
+        let stage = self.active.as_ref().and_then(Active::answered);
         if let Some(live) = &mut self.memory.live {
-            live.answered = answered;
+            live.answered = heard;
         }
         if let Err(error) = self.save(snapshot).await {
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;
         }
-        let Some(message) = message else {
+        let (Some(message), Some(stage)) = (message, stage) else {
             return Ok(());
         };
-        let stage = u8::try_from(answered).unwrap_or(u8::MAX);
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
         // What is not sent now is sent when the connection begins the round.

@@ -31,7 +31,7 @@ pub(crate) struct Memory {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Live {
     pub round: u64,
-    /// How many messages of the coordinator were answered.
+    /// The stage behind that of the coordinator's latest message that was heard.
     pub answered: u32,
 }
 

@@ -1,6 +1,6 @@
 //! A stage that collects answers, and keeps those that it will pass on.
 
-use blindsum_protocol::{Fault, Message, PartyId, Receipt, Server};
+use blindsum_protocol::{Fault, Message, Receipt, Seat, Server};
 
 use super::shelf::{Shelf, ShelfError, Shelves};
 
@@ -16,14 +16,17 @@ impl Collecting {
         Self { server, shelf }
     }
 
-    /// One party's answer. May wait for the disk.
+    /// The answer of a party or another server. May wait for the disk.
     pub fn receive(
         &mut self,
-        party: PartyId,
+        from: Seat,
         message: Message,
     ) -> Result<Result<Receipt, Fault>, ShelfError> {
-        let receipt = self.server.receive(party, &message);
-        if receipt == Ok(Receipt::Taken) && self.server.relays() {
+        let receipt = self.server.receive(from, &message);
+        if let Seat::Party(party) = from
+            && receipt == Ok(Receipt::Taken)
+            && self.server.relays()
+        {
             self.shelf.keep(party, message)?;
         }
         Ok(receipt)

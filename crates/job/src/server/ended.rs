@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::PartyId;
+use blindsum_protocol::{PartyId, RoundKind};
 use tracing::{error, warn};
 
 use super::face::{Content, Say};
@@ -180,7 +180,16 @@ impl Lead {
         let stage = u32::from(ended.ending.stage);
         let owed = ended.owed.get(name).filter(|_| answered < stage);
         let first = owed.and_then(Owed::stages).map(|(first, _)| first.into());
-        if answered < first.unwrap_or(stage) {
+        // What a party was not told it need not be told now.
+        let kind = match ended.ending.start.kind() {
+            pb::RoundKind::KeySetup => RoundKind::KeySetup,
+            pb::RoundKind::Sum => RoundKind::Sum,
+        };
+        let plan = self
+            .parts
+            .job
+            .plan_of(kind, ended.ending.start.roster.len());
+        if plan.tells_all(answered, first.unwrap_or(stage)) {
             let counts = ended.ending.survivors.contains_key(name);
             let reason = "it was away for more of the round than can be told now";
             self.tell_out(round, name, counts, reason);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::VerifyingKey;
-use blindsum_protocol::{Job, Outgoing};
+use blindsum_protocol::{Job, Outgoing, ServerRole};
 use bytes::Bytes;
 
 use super::shelf::{Shelf, ShelfError, Shelves};
@@ -53,8 +53,10 @@ pub struct LinkId(pub u64);
 /// Who is at the other end of a connection, as whoever drives the job has verified it.
 #[derive(Clone)]
 pub struct Peer {
-    /// The party's name, which its certificate is for.
+    /// Its name, which its certificate is for.
     pub name: Arc<str>,
+    /// What it is for, if it is another server of the job; none for a party.
+    pub role: Option<ServerRole>,
     /// Where it connects from, for people.
     pub address: String,
     /// The party's certificate in DER.

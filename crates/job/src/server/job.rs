@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_protocol::Seat;
 use bytes::Bytes;
 use tracing::{error, info};
 
@@ -23,9 +24,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 pub(super) enum Event {
     /// A frame of a party.
     Frame { name: Arc<str>, frame: Frame },
-    /// A party's answer to a stage.
+    /// The answer of a party or another server to a stage.
     Answer {
-        name: Arc<str>,
+        seat: Seat,
         round: u64,
         message: Bytes,
         hold: Hold,
@@ -53,7 +54,7 @@ impl Lead {
             self.handle(input).await;
         }
         self.close_ended().await;
-        for member in self.members.values() {
+        for member in self.members.values().chain(self.servers.values()) {
             let reason = "the coordinator is stopping; connect again when it is back";
             let last = pb::Refused::new(RefusalCode::RefusalStopping, reason);
             member.link.close(last);
@@ -111,11 +112,14 @@ impl Lead {
     /// date nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.parts.job.min_parties();
-        while self.members.len() < need || self.list_is_over() {
+        while self.members.len() < need || !self.has_servers() || self.list_is_over() {
             if self.list_is_over() {
                 self.patience = self.hand.now() + self.parts.settings.patience;
             } else if self.hand.now() >= self.patience {
-                return Err(self.out_of_patience("connected", self.members.len()));
+                return Err(match self.members.len() < need {
+                    true => self.out_of_patience("connected", self.members.len()),
+                    false => Halt::Ended("a server that the job needs did not connect".into()),
+                });
             }
             let until = self.patience.min(self.hand.now() + LIST_LOOK);
             if let Some(input) = self.next_input(Some(until)).await? {
@@ -146,6 +150,7 @@ impl Lead {
         for member in self.members.values() {
             member.link.frame(self.job_done().into());
         }
+        self.tell_servers(&self.job_done().into());
         self.publish(None);
         Ok(())
     }
@@ -160,7 +165,8 @@ impl Lead {
         self.state = JobState::Failed;
         self.reason = reason;
         self.links.clear();
-        for member in std::mem::take(&mut self.members).into_values() {
+        let servers = std::mem::take(&mut self.servers).into_values();
+        for member in (std::mem::take(&mut self.members).into_values()).chain(servers) {
             let reason = self.reason.as_str();
             let last = pb::Refused::new(RefusalCode::RefusalJobFailed, reason);
             member.link.close(last);
@@ -221,7 +227,10 @@ impl Lead {
     pub(super) async fn handle(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Connected { link, peer, hello } => {
-                self.admit(link, peer, hello).await;
+                match peer.role {
+                    Some(role) => self.admit_server(link, peer, role, &hello),
+                    None => self.admit(link, peer, hello).await,
+                }
                 None
             }
             Input::Lost {
@@ -229,10 +238,16 @@ impl Lead {
                 reason,
                 returns,
             } => {
-                self.leave(link, &reason, returns);
+                match self.server_at(link) {
+                    Some(role) => self.leave_server(role, &reason),
+                    None => self.leave(link, &reason, returns),
+                }
                 None
             }
             Input::Frame { link, frame } => {
+                if let Some(role) = self.server_at(link) {
+                    return self.server_frame(role, frame);
+                }
                 let name = self.links.get(&link)?.clone();
                 self.frame(name, frame).await
             }
@@ -242,7 +257,7 @@ impl Lead {
                 message,
                 hold,
             } => Some(Event::Answer {
-                name: self.links.get(&link)?.clone(),
+                seat: self.seat_at(link)?,
                 round,
                 message,
                 hold,

@@ -62,6 +62,11 @@ impl Lead {
         }
         info!(job = %self.name, party = %name, address = %link.peer.address,
             program = %foreign(&hello.program), "party joined");
+        self.welcome_frame()
+    }
+
+    /// What everybody hears who is let in.
+    pub(super) fn welcome_frame(&self) -> Result<pb::Welcome, pb::Refused> {
         let spec = serde_json::to_string(self.parts.job.spec())
             .map_err(|e| pb::Refused::new(RefusalCode::RefusalJobFailed, e.to_string()))?;
         Ok(pb::Welcome {
@@ -192,7 +197,7 @@ impl Lead {
 }
 
 /// Whether both speak one version of the wire, and the party is who its certificate says.
-fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
+pub(super) fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refused> {
     let (first, last) = pb::WIRE_VERSIONS.into_inner();
     if hello.first_version > last || hello.last_version < first {
         let reason = format!(

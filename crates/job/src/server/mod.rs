@@ -9,6 +9,7 @@
 mod board;
 mod collecting;
 mod conduct;
+mod delivery;
 mod ended;
 mod face;
 mod hidden;
@@ -21,11 +22,13 @@ mod presence;
 mod revocation;
 mod round;
 mod running;
+mod servers;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use blindsum_protocol::ServerRole;
 use bytes::Bytes;
 use tracing::warn;
 
@@ -166,6 +169,8 @@ struct Lead {
     members: BTreeMap<Arc<str>, Member>,
     /// Whose connection it is, of those in [`members`](Self::members).
     links: BTreeMap<LinkId, Arc<str>>,
+    /// The other servers of the job that are connected.
+    servers: BTreeMap<ServerRole, Member>,
     presence: Presence,
     /// Who was lost since the latest round was offered, and may come back.
     lost: BTreeSet<Arc<str>>,
@@ -219,6 +224,7 @@ impl Lead {
             model: stored.model,
             members: BTreeMap::new(),
             links: BTreeMap::new(),
+            servers: BTreeMap::new(),
             presence: Presence::default(),
             lost: BTreeSet::new(),
             joining: None,

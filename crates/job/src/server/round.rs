@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
-    Closed, Fault, FaultKind, Message, Outcome, Outgoing, PartyId, Receipt, Round, RoundKind,
+    Closed, Excuse, Fault, FaultKind, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat,
     Server,
 };
 use bytes::Bytes;
@@ -93,12 +93,27 @@ impl Lead {
         // Who was still waited for while the round was offered is no news any more.
         self.publish(self.current_report());
         self.open_gate(&round, 0);
+        self.start_servers();
         for name in &names {
             match self.members.contains_key(name) {
                 true => self.send_start(name, 0),
                 false => {
                     let now = self.hand.now();
                     self.with_running(|running| running.lost(name, now));
+                }
+            }
+        }
+    }
+
+    /// The other servers are told of the round.
+    fn start_servers(&mut self) {
+        let roles = self.running.iter().flat_map(Running::roles);
+        for role in roles.collect::<Vec<_>>() {
+            match self.servers.contains_key(&role) {
+                true => self.send_server_start(role, 0),
+                false => {
+                    let now = self.hand.now();
+                    self.with_running(|running| running.lost_seat(role.into(), now));
                 }
             }
         }
@@ -112,21 +127,27 @@ impl Lead {
         let mut server = started?.map_err(aborted)?;
         loop {
             let stage = server.waiting().stage;
-            let ended = self.run_stage(&round, server).await?;
             let Collecting {
                 server: ended,
                 shelf,
-            } = ended;
+            } = self.run_stage(&round, server).await?;
             let mut rng = self.hand.random();
             let closed = self.hand.work(move || ended.close(&mut rng)).await;
             match closed?.map_err(aborted)? {
                 Closed::Next {
                     server: next,
                     messages,
+                    excused,
                 } => {
                     self.with_running(|running| running.count_down(&messages));
-                    self.open_gate(&round, stage + 1);
-                    self.deliver_all(number, stage, messages, shelf);
+                    let after = next.waiting().stage;
+                    self.open_gate(&round, after);
+                    for Excuse { party, reason } in excused {
+                        let reason = format!("left out by the protocol: {reason}");
+                        self.drop_party(number, party, &reason);
+                    }
+                    // What is said where stages are skipped is said at the end of the last of them.
+                    self.deliver_all(after.saturating_sub(1), messages, shelf);
                     server = next;
                 }
                 Closed::Done { outcome, messages } => {
@@ -145,9 +166,7 @@ impl Lead {
         let deadline = self.hand.now() + seconds(time);
         let grace = self.parts.settings.reconnect_grace;
         let number = round.number();
-        self.with_running(|running| {
-            running.begin_stage(waiting.name, waiting.required, waiting.missing);
-        });
+        self.with_running(|running| running.begin_stage(&waiting));
         self.publish(self.current_report());
         loop {
             let (overdue, next) = match &self.running {
@@ -155,16 +174,16 @@ impl Lead {
                 _ => break,
             };
             if !overdue.is_empty() {
-                for party in overdue {
-                    self.drop_party(number, party, "its connection was lost");
+                for seat in overdue {
+                    self.drop_seat(number, seat, "its connection was lost");
                 }
                 // Perhaps nobody is missing now.
                 continue;
             }
             if self.hand.now() >= deadline {
                 let reason = format!("no answer to stage {} within {time} s", waiting.name);
-                for party in self.missing() {
-                    self.drop_party(number, party, &reason);
+                for seat in self.missing() {
+                    self.drop_seat(number, seat, &reason);
                 }
                 break;
             }
@@ -194,12 +213,12 @@ impl Lead {
     ) -> Result<Collecting, Halt> {
         match event {
             Event::Answer {
-                name,
+                seat,
                 round,
                 message,
                 hold,
             } if round == number => {
-                let stage = self.take(number, stage, &name, message).await;
+                let stage = self.take(number, stage, seat, message).await;
                 drop(hold);
                 stage
             }
@@ -238,46 +257,50 @@ impl Lead {
         &mut self,
         number: u64,
         mut stage: Collecting,
-        name: &str,
+        seat: Seat,
         message: Message,
     ) -> Result<Collecting, Halt> {
-        let party = self.running.as_ref().and_then(|running| running.id(name));
-        let Some(party) = party.filter(|p| self.running.as_ref().is_some_and(|r| !r.is_gone(*p)))
-        else {
+        let Some(running) = self.running.as_ref().filter(|r| !r.is_gone(seat)) else {
             return Ok(stage);
         };
-        let bytes = message.len();
+        let (name, bytes) = (running.label(seat), message.len());
         let taken = self.hand.work(move || {
-            let receipt = stage.receive(party, message);
+            let receipt = stage.receive(seat, message);
             (stage, receipt)
         });
         let (stage, receipt) = taken.await?;
         match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
-                debug!(job = %self.name, round = number, party = %name, bytes, "answer taken");
-                self.with_running(|running| running.answered(party, bytes));
+                debug!(job = %self.name, round = number, from = %name, bytes, "answer taken");
+                self.with_running(|running| running.answered(seat, bytes));
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
-            Err(fault) if matches!(fault.kind, FaultKind::Conflicting { .. }) => {
-                // The first answer counts; whoever has two of them is not to be talked to.
-                let text = format!("{name}: {fault}");
-                self.with_running(|running| {
-                    if !running.report.faults.contains(&text) {
-                        running.report.faults.push(text);
-                    }
-                });
-                let reason = format!("a second answer, other than the first, in round {number}");
-                self.conduct.lied(&name.into(), number);
-                self.refuse(name, &reason);
-            }
-            Err(fault) => {
-                self.with_running(|running| running.report.faults.push(format!("{name}: {fault}")));
-                self.conduct.lied(&name.into(), number);
-                self.drop_party(number, party, &fault.kind.to_string());
-            }
+            Err(fault) => self.refuse_answer(number, seat, &name, &fault),
         }
         Ok(stage)
+    }
+
+    /// Somebody has sent in a round what it must not send.
+    fn refuse_answer(&mut self, number: u64, seat: Seat, name: &str, fault: &Fault) {
+        let text = format!("{name}: {fault}");
+        self.with_running(|running| {
+            if !running.report.faults.contains(&text) {
+                running.report.faults.push(text);
+            }
+        });
+        let Seat::Party(party) = seat else {
+            return self.drop_seat(number, seat, &fault.kind.to_string());
+        };
+        self.conduct.lied(&name.into(), number);
+        match fault.kind {
+            FaultKind::Conflicting { .. } => {
+                // The first answer counts; whoever has two of them is not to be talked to.
+                let reason = format!("a second answer, other than the first, in round {number}");
+                self.refuse(name, &reason);
+            }
+            _ => self.drop_party(number, party, &fault.kind.to_string()),
+        }
     }
 
     /// The sum is there: the mean, the next model, the record, and then the news.
@@ -286,7 +309,7 @@ impl Lead {
         round: &Arc<Round>,
         stage: u8,
         outcome: Outcome,
-        messages: Vec<(PartyId, Outgoing)>,
+        messages: Vec<(Seat, Outgoing)>,
     ) -> Result<(), Halt> {
         let (of, model) = (round.clone(), self.model.clone());
         // All are told the same, and none of it is passed on from a shelf.
@@ -329,8 +352,10 @@ impl Lead {
         self.set_model(finished.model, finished.bytes);
         self.rounds_done += u64::from(round.kind() == RoundKind::Sum);
         self.done_here += 1;
-        let addressed = messages.into_iter().map(|(party, _)| party).collect();
+        let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
+        let addressed = addressed.collect();
         self.tell_end(ending, &addressed);
+        self.end_for_servers(round.number(), "it has a result");
         info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
@@ -377,6 +402,7 @@ impl Lead {
             };
             member.link.frame(frame.into());
         }
+        self.end_for_servers(number, reason);
         self.publish(Some(report.clone()));
         self.stored(move |store, job| store.end_round(job, &report, None, None))
             .await
@@ -384,14 +410,19 @@ impl Lead {
 
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
-        let members = self.running.as_ref().map(Running::members);
+        let members = self.running.as_ref().map(|running| running.members(stage));
+        let mut members = members.unwrap_or_default();
+        for role in self.running.iter().flat_map(Running::roles) {
+            let speaks = round.plan().allows_answer(role, stage, Some(0));
+            members.extend(self.server_name(role).map(|name| (name, speaks)));
+        }
         let step = round.plan().answer(stage);
         self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: step.map_or(0, |step| step.largest),
             time: seconds(step.map_or(0.0, |step| step.deadline)),
-            members: Arc::new(members.unwrap_or_default()),
+            members: Arc::new(members),
         });
     }
 
@@ -406,7 +437,7 @@ impl Lead {
         }
     }
 
-    fn missing(&self) -> Vec<PartyId> {
+    fn missing(&self) -> Vec<Seat> {
         self.running
             .as_ref()
             .map(Running::missing)

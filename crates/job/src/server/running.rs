@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
-use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind};
+use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting};
 
-use super::Lead;
-use super::face::{Content, Say};
 use super::owed::Owed;
-use super::shelf::Shelf;
 use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 use crate::{hex, pb};
@@ -22,32 +19,36 @@ pub(crate) struct Running {
     start: pb::RoundStart,
     names: Vec<Arc<str>>,
     places: Vec<Place>,
-    /// Who is waited for in this stage.
-    missing: BTreeSet<PartyId>,
+    /// The other servers of the round.
+    servers: BTreeMap<ServerRole, Place>,
+    /// The stage under way.
+    stage: u8,
+    /// Who is waited for in it.
+    missing: BTreeSet<Seat>,
     /// How many have.
     answers: usize,
     pub report: RoundReport,
 }
 
-/// One party of the round.
+/// A party of the round, or another server.
 #[derive(Default)]
-struct Place {
-    /// How many of its answers were taken.
-    answers: u32,
+pub(super) struct Place {
+    /// The stage behind that of its latest answer that was taken; 0 where there is none.
+    pub answers: u32,
     /// What it has not answered.
-    owed: Owed,
+    pub owed: Owed,
     /// When its connection was lost.
-    lost: Option<Time>,
+    pub lost: Option<Time>,
     /// Whether it is not waited for any more.
-    gone: Option<Gone>,
+    pub gone: Option<Gone>,
 }
 
-/// A party that is not waited for any more.
-struct Gone {
-    reason: String,
+/// Why somebody is not waited for any more.
+pub(super) struct Gone {
+    pub reason: String,
     /// Whether it was told so. Somebody whose vector may be in the sum is told what became of the round when
     /// that is known.
-    told: bool,
+    pub told: bool,
 }
 
 /// How a party stands at the end of a round.
@@ -70,6 +71,11 @@ impl Running {
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
         Self {
             places: names.iter().map(|_| Place::default()).collect(),
+            servers: round
+                .servers()
+                .map(|role| (role, Place::default()))
+                .collect(),
+            stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
             start: complete_start(&round, model),
@@ -101,34 +107,63 @@ impl Running {
         &self.names
     }
 
-    /// Everybody, and who still has a place.
-    pub fn members(&self) -> BTreeMap<Arc<str>, bool> {
-        let places = self.places.iter().map(|place| place.gone.is_none());
-        self.names.iter().cloned().zip(places).collect()
+    /// Every party, and who may answer in a stage: it has a place, and the plan lets it speak.
+    pub fn members(&self, stage: u8) -> BTreeMap<Arc<str>, bool> {
+        let plan = self.round.plan();
+        let speaks = |party| plan.allows_answer(party, stage, Some(0)) && !self.is_gone(party);
+        let speaks = (0..).map(PartyId).map(speaks);
+        self.names.iter().cloned().zip(speaks).collect()
     }
 
-    pub fn is_gone(&self, party: PartyId) -> bool {
-        let place = self.places.get(party.rank());
+    pub fn place(&self, seat: Seat) -> Option<&Place> {
+        match seat {
+            Seat::Party(party) => self.places.get(party.rank()),
+            Seat::Server(role) => self.servers.get(&role),
+        }
+    }
+
+    pub fn place_mut(&mut self, seat: Seat) -> Option<&mut Place> {
+        match seat {
+            Seat::Party(party) => self.places.get_mut(party.rank()),
+            Seat::Server(role) => self.servers.get_mut(&role),
+        }
+    }
+
+    /// What reports call somebody.
+    pub fn label(&self, seat: Seat) -> String {
+        match seat {
+            Seat::Party(party) => self.name(party).to_string(),
+            Seat::Server(role) => role.to_string(),
+        }
+    }
+
+    /// The other servers of the round.
+    pub fn roles(&self) -> impl Iterator<Item = ServerRole> {
+        self.servers.keys().copied()
+    }
+
+    pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
+        let place = self.place(seat.into());
         place.is_none_or(|place| place.gone.is_some())
     }
 
     /// A stage begins; those who left the round earlier are not waited for.
-    pub fn begin_stage(&mut self, name: &str, required: usize, missing: Vec<PartyId>) {
-        self.missing = missing
-            .into_iter()
-            .filter(|party| !self.is_gone(*party))
-            .collect();
-        self.answers = 0;
+    pub fn begin_stage(&mut self, waiting: &Waiting) {
+        let parties = waiting.missing.iter().copied().map(Seat::from);
+        let servers = waiting.servers.iter().copied().map(Seat::from);
+        let missing = parties.chain(servers);
+        self.missing = missing.filter(|seat| !self.is_gone(*seat)).collect();
+        (self.stage, self.answers) = (waiting.stage, 0);
         self.report.stages.push(StageReport {
-            name: name.into(),
+            name: waiting.name.into(),
             seconds: 0.0,
-            required,
+            required: waiting.required,
             bytes: BTreeMap::new(),
             dropped: BTreeMap::new(),
         });
     }
 
-    pub fn missing(&self) -> Vec<PartyId> {
+    pub fn missing(&self) -> Vec<Seat> {
         self.missing.iter().copied().collect()
     }
 
@@ -140,26 +175,25 @@ impl Running {
     }
 
     pub fn waiting_for(&self) -> Vec<String> {
-        let names = self.missing.iter().map(|party| self.name(*party));
-        names.map(|name| name.to_string()).collect()
+        self.missing.iter().map(|seat| self.label(*seat)).collect()
     }
 
-    /// An answer counts.
-    pub fn answered(&mut self, party: PartyId, bytes: usize) {
-        self.missing.remove(&party);
+    /// An answer to the stage under way counts.
+    pub fn answered(&mut self, seat: Seat, bytes: usize) {
+        self.missing.remove(&seat);
         self.answers += 1;
-        if let Some(place) = self.places.get_mut(party.rank()) {
-            place.answers += 1;
+        let answers = u32::from(self.stage) + 1;
+        if let Some(place) = self.place_mut(seat) {
+            place.answers = answers;
             place.owed.clear();
         }
-        self.count(party, |count| count.up += bytes as u64);
+        self.count(seat, |count| count.up += bytes as u64);
     }
 
-    /// Whether the vectors that will be in the sum are all here.
-    fn has_vectors(&self) -> bool {
-        let stage = self.report.stages.len().saturating_sub(1);
-        let input = self.round.plan().input_stage();
-        input.is_some_and(|input| stage > usize::from(input))
+    /// Whether this party's vector is here, if it will be in the sum.
+    fn has_vector(&self, party: PartyId) -> bool {
+        let input = self.round.plan().input_stage_of(party);
+        input.is_some_and(|input| self.stage > input)
     }
 
     /// How a party stands at the end.
@@ -180,8 +214,8 @@ impl Running {
     /// A party is not waited for any more; true where it was until now and is told so now. `hears` says
     /// whether it would hear of a result.
     pub fn drop_out(&mut self, party: PartyId, reason: &str, hears: bool) -> bool {
-        let told = !(hears && self.has_vectors());
-        self.missing.remove(&party);
+        let told = !(hears && self.has_vector(party));
+        self.missing.remove(&party.into());
         let name = self.name(party).to_string();
         let Some(place) = self.places.get_mut(party.rank()) else {
             return false;
@@ -206,29 +240,43 @@ impl Running {
         told
     }
 
+    /// Another server is not waited for any more.
+    pub fn drop_server(&mut self, role: ServerRole, reason: &str) {
+        self.missing.remove(&role.into());
+        if let Some(place) = self.servers.get_mut(&role) {
+            let (reason, told) = (reason.into(), true);
+            place.gone = Some(Gone { reason, told });
+        }
+        if let Some(stage) = self.report.stages.last_mut() {
+            stage.dropped.insert(role.to_string(), reason.into());
+        }
+    }
+
     /// The connection of a party was lost.
     pub fn lost(&mut self, name: &str, now: Time) {
-        if let Some(party) = self.id(name)
-            && let Some(place) = self.places.get_mut(party.rank())
-        {
+        if let Some(party) = self.id(name) {
+            self.lost_seat(party.into(), now);
+        }
+    }
+
+    /// A connection was lost.
+    pub fn lost_seat(&mut self, seat: Seat, now: Time) {
+        if let Some(place) = self.place_mut(seat) {
             place.lost.get_or_insert(now);
         }
     }
 
     /// Of those who are waited for: who has been lost for longer than `grace`, and when the next one
     /// will have been.
-    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<PartyId>, Option<Time>) {
-        let lost = |party: &PartyId| {
-            let place = self.places.get(party.rank())?;
-            Some((*party, place.lost? + grace))
-        };
+    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<Seat>, Option<Time>) {
+        let lost = |seat: &Seat| Some((*seat, self.place(*seat)?.lost? + grace));
         let (over, coming): (Vec<_>, Vec<_>) = self
             .missing
             .iter()
             .filter_map(lost)
             .partition(|(_, until)| *until <= now);
         (
-            over.into_iter().map(|(party, _)| party).collect(),
+            over.into_iter().map(|(seat, _)| seat).collect(),
             coming.into_iter().map(|(_, until)| until).min(),
         )
     }
@@ -258,14 +306,14 @@ impl Running {
     }
 
     /// Counts what is about to be sent.
-    pub fn count_down(&mut self, messages: &[(PartyId, Outgoing)]) {
-        for (party, message) in messages {
-            self.count(*party, |count| count.down += message.len() as u64);
+    pub fn count_down(&mut self, messages: &[(Seat, Outgoing)]) {
+        for (seat, message) in messages {
+            self.count(*seat, |count| count.down += message.len() as u64);
         }
     }
 
-    fn count(&mut self, party: PartyId, add: impl FnOnce(&mut Bytes)) {
-        let name = self.name(party).to_string();
+    fn count(&mut self, seat: Seat, add: impl FnOnce(&mut Bytes)) {
+        let name = self.label(seat);
         if let Some(stage) = self.report.stages.last_mut() {
             add(stage.bytes.entry(name).or_default());
         }
@@ -311,178 +359,5 @@ pub(super) fn start_frame(
         certificates: new.map(|(_, certificate)| certificate.clone()).collect(),
         answers_taken,
         kind: complete.kind,
-    }
-}
-
-impl Lead {
-    /// Sends the beginning of the round, or what a party that has come back missed of it.
-    pub(super) fn send_start(&mut self, name: &str, answered: u32) {
-        let (Some(running), Some(member)) = (&mut self.running, self.members.get_mut(name)) else {
-            return;
-        };
-        let Some(party) = running.id(name) else {
-            return;
-        };
-        let taken = running.places.get(party.rank()).map_or(0, |p| p.answers);
-        let start = start_frame(&running.start, taken, &mut member.sent);
-        member.link.frame(start.into());
-        let number = running.number();
-        let Some(place) = running.places.get_mut(party.rank()) else {
-            return;
-        };
-        place.lost = None;
-        place.owed.say(&member.link, number, answered);
-    }
-
-    /// Whether a party has said more in the round under way than it remembers: its records are of an earlier time, and
-    /// what it would need to go on from there is not kept.
-    fn is_older(&self, party: PartyId, answered: u32) -> bool {
-        let running = self.running.as_ref();
-        let place = running.and_then(|running| running.places.get(party.rank()));
-        place.is_some_and(|place| answered.saturating_add(1) < place.answers)
-    }
-
-    /// A party connects that says it is in a round: it goes on, or hears how the round ended.
-    pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
-        let place = self.running.as_ref().and_then(|running| {
-            let party = running.id(name)?;
-            let gone = running.places.get(party.rank())?.gone.as_ref();
-            let out = gone
-                .filter(|gone| gone.told)
-                .map(|gone| gone.reason.clone());
-            Some((running.number(), party, out))
-        });
-        match place {
-            Some((round, party, None)) if round == hello.round => {
-                return match self.is_older(party, hello.answered) {
-                    false => self.send_start(name, hello.answered),
-                    true => {
-                        let reason = "came back with an older state of the round";
-                        self.drop_party(round, party, reason);
-                    }
-                };
-            }
-            Some((round, _, Some(reason))) if round == hello.round => {
-                return self.tell_dropped(round, name, &reason);
-            }
-            Some((round, party, None)) => {
-                let reason = "started again without its state of the round";
-                self.leave_round(round, party, reason);
-            }
-            _ => {}
-        }
-        self.forget_hearer(name, hello.round);
-        let running = self.running.as_ref().map(Running::number);
-        if place.is_none() && running == Some(hello.round) {
-            let reason = "the round began without this party: it was not known to be ready";
-            return self.tell_dropped(hello.round, name, reason);
-        }
-        let joining = self.joining.as_ref().map(|joining| joining.number);
-        if hello.round != 0
-            && Some(hello.round) != joining
-            && !self.send_end(name, hello.round, hello.answered)
-        {
-            self.send_past(name, hello.round).await;
-        }
-    }
-
-    /// Sends what ends a stage; `shelf` has the answers to that stage which are passed on. What was passed
-    /// on before is not needed any more.
-    pub(super) fn deliver_all(
-        &mut self,
-        round: u64,
-        stage: u8,
-        messages: Vec<(PartyId, Outgoing)>,
-        shelf: Box<dyn Shelf>,
-    ) {
-        let shelf: Arc<dyn Shelf> = shelf.into();
-        let mut addressed = BTreeSet::new();
-        for (party, outgoing) in messages {
-            addressed.insert(party);
-            let (message, shelf) = match outgoing.is_whole() {
-                true => (Content::Here(outgoing.head), None),
-                false => {
-                    let kept = Content::Kept {
-                        outgoing: outgoing.into(),
-                        shelf: Arc::downgrade(&shelf),
-                    };
-                    (kept, Some(shelf.clone()))
-                }
-            };
-            self.deliver(party, stage, message, shelf);
-        }
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        for party in (0..running.names.len() as u32).map(PartyId) {
-            if !addressed.contains(&party) {
-                self.drop_party(round, party, "left out by the protocol");
-            }
-        }
-    }
-
-    /// Sends a message to a member of the round, now or when it comes back.
-    fn deliver(
-        &mut self,
-        party: PartyId,
-        stage: u8,
-        message: Content,
-        shelf: Option<Arc<dyn Shelf>>,
-    ) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let (round, name) = (running.number(), running.name(party).clone());
-        if let Some(place) = running.places.get_mut(party.rank()) {
-            place.owed.add(stage, message.clone(), shelf);
-        }
-        if let Some(member) = self.members.get(&name) {
-            member.link.say(Say::Message {
-                round,
-                stage,
-                content: message,
-            });
-        }
-    }
-
-    /// A party loses its place in the round. It is told so at once, or at the end of the round where its
-    /// vector may be in the sum.
-    pub(super) fn drop_party(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, true);
-    }
-
-    /// A party has left the round and wants to hear no more of it.
-    pub(super) fn leave_round(&mut self, round: u64, party: PartyId, reason: &str) {
-        self.drop_out(round, party, reason, false);
-    }
-
-    fn drop_out(&mut self, round: u64, party: PartyId, reason: &str, hears: bool) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let name = running.name(party).clone();
-        if !running.is_gone(party) {
-            self.unpublished = true;
-            tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
-        }
-        if running.drop_out(party, reason, hears) {
-            self.tell_dropped(round, &name, reason);
-        }
-    }
-
-    /// Counts what went over a party's connection since it was last counted, for the round under way.
-    pub(super) fn settle(&mut self, name: &str) {
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        let traffic = &member.link.peer.traffic;
-        let (up, down) = (traffic.read(), traffic.written());
-        let running = self.running.as_mut();
-        if let Some(running) = running.filter(|r| r.id(name).is_some()) {
-            let wire = running.report.wire.entry(name.into()).or_default();
-            wire.up += up - member.counted.up;
-            wire.down += down - member.counted.down;
-        }
-        member.counted = Bytes { up, down };
     }
 }

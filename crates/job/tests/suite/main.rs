@@ -1,6 +1,9 @@
 //! Jobs as machines, driven by hand: no network, no runtime, no clock but the test's.
 
+mod actors;
 mod coordinating;
+mod ensemble;
+mod hosts;
 mod party;
 mod scene;
 mod suspended;

@@ -97,6 +97,7 @@ impl Party {
     pub fn peer(&self) -> Peer {
         Peer {
             name: self.name.clone(),
+            role: None,
             address: format!("in memory, {}", self.name),
             certificate: self.certificate.clone(),
             key: self.identity.verifying_key().clone(),
@@ -180,9 +181,9 @@ impl Party {
         let words = Encoder::new(&encoding, Values::F32(&self.values), 1, seed).unwrap();
         let first = round.plan().input_stage() == Some(0);
         let input = first.then_some(&words as &dyn blindsum_protocol::Input);
-        let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
+        let (client, answer) = Client::start(setup, input, &mut self.rng).unwrap();
         (self.round, self.answered) = (Some((round, Some(client))), 0);
-        Some(message)
+        answer.message()
     }
 
     /// A message of the coordinator: the answer, where there is one.

@@ -44,6 +44,8 @@ impl From<&Peer> for blindsum_job::server::Peer {
     fn from(peer: &Peer) -> Self {
         Self {
             name: peer.name.clone(),
+            // Certificates name parties only.
+            role: None,
             address: peer.address.to_string(),
             certificate: peer.certificate.clone(),
             key: peer.key.clone(),

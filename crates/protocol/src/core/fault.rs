@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::PartyId;
+use crate::{PartyId, Seat, ServerRole};
 
 /// A round, or a party's part in it, ended: what happened and who caused it.
 ///
@@ -24,6 +24,8 @@ pub enum Culprit {
     Server,
     /// One party.
     Party(PartyId),
+    /// A server that is not the coordinator.
+    Role(ServerRole),
     /// The coordinator or one party: what one says of the other cannot be told apart.
     ServerOr(PartyId),
     /// One of two parties: what one says of the other cannot be told apart.
@@ -39,6 +41,7 @@ impl fmt::Display for Culprit {
         match self {
             Culprit::Server => write!(f, "server"),
             Culprit::Party(party) => write!(f, "{party}"),
+            Culprit::Role(role) => write!(f, "{role}"),
             Culprit::ServerOr(party) => write!(f, "server or {party}"),
             Culprit::OneOf(one, other) => write!(f, "{one} or {other}"),
             Culprit::Caller => write!(f, "caller"),
@@ -230,6 +233,15 @@ impl Fault {
             culprit: Culprit::Party(party),
             kind,
         }
+    }
+
+    /// A fault of whoever has this place in the round.
+    pub fn of(seat: Seat, kind: FaultKind) -> Self {
+        let culprit = match seat {
+            Seat::Party(party) => Culprit::Party(party),
+            Seat::Server(role) => Culprit::Role(role),
+        };
+        Self { culprit, kind }
     }
 
     /// A fault of the server or of a party.

@@ -9,4 +9,5 @@ pub(crate) mod party;
 pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod round;
+pub(crate) mod seat;
 pub(crate) mod spec;

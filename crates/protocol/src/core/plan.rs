@@ -1,17 +1,44 @@
 //! What may happen in a round: who says what to whom, how large, until when, and who learns the sum.
 //!
-//! A plan is an upper bound that is known before the round: limits, deadlines, names in reports and what the
-//! documentation says are read off it. What a machine says beyond its plan is a fault of the machine.
+//! A round goes stage by stage: in each, somebody answers the coordinator, and the coordinator says to somebody what came
+//! of it. A plan is an upper bound that is known before the round: limits, deadlines, names in reports and what the
+//! documentation says are read off it. Who is waited for at a moment, and to whom something is said, is the machine's to
+//! say; what it says beyond its plan is a fault of the machine.
 
-use crate::JobSpec;
+use crate::{JobSpec, PartyId, Seat, ServerRole};
 
 /// Who speaks, or hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every party of the round that is still in it.
     Parties,
+    /// Some of them, whom the machine names as it goes. The others say and hear nothing, and stay in the round.
+    Few,
+    /// One of them.
+    Party(PartyId),
     /// The coordinator.
     Coordinator,
+    /// Every server of the round but the coordinator.
+    Servers,
+    /// The server with this role.
+    Server(ServerRole),
+}
+
+impl Who {
+    /// Whether somebody may be among them.
+    pub fn may_include(self, seat: impl Into<Seat>) -> bool {
+        match (self, seat.into()) {
+            (Self::Parties | Self::Few, Seat::Party(_)) | (Self::Servers, Seat::Server(_)) => true,
+            (Self::Party(one), Seat::Party(party)) => one == party,
+            (Self::Server(one), Seat::Server(role)) => one == role,
+            _ => false,
+        }
+    }
+
+    /// Whether somebody is among them for certain, if still in the round.
+    pub fn includes(self, seat: impl Into<Seat>) -> bool {
+        self != Self::Few && self.may_include(seat)
+    }
 }
 
 /// Who learns the sum.
@@ -21,12 +48,18 @@ pub enum Opens {
     Coordinator,
     /// The parties alone: the coordinator learns neither the sum nor the model.
     Parties,
+    /// Another server, which tells the coordinator.
+    Server(ServerRole),
+    /// The coordinator and the other servers, together only.
+    Servers,
 }
 
 /// One exchange, in one direction: each of the speakers may say one message to each of the hearers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Its name; the answer of parties and what the coordinator makes of it share one.
+    /// The number of its stage, which its messages carry.
+    pub stage: u8,
+    /// The name of its stage.
     pub name: &'static str,
     /// Who may speak.
     pub speaker: Who,
@@ -36,6 +69,10 @@ pub struct Step {
     pub input: bool,
     /// Whether pieces of the messages are passed on in the next step.
     pub relayed: bool,
+    /// Whether the coordinator may skip the stage.
+    pub optional: bool,
+    /// With fewer messages than this the round does not go on. A machine may need more.
+    pub enough: usize,
     /// Bytes of the largest message, with its frame.
     pub largest: u64,
     /// Seconds for all of it.
@@ -45,27 +82,36 @@ pub struct Step {
 /// What may happen in a round, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
+    /// Two for each stage: its answers, then what the coordinator says.
     steps: Vec<Step>,
     opens: Opens,
 }
 
-/// A stage: parties answer, the coordinator tells them what came of it.
+/// A stage: somebody answers, the coordinator says what came of it.
 pub(crate) struct Stage {
-    pub name: &'static str,
-    pub input: bool,
-    pub relayed: bool,
+    name: &'static str,
+    speaker: Who,
+    hearer: Who,
+    input: bool,
+    relayed: bool,
+    optional: bool,
+    enough: usize,
     /// Bytes of the largest message each way.
-    pub up: u64,
-    pub down: u64,
+    up: u64,
+    down: u64,
 }
 
 impl Stage {
-    /// One with messages of so many bytes.
+    /// One in which all parties answer and hear what came of it, with messages of so many bytes.
     pub fn new(name: &'static str, up: u64, down: u64) -> Self {
         Self {
             name,
+            speaker: Who::Parties,
+            hearer: Who::Parties,
             input: false,
             relayed: false,
+            optional: false,
+            enough: 1,
             up,
             down,
         }
@@ -86,22 +132,55 @@ impl Stage {
             ..self
         }
     }
+
+    /// One in which these answer.
+    pub fn answered_by(self, speaker: Who) -> Self {
+        Self { speaker, ..self }
+    }
+}
+
+/// What only protocols need that are still to come, and toys of the tests.
+#[cfg(any(test, feature = "testing"))]
+impl Stage {
+    /// One at whose end these are spoken to.
+    pub fn heard_by(self, hearer: Who) -> Self {
+        Self { hearer, ..self }
+    }
+
+    /// One that needs so many answers.
+    pub fn enough(self, enough: usize) -> Self {
+        Self { enough, ..self }
+    }
+
+    /// One that the coordinator may skip.
+    pub fn optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
 }
 
 impl Plan {
-    /// One coordinator and parties that talk to it, stage by stage.
-    pub(crate) fn star(
+    /// A coordinator and those who talk to it, stage by stage.
+    pub(crate) fn new(
         spec: &JobSpec,
         opens: Opens,
         stages: impl IntoIterator<Item = Stage>,
     ) -> Self {
-        let steps = stages.into_iter().flat_map(|stage| {
+        let steps = (0..).zip(stages).flat_map(|(number, stage)| {
             let up = Step {
+                stage: number,
                 name: stage.name,
-                speaker: Who::Parties,
+                speaker: stage.speaker,
                 hearer: Who::Coordinator,
                 input: stage.input,
                 relayed: stage.relayed,
+                optional: stage.optional,
+                enough: match stage.input && stage.speaker == Who::Parties {
+                    true => spec.least_survivors(),
+                    false => stage.enough,
+                },
                 largest: stage.up,
                 deadline: match stage.input {
                     true => spec.input_deadline,
@@ -110,9 +189,10 @@ impl Plan {
             };
             let down = Step {
                 speaker: Who::Coordinator,
-                hearer: Who::Parties,
+                hearer: stage.hearer,
                 input: false,
                 relayed: false,
+                enough: 1,
                 largest: stage.down,
                 deadline: spec.stage_deadline,
                 ..up.clone()
@@ -135,21 +215,19 @@ impl Plan {
         self.opens
     }
 
-    /// The steps in which parties speak: the n-th is what they answer n-th.
+    /// The steps in which somebody answers the coordinator, one for each stage.
     pub fn answers(&self) -> impl Iterator<Item = &Step> {
-        self.said_by(Who::Parties)
+        let of_coordinator = |step: &&Step| step.hearer == Who::Coordinator;
+        self.steps.iter().filter(of_coordinator)
     }
 
     /// What the coordinator says at the end of each of them.
     pub fn replies(&self) -> impl Iterator<Item = &Step> {
-        self.said_by(Who::Coordinator)
+        let by_coordinator = |step: &&Step| step.speaker == Who::Coordinator;
+        self.steps.iter().filter(by_coordinator)
     }
 
-    fn said_by(&self, who: Who) -> impl Iterator<Item = &Step> {
-        self.steps.iter().filter(move |step| step.speaker == who)
-    }
-
-    /// The parties' answer in a stage.
+    /// The answers of a stage.
     pub fn answer(&self, stage: u8) -> Option<&Step> {
         self.answers().nth(stage.into())
     }
@@ -164,10 +242,74 @@ impl Plan {
         self.answers().map(|step| step.name).collect()
     }
 
-    /// The stage whose answer needs the party's vector, where there is one.
+    /// The first stage whose answers carry vectors, where there is one.
     pub fn input_stage(&self) -> Option<u8> {
-        let place = self.answers().position(|step| step.input);
-        place.map(|stage| stage as u8)
+        self.answers()
+            .find(|step| step.input)
+            .map(|step| step.stage)
+    }
+
+    /// The stage in which this party's answer carries its vector, where there is one.
+    pub fn input_stage_of(&self, party: PartyId) -> Option<u8> {
+        let carries = |step: &&Step| step.input && step.speaker.may_include(party);
+        self.answers().find(carries).map(|step| step.stage)
+    }
+
+    /// The first stage, from this one on, of whose end somebody may be told.
+    pub fn next_reply(&self, seat: impl Into<Seat>, from: u8) -> Option<u8> {
+        let seat = seat.into();
+        let hears = |step: &&Step| step.stage >= from && step.hearer.may_include(seat);
+        self.replies().find(hears).map(|step| step.stage)
+    }
+
+    /// Whether somebody may be told of the end of stage `to` as the next thing, who was told last of the one before
+    /// `from`: nothing in between is said to it for certain.
+    pub fn may_hear(&self, seat: impl Into<Seat>, from: u8, to: u8) -> bool {
+        let seat = seat.into();
+        let certain = |step: &Step| !step.optional && step.hearer.includes(seat);
+        let mut between = self
+            .replies()
+            .filter(|step| (from..to).contains(&step.stage));
+        let told = self
+            .reply(to)
+            .is_some_and(|step| step.hearer.may_include(seat));
+        from <= to && told && !between.any(certain)
+    }
+
+    /// Whether all parties are told of the end of any stage from `from` to the one before `to`.
+    pub fn tells_all(&self, from: u32, to: u32) -> bool {
+        let between = |step: &&Step| (from..to).contains(&u32::from(step.stage));
+        let for_all = |step: &Step| step.hearer == Who::Parties && !step.optional;
+        self.replies().filter(between).any(for_all)
+    }
+
+    /// Whether the coordinator may go on to stage `to` where stage `from` is the next one.
+    pub fn may_skip(&self, from: u8, to: u8) -> bool {
+        let mut between = self
+            .answers()
+            .filter(|step| (from..to).contains(&step.stage));
+        from <= to && self.answer(to).is_some() && between.all(|step| step.optional)
+    }
+
+    /// Whether somebody may give an answer of so many bytes in a stage; none is saying nothing.
+    pub fn allows_answer(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
+        let (seat, step) = (seat.into(), self.answer(stage));
+        match bytes {
+            Some(bytes) => step
+                .is_some_and(|step| step.speaker.may_include(seat) && bytes as u64 <= step.largest),
+            None => step.is_none_or(|step| step.optional || !step.speaker.includes(seat)),
+        }
+    }
+
+    /// Whether the coordinator may say a message of so many bytes to somebody at the end of a stage; none is saying
+    /// nothing to somebody who is still in the round.
+    pub fn allows_reply(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
+        let (seat, step) = (seat.into(), self.reply(stage));
+        match bytes {
+            Some(bytes) => step
+                .is_some_and(|step| step.hearer.may_include(seat) && bytes as u64 <= step.largest),
+            None => step.is_none_or(|step| step.optional || !step.hearer.includes(seat)),
+        }
     }
 }
 
@@ -178,7 +320,8 @@ pub(crate) fn small(spec: &JobSpec) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Adversary, JobSpec, ProtocolName};
+    use super::*;
+    use crate::{Adversary, ProtocolName};
 
     #[test]
     fn vectors_go_up_in_the_input_stage_and_down_at_the_end() {
@@ -202,5 +345,67 @@ mod tests {
         let deadlines: Vec<f64> = plan.answers().map(|step| step.deadline).collect();
         assert_eq!(deadlines, [3.0, 3.0, 7.0, 3.0, 3.0]);
         assert_eq!(plan.answer(5), None);
+    }
+
+    /// Everybody shares, few dispute if need be, the second server checks, everybody opens.
+    fn disputed() -> Plan {
+        let (few, second) = (Who::Few, Who::Server(ServerRole::Second));
+        let stages = [
+            Stage::new("share", 100, 100).input().heard_by(few),
+            Stage::new("dispute", 50, 50).answered_by(few).optional(),
+            Stage::new("check", 10, 10).answered_by(second),
+            Stage::new("open", 50, 50),
+        ];
+        Plan::new(&JobSpec::default(), Opens::Coordinator, stages)
+    }
+
+    #[test]
+    fn what_is_said_to_few_need_not_be_heard() {
+        let (plan, party) = (disputed(), PartyId(3));
+        // Of the end of stages 0 and 1 it may hear nothing.
+        assert!(
+            plan.may_hear(party, 0, 0) && plan.may_hear(party, 0, 1) && plan.may_hear(party, 0, 2)
+        );
+        assert!(!plan.may_hear(party, 0, 3), "what all hear is heard");
+        assert!(!plan.may_hear(party, 2, 1) && !plan.may_hear(party, 4, 4));
+        assert_eq!(plan.next_reply(party, 1), Some(1));
+        assert_eq!(plan.next_reply(ServerRole::Second, 0), None);
+    }
+
+    #[test]
+    fn only_optional_stages_are_skipped() {
+        let plan = disputed();
+        assert!(plan.may_skip(1, 1) && plan.may_skip(1, 2));
+        assert!(!plan.may_skip(0, 1) && !plan.may_skip(1, 3) && !plan.may_skip(4, 4));
+    }
+
+    #[test]
+    fn who_speaks_and_who_is_silent_is_in_the_plan() {
+        let (plan, party, server) = (disputed(), PartyId(3), ServerRole::Second);
+        assert!(plan.allows_answer(party, 0, Some(100)));
+        assert!(!plan.allows_answer(party, 0, Some(101)), "too large");
+        assert!(!plan.allows_answer(party, 0, None), "all answer");
+        assert!(plan.allows_answer(party, 1, None) && plan.allows_answer(party, 1, Some(1)));
+        assert!(!plan.allows_answer(party, 2, Some(1)), "a server's turn");
+        assert!(plan.allows_answer(server, 2, Some(10)) && !plan.allows_answer(server, 2, None));
+        assert!(!plan.allows_answer(ServerRole::Third, 2, Some(10)));
+        assert!(plan.allows_reply(party, 0, None) && plan.allows_reply(party, 1, None));
+        assert!(!plan.allows_reply(party, 2, None) && plan.allows_reply(party, 2, Some(10)));
+        assert!(!plan.allows_reply(server, 2, Some(10)), "said to parties");
+    }
+
+    #[test]
+    fn each_party_of_a_ring_has_its_own_stage() {
+        let hop = |rank| {
+            let next = Who::Party(PartyId(rank + 1));
+            let hop = Stage::new("hop", 100, 100).input();
+            hop.answered_by(Who::Party(PartyId(rank))).heard_by(next)
+        };
+        let plan = Plan::new(&JobSpec::default(), Opens::Coordinator, (0..3).map(hop));
+        let inputs = [0, 1, 2].map(|rank| plan.input_stage_of(PartyId(rank)));
+        assert_eq!(inputs, [Some(0), Some(1), Some(2)]);
+        assert_eq!(plan.input_stage_of(PartyId(3)), None);
+        assert_eq!(plan.next_reply(PartyId(2), 0), Some(1));
+        assert!(plan.may_hear(PartyId(2), 0, 1) && !plan.may_hear(PartyId(1), 0, 1));
     }
 }

@@ -8,8 +8,8 @@ use rand_core::CryptoRng;
 
 use crate::core::plan::Plan;
 use crate::kit::vault::{KeyName, Vault};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Fault, FaultKind, Job, JobSpec, Round, SpecError};
+use crate::machine::{ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, ServerStage};
+use crate::{Fault, FaultKind, Job, JobSpec, Round, ServerRole, SpecError};
 
 /// What the rest of the house needs to know of a protocol.
 pub(crate) struct ProtocolInfo {
@@ -18,8 +18,8 @@ pub(crate) struct ProtocolInfo {
     /// Whether parties may work with the server and learn no more than the sum. Each party has a say in whose sum
     /// that is then ([`SurvivorGuard`](crate::SurvivorGuard)), and the job says how many may (`corrupt`).
     pub tolerates_corrupt: bool,
-    /// What may happen in a round of a job.
-    pub plan: fn(&Job) -> Plan,
+    /// What may happen in a round of a job with so many parties.
+    pub plan: fn(&Job, usize) -> Plan,
     /// Smallest number of survivors where the job names none.
     pub min_parties: fn(&JobSpec) -> usize,
     /// What rounds in which parties send some of their coordinates only need to know; `None` where they send all.
@@ -38,6 +38,16 @@ pub(crate) struct ProtocolInfo {
     pub prepare: Prepare,
     /// How parties come by the key that they share, where the protocol needs one.
     pub key_setup: Option<KeySetup>,
+    /// The servers that it needs beside the coordinator.
+    pub servers: &'static [OtherServer],
+}
+
+/// A server that is not the coordinator.
+pub(crate) struct OtherServer {
+    /// What it is for.
+    pub role: ServerRole,
+    /// Its machine in one round.
+    pub follow: StartFollower,
 }
 
 impl std::fmt::Debug for ProtocolInfo {
@@ -64,8 +74,8 @@ pub struct Sparsity {
 /// The rounds in which a key of the job is made and delivered, between parties that know each other by
 /// certificate only. Their messages are small.
 pub(crate) struct KeySetup {
-    /// What may happen in such a round.
-    pub plan: fn(&Job) -> Plan,
+    /// What may happen in such a round, with so many parties.
+    pub plan: fn(&Job, usize) -> Plan,
     /// A client and its first message body.
     pub start: StartClient,
     /// A client from its snapshot.
@@ -83,6 +93,7 @@ pub(crate) type Prepare = fn(&ClientSetup, usize) -> Result<usize, FaultKind>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
+pub(crate) type StartFollower = fn(&Arc<Round>) -> Result<Box<dyn FollowerStage>, Fault>;
 pub(crate) type HeldKeyName = fn(&Job, &dyn Vault, u64) -> Result<Option<KeyName>, FaultKind>;
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;

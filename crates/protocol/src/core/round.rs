@@ -8,8 +8,10 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::core::protocol::{Prepare, RestoreClient, StartClient, StartServer};
-use crate::{Fault, FaultKind, Job, PartyId};
+use crate::core::protocol::{
+    OtherServer, Prepare, RestoreClient, StartClient, StartFollower, StartServer,
+};
+use crate::{Fault, FaultKind, Job, PartyId, ServerRole};
 
 /// What a round is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,7 @@ pub struct Round {
     context: Context,
     key_context: Context,
     encoding: Arc<Encoding>,
+    plan: Plan,
     derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -110,6 +113,7 @@ impl Round {
         let context = Context(kdf::hash(kind.label(), &parts));
         Ok(Self {
             encoding: job.encoding().clone(),
+            plan: job.plan_of(kind, roster.len()),
             job,
             kind,
             number,
@@ -163,12 +167,9 @@ impl Round {
         self.kind
     }
 
-    /// What may happen in it.
+    /// What may happen in it, with the parties that it has.
     pub fn plan(&self) -> &Plan {
-        match (self.kind, self.job.key_setup_plan()) {
-            (RoundKind::KeySetup, Some(plan)) => plan,
-            _ => self.job.plan(),
-        }
+        &self.plan
     }
 
     pub(crate) fn machines(&self) -> Machines {
@@ -187,6 +188,24 @@ impl Round {
                 prepare: Some(info.prepare),
             },
         }
+    }
+
+    fn other_servers(&self) -> &'static [OtherServer] {
+        match self.kind {
+            RoundKind::Sum => self.job.info.servers,
+            RoundKind::KeySetup => &[],
+        }
+    }
+
+    /// The servers that the round needs beside the coordinator.
+    pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
+        self.other_servers().iter().map(|server| server.role)
+    }
+
+    /// The machine of a server that is not the coordinator; none where the round needs no such server.
+    pub(crate) fn follower(&self, role: ServerRole) -> Option<StartFollower> {
+        let server = (self.other_servers().iter()).find(|server| server.role == role)?;
+        Some(server.follow)
     }
 
     /// The number of the round.

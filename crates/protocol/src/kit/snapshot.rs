@@ -62,6 +62,10 @@ impl<'a> Reader<'a> {
             .map_err(|_| FaultKind::Snapshot("cut short".into()))
     }
 
+    pub fn byte(&mut self) -> Result<u8, FaultKind> {
+        Ok(u8::from_be_bytes(self.array()?))
+    }
+
     pub fn number(&mut self) -> Result<u32, FaultKind> {
         Ok(u32::from_be_bytes(self.array()?))
     }

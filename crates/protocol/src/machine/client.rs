@@ -8,6 +8,7 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
 
+use super::heard::Heard;
 use super::{ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{self, Message};
@@ -36,9 +37,9 @@ pub struct ClientSetup {
 pub struct Client {
     setup: Arc<ClientSetup>,
     state: State,
-    /// Fingerprint of the server's message that led to each answer after the first. A server that makes
-    /// two messages collide only hears the same answer again.
-    answered: Vec<[u8; 16]>,
+    heard: Heard,
+    /// The stage of the latest answer; none before the first.
+    stage: Option<u8>,
     /// The latest answer, with its frame.
     latest: Message,
 }
@@ -53,7 +54,7 @@ enum State {
 pub enum Answer {
     /// A message to send. The same request again gives the same bytes.
     Send(Message),
-    /// There is nothing to say in this stage; the next message of the server comes without an answer.
+    /// There is nothing to say now; the next message of the server comes without an answer.
     Wait,
     /// An old message came once more; it was answered and the server went on since.
     Old,
@@ -61,6 +62,16 @@ pub enum Answer {
     Done(RoundSum),
     /// The key set-up is over: these parties hold the key, this one among them.
     KeyHeld(PartySet),
+}
+
+impl Answer {
+    /// The message to send, where there is one.
+    pub fn message(self) -> Option<Message> {
+        match self {
+            Answer::Send(message) => Some(message),
+            Answer::Wait | Answer::Old | Answer::Done(_) | Answer::KeyHeld(_) => None,
+        }
+    }
 }
 
 /// Length only: a message of `plain` is the party's vector, which belongs in no log.
@@ -77,8 +88,8 @@ impl fmt::Debug for Answer {
 }
 
 impl Client {
-    /// Starts a round: the client and its first message. `input` is needed where
-    /// [`Plan::input_stage`](crate::Plan::input_stage) is 0.
+    /// Starts a round: the client and what it says at once, if it does not wait until it is spoken to. `input` is
+    /// needed where [`Plan::input_stage_of`](crate::Plan::input_stage_of) this party is 0.
     ///
     /// # Errors
     /// A roster that this party is not in, unusable parameters or input.
@@ -86,29 +97,32 @@ impl Client {
         setup: ClientSetup,
         input: Option<&dyn Input>,
         rng: &mut dyn CryptoRng,
-    ) -> Result<(Self, Message), Fault> {
+    ) -> Result<(Self, Answer), Fault> {
         setup.check()?;
         let setup = Arc::new(setup);
         let start = setup.round.machines().start;
-        match start(&setup, input, rng)? {
-            ClientStep::Wait { .. } | ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
-                Err(Fault::caller(FaultKind::Ended))
+        let (next, stage, latest) = match start(&setup, input, rng)? {
+            ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
+                return Err(Fault::caller(FaultKind::Ended));
             }
+            ClientStep::Wait { next } => (next, None, Message::new()),
             ClientStep::Send { body, next } => {
                 let latest = wire::frame_in_place(setup.round.context(), 0, body);
-                let message = latest.clone();
-                let state = State::Waiting(next);
-                Ok((
-                    Self {
-                        setup,
-                        state,
-                        answered: Vec::new(),
-                        latest,
-                    },
-                    message,
-                ))
+                (next, Some(0), latest)
             }
-        }
+        };
+        let answer = match stage {
+            Some(_) => Answer::Send(latest.clone()),
+            None => Answer::Wait,
+        };
+        let client = Self {
+            setup,
+            state: State::Waiting(next),
+            heard: Heard::default(),
+            stage,
+            latest,
+        };
+        Ok((client, answer))
     }
 
     /// Computes ahead what the start of the round will need, before the party's vector is there. It takes
@@ -132,14 +146,27 @@ impl Client {
         }
     }
 
-    /// The stage of the latest answer.
-    pub fn stage(&self) -> u8 {
-        self.answered.len() as u8
+    /// The stage of the latest answer; none before the first.
+    pub fn stage(&self) -> Option<u8> {
+        self.stage
+    }
+
+    /// The number behind that of the latest message of the server that was heard; 0 before the first.
+    pub fn heard(&self) -> u8 {
+        self.heard.next()
     }
 
     /// Whether the next answer carries the party's vector.
     pub fn needs_input(&self) -> bool {
-        self.setup.round.plan().input_stage() == Some(self.stage() + 1)
+        let plan = self.setup.round.plan();
+        let next = plan.next_reply(self.setup.me, self.heard());
+        next.is_some_and(|stage| self.needs_input_after(stage))
+    }
+
+    /// Whether the answer to the server's message of this stage carries the party's vector.
+    fn needs_input_after(&self, stage: u8) -> bool {
+        let input = self.setup.round.plan().input_stage_of(self.setup.me);
+        input.is_some() && input == stage.checked_add(1)
     }
 
     /// The latest answer, to send again after a lost connection; empty once it is acknowledged.
@@ -185,32 +212,30 @@ impl Client {
         }
         let (stage, body) = wire::unframe(&self.setup.round, message).map_err(Fault::server)?;
         let seen = fingerprint(self.setup.round.context(), message);
-        if let Some(before) = self.answered.get(usize::from(stage)) {
-            return match *before == seen {
-                false => Err(Fault::server(FaultKind::Conflicting { stage })),
-                true if self.repeats(stage) => Ok(Answer::Send(self.latest.clone())),
-                true => Ok(Answer::Old),
-            };
+        let (plan, me) = (self.setup.round.plan(), self.setup.me.into());
+        let known = self.heard.judge(plan, me, stage, seen);
+        match known.map_err(Fault::server)? {
+            true if self.repeats(stage) => return Ok(Answer::Send(self.latest.clone())),
+            true => return Ok(Answer::Old),
+            false => {}
         }
-        let expected = self.stage();
-        if stage != expected || matches!(self.state, State::Done) {
-            return Err(Fault::server(FaultKind::OtherStage {
-                got: stage,
-                expected,
-            }));
+        if matches!(self.state, State::Done) {
+            let (got, expected) = (stage, self.heard());
+            return Err(Fault::server(FaultKind::OtherStage { got, expected }));
         }
-        if self.needs_input() && input.is_none() {
+        if self.needs_input_after(stage) && input.is_none() {
             return Err(Fault::caller(FaultKind::InputMissing));
         }
         let State::Waiting(state) = std::mem::replace(&mut self.state, State::Ended) else {
             return Err(Fault::caller(FaultKind::Ended));
         };
         let step = state.answer(body, input, rng)?;
-        self.answered.push(seen);
+        self.heard.add(stage, seen);
         match step {
             ClientStep::Send { body, next } => {
-                let context = self.setup.round.context();
-                self.latest = wire::frame_in_place(context, self.stage(), body);
+                let (context, stage) = (self.setup.round.context(), self.heard());
+                self.latest = wire::frame_in_place(context, stage, body);
+                self.stage = Some(stage);
                 self.state = State::Waiting(next);
                 Ok(Answer::Send(self.latest.clone()))
             }
@@ -233,7 +258,7 @@ impl Client {
     /// Whether the server's message of this stage, come again, is answered by the same bytes again.
     fn repeats(&self, stage: u8) -> bool {
         matches!(self.state, State::Waiting(_))
-            && usize::from(stage) + 1 == self.answered.len()
+            && stage.saturating_add(1) == self.heard()
             && !self.latest.is_empty()
     }
 
@@ -258,12 +283,13 @@ impl Client {
             return Ok(None);
         };
         // By hand, not by the codec: it would leave copies of the stage's secrets in freed memory.
-        let writer = Writer::default().number(self.answered.len() as u32);
-        let writer = self
-            .answered
-            .iter()
-            .fold(writer, |writer, seen| writer.bytes(seen));
+        let writer = Writer::default().number(self.heard.iter().len() as u32);
+        let heard = self.heard.iter();
+        let writer = heard.fold(writer, |writer, (stage, seen)| {
+            writer.bytes(&[*stage]).bytes(seen)
+        });
         let writer = writer
+            .bytes(&[self.stage.map_or(0, |stage| stage.saturating_add(1))])
             .length(self.latest.len())
             .bytes(&self.latest)
             .bytes(&state);
@@ -282,28 +308,32 @@ impl Client {
             .open(&setup.snapshot_header(), sealed)
             .map_err(|_| refused("not one of this party in this round, or damaged"))?;
         let mut reader = Reader::new(&bytes);
-        let (answered, latest) = read_answers(&mut reader).map_err(Fault::caller)?;
+        let before = read_answers(&mut reader).map_err(Fault::caller)?;
+        let (heard, stage, latest) = before;
         let setup = Arc::new(setup);
-        let stage = u8::try_from(answered.len()).map_err(|_| refused("too many stages"))?;
         let restore = setup.round.machines().restore;
-        let state = restore(&setup, stage, reader.rest()).map_err(Fault::caller)?;
+        let state = restore(&setup, heard.next(), reader.rest()).map_err(Fault::caller)?;
         Ok(Self {
             setup,
             state: State::Waiting(state),
-            answered,
+            heard,
+            stage,
             latest,
         })
     }
 }
 
-/// The head of a snapshot: `count: u32 ‖ fingerprints ‖ length: u64 ‖ latest answer`. The stage follows.
-fn read_answers(reader: &mut Reader<'_>) -> Result<(Vec<[u8; 16]>, Message), FaultKind> {
+/// The head of a snapshot: `count: u32 ‖ stage: u8 and fingerprint of each message heard ‖ stage behind that of the latest
+/// answer: u8 ‖ length: u64 ‖ latest answer`. What the stage has follows.
+fn read_answers(reader: &mut Reader<'_>) -> Result<(Heard, Option<u8>, Message), FaultKind> {
     let count = reader.number()?;
-    let answered = (0..count)
-        .map(|_| reader.array())
-        .collect::<Result<_, _>>()?;
+    let one = |reader: &mut Reader<'_>| Ok((reader.byte()?, reader.array()?));
+    let heard = (0..count).map(|_| one(reader));
+    let heard = heard.collect::<Result<_, FaultKind>>()?;
+    let stage = reader.byte()?.checked_sub(1);
     let length = reader.length()?;
-    Ok((answered, Message::copy_from_slice(reader.bytes(length)?)))
+    let latest = Message::copy_from_slice(reader.bytes(length)?);
+    Ok((heard, stage, latest))
 }
 
 impl ClientSetup {

@@ -4,13 +4,16 @@
 //! and conflicting messages, lost places, snapshots. A protocol only writes its stages.
 
 mod client;
+mod follower;
+mod heard;
 mod outgoing;
 mod server;
 
 pub use crate::kit::wire::Message;
 pub use client::{Answer, Client, ClientSetup};
+pub use follower::Follower;
 pub use outgoing::{Outgoing, Piece};
-pub use server::{Closed, Outcome, Receipt, Server, Waiting};
+pub use server::{Closed, Excuse, Outcome, Receipt, Server, Waiting};
 
 use std::collections::BTreeSet;
 
@@ -18,7 +21,7 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::{Fault, FaultKind, Input, PartyId, PartySet};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Seat, ServerRole};
 
 /// What a client learns when the round is over.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,9 +72,9 @@ pub(crate) trait ClientStage: Send {
     }
 }
 
-/// What a client does with a message.
+/// What a client does when it starts, and with a message.
 pub(crate) enum ClientStep {
-    /// It answers and waits for the next message.
+    /// It answers and waits for the next message: in the first stage, or the one behind the message's.
     Send {
         body: Body,
         next: Box<dyn ClientStage>,
@@ -87,6 +90,21 @@ pub(crate) enum ClientStep {
 /// A message without its frame; a large one has room for it.
 pub(crate) type Body = Vec<u8>;
 
+/// A server other than the coordinator that waits for one message of the coordinator.
+pub(crate) trait FollowerStage: Send {
+    /// The coordinator's message in; the answer and the next stage out.
+    fn answer(self: Box<Self>, body: &[u8], rng: &mut dyn CryptoRng)
+    -> Result<FollowerStep, Fault>;
+}
+
+/// What such a server does with a message.
+pub(crate) struct FollowerStep {
+    /// Its answer, where it has something to say.
+    pub body: Option<Body>,
+    /// What it waits for next, unless its part in the round is over.
+    pub next: Option<Box<dyn FollowerStage>>,
+}
+
 /// A server that collects the answers of one stage.
 pub(crate) trait ServerStage: Send {
     /// Who may answer.
@@ -97,6 +115,27 @@ pub(crate) trait ServerStage: Send {
 
     /// One party's answer. An error leaves the stage as if the message had not come.
     fn receive(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind>;
+
+    /// Which other servers may answer.
+    fn servers(&self) -> &[ServerRole] {
+        &[]
+    }
+
+    /// The answer of another server. An error leaves the stage as if the message had not come.
+    fn receive_of(&mut self, _from: ServerRole, _body: &[u8]) -> Result<(), FaultKind> {
+        Err(FaultKind::NotAMember)
+    }
+
+    /// How many optional stages were skipped to come to this one.
+    fn skipped(&self) -> u8 {
+        0
+    }
+
+    /// Whom this stage and all after it go on without, though they answered the one before. Asked when the stage
+    /// begins.
+    fn excuses(&self) -> Vec<Excuse> {
+        Vec::new()
+    }
 
     /// Ends the stage with the answers there are.
     fn close(self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault>;
@@ -134,7 +173,7 @@ pub(crate) enum Bodies {
 
 /// A body of which the server only has the beginning.
 pub(crate) struct Relayed {
-    pub to: PartyId,
+    pub to: Seat,
     /// The server's own part.
     pub head: Vec<u8>,
     /// What follows: parts of the bodies of answers to the stage that ends.

@@ -10,19 +10,19 @@ use rand_core::CryptoRng;
 
 use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::wire;
-use crate::{Fault, FaultKind, PartyId, PartySet, Round, Step};
+use crate::{Fault, FaultKind, PartyId, PartySet, Round, Seat, ServerRole, Step};
 
 /// The coordinator's side of one round. Answers are folded in as they come.
 pub struct Server {
     round: Arc<Round>,
     stage: u8,
     state: Box<dyn ServerStage>,
-    /// Fingerprint of every answer that was taken, per stage and party. A party that makes a second answer
-    /// collide only hides it: the first one counts.
-    taken: BTreeMap<(u8, PartyId), [u8; 16]>,
+    /// Fingerprint of every answer that was taken, per stage and seat. Who makes a second answer collide only hides
+    /// it: the first one counts.
+    taken: BTreeMap<(u8, Seat), [u8; 16]>,
     faults: Vec<Fault>,
-    /// How many of a party's refused messages are among the faults; those of strangers count together.
-    kept: BTreeMap<Option<PartyId>, usize>,
+    /// How many refused messages of a seat are among the faults; those of strangers count together.
+    kept: BTreeMap<Option<Seat>, usize>,
 }
 
 /// Refused messages of one party that are kept as faults: enough to see what it does, and no more memory
@@ -45,12 +45,23 @@ pub struct Waiting {
     pub stage: u8,
     /// Its name.
     pub name: &'static str,
-    /// Who has not answered yet.
+    /// Which parties have not answered yet.
     pub missing: Vec<PartyId>,
-    /// How many have.
+    /// Which other servers have not.
+    pub servers: Vec<ServerRole>,
+    /// How many have, of both.
     pub answered: usize,
     /// How many are enough to close the stage.
     pub required: usize,
+}
+
+/// A party that the round goes on without, though it answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excuse {
+    /// The party.
+    pub party: PartyId,
+    /// Why.
+    pub reason: FaultKind,
 }
 
 /// The end of a stage.
@@ -59,15 +70,17 @@ pub enum Closed {
     Next {
         /// The server in its next stage.
         server: Server,
-        /// To whom what.
-        messages: Vec<(PartyId, Outgoing)>,
+        /// To whom what. Who is told nothing is still in the round, as the plan allows.
+        messages: Vec<(Seat, Outgoing)>,
+        /// Who is not in it any more, of those who answered.
+        excused: Vec<Excuse>,
     },
     /// The round is over.
     Done {
         /// The sum.
         outcome: Outcome,
         /// The result, to whom it is told.
-        messages: Vec<(PartyId, Outgoing)>,
+        messages: Vec<(Seat, Outgoing)>,
     },
 }
 
@@ -83,7 +96,7 @@ pub struct Outcome {
 }
 
 impl Server {
-    /// Starts a round; clients speak first.
+    /// Starts a round; others speak first.
     ///
     /// # Errors
     /// No safe parameters for a roster of this size.
@@ -99,21 +112,26 @@ impl Server {
         })
     }
 
-    /// Takes one party's answer. The same bytes again are no fault.
+    /// Takes the answer of a party, or of another server. The same bytes again are no fault.
     ///
     /// # Errors
-    /// A message that the party must not send. It costs nobody else anything, and the party's first few are
+    /// A message that the sender must not send. It costs nobody else anything, and the sender's first few are
     /// kept for [`Outcome::faults`].
-    pub fn receive(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, Fault> {
+    pub fn receive(&mut self, from: impl Into<Seat>, message: &[u8]) -> Result<Receipt, Fault> {
+        let from = from.into();
         self.try_receive(from, message).map_err(|kind| {
-            let fault = Fault::party(from, kind);
+            let fault = Fault::of(from, kind);
             self.keep(from, &fault);
             fault
         })
     }
 
-    fn keep(&mut self, from: PartyId, fault: &Fault) {
-        let member = (from.rank() < self.round.parties()).then_some(from);
+    fn keep(&mut self, from: Seat, fault: &Fault) {
+        let member = match from {
+            Seat::Party(party) => party.rank() < self.round.parties(),
+            Seat::Server(_) => true,
+        };
+        let member = member.then_some(from);
         let kept = self.kept.entry(member).or_default();
         if *kept < MOST_KEPT && !self.faults.contains(fault) {
             *kept += 1;
@@ -121,7 +139,7 @@ impl Server {
         }
     }
 
-    fn try_receive(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {
+    fn try_receive(&mut self, from: Seat, message: &[u8]) -> Result<Receipt, FaultKind> {
         let (stage, body) = wire::unframe(&self.round, message)?;
         let seen = fingerprint(self.round.context(), message);
         if let Some(before) = self.taken.get(&(stage, from)) {
@@ -136,29 +154,44 @@ impl Server {
                 expected: self.stage,
             });
         }
-        if !self.state.expected().contains(&from) {
-            return Err(FaultKind::NotAMember);
+        match from {
+            Seat::Party(party) if self.state.expected().contains(&party) => {
+                self.state.receive(party, body)?;
+            }
+            Seat::Server(role) if self.state.servers().contains(&role) => {
+                self.state.receive_of(role, body)?;
+            }
+            _ => return Err(FaultKind::NotAMember),
         }
-        self.state.receive(from, body)?;
         self.taken.insert((stage, from), seen);
         Ok(Receipt::Taken)
     }
 
     /// What the stage waits for.
     pub fn waiting(&self) -> Waiting {
-        let expected = self.state.expected();
+        let (expected, servers) = (self.state.expected(), self.state.servers());
+        let absent = |seat: Seat| !self.taken.contains_key(&(self.stage, seat));
         let missing: Vec<PartyId> = expected
             .iter()
             .copied()
-            .filter(|party| !self.taken.contains_key(&(self.stage, *party)))
+            .filter(|party| absent((*party).into()))
             .collect();
+        let absent = |role: &ServerRole| absent((*role).into());
+        let silent: Vec<ServerRole> = servers.iter().copied().filter(absent).collect();
         Waiting {
             stage: self.stage,
             name: self.step().map_or("result", |step| step.name),
-            answered: expected.len() - missing.len(),
+            answered: expected.len() + servers.len() - missing.len() - silent.len(),
             missing,
+            servers: silent,
             required: self.state.required(),
         }
+    }
+
+    /// Which parties have answered the stage under way.
+    pub fn answered(&self) -> Vec<PartyId> {
+        let of_stage = self.taken.keys().filter(|(stage, _)| *stage == self.stage);
+        of_stage.filter_map(|(_, seat)| seat.party()).collect()
     }
 
     /// Whether the stage's answers will be passed on in pieces: whoever drives the server keeps those it
@@ -187,14 +220,26 @@ impl Server {
                 bodies,
                 faults,
             } => {
-                let messages = framed(&self.round, self.stage, bodies);
+                // What is said where stages are skipped is said at the end of the last of them.
+                let told = self.stage.saturating_add(next.skipped());
+                let (stage, expected) = (told.saturating_add(1), self.stage.saturating_add(1));
+                if !self.round.plan().may_skip(expected, stage) {
+                    let got = stage;
+                    return Err(Fault::caller(FaultKind::OtherStage { got, expected }));
+                }
+                let messages = framed(&self.round, told, bodies);
                 self.faults.extend(faults);
+                let excused = next.excuses();
                 let server = Self {
                     state: next,
-                    stage: self.stage + 1,
+                    stage,
                     ..self
                 };
-                Ok(Closed::Next { server, messages })
+                Ok(Closed::Next {
+                    server,
+                    messages,
+                    excused,
+                })
             }
             ServerStep::Done {
                 sum,
@@ -215,16 +260,18 @@ impl Server {
     }
 }
 
-fn framed(round: &Round, stage: u8, bodies: Bodies) -> Vec<(PartyId, Outgoing)> {
+fn framed(round: &Round, stage: u8, bodies: Bodies) -> Vec<(Seat, Outgoing)> {
     let context = round.context();
     match bodies {
         Bodies::Same(parties, body) => {
             let message = wire::frame(context, stage, &body);
-            let each = parties.into_iter().map(|to| (to, message.clone().into()));
+            let each = (parties.into_iter()).map(|to| (to.into(), message.clone().into()));
             each.collect()
         }
         Bodies::Each(bodies) => {
-            let framed = |(to, body): (_, Vec<u8>)| (to, wire::frame(context, stage, &body).into());
+            let framed = |(to, body): (PartyId, Vec<u8>)| {
+                (to.into(), wire::frame(context, stage, &body).into())
+            };
             bodies.into_iter().map(framed).collect()
         }
         Bodies::Relayed(bodies) => {
@@ -278,7 +325,7 @@ mod tests {
                 range: length - 1..*length,
             };
             let relayed = |to: &PartyId| Relayed {
-                to: *to,
+                to: (*to).into(),
                 head: vec![to.0 as u8],
                 pieces: self.1.iter().map(last).collect(),
             };
@@ -293,7 +340,7 @@ mod tests {
     #[test]
     fn pieces_are_of_messages_with_their_frames() {
         let spec = JobSpec {
-            protocol: ProtocolName::Plain.into(),
+            protocol: ProtocolName::SecAgg.into(),
             parties: 3,
             ..JobSpec::default()
         };
@@ -312,6 +359,9 @@ mod tests {
         let answer_of = |party: PartyId| answers.get(party.rank()).map(|answer| &**answer);
         assert_eq!(messages.len(), 3);
         for (to, outgoing) in messages {
+            let Seat::Party(to) = to else {
+                panic!("{to} is no party");
+            };
             let expected = wire::frame(cohort.round.context(), 0, &[to.0 as u8, b'a', b'd', b'f']);
             assert_eq!(outgoing.assemble(answer_of), Some(expected));
         }

@@ -221,6 +221,7 @@ impl<'a> Play<'a> {
                 Closed::Next {
                     server: next,
                     messages,
+                    ..
                 } => {
                     server = Some(next);
                     messages
@@ -232,9 +233,9 @@ impl<'a> Play<'a> {
                     messages
                 }
             };
-            let down = messages.into_iter().map(|(party, outgoing)| {
+            let down = messages.into_iter().map(|(seat, outgoing)| {
                 let message = outgoing.assemble(|_| None).expect("nothing is passed on");
-                (party.0, Hex(message.to_vec()))
+                (seat.party().unwrap().0, Hex(message.to_vec()))
             });
             let down: BTreeMap<u32, Hex> = down.collect();
             assert_eq!(down, stage.down, "end of stage {at}");
@@ -264,7 +265,8 @@ impl<'a> Play<'a> {
             let mut tape = Tape::new(random.map_or(&[], |bytes| &bytes.0));
             let input = self.record.input(*rank);
             let input = input.as_ref().map(|input| &**input as &dyn Input);
-            let (client, message) = Client::start(setup, input, &mut tape).unwrap();
+            let (client, answer) = Client::start(setup, input, &mut tape).unwrap();
+            let message = answer.message().unwrap();
             assert_eq!(message, expected.0, "first message of {rank}");
             self.clients.insert(*rank, (client, tape));
         }

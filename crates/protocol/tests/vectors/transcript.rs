@@ -123,6 +123,7 @@ impl Transcript {
                 Closed::Next {
                     server: next,
                     messages,
+                    ..
                 } => {
                     server = Some(next);
                     messages
@@ -133,9 +134,9 @@ impl Transcript {
                 }
             };
             let answer_of = |from: PartyId| stage.up.get(&from.0).map(|answer| &*answer.0);
-            let down = messages.into_iter().map(|(party, outgoing)| {
+            let down = messages.into_iter().map(|(seat, outgoing)| {
                 let message = outgoing.assemble(answer_of).expect("pieces of answers");
-                (party.0, Hex(message.to_vec()))
+                (seat.party().unwrap().0, Hex(message.to_vec()))
             });
             let down: BTreeMap<u32, Hex> = down.collect();
             assert_eq!(down, stage.down, "end of stage {at}");
@@ -160,7 +161,8 @@ impl Transcript {
                 guard: Arc::new(AnySurvivors),
             };
             let mut tape = Tape::new(&party.random.0);
-            let (client, message) = Client::start(setup, None, &mut tape).unwrap();
+            let (client, answer) = Client::start(setup, None, &mut tape).unwrap();
+            let message = answer.message().unwrap();
             assert_eq!(message, expected.0, "first message of {rank}");
             (rank, (client, tape))
         };

@@ -157,6 +157,7 @@ impl ServerMachine {
             certificate: certificate.into(),
             key: party.key,
             traffic: count.clone(),
+            role: None,
         };
         let mut desk = locked(&self.desk);
         desk.latest += 1;

@@ -8,11 +8,12 @@ mod parties;
 mod post;
 mod relay;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_math::words::Words;
-use blindsum_protocol::{Closed, Fault, Message, Outcome, PartyId, Server};
+use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server, ServerRole};
 use rand_chacha::ChaCha20Rng;
 pub(crate) use relay::{Kept, Parcel};
 
@@ -74,6 +75,10 @@ pub(crate) struct Drive<'a> {
     outcome: Option<Outcome>,
     /// Answers to this stage, where it passes them on.
     kept: Kept,
+    /// The servers that are not the coordinator. What they are told they hear at once.
+    followers: BTreeMap<ServerRole, Follower>,
+    /// What they have said since the stage began.
+    from_followers: Vec<(ServerRole, Message)>,
 }
 
 /// A round that is over.
@@ -123,6 +128,8 @@ impl<'a> Drive<'a> {
             refused: Vec::new(),
             outcome: None,
             kept: Kept::default(),
+            followers: BTreeMap::new(),
+            from_followers: Vec::new(),
             setting,
         }
     }
@@ -131,6 +138,10 @@ impl<'a> Drive<'a> {
     pub(crate) fn run(mut self) -> Result<Finished, SimError> {
         self.hooks.begin(&self.setting.round, self.setting.cohort);
         let round = self.setting.round.clone();
+        for role in round.servers() {
+            let follower = Follower::start(round.clone(), role).map_err(SimError::Round)?;
+            self.followers.insert(role, follower);
+        }
         let mut server = self
             .serve(|_| Server::start(round))
             .map_err(SimError::Round)?;
@@ -150,21 +161,27 @@ impl<'a> Drive<'a> {
             for (from, message) in self.hooks.before_close(self.stage) {
                 self.receive(&mut server, from, &message)?;
             }
+            let answered = server.answered();
             match self.serve(|rng| server.close(rng)) {
                 Err(fault) => break Some(fault),
                 Ok(Closed::Next {
                     server: next,
                     messages,
+                    excused,
                 }) => {
                     server = next;
-                    self.stage += 1;
+                    self.stage = server.waiting().stage;
                     self.open(Some(&server));
+                    let excused = |party: &PartyId| excused.iter().any(|one| one.party == *party);
+                    let waiting = answered.into_iter().filter(|party| !excused(party));
+                    self.check_silence(waiting, &messages)?;
                     self.send(messages)?;
                 }
                 Ok(Closed::Done { outcome, messages }) => {
                     self.outcome = Some(outcome);
                     self.stage += 1;
                     self.open(None);
+                    self.check_silence(answered, &messages)?;
                     self.send(messages)?;
                     self.collect(None)?;
                     break None;
@@ -213,6 +230,14 @@ impl<'a> Drive<'a> {
     /// Lets things happen until nobody is missing, or until the deadline where somebody stays away.
     fn collect(&mut self, mut server: Option<&mut Server>) -> Result<(), SimError> {
         self.tell()?;
+        let said = std::mem::take(&mut self.from_followers);
+        if let Some(server) = server.as_deref_mut() {
+            for (role, message) in said {
+                if let Err(fault) = self.serve(|_| server.receive(role, &message)) {
+                    self.refused.push(fault);
+                }
+            }
+        }
         while server.is_none() || self.missing > 0 {
             let happened = self.client_run()? || self.server_run(server.as_deref_mut())?;
             if !happened {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Server};
+use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Seat as Place, Server, ServerRole};
 
 use super::{Content, Drive, Letter, Parcel};
 use crate::SimError;
@@ -167,11 +167,66 @@ impl Drive<'_> {
         }
     }
 
+    /// What the server says to somebody at the end of a stage is in its plan, and so is that it says nothing.
+    fn check_reply(&self, to: Place, stage: u8, bytes: Option<usize>) -> Result<(), SimError> {
+        let plan = self.setting.round.plan();
+        let allowed = plan.allows_reply(to, stage, bytes);
+        let who = format!("the server to {to}");
+        planned(who, allowed, plan.reply(stage), stage, bytes)
+    }
+
+    /// Of those who wait, the server may leave out whom the plan lets it leave out.
+    pub(super) fn check_silence(
+        &self,
+        waiting: impl IntoIterator<Item = PartyId>,
+        messages: &[(Place, Outgoing)],
+    ) -> Result<(), SimError> {
+        let told: BTreeSet<Place> = messages.iter().map(|(to, _)| *to).collect();
+        let silent = waiting.into_iter().map(Place::from);
+        for place in silent.filter(|place| !told.contains(place)) {
+            self.check_reply(place, self.stage.saturating_sub(1), None)?;
+        }
+        Ok(())
+    }
+
+    /// A server that is not the coordinator hears something, and answers.
+    fn tell_server(&mut self, role: ServerRole, parcel: Parcel) -> Result<(), SimError> {
+        let stage = self.stage.saturating_sub(1);
+        let message = parcel.open().map_err(SimError::Spool)?;
+        let message = message.ok_or(SimError::Relay {
+            to: role.into(),
+            stage,
+        })?;
+        self.check_reply(role.into(), stage, Some(message.len()))?;
+        let Some(follower) = self.followers.get_mut(&role) else {
+            return Ok(());
+        };
+        match follower.answer(&message, &mut self.server_rng) {
+            Ok(answer) => {
+                let (plan, stage) = (self.setting.round.plan(), self.stage);
+                let length = answer.as_ref().map(|answer| answer.len());
+                let allowed = plan.allows_answer(role, stage, length);
+                planned(role, allowed, plan.answer(stage), stage, length)?;
+                self.from_followers
+                    .extend(answer.map(|answer| (role, answer)));
+            }
+            Err(fault) => self.refused.push(fault),
+        }
+        Ok(())
+    }
+
     /// Sends the server's messages that end the stage before this one.
-    pub(super) fn send(&mut self, messages: Vec<(PartyId, Outgoing)>) -> Result<(), SimError> {
+    pub(super) fn send(&mut self, messages: Vec<(Place, Outgoing)>) -> Result<(), SimError> {
         let leads_to = self.stage;
         let kept = Arc::new(std::mem::take(&mut self.kept));
-        for (to, outgoing) in messages {
+        for (place, outgoing) in messages {
+            let to = match place {
+                Place::Party(party) => party,
+                Place::Server(role) => {
+                    self.tell_server(role, Parcel::new(outgoing, &kept))?;
+                    continue;
+                }
+            };
             if self.script.is_gone(to, leads_to) {
                 self.seats
                     .get_mut(to.rank())
@@ -181,9 +236,8 @@ impl Drive<'_> {
             }
             let (parcel, stage) = (Parcel::new(outgoing, &kept), leads_to - 1);
             let message = parcel.open().map_err(SimError::Spool)?;
-            let message = message.ok_or(SimError::Relay { to, stage })?;
-            let step = self.setting.round.plan().reply(stage);
-            planned("the server", step, stage, message.len())?;
+            let message = message.ok_or(SimError::Relay { to: place, stage })?;
+            self.check_reply(place, stage, Some(message.len()))?;
             let action = self.hooks.server_says(stage, to, &message);
             for parcel in parcel.apply(action, message) {
                 let transmission =

@@ -248,6 +248,7 @@ impl World {
                     }
                     let peer = Peer {
                         name: party.name.clone(),
+                        role: None,
                         address: format!("party {number}"),
                         certificate: party.certificate.clone(),
                         key: party.identity.key.verifying_key().clone(),

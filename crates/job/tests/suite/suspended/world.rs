@@ -269,6 +269,7 @@ impl World {
                 certificate: host.certificate.clone(),
                 key: known.key,
                 traffic: count.clone(),
+                role: None,
             };
             self.sessions
                 .insert(link, (party, Session::new(link, peer, count)));

@@ -13,7 +13,7 @@ use blindsum_net::pb::{self, CoordinatorFrame};
 use blindsum_net::{Credentials, Model};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, MemoryVault, Message,
-    Outgoing, PartyId, Round, Server,
+    Outgoing, PartyId, Round, Seat, Server,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -176,7 +176,9 @@ impl Play {
                 return false;
             };
             let (next, messages) = match closed {
-                Closed::Next { server, messages } => (Some(server), messages),
+                Closed::Next {
+                    server, messages, ..
+                } => (Some(server), messages),
                 Closed::Done { messages, .. } => (None, messages),
             };
             let down = in_one_piece(&up, &messages);
@@ -239,9 +241,9 @@ impl Play {
             };
             let input = Ones::of(&self.job);
             // Whoever has used its key in a round of this number says nothing in it.
-            if let Ok((client, message)) = Client::start(setup, Some(&input), &mut self.rng) {
+            if let Ok((client, answer)) = Client::start(setup, Some(&input), &mut self.rng) {
                 clients.insert(me, client);
-                up.insert(me, message);
+                up.extend(answer.message().map(|message| (me, message)));
             }
         }
         (clients, up)
@@ -270,12 +272,13 @@ impl Play {
 /// What each party is told.
 fn in_one_piece(
     up: &BTreeMap<PartyId, Message>,
-    messages: &[(PartyId, Outgoing)],
+    messages: &[(Seat, Outgoing)],
 ) -> BTreeMap<PartyId, Message> {
     let answer_of = |party| up.get(&party).map(|message| &**message);
-    let assembled = messages
-        .iter()
-        .map(|(party, outgoing)| (*party, outgoing.assemble(answer_of).unwrap()));
+    let assembled = messages.iter().map(|(seat, outgoing)| {
+        let party = seat.party().unwrap();
+        (party, outgoing.assemble(answer_of).unwrap())
+    });
     assembled.collect()
 }
 

@@ -331,9 +331,9 @@ impl Raw {
         };
         let input = self.input(value);
         let input = needs_input.then_some(&input as &dyn Input);
-        let (client, message) = Client::start(setup, input, &mut self.rng).unwrap();
+        let (client, answer) = Client::start(setup, input, &mut self.rng).unwrap();
         self.client = Some(client);
-        message.to_vec()
+        answer.message().unwrap().to_vec()
     }
 
     /// The words of a vector of one value; the first two of them where rounds are sparse.

@@ -7,10 +7,10 @@ use blindsum_encode::{DensitySchedule, Encoding, UpdateHistory};
 use blindsum_math::words::{Width, Words};
 
 use super::{JobSpec, SpecError};
-use crate::FaultKind;
 use crate::core::plan::{Opens, Plan};
 use crate::core::protocol::ProtocolInfo;
 use crate::kit::vault::{KeyName, Vault};
+use crate::{FaultKind, RoundKind, ServerRole};
 
 /// A checked job specification.
 #[derive(Clone, Debug)]
@@ -86,13 +86,27 @@ impl Job {
         self.spec.least_survivors()
     }
 
-    /// What may happen in a round.
+    /// What may happen in a round of as many parties as the job has at most. That of one round is
+    /// [`Round::plan`](crate::Round::plan).
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What may happen in a key set-up, where parties need a key that the coordinator has not; see
-    /// [`Round::key_setup`](crate::Round::key_setup).
+    /// What may happen in a round of this kind and so many parties.
+    pub fn plan_of(&self, kind: RoundKind, parties: usize) -> Plan {
+        match (&self.info.key_setup, kind) {
+            (Some(setup), RoundKind::KeySetup) => (setup.plan)(self, parties),
+            _ => (self.info.plan)(self, parties),
+        }
+    }
+
+    /// The servers that the job needs beside its coordinator.
+    pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
+        self.info.servers.iter().map(|server| server.role)
+    }
+
+    /// What may happen in a key set-up of as many parties as the job has at most, where parties need a key that the
+    /// coordinator has not; see [`Round::key_setup`](crate::Round::key_setup).
     pub fn key_setup_plan(&self) -> Option<&Plan> {
         self.key_setup_plan.as_ref()
     }

@@ -32,7 +32,7 @@ impl JobSpec {
         let mut job = Job {
             hash: self.hash(),
             encoding: Arc::new(encoding),
-            plan: Plan::star(&self, Opens::Coordinator, []),
+            plan: Plan::new(&self, Opens::Coordinator, []),
             key_setup_plan: None,
             info,
             spec: self,
@@ -46,8 +46,9 @@ impl JobSpec {
             );
             return Err(SpecError::new("min_parties", rule));
         }
-        job.plan = (info.plan)(&job);
-        job.key_setup_plan = info.key_setup.as_ref().map(|setup| (setup.plan)(&job));
+        let most = job.spec.parties as usize;
+        job.plan = (info.plan)(&job, most);
+        job.key_setup_plan = (info.key_setup.as_ref()).map(|setup| (setup.plan)(&job, most));
         Ok(job)
     }
 

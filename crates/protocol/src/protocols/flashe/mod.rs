@@ -32,7 +32,7 @@ impl ProtocolTable for Flashe {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: false,
-    plan: |job| match job.spec().is_sparse() {
+    plan: |job, _| match job.spec().is_sparse() {
         true => sparse_rounds::plan(job),
         false => rounds::plan(job),
     },
@@ -66,13 +66,14 @@ static INFO: ProtocolInfo = ProtocolInfo {
         false => rounds::client::prepare(setup, memory_bytes),
     },
     key_setup: Some(KeySetup {
-        plan: setup::plan,
+        plan: |job, _| setup::plan(job),
         start: setup::client::start,
         restore: setup::client::restore,
         serve: setup::server::serve,
         held: held::key_id,
         storage_key: held::storage_key,
     }),
+    servers: &[],
 };
 
 fn check(job: &Job) -> Result<(), SpecError> {

@@ -33,10 +33,10 @@ impl ProtocolTable for Plain {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: false,
     tolerates_corrupt: false,
-    plan: |job| {
+    plan: |job, _| {
         let vector = small(job.spec()) + job.packed_len() as u64;
         let stages = [Stage::new("input", vector, vector).input()];
-        Plan::star(job.spec(), Opens::Coordinator, stages)
+        Plan::new(job.spec(), Opens::Coordinator, stages)
     },
     min_parties: |_| 1,
     sparsity: |_| None,
@@ -47,6 +47,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     serve,
     prepare: |_, _| Ok(0),
     key_setup: None,
+    servers: &[],
 };
 
 fn start(

@@ -64,6 +64,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     serve: server::serve,
     prepare: |_, _| Ok(0),
     key_setup: None,
+    servers: &[],
 };
 
 /// n − d: as many may drop out as the job says, and one more ends the round.
@@ -146,7 +147,7 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
 }
 
 /// Columns are as large as in any roster that the job allows: a smaller one packs fewer words.
-fn plan(job: &Job) -> Plan {
+fn plan(job: &Job, _parties: usize) -> Plan {
     let (spec, most) = (job.spec(), job.spec().parties as usize);
     let residues = Residues::for_sum(job.encoding().largest_sum());
     let share_len = residues.map_or(0, Residues::share_len);
@@ -174,7 +175,7 @@ fn plan(job: &Job) -> Plan {
         stages.push(stage("consistency", up, down));
     }
     stages.push(stage("aggregate", column, set + job.packed_len()));
-    Plan::star(spec, Opens::Coordinator, stages)
+    Plan::new(spec, Opens::Coordinator, stages)
 }
 
 impl From<SharingError> for FaultKind {

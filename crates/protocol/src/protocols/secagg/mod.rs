@@ -55,9 +55,10 @@ static INFO: ProtocolInfo = ProtocolInfo {
     serve: server::serve,
     prepare: |_, _| Ok(0),
     key_setup: None,
+    servers: &[],
 };
 
-fn plan(job: &Job) -> Plan {
+fn plan(job: &Job, _parties: usize) -> Plan {
     let (spec, small) = (job.spec(), small(job.spec()));
     let vector = small + job.packed_len() as u64;
     let mut stages = vec![
@@ -69,7 +70,7 @@ fn plan(job: &Job) -> Plan {
         stages.push(Stage::new("consistency", small, small));
     }
     stages.push(Stage::new("unmask", small, vector));
-    Plan::star(spec, Opens::Coordinator, stages)
+    Plan::new(spec, Opens::Coordinator, stages)
 }
 
 /// Two thirds of the parties, or half of them if semi-honest, and no fewer than the threshold, unless more parties

@@ -13,5 +13,5 @@ use crate::{Job, Opens, Plan};
 pub(super) fn plan(job: &Job) -> Plan {
     let vector = small(job.spec()) + job.packed_len() as u64;
     let stages = [Stage::new("upload", vector, vector).input()];
-    Plan::star(job.spec(), Opens::Parties, stages)
+    Plan::new(job.spec(), Opens::Parties, stages)
 }

@@ -19,14 +19,19 @@ use std::collections::BTreeMap;
 use messages::{Advert, Keys};
 
 use crate::core::plan::{Stage, small};
-use crate::{Job, Opens, PartyId, Plan};
+use crate::{Job, Opens, PartyId, Plan, Who};
 
 /// What may happen in a key set-up.
 pub(super) fn plan(job: &Job) -> Plan {
     let small = small(job.spec());
-    let stages = ["advertise-keys", "deliver-key", "confirm-key"];
-    let stages = stages.map(|name| Stage::new(name, small, small));
-    Plan::star(job.spec(), Opens::Parties, stages)
+    let stage = |name| Stage::new(name, small, small);
+    let stages = [
+        stage("advertise-keys"),
+        // The leader alone, whom the advertised keys name.
+        stage("deliver-key").answered_by(Who::Few),
+        stage("confirm-key"),
+    ];
+    Plan::new(job.spec(), Opens::Parties, stages)
 }
 
 /// The leader, and the name of the key it delivers; none if it makes a new one.

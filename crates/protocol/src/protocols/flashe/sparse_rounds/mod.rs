@@ -33,7 +33,7 @@ pub(super) fn plan(job: &Job) -> Plan {
         Stage::new("mask", small + places, all).input(),
         Stage::new("upload", small + sent, small + job.packed_len() as u64),
     ];
-    Plan::star(spec, Opens::Parties, stages)
+    Plan::new(spec, Opens::Parties, stages)
 }
 
 /// The server's list of places after a change to it.

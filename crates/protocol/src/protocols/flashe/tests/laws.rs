@@ -282,7 +282,7 @@ impl World {
         // Whoever restarts says the same again.
         let sealed = client.seal(&storage_key(), &mut self.rng).unwrap().unwrap();
         let again = Client::unseal(cohort.setup(PartyId(party)), &storage_key(), &sealed);
-        if *again.unwrap().latest() != sent {
+        if *again.unwrap().latest() != sent.message().unwrap() {
             return Err(format!("{party} sends something else after a restart"));
         }
         let kept = cohort.vaults[party as usize].read().unwrap().contents;

@@ -107,9 +107,9 @@ fn case_11_other_bounds_make_no_silent_sum() {
         let input = rig.cohort.input(strange);
         let began = Client::start(setup, Some(&*input), &mut rig.rng);
         drop(input);
-        let (client, message) = began.unwrap();
+        let (client, answer) = began.unwrap();
         rig.clients.insert(strange, client);
-        rig.up.insert(strange, message);
+        rig.up.insert(strange, answer.message().unwrap());
         let told = loop {
             rig.serve().unwrap();
             match rig.answer_all() {
@@ -403,7 +403,7 @@ fn what_is_computed_ahead_changes_nothing() {
         assert_eq!(Client::prepare(&setup, 2 * tile), Ok(tile));
         let input = Given(&rig.cohort.inputs[1]);
         let (_, ahead) = Client::start(setup, Some(&input), &mut rig.rng.clone()).unwrap();
-        assert_eq!(ahead, rig.up[&PartyId(1)]);
+        assert_eq!(ahead.message().unwrap(), rig.up[&PartyId(1)]);
         for client in rig.clients.values_mut() {
             assert_eq!(client.prepare_answer(2 * tile), tile);
         }

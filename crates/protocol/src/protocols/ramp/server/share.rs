@@ -73,7 +73,7 @@ impl ServerStage for CollectColumns {
         let relayed = members
             .iter()
             .map(|&(place, to)| Relayed {
-                to,
+                to: to.into(),
                 head: survivors.as_bitmap().to_vec(),
                 pieces: members
                     .iter()

@@ -66,7 +66,8 @@ fn equivocate(rig: &mut Rig, second: &[u32], victim: u32) -> BTreeMap<u32, Vec<u
     let Ok(Closed::Next { messages, .. }) = server.close(&mut rig.rng) else {
         panic!("columns come next");
     };
-    for (party, outgoing) in messages {
+    for (seat, outgoing) in messages {
+        let party = seat.party().unwrap();
         let outgoing = match second.contains(&party.0) {
             true => without(outgoing, answers.len(), victim),
             false => outgoing,

@@ -53,8 +53,10 @@ fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     let bytes = key.open(&header, &sealed.unwrap()).unwrap();
     let mut reader = Reader::new(&bytes);
     for _ in 0..reader.number().unwrap() {
-        reader.array::<16>().unwrap();
+        // The stage and the fingerprint of a message.
+        reader.array::<17>().unwrap();
     }
+    reader.byte().unwrap();
     let latest = reader.length().unwrap();
     reader.bytes(latest).unwrap();
     reader.rest().to_vec()

@@ -31,7 +31,8 @@ fn case_11_another_model_for_one_party() {
             round: other.clone(),
             ..rig.cohort.setup(victim)
         };
-        let (client, message) = Client::start(setup, None, &mut rig.rng).unwrap();
+        let (client, answer) = Client::start(setup, None, &mut rig.rng).unwrap();
+        let message = answer.message().unwrap();
         let server = rig.server.as_mut().unwrap();
         assert_eq!(
             server.receive(victim, &message).unwrap_err().kind,

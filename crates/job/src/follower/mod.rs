@@ -1,0 +1,211 @@
+//! A server of a job that is not its coordinator: a decryptor, or one of several that compute together.
+//!
+//! [`JobFollower`] connects to the coordinator as a party does, hears of rounds that begin, answers what is said to it,
+//! and closes no stage by itself. It knows its job beforehand: whoever runs it agrees to the job and not to what a
+//! coordinator says. What it must not forget is the number of the latest round that it was in: started again, it never
+//! comes back to one.
+
+mod face;
+mod rounds;
+
+use std::sync::Arc;
+
+use blindsum_protocol::{Follower, Round};
+use tracing::{debug, info};
+
+use crate::actor::Hand;
+use crate::chunks::Assembly;
+use crate::party::{Certificates, LinkId, Say};
+use crate::pb::coordinator_frame::Frame;
+use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::{JobError, foreign};
+
+pub use face::{Effect, Input, JobFollower, Parts};
+
+/// Everything that such a server has.
+struct Server {
+    hand: Hand<Input, Effect>,
+    parts: Parts,
+    /// The latest connection, and how it stands.
+    link: (LinkId, Link),
+    certificates: Certificates,
+    /// The latest round that it was in.
+    last_round: u64,
+    active: Option<Active>,
+}
+
+/// The round that it is in.
+struct Active {
+    round: Arc<Round>,
+    /// None while it computes.
+    follower: Option<Follower>,
+    /// The number behind that of the latest message that it heard.
+    heard: u8,
+    /// A message that is being received: its stage and its bytes so far.
+    receiving: Option<(u32, Assembly)>,
+}
+
+/// How a connection stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Lost,
+    /// The Hello was said.
+    Greeting,
+    Welcomed,
+}
+
+/// Why a connection, or everything, ends.
+enum Ended {
+    /// The connection. It may be made again.
+    Lost(String),
+    /// The job is done.
+    Done,
+    Failed(JobError),
+}
+
+impl From<JobError> for Ended {
+    fn from(error: JobError) -> Self {
+        Ended::Failed(error)
+    }
+}
+
+impl Server {
+    fn new(parts: Parts, hand: Hand<Input, Effect>) -> Self {
+        Self {
+            hand,
+            parts,
+            link: (LinkId::default(), Link::Lost),
+            certificates: Certificates::default(),
+            last_round: 0,
+            active: None,
+        }
+    }
+
+    /// Runs until the job is done, or nothing more can be done.
+    async fn run(mut self) {
+        let result = match self.recall().await {
+            Ok(()) => self.run_to_end().await,
+            Err(error) => Err(error),
+        };
+        self.hand.say(Effect::Over(result));
+    }
+
+    async fn run_to_end(&mut self) -> Result<(), JobError> {
+        loop {
+            let Some(input) = self.hand.next(None).await else {
+                continue;
+            };
+            match self.take(input).await {
+                Ok(()) => {}
+                Err(Ended::Lost(reason)) => {
+                    self.lose_link();
+                    self.hand.say(Effect::Reconnect(self.link.0, reason));
+                }
+                Err(Ended::Done) => return Ok(()),
+                Err(Ended::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn take(&mut self, input: Input) -> Result<(), Ended> {
+        match input {
+            Input::Linked(link) if link > self.link.0 => self.linked(link),
+            Input::Lost(link, reason) if link == self.link.0 => {
+                debug!(role = %self.parts.role, %reason, "the connection has ended");
+                self.lose_link();
+            }
+            Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
+            // Of a connection that was given up.
+            Input::Linked(_) | Input::Lost(..) | Input::Frame(..) => {}
+        }
+        Ok(())
+    }
+
+    fn linked(&mut self, link: LinkId) {
+        self.lose_link();
+        self.link = (link, Link::Greeting);
+        let (first_version, last_version) = pb::WIRE_VERSIONS.into_inner();
+        let active = self.active.as_ref();
+        let hello = pb::Hello {
+            first_version,
+            last_version,
+            program: pb::PROGRAM.into(),
+            job: self.parts.job.spec().job.clone(),
+            name: self.parts.name.clone(),
+            round: active.map_or(0, |active| active.round.number()),
+            answered: active.map_or(0, |active| active.heard.into()),
+            last_round: self.last_round,
+            ..pb::Hello::default()
+        };
+        self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
+    }
+
+    fn lose_link(&mut self) {
+        self.link.1 = Link::Lost;
+        self.certificates = Certificates::default();
+        if let Some(active) = &mut self.active {
+            active.receiving = None;
+        }
+    }
+
+    /// Says something, where there is somebody to hear it.
+    fn say(&self, say: Say) {
+        if self.link.1 == Link::Welcomed {
+            self.hand.say(Effect::Send(self.link.0, say));
+        }
+    }
+
+    fn send(&self, frame: impl Into<PartyFrame>) {
+        self.say(Say::Frame(frame.into()));
+    }
+
+    async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
+        let frame = frame
+            .frame
+            .ok_or_else(|| wrong("a frame that is empty or unknown here"))?;
+        match (self.link.1, frame) {
+            (Link::Lost, _) => Ok(()),
+            (_, Frame::Refused(refused)) => Err(refusal(refused)),
+            (Link::Greeting, Frame::Welcome(welcome)) => self.welcome(&welcome),
+            (Link::Greeting, _) => Err(wrong("the first frame must be a Welcome").into()),
+            (Link::Welcomed, frame) => self.frame(frame).await,
+        }
+    }
+
+    fn welcome(&mut self, welcome: &pb::Welcome) -> Result<(), Ended> {
+        if welcome.job_hash != self.parts.job.hash() {
+            return Err(wrong("its job is another one than this server was given").into());
+        }
+        info!(role = %self.parts.role, job = %self.parts.job.spec().job, "connected");
+        self.link.1 = Link::Welcomed;
+        Ok(())
+    }
+
+    async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
+        match frame {
+            Frame::RoundStart(start) => self.started(start).await?,
+            Frame::Chunk(chunk) => self.chunk(chunk).await?,
+            Frame::RoundAborted(pb::RoundAborted { round, reason, .. }) => {
+                info!(role = %self.parts.role, round, %reason, "round over");
+                self.active.take_if(|active| active.round.number() == round);
+            }
+            Frame::JobDone(_) => return Err(Ended::Done),
+            _ => return Err(wrong("a frame that is for parties").into()),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(reason: impl Into<String>) -> JobError {
+    JobError::Coordinator(reason.into())
+}
+
+/// What a refusal means for the connection.
+fn refusal(refused: pb::Refused) -> Ended {
+    let code = refused.code();
+    let reason = foreign(&refused.reason);
+    match code {
+        RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+        code => Ended::Failed(JobError::Refused { code, reason }),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a server that is not the coordinator does in rounds.
+
+use std::sync::Arc;
+
+use blindsum_protocol::{Follower, Message, Round};
+use tracing::{debug, info, warn};
+
+use super::{Active, Server, wrong};
+use crate::JobError;
+use crate::chunks::{Assembly, Pushed};
+use crate::party::{Say, certified_round};
+use crate::pb::{self, RoundRefusalCode};
+
+/// The record with the number of the latest round.
+const LAST_ROUND: &str = "last-round";
+
+impl Server {
+    /// What was remembered.
+    pub(super) async fn recall(&mut self) -> Result<(), JobError> {
+        let records = self.parts.records.clone();
+        let read = self.hand.work(move || records.read(LAST_ROUND)).await?;
+        let bytes = read
+            .map_err(|error| self.failed(error))?
+            .unwrap_or_else(|| vec![0; 8]);
+        let number = <[u8; 8]>::try_from(bytes).map_err(|_| self.failed("damaged"))?;
+        self.last_round = u64::from_be_bytes(number);
+        Ok(())
+    }
+
+    /// The error of a record that cannot be used.
+    fn failed(&self, reason: impl std::fmt::Display) -> JobError {
+        JobError::State {
+            path: self.parts.records.place().join(LAST_ROUND),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// A round begins, or goes on after the connection was lost.
+    pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
+        let number = start.round;
+        let round = match self.certified(&mut start) {
+            Ok(round) => Arc::new(round),
+            Err(reason) => {
+                self.refuse(number, RoundRefusalCode::RoundRefusalFault, reason);
+                return Ok(());
+            }
+        };
+        let active = self
+            .active
+            .as_ref()
+            .filter(|active| active.round.number() == number);
+        match active.map(|active| active.round.context() == round.context()) {
+            Some(true) => {
+                self.say_again(start.answers_taken);
+                Ok(())
+            }
+            Some(false) => {
+                let reason = "two different beginnings of one round".into();
+                self.refuse(number, RoundRefusalCode::RoundRefusalFault, reason);
+                Ok(())
+            }
+            None if number <= self.last_round => {
+                let reason = "this server was in it before it was started again".into();
+                self.refuse(number, RoundRefusalCode::RoundRefusalUnable, reason);
+                Ok(())
+            }
+            None => self.begin(round).await,
+        }
+    }
+
+    /// The round that begins, once its members are certified; or why it must be refused.
+    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Round, String> {
+        if start.kind() != pb::RoundKind::Sum {
+            return Err("no server but the coordinator is in a key set-up".into());
+        }
+        let (job, anchor) = (&self.parts.job, &self.parts.anchor);
+        self.certificates.take(start, job.spec().parties)?;
+        let now = self.hand.unix_seconds();
+        certified_round(start, job, anchor, &self.certificates, None, now)
+    }
+
+    /// Takes part in a round, which it does once.
+    async fn begin(&mut self, round: Arc<Round>) -> Result<(), JobError> {
+        let (number, records) = (round.number(), self.parts.records.clone());
+        let write = move || records.replace(LAST_ROUND, &[&number.to_be_bytes()]);
+        let written = self.hand.work(write).await?;
+        written.map_err(|error| self.failed(error))?;
+        self.last_round = number;
+        let (of, role) = (round.clone(), self.parts.role);
+        match self.hand.work(move || Follower::start(of, role)).await? {
+            Ok(follower) => {
+                info!(%role, round = number, parties = round.parties(), "round begins");
+                self.active = Some(Active {
+                    round,
+                    follower: Some(follower),
+                    heard: 0,
+                    receiving: None,
+                });
+            }
+            Err(fault) => {
+                let code = RoundRefusalCode::RoundRefusalFault;
+                self.refuse(number, code, fault.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Says the latest answer again, unless the coordinator has it.
+    fn say_again(&self, taken: u32) {
+        let Some(active) = &self.active else {
+            return;
+        };
+        let latest = active.follower.as_ref().map(Follower::latest);
+        if let Some(latest) = latest.filter(|latest| !latest.is_empty())
+            && taken <= active.heard.into()
+        {
+            self.answer(active, latest.clone());
+        }
+    }
+
+    fn answer(&self, active: &Active, message: Message) {
+        let (round, stage) = (active.round.number(), active.heard);
+        debug!(role = %self.parts.role, round, stage, bytes = message.len(), "answered");
+        self.say(Say::Message {
+            round,
+            stage,
+            message,
+        });
+    }
+
+    /// A piece of a message of the coordinator.
+    pub(super) async fn chunk(&mut self, chunk: pb::Chunk) -> Result<(), JobError> {
+        let active = self.active.as_mut();
+        let Some(active) = active.filter(|active| active.round.number() == chunk.round) else {
+            return Ok(());
+        };
+        let assembly = match active.receiving.take() {
+            Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
+            _ => {
+                let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
+                let reply = active.round.plan().reply(stage);
+                let limit = reply.map_or(0, |step| step.largest);
+                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
+            }
+        };
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
+            Pushed::Part(assembly) => {
+                active.receiving = Some((chunk.stage, assembly));
+                Ok(())
+            }
+            Pushed::Whole(message) => self.step(message).await,
+        }
+    }
+
+    /// One step of the machine.
+    async fn step(&mut self, message: Message) -> Result<(), JobError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let (number, follower) = (active.round.number(), active.follower.take());
+        let Some(mut follower) = follower else {
+            return Ok(());
+        };
+        let mut rng = self.hand.random();
+        let stepped = self.hand.work(move || {
+            let answer = follower.answer(&message, &mut rng);
+            (follower, answer)
+        });
+        let (follower, answer) = stepped.await?;
+        if let Some(active) = &mut self.active {
+            active.heard = follower.heard();
+            active.follower = Some(follower);
+        }
+        match (answer, &self.active) {
+            (Ok(Some(message)), Some(active)) => self.answer(active, message),
+            (Ok(_), _) => {}
+            (Err(fault), _) => {
+                let code = RoundRefusalCode::RoundRefusalFault;
+                self.refuse(number, code, fault.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the coordinator that this server has no further part in a round.
+    fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
+        warn!(role = %self.parts.role, round, %reason, "round refused");
+        self.active.take_if(|active| active.round.number() == round);
+        let code = code.into();
+        self.send(pb::RoundRefused {
+            round,
+            code,
+            reason,
+            ..pb::RoundRefused::default()
+        });
+    }
+}

@@ -1,0 +1,187 @@
+//! What goes to the parties of a round under way: its beginning, messages, what a party that has come back has missed,
+//! and that it goes on without somebody.
+
+use std::sync::Arc;
+
+use blindsum_protocol::{Outgoing, PartyId, Seat};
+
+use super::Lead;
+use super::face::{Content, Say};
+use super::running::{Running, start_frame};
+use super::shelf::Shelf;
+use crate::pb;
+use crate::report::Bytes;
+
+impl Lead {
+    /// Sends the beginning of the round, or what a party that has come back missed of it.
+    pub(super) fn send_start(&mut self, name: &str, answered: u32) {
+        let (Some(running), Some(member)) = (&mut self.running, self.members.get_mut(name)) else {
+            return;
+        };
+        let Some(party) = running.id(name) else {
+            return;
+        };
+        let taken = running.place(party.into()).map_or(0, |p| p.answers);
+        let start = start_frame(running.start(), taken, &mut member.sent);
+        member.link.frame(start.into());
+        let number = running.number();
+        let Some(place) = running.place_mut(party.into()) else {
+            return;
+        };
+        place.lost = None;
+        place.owed.say(&member.link, number, answered);
+    }
+
+    /// Whether a party has said more in the round under way than it remembers: its records are of an earlier time, and
+    /// what it would need to go on from there is not kept.
+    fn is_older(&self, party: PartyId, answered: u32) -> bool {
+        let running = self.running.as_ref();
+        let place = running.and_then(|running| running.place(party.into()));
+        place.is_some_and(|place| answered.saturating_add(1) < place.answers)
+    }
+
+    /// A party connects that says it is in a round: it goes on, or hears how the round ended.
+    pub(super) async fn resume(&mut self, name: &Arc<str>, hello: &pb::Hello) {
+        let place = self.running.as_ref().and_then(|running| {
+            let party = running.id(name)?;
+            let gone = running.place(party.into())?.gone.as_ref();
+            let out = gone
+                .filter(|gone| gone.told)
+                .map(|gone| gone.reason.clone());
+            Some((running.number(), party, out))
+        });
+        match place {
+            Some((round, party, None)) if round == hello.round => {
+                return match self.is_older(party, hello.answered) {
+                    false => self.send_start(name, hello.answered),
+                    true => {
+                        let reason = "came back with an older state of the round";
+                        self.drop_party(round, party, reason);
+                    }
+                };
+            }
+            Some((round, _, Some(reason))) if round == hello.round => {
+                return self.tell_dropped(round, name, &reason);
+            }
+            Some((round, party, None)) => {
+                let reason = "started again without its state of the round";
+                self.leave_round(round, party, reason);
+            }
+            _ => {}
+        }
+        self.forget_hearer(name, hello.round);
+        let running = self.running.as_ref().map(Running::number);
+        if place.is_none() && running == Some(hello.round) {
+            let reason = "the round began without this party: it was not known to be ready";
+            return self.tell_dropped(hello.round, name, reason);
+        }
+        let joining = self.joining.as_ref().map(|joining| joining.number);
+        if hello.round != 0
+            && Some(hello.round) != joining
+            && !self.send_end(name, hello.round, hello.answered)
+        {
+            self.send_past(name, hello.round).await;
+        }
+    }
+
+    /// Sends what ends a stage; `shelf` has the answers to that stage which are passed on. What was passed
+    /// on before is not needed any more. Who is told nothing waits on: the machine says whom it goes on without.
+    pub(super) fn deliver_all(
+        &mut self,
+        stage: u8,
+        messages: Vec<(Seat, Outgoing)>,
+        shelf: Box<dyn Shelf>,
+    ) {
+        let shelf: Arc<dyn Shelf> = shelf.into();
+        for (seat, outgoing) in messages {
+            let (message, shelf) = match outgoing.is_whole() {
+                true => (Content::Here(outgoing.head), None),
+                false => {
+                    let kept = Content::Kept {
+                        outgoing: outgoing.into(),
+                        shelf: Arc::downgrade(&shelf),
+                    };
+                    (kept, Some(shelf.clone()))
+                }
+            };
+            self.deliver(seat, stage, message, shelf);
+        }
+    }
+
+    /// Sends a message to somebody in the round, now or when it comes back.
+    fn deliver(&mut self, seat: Seat, stage: u8, message: Content, shelf: Option<Arc<dyn Shelf>>) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let round = running.number();
+        let member = match seat {
+            Seat::Party(party) => self.members.get(running.name(party)),
+            Seat::Server(role) => self.servers.get(&role),
+        };
+        if let Some(place) = running.place_mut(seat) {
+            place.owed.add(stage, message.clone(), shelf);
+        }
+        if let Some(member) = member {
+            member.link.say(Say::Message {
+                round,
+                stage,
+                content: message,
+            });
+        }
+    }
+
+    /// Somebody loses its place in the round: a party as by [`drop_party`](Self::drop_party), another server for good.
+    pub(super) fn drop_seat(&mut self, round: u64, seat: Seat, reason: &str) {
+        let role = match seat {
+            Seat::Party(party) => return self.drop_party(round, party, reason),
+            Seat::Server(role) => role,
+        };
+        let Some(running) = self.running.as_mut().filter(|r| !r.is_gone(role)) else {
+            return;
+        };
+        tracing::warn!(job = %self.name, round, %role, %reason, "server dropped out");
+        running.drop_server(role, reason);
+        self.unpublished = true;
+    }
+
+    /// A party loses its place in the round. It is told so at once, or at the end of the round where its
+    /// vector may be in the sum.
+    pub(super) fn drop_party(&mut self, round: u64, party: PartyId, reason: &str) {
+        self.drop_out(round, party, reason, true);
+    }
+
+    /// A party has left the round and wants to hear no more of it.
+    pub(super) fn leave_round(&mut self, round: u64, party: PartyId, reason: &str) {
+        self.drop_out(round, party, reason, false);
+    }
+
+    fn drop_out(&mut self, round: u64, party: PartyId, reason: &str, hears: bool) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let name = running.name(party).clone();
+        if !running.is_gone(party) {
+            self.unpublished = true;
+            tracing::warn!(job = %self.name, round, party = %name, %reason, "dropped out");
+        }
+        if running.drop_out(party, reason, hears) {
+            self.tell_dropped(round, &name, reason);
+        }
+    }
+
+    /// Counts what went over a party's connection since it was last counted, for the round under way.
+    pub(super) fn settle(&mut self, name: &str) {
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        let traffic = &member.link.peer.traffic;
+        let (up, down) = (traffic.read(), traffic.written());
+        let running = self.running.as_mut();
+        if let Some(running) = running.filter(|r| r.id(name).is_some()) {
+            let wire = running.report.wire.entry(name.into()).or_default();
+            wire.up += up - member.counted.up;
+            wire.down += down - member.counted.down;
+        }
+        member.counted = Bytes { up, down };
+    }
+}

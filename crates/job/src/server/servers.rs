@@ -1,0 +1,190 @@
+//! The other servers of a job, where its protocol needs some. They connect to the coordinator as parties do, each for its
+//! role; they are in no roster, and a round waits for them in the stages in which they speak.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use blindsum_protocol::{Seat, ServerRole};
+use tracing::{info, warn};
+
+use super::Lead;
+use super::face::{Effect, LinkId, Peer};
+use super::job::Event;
+use super::link::Link;
+use super::members::{Member, check_hello};
+use super::presence::ANOTHER_PROCESS;
+use super::running::start_frame;
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, CoordinatorFrame, RefusalCode};
+use crate::report::JobState;
+use crate::{foreign, report};
+
+impl Lead {
+    /// Whether every server that the job needs is connected.
+    pub(super) fn has_servers(&self) -> bool {
+        let mut needed = self.parts.job.servers();
+        needed.all(|role| self.servers.contains_key(&role))
+    }
+
+    /// The server at the other end of a connection, if it is one.
+    pub(super) fn server_at(&self, link: LinkId) -> Option<ServerRole> {
+        let mut servers = self.servers.iter();
+        servers.find_map(|(role, server)| (server.link.id == link).then_some(*role))
+    }
+
+    /// The place in the round under way of whoever is at the other end of a connection.
+    pub(super) fn seat_at(&self, link: LinkId) -> Option<Seat> {
+        if let Some(role) = self.server_at(link) {
+            return Some(role.into());
+        }
+        let name = self.links.get(&link)?;
+        Some(self.running.as_ref()?.id(name)?.into())
+    }
+
+    /// Lets a server in, or says why not. The newer connection of one replaces its older one.
+    pub(super) fn admit_server(
+        &mut self,
+        id: LinkId,
+        peer: Peer,
+        role: ServerRole,
+        hello: &pb::Hello,
+    ) {
+        let link = Link {
+            id,
+            peer,
+            hand: self.hand.clone(),
+        };
+        let welcome = check_hello(hello, &link.peer.name).and_then(|()| {
+            match self.parts.job.servers().any(|needed| needed == role) {
+                true => self.welcome_frame(),
+                false => {
+                    let reason = format!("job {:?} needs no {role}", self.name);
+                    Err(pb::Refused::new(RefusalCode::RefusalUnknownJob, reason))
+                }
+            }
+        });
+        let welcome = match welcome {
+            Ok(welcome) => welcome,
+            Err(refusal) => return self.hand.say(Effect::Refuse(id, refusal)),
+        };
+        info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address, "server joined");
+        self.hand.say(Effect::Admit(id));
+        link.frame(welcome.into());
+        let server = Member {
+            link,
+            sent: HashSet::new(),
+            counted: report::Bytes::default(),
+            model_sent: None,
+        };
+        if let Some(older) = self.servers.insert(role, server) {
+            let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
+            older.link.cut(last);
+        }
+        self.changed = self.hand.now();
+        self.resume_server(role, hello);
+        if self.state == JobState::Done {
+            self.tell_server(role, self.job_done().into());
+        }
+    }
+
+    /// A server that is in the round under way goes on in it; one that has lost its part in it does not come back to it.
+    fn resume_server(&mut self, role: ServerRole, hello: &pb::Hello) {
+        let running = self.running.as_ref();
+        let number = running
+            .filter(|running| !running.is_gone(role))
+            .map(|r| r.number());
+        if let Some(number) = number {
+            if number == hello.round {
+                return self.send_server_start(role, hello.answered);
+            }
+            let reason = "started again without its state of the round";
+            self.drop_seat(number, role.into(), reason);
+        }
+        if hello.round != 0 {
+            self.tell_server(role, over(hello.round, "it is over").into());
+        }
+    }
+
+    /// Sends the beginning of the round, or what a server that has come back missed of it.
+    pub(super) fn send_server_start(&mut self, role: ServerRole, heard: u32) {
+        let (Some(running), Some(server)) = (&mut self.running, self.servers.get_mut(&role)) else {
+            return;
+        };
+        let number = running.number();
+        let taken = running.place(role.into()).map_or(0, |place| place.answers);
+        let start = start_frame(running.start(), taken, &mut server.sent);
+        server.link.frame(start.into());
+        if let Some(place) = running.place_mut(role.into()) {
+            place.lost = None;
+            place.owed.say(&server.link, number, heard);
+        }
+    }
+
+    /// The connection of a server has ended.
+    pub(super) fn leave_server(&mut self, role: ServerRole, reason: &str) {
+        warn!(job = %self.name, %role, %reason, "server left");
+        self.servers.remove(&role);
+        let now = self.hand.now();
+        if let Some(running) = &mut self.running {
+            running.lost_seat(role.into(), now);
+        }
+        self.changed = now;
+        self.unpublished = true;
+    }
+
+    /// A frame of a server: it says nothing between rounds, and in one only that it cannot go on.
+    pub(super) fn server_frame(&mut self, role: ServerRole, frame: Frame) -> Option<Event> {
+        match frame {
+            Frame::RoundRefused(refusal) => {
+                let number = self.running.as_ref().map(|running| running.number());
+                if number == Some(refusal.round) {
+                    let reason = format!("refused by the server: {}", foreign(&refusal.reason));
+                    self.drop_seat(refusal.round, Seat::Server(role), &reason);
+                }
+            }
+            _ => {
+                let reason = "a frame that no server sends";
+                if let Some(server) = self.servers.get(&role) {
+                    let last = pb::Refused::new(RefusalCode::RefusalBadFrame, reason);
+                    server.link.cut(last);
+                }
+                self.leave_server(role, reason);
+            }
+        }
+        None
+    }
+
+    /// Tells one server something.
+    fn tell_server(&self, role: ServerRole, frame: CoordinatorFrame) {
+        if let Some(server) = self.servers.get(&role) {
+            server.link.frame(frame);
+        }
+    }
+
+    /// Tells all servers something.
+    pub(super) fn tell_servers(&self, frame: &CoordinatorFrame) {
+        for server in self.servers.values() {
+            server.link.frame(frame.clone());
+        }
+    }
+
+    /// The servers hear that a round is over.
+    pub(super) fn end_for_servers(&self, round: u64, reason: &str) {
+        self.tell_servers(&over(round, reason).into());
+    }
+
+    /// The name of a server that is connected.
+    pub(super) fn server_name(&self, role: ServerRole) -> Option<Arc<str>> {
+        let server = self.servers.get(&role)?;
+        Some(server.link.peer.name.clone())
+    }
+}
+
+fn over(round: u64, reason: &str) -> pb::RoundAborted {
+    pb::RoundAborted {
+        round,
+        only_you: false,
+        reason: reason.into(),
+        counted: false,
+    }
+}

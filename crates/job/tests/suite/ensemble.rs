@@ -1,0 +1,462 @@
+//! A whole job in one place: coordinator, other servers and parties as machines, in virtual time, with members that are
+//! killed and started again.
+
+mod effects;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
+use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_job::actor::{Now, Time};
+use blindsum_job::follower::{self, JobFollower};
+use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
+use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
+use blindsum_job::report::{RoundReport, RoundState};
+use blindsum_job::server::{self, Hold, JobServer, Peer};
+use blindsum_job::store::{MemoryStore, Store};
+use blindsum_protocol::{Job, JobSpec};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+
+use crate::hosts::{BEGIN, DIM, Host, Machine, Quiet, frames, open, policy, update};
+
+/// Things that may happen until a job must be done.
+const MOST_STEPS: usize = 200_000;
+/// How long a host waits before it connects again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+enum Event {
+    ToServer(u64, Say),
+    ToHost(u64, CoordinatorFrame),
+    Connect(usize),
+    Start(usize),
+}
+
+/// All of it.
+pub struct Ensemble {
+    job: Arc<Job>,
+    anchor: Arc<TrustAnchor>,
+    store: Arc<MemoryStore>,
+    server: JobServer,
+    server_lives: u8,
+    /// Parties first, then servers.
+    pub hosts: Vec<Host>,
+    now: Now,
+    events: VecDeque<Event>,
+    /// Who will connect again, and when.
+    returning: Vec<(Time, usize)>,
+    /// Connections that hold, and whose they are.
+    links: BTreeMap<u64, usize>,
+    /// Of these, the ones on which the coordinator has said its last word.
+    closed: BTreeSet<u64>,
+    latest_link: u64,
+    dice: ChaCha20Rng,
+    /// One of so many things that happen kills a host; none where it is 0.
+    pub kill_one_in: u64,
+    /// The same for the coordinator.
+    pub stop_one_in: u64,
+}
+
+impl Ensemble {
+    pub fn new(spec: JobSpec, seed: u64) -> Self {
+        let mut dice = ChaCha20Rng::seed_from_u64(seed);
+        let validity = Validity {
+            not_before: BEGIN - 86_400,
+            not_after: BEGIN + 864_000,
+        };
+        let ca = CertificateAuthority::create("test", Algorithm::Ed25519, validity, &mut dice);
+        let ca = ca.unwrap();
+        let anchor = Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap());
+        let job = Arc::new(spec.validate().unwrap());
+        let parties = (0..job.spec().parties).map(|i| (format!("party-{i}"), None));
+        let servers = job
+            .servers()
+            .map(|role| (role.to_string().replace(' ', "-"), Some(role)));
+        let hosts = parties.chain(servers).map(|(name, role)| {
+            let credential = ca.issue(&name, &Kind::Party, Algorithm::Ed25519, validity, &mut dice);
+            let credential = credential.unwrap();
+            let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes());
+            Host {
+                name,
+                role,
+                key: Arc::new(IdentityKey::from_pem(&credential.key).unwrap()),
+                certificate: Arc::from(certificate.unwrap().as_ref()),
+                records: Arc::default(),
+                machine: None,
+                lives: 0,
+                link: None,
+                lost: false,
+                over: false,
+                results: BTreeMap::new(),
+            }
+        });
+        let hosts: Vec<Host> = hosts.collect();
+        let now = Now {
+            time: Time::default(),
+            unix_millis: BEGIN * 1000,
+        };
+        let store = Arc::new(MemoryStore::new(3));
+        let server = open(&job, &anchor, &store, now, 0);
+        Self {
+            events: (0..hosts.len()).map(Event::Start).collect(),
+            job,
+            anchor,
+            store,
+            server,
+            server_lives: 0,
+            hosts,
+            now,
+            returning: Vec::new(),
+            links: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            latest_link: 0,
+            dice,
+            kill_one_in: 0,
+            stop_one_in: 0,
+        }
+    }
+
+    /// Lets things happen until everybody who is not lost has heard that the job is done; gives how many did.
+    pub fn play(&mut self) -> usize {
+        for steps in 0..MOST_STEPS {
+            if self.hosts.iter().all(|host| host.over || host.lost) {
+                self.check();
+                return steps;
+            }
+            self.advance();
+            if self.chance(self.kill_one_in) {
+                let host = self.dice.next_u64() as usize % self.hosts.len();
+                self.kill(host);
+            }
+            if self.chance(self.stop_one_in) {
+                self.restart_server();
+            }
+        }
+        panic!(
+            "the job is not done after {MOST_STEPS} steps: {:?}",
+            self.server.status()
+        );
+    }
+
+    /// Lets things happen until a round is under way.
+    pub fn play_to_round(&mut self) {
+        for _ in 0..MOST_STEPS {
+            let status = self.server.status();
+            if (status.round.as_ref()).is_some_and(|round| round.state == RoundState::Running) {
+                return;
+            }
+            self.advance();
+        }
+        panic!("no round begins: {:?}", self.server.status());
+    }
+
+    fn chance(&mut self, one_in: u64) -> bool {
+        one_in > 0 && self.dice.next_u64().is_multiple_of(one_in)
+    }
+
+    /// Lets the next thing happen, or time pass where there is none.
+    pub fn advance(&mut self) {
+        if !self.step() {
+            self.pass_time();
+        }
+    }
+
+    /// The next thing; false where there is none.
+    fn step(&mut self) -> bool {
+        let Some(event) = self.events.pop_front() else {
+            return false;
+        };
+        match event {
+            Event::Start(host) => self.start(host),
+            Event::Connect(host) => self.connect(host),
+            Event::ToServer(link, say) => self.hear(link, say),
+            Event::ToHost(link, frame) => {
+                if let Some(host) = self.links.get(&link).copied() {
+                    self.give(host, |machine, now| match machine {
+                        Machine::Party(party) => {
+                            party.handle(now, party::Input::Frame(LinkId(link), frame));
+                        }
+                        Machine::Server(server) => {
+                            server.handle(now, follower::Input::Frame(LinkId(link), frame));
+                        }
+                    });
+                }
+            }
+        }
+        true
+    }
+
+    /// Nothing happens until somebody wants to be woken.
+    fn pass_time(&mut self) {
+        let machines = self.hosts.iter().filter_map(|host| host.machine.as_ref());
+        let wakes = machines.filter_map(|machine| match machine {
+            Machine::Party(party) => party.wake(),
+            Machine::Server(server) => server.wake(),
+        });
+        let next = wakes
+            .chain(self.server.wake())
+            .chain(self.returning.iter().map(|(time, _)| *time))
+            .min()
+            .expect("something happens");
+        let passed = next - self.now.time;
+        self.now.time = self.now.time.max(next);
+        self.now.unix_millis += passed.as_millis() as u64;
+        let now = self.now.time;
+        let due = self.returning.extract_if(.., |(time, _)| *time <= now);
+        self.events
+            .extend(due.map(|(_, host)| Event::Connect(host)));
+        self.server.tick(self.now);
+        self.serve();
+        for host in 0..self.hosts.len() {
+            self.give(host, |machine, now| match machine {
+                Machine::Party(party) => party.tick(now),
+                Machine::Server(server) => server.tick(now),
+            });
+        }
+    }
+
+    fn start(&mut self, number: usize) {
+        let (now, job, anchor) = (self.now, self.job.clone(), self.anchor.clone());
+        let mut entropy = [0; 32];
+        self.dice.fill_bytes(&mut entropy);
+        let host = &mut self.hosts[number];
+        if host.over || host.lost {
+            return;
+        }
+        host.lives += 1;
+        let (name, records) = (host.name.clone(), host.records.clone());
+        let Some(role) = host.role else {
+            let settings = party::Settings {
+                job: job.spec().job.clone(),
+                policy: policy(),
+                mask_memory: 0,
+            };
+            let identity = Identity {
+                name,
+                key: host.key.clone(),
+                anchor,
+                ca: [0; 32],
+            };
+            let party = JobParty::open(settings, identity, Some(records), now, entropy);
+            host.machine = Some(Machine::Party(party));
+            self.give(number, |machine, now| {
+                if let Machine::Party(party) = machine {
+                    party.handle(now, party::Input::WantRound);
+                }
+            });
+            return self.connect(number);
+        };
+        let parts = follower::Parts {
+            job,
+            role,
+            name,
+            anchor,
+            records,
+        };
+        host.machine = Some(Machine::Server(JobFollower::open(parts, now, entropy)));
+        self.give(number, |_, _| {});
+        self.connect(number);
+    }
+
+    fn connect(&mut self, number: usize) {
+        self.latest_link += 1;
+        let link = self.latest_link;
+        let host = &mut self.hosts[number];
+        if host.machine.is_none() || host.link.is_some() || host.over {
+            return;
+        }
+        host.link = Some(link);
+        self.links.insert(link, number);
+        self.give(number, |machine, now| match machine {
+            Machine::Party(party) => party.handle(now, party::Input::Linked(LinkId(link))),
+            Machine::Server(server) => server.handle(now, follower::Input::Linked(LinkId(link))),
+        });
+    }
+
+    /// A host is gone in the middle of whatever it does, and comes back.
+    pub fn kill(&mut self, number: usize) {
+        if self.hosts[number].over || self.hosts[number].machine.take().is_none() {
+            return;
+        }
+        self.cut(number);
+        self.events.push_back(Event::Start(number));
+    }
+
+    /// A host is gone, and does not come back.
+    pub fn lose(&mut self, number: usize) {
+        self.kill(number);
+        self.hosts[number].lost = true;
+    }
+
+    /// The connection of a host ends, if it has one.
+    fn cut(&mut self, number: usize) {
+        if let Some(link) = self.hosts[number].link.take() {
+            self.links.remove(&link);
+            self.closed.remove(&link);
+            let lost = server::Input::Lost {
+                link: server::LinkId(link),
+                reason: "lost".into(),
+                returns: true,
+            };
+            self.server.handle(self.now, lost);
+            self.serve();
+        }
+    }
+
+    /// The coordinator is killed, and started again with its store.
+    pub fn restart_server(&mut self) {
+        self.server_lives += 1;
+        let (store, lives) = (self.store.clone(), self.server_lives);
+        self.server = open(&self.job, &self.anchor, &store, self.now, lives);
+        for (link, number) in std::mem::take(&mut self.links) {
+            self.lost_at(number, link, "the coordinator is gone");
+        }
+        self.serve();
+    }
+
+    /// A host learns that its connection has ended, and makes another one.
+    fn lost_at(&mut self, number: usize, link: u64, reason: &str) {
+        self.hosts[number].link = None;
+        let (link, reason) = (LinkId(link), reason.to_owned());
+        self.give(number, |machine, now| match machine {
+            Machine::Party(party) => party.handle(now, party::Input::Lost(link, reason)),
+            Machine::Server(server) => server.handle(now, follower::Input::Lost(link, reason)),
+        });
+        self.connect_later(number);
+    }
+
+    fn connect_later(&mut self, number: usize) {
+        self.returning.push((self.now.time + PAUSE, number));
+    }
+
+    /// The coordinator hears something.
+    fn hear(&mut self, link: u64, say: Say) {
+        let host = match self.links.get(&link) {
+            Some(host) if !self.closed.contains(&link) => &self.hosts[*host],
+            _ => return,
+        };
+        let id = server::LinkId(link);
+        let input = match say {
+            Say::Frame(PartyFrame {
+                frame: Some(pb::party_frame::Frame::Hello(hello)),
+            }) => {
+                let peer = Peer {
+                    name: host.name.as_str().into(),
+                    role: host.role,
+                    address: "in memory".into(),
+                    certificate: host.certificate.clone(),
+                    key: host.key.verifying_key().clone(),
+                    traffic: Arc::new(Quiet),
+                };
+                server::Input::Connected {
+                    link: id,
+                    peer,
+                    hello,
+                }
+            }
+            Say::Frame(frame) => server::Input::Frame {
+                link: id,
+                frame: frame.frame.unwrap(),
+            },
+            Say::Message {
+                round,
+                stage,
+                message,
+            } => {
+                let judged = self.server.gate().judge(&host.name, (round, stage.into()));
+                let limit = judged.unwrap_or_else(|reason| panic!("{}: {reason}", host.name));
+                let Some(limit) = limit else {
+                    return;
+                };
+                assert!(message.len() as u64 <= limit, "{} bytes", message.len());
+                let hold = Hold::default();
+                server::Input::Answer {
+                    link: id,
+                    round,
+                    message,
+                    hold,
+                }
+            }
+            Say::Model { .. } => panic!("no toy seals models"),
+        };
+        self.server.handle(self.now, input);
+        self.serve();
+    }
+
+    /// Does what the coordinator wants done.
+    fn serve(&mut self) {
+        while let Some(effect) = self.server.poll() {
+            match effect {
+                server::Effect::Work(task) => {
+                    let ticket = task.ticket;
+                    task.run();
+                    self.server.worked(self.now, ticket);
+                }
+                server::Effect::Admit(_) => {}
+                server::Effect::Send(link, say) => {
+                    let frames = frames(say).into_iter();
+                    let events = frames.map(|frame| Event::ToHost(link.0, frame));
+                    self.events.extend(events);
+                }
+                server::Effect::Refuse(link, last)
+                | server::Effect::Close(link, last)
+                | server::Effect::Cut(link, last) => {
+                    self.closed.insert(link.0);
+                    self.events.push_back(Event::ToHost(link.0, last.into()));
+                }
+                server::Effect::Over(result) => result.unwrap(),
+            }
+        }
+    }
+
+    /// Hands something to a host, and does what it wants done.
+    fn give(&mut self, number: usize, hand: impl FnOnce(&mut Machine, Now)) {
+        let now = self.now;
+        let Some(machine) = &mut self.hosts[number].machine else {
+            return;
+        };
+        hand(machine, now);
+        while let Some(host) = self.hosts.get_mut(number)
+            && let Some(machine) = &mut host.machine
+        {
+            let done = match machine {
+                Machine::Party(party) => party.poll().map(|effect| self.of_party(number, effect)),
+                Machine::Server(server) => {
+                    server.poll().map(|effect| self.of_server(number, effect))
+                }
+            };
+            if done.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// All reports of rounds, the latest first.
+    pub fn reports(&self) -> Vec<RoundReport> {
+        self.store.rounds(&self.job.spec().job, u32::MAX).unwrap()
+    }
+
+    /// Every sum is that of what its survivors gave, and the same for all who were told it.
+    fn check(&self) {
+        for host in &self.hosts {
+            for (round, result) in &host.results {
+                let gave = |name: &String| {
+                    let party = self.hosts.iter().position(|host| host.name == *name);
+                    update(party.unwrap(), *round)
+                };
+                let gave: Vec<Vec<u32>> = result.survivors.iter().map(gave).collect();
+                let sum = |d: usize| gave.iter().map(|update| u128::from(update[d])).sum();
+                let sums: Vec<u128> = (0..DIM as usize).map(sum).collect();
+                assert_eq!(
+                    result.integers.as_ref().unwrap().sums,
+                    sums,
+                    "round {round}"
+                );
+            }
+        }
+    }
+}

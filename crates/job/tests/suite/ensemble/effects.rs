@@ -1,0 +1,86 @@
+//! What parties and the other servers want done.
+
+use blindsum_job::follower;
+use blindsum_job::party::{self, Over, Told, Update};
+
+use super::{Ensemble, Event};
+use crate::hosts::{Machine, update};
+
+impl Ensemble {
+    /// Does what a party wants done.
+    pub(super) fn of_party(&mut self, number: usize, effect: party::Effect) {
+        let (now, host) = (self.now, &mut self.hosts[number]);
+        let Some(Machine::Party(machine)) = &mut host.machine else {
+            return;
+        };
+        match effect {
+            party::Effect::Work(task) => {
+                let ticket = task.ticket;
+                task.run();
+                machine.worked(now, ticket);
+            }
+            party::Effect::Send(link, say) => self.events.push_back(Event::ToServer(link.0, say)),
+            party::Effect::Reconnect(link, _) => {
+                if host.link == Some(link.0) {
+                    self.cut(number);
+                    self.connect_later(number);
+                }
+            }
+            party::Effect::Tell(told) => match told {
+                Told::Joined(_) => {}
+                Told::Round(begun) if begun.needs_update => {
+                    let update = Update::U32(update(number, begun.number));
+                    let (round, weight) = (begun.number, 1);
+                    machine.handle(
+                        now,
+                        party::Input::Submit {
+                            round,
+                            update,
+                            weight,
+                        },
+                    );
+                }
+                Told::Round(_) => {}
+                Told::Ended(round, Ok(result)) => {
+                    host.results.insert(round, *result);
+                    machine.handle(now, party::Input::Took(round));
+                    machine.handle(now, party::Input::WantRound);
+                }
+                Told::Ended(_, Err(_)) | Told::Refused(_) => {
+                    machine.handle(now, party::Input::WantRound);
+                }
+                Told::Over(Over::JobDone(_)) => host.over = true,
+                Told::Over(Over::Left) => panic!("{} leaves", host.name),
+                Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
+            },
+        }
+    }
+
+    /// Does what another server wants done.
+    pub(super) fn of_server(&mut self, number: usize, effect: follower::Effect) {
+        let (now, host) = (self.now, &mut self.hosts[number]);
+        let Some(Machine::Server(machine)) = &mut host.machine else {
+            return;
+        };
+        match effect {
+            follower::Effect::Work(task) => {
+                let ticket = task.ticket;
+                task.run();
+                machine.worked(now, ticket);
+            }
+            follower::Effect::Send(link, say) => {
+                self.events.push_back(Event::ToServer(link.0, say));
+            }
+            follower::Effect::Reconnect(link, _) => {
+                if host.link == Some(link.0) {
+                    self.cut(number);
+                    self.connect_later(number);
+                }
+            }
+            follower::Effect::Over(result) => {
+                result.unwrap_or_else(|error| panic!("{} fails: {error}", host.name));
+                host.over = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Who is in a job of the tests: a coordinator, parties, other servers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::sign::IdentityKey;
+use blindsum_job::actor::Now;
+use blindsum_job::chunks::pieces;
+use blindsum_job::follower::JobFollower;
+use blindsum_job::party::{JobParty, Policy, RoundResult};
+use blindsum_job::pb::{self, CoordinatorFrame};
+use blindsum_job::records::MemoryRecords;
+use blindsum_job::server::{self, JobServer, MemoryShelves, Traffic};
+use blindsum_job::store::MemoryStore;
+use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, ServerRole};
+
+/// When the tests take place, in seconds since 1970-01-01 UTC.
+pub const BEGIN: u64 = 1_800_000_000;
+pub const DIM: u64 = 3;
+
+/// A job of a toy.
+pub fn toy(name: &str, parties: u32, rounds: u32) -> JobSpec {
+    assert!(
+        ProtocolName::ALL
+            .iter()
+            .all(|known| known.to_string() != name)
+    );
+    JobSpec {
+        job: name.into(),
+        protocol: ProtocolName::Plain.into(),
+        parties,
+        min_parties: 2,
+        rounds,
+        dim: DIM,
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
+        join_deadline: 6.0,
+        stage_deadline: 3.0,
+        input_deadline: 4.0,
+        ..JobSpec::default()
+    }
+}
+
+/// What a party gives in a round.
+pub fn update(party: usize, round: u64) -> Vec<u32> {
+    let value = |d: u64| (party as u64 * 31 + round * 7 + d) % 256;
+    (0..DIM).map(|d| value(d) as u32).collect()
+}
+
+pub enum Machine {
+    Party(JobParty),
+    Server(JobFollower),
+}
+
+/// A party, or a server that is not the coordinator.
+pub struct Host {
+    pub name: String,
+    pub role: Option<ServerRole>,
+    pub key: Arc<IdentityKey>,
+    pub certificate: Arc<[u8]>,
+    pub records: Arc<MemoryRecords>,
+    pub machine: Option<Machine>,
+    pub lives: u64,
+    pub link: Option<u64>,
+    /// Whether it is gone for good.
+    pub lost: bool,
+    /// Whether it has heard that the job is done.
+    pub over: bool,
+    /// What it was told, by round.
+    pub results: BTreeMap<u64, RoundResult>,
+}
+
+pub struct Quiet;
+
+impl Traffic for Quiet {
+    fn read(&self) -> u64 {
+        0
+    }
+
+    fn written(&self) -> u64 {
+        0
+    }
+}
+
+pub fn open(
+    job: &Arc<Job>,
+    anchor: &Arc<TrustAnchor>,
+    store: &Arc<MemoryStore>,
+    now: Now,
+    lives: u8,
+) -> JobServer {
+    let parts = server::Parts {
+        job: job.clone(),
+        initial: None,
+        store: store.clone(),
+        anchor: anchor.clone(),
+        shelves: Arc::new(MemoryShelves),
+        settings: server::Settings {
+            patience: Duration::from_secs(3600),
+            reconnect_grace: Duration::from_secs(2),
+            chunk_timeout: Duration::from_secs(5),
+            failed_rounds: 100,
+        },
+    };
+    JobServer::open(parts, now, [lives; 32]).unwrap()
+}
+
+pub fn policy() -> Policy {
+    Policy {
+        allowed_protocols: ProtocolName::ALL.to_vec(),
+        require_adversary: None,
+        min_corrupt: 0.0,
+        min_honest: 1,
+        min_cohort: 2,
+        ..Policy::default()
+    }
+}
+
+/// What the coordinator says, as frames.
+pub fn frames(say: server::Say) -> Vec<CoordinatorFrame> {
+    match say {
+        server::Say::Frame(frame) => vec![frame],
+        server::Say::Model { .. } => panic!("no toy keeps a model"),
+        server::Say::Message {
+            round,
+            stage,
+            content,
+        } => {
+            let message = content.whole().unwrap().unwrap_or_default();
+            let (stage, total) = (stage.into(), message.len() as u64);
+            let chunk = |(offset, data)| pb::Chunk {
+                round,
+                stage,
+                offset,
+                total,
+                data,
+            };
+            pieces(message).map(|piece| chunk(piece).into()).collect()
+        }
+    }
+}
