@@ -160,8 +160,9 @@ impl World {
             Effect::Refuse(link, refused) => self.last_word(link.0, refused, false),
             Effect::Send(link, say) => {
                 for frame in self.frames(say)? {
-                    let frame = self.perhaps_mislead(link.0, frame);
-                    self.send_down(link.0, frame);
+                    for frame in self.perhaps_mislead(frame) {
+                        self.send_down(link.0, frame);
+                    }
                 }
             }
             Effect::Close(link, refused) | Effect::Cut(link, refused) => {
