@@ -2,6 +2,7 @@
 
 mod common;
 
+mod as_simulated;
 mod bounds;
 mod connections;
 mod flashe;
