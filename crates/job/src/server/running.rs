@@ -107,6 +107,13 @@ impl Running {
         self.names.iter().cloned().zip(places).collect()
     }
 
+    /// Who has lost its place.
+    pub fn gone(&self) -> BTreeSet<Arc<str>> {
+        let places = self.names.iter().zip(&self.places);
+        let gone = places.filter(|(_, place)| place.gone.is_some());
+        gone.map(|(name, _)| name.clone()).collect()
+    }
+
     pub fn is_gone(&self, party: PartyId) -> bool {
         let place = self.places.get(party.rank());
         place.is_none_or(|place| place.gone.is_some())

@@ -77,6 +77,8 @@ struct World {
     latest_link: u64,
     /// The party that lies.
     liar: Option<usize>,
+    /// Whether a party has accused another one.
+    claimed: bool,
     /// What a lying coordinator has at hand.
     deceit: Deceit,
     /// The party that is gone for good once it is killed.
@@ -130,6 +132,7 @@ impl World {
             latest_link: 0,
             liar,
             mortal,
+            claimed: false,
             deceit: Deceit::with(stranger),
             book: Book::with(liar, kind == Kind::LyingServer),
             spoilt: BTreeSet::new(),

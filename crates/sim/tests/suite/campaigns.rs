@@ -73,6 +73,20 @@ fn case_52_campaign_with_a_liar() {
     assert!(tally.lies > 100, "{tally:?}");
 }
 
+/// Abuse case 45: the coordinator says what it likes, and repeats itself: nobody tells a result that it did not announce.
+#[test]
+fn case_45_campaign_with_a_lying_coordinator() {
+    let tally = campaign(ProtocolName::SecAgg, 1, &[Kind::LyingServer]);
+    assert!(tally.lies > 200, "{tally:?}");
+}
+
+/// Abuse case 12: however few it says a round has, nobody begins it with fewer than the job allows.
+#[test]
+fn case_12_campaign_with_a_lying_coordinator() {
+    let tally = campaign(ProtocolName::Pss, 1, &[Kind::LyingServer]);
+    assert!(tally.lies > 200, "{tally:?}");
+}
+
 /// Abuse case 52: beside ten honest parties one that lies all the time, or now and then, spoils at most one round of ten.
 /// `cargo bench -p blindsum-sim --bench liar` measures it over more rounds.
 fn beside_ten_honest_parties(protocol: ProtocolName) {
