@@ -91,7 +91,7 @@ impl Book {
             ));
         }
         let before = self.begun.insert(party, round).unwrap_or(0);
-        match before > round && self.rolled_back.get(&party).is_none() {
+        match before > round && !self.rolled_back.contains_key(&party) {
             true => Err(format!(
                 "P1: party {party} begins round {round} after round {before}"
             )),
