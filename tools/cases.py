@@ -118,6 +118,10 @@ CASES = {
         "Survivor sets that differ by one on the same roster; the same job under another hash",
         "Refused before anything is signed or revealed",
     ),
+    50: (
+        "Uploads that drip, one piece each time it is due, from one certificate or from many",
+        "Whoever is slowest gives the memory to who waits for it, and loses its place; nobody else is late",
+    ),
     51: (
         "`secagg`: one holder or as many as can be corrected reveal wrong shares of every secret, or of "
         "some in turn; owners deal wrong shares to honest holders",
@@ -150,6 +154,10 @@ CASES = {
         "Rubbish sealed for one victim, or for all of them",
         "Whoever is accused by more parties than may lie is named and sits out the next rounds; two of whom "
         "one lies take part in turn",
+    ),
+    58: (
+        "Idle connections, many from one certificate, more of them than files that may be open",
+        "Each party has places of its own; unused connections end; too few files are told at the start",
     ),
     59: (
         "Certificates with another or no extended key usage, or without digitalSignature",

@@ -208,6 +208,39 @@ fn case_30_a_second_daemon_on_one_store_is_refused_and_a_damaged_store_too() {
     assert_eq!(std::fs::read(&store).unwrap(), bytes, "nothing was changed");
 }
 
+/// Case 58: far more connections that say nothing than files that may be open. It says at the start what is too little,
+/// and whoever comes last is served all the same.
+#[test]
+fn case_58_few_open_files_are_told_and_newcomers_get_in() {
+    let folder = folder();
+    let port = {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
+    };
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 90; exec \"$@\"", "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_blindsumd"));
+    let listen = format!("listen='127.0.0.1:{port}'");
+    let config = folder.path().join("blindsumd.toml");
+    command.arg("--config").arg(config);
+    command.args(["--set", &listen, "--set", "limits.handshake_timeout=0.3"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("coordinator listening") {
+        assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    assert!(said.contains("may open 90 files"), "{said}");
+    let silent = (0..200).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap());
+    let silent: Vec<_> = silent.collect();
+    let mut last = silent.last().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    // It was taken, and its time for the handshake is over.
+    assert_eq!(last.read(&mut [0]).unwrap(), 0);
+    terminate(child);
+}
+
 #[test]
 fn it_answers_health_checks_and_stops_on_sigterm() {
     let folder = folder();

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Connections of certified parties at once.
     pub connections: usize,
+    /// Those of one party; whoever watches with its certificate counts as well.
+    pub connections_per_party: usize,
     /// TLS handshakes at once; when there are more, the oldest is dropped.
     pub handshakes: usize,
     /// Time for a TLS handshake.
     pub handshake_timeout: f64,
-    /// Time from a stream's beginning to its Hello.
+    /// Time from a stream's beginning to its Hello, and for a connection without any stream.
     pub hello_timeout: f64,
     /// Time for one chunk of a message, in either direction: a peer that moves less than 256 KiB in
     /// it is disconnected.
@@ -41,6 +43,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            connections_per_party: 16,
             handshakes: 256,
             handshake_timeout: 10.0,
             hello_timeout: 10.0,
@@ -76,6 +79,7 @@ impl Limits {
         }
         let counts = [
             ("connections", self.connections as u64),
+            ("connections_per_party", self.connections_per_party as u64),
             ("handshakes", self.handshakes as u64),
             ("message_memory", self.message_memory),
             ("failed_rounds", self.failed_rounds.into()),

@@ -229,6 +229,8 @@ pub struct Gate {
     pub stage: u32,
     /// Bytes of the largest answer.
     pub limit: u64,
+    /// How long the stage takes at most.
+    pub time: Duration,
     /// Everybody in the round, and who still has a place in it.
     pub members: Arc<BTreeMap<Arc<str>, bool>>,
 }

@@ -386,10 +386,12 @@ impl Lead {
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
         let members = self.running.as_ref().map(Running::members);
+        let step = round.plan().answer(stage);
         self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
-            limit: round.plan().answer(stage).map_or(0, |step| step.largest),
+            limit: step.map_or(0, |step| step.largest),
+            time: seconds(step.map_or(0.0, |step| step.deadline)),
             members: Arc::new(members.unwrap_or_default()),
         });
     }

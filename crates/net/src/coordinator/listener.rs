@@ -11,13 +11,14 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::VerifyingKey;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 use tracing::{debug, info, warn};
 
+use super::places::{Calling, Calls, Place, Places};
 use crate::limits::Limits;
 use crate::seconds;
 use crate::stream::{Traffic, Watched};
@@ -35,6 +36,7 @@ pub(crate) struct Peer {
     /// The key in it.
     pub key: VerifyingKey,
     pub traffic: Arc<Traffic>,
+    calls: Calls,
     cut: mpsc::Sender<()>,
 }
 
@@ -51,6 +53,11 @@ impl From<&Peer> for blindsum_job::server::Peer {
 }
 
 impl Peer {
+    /// A call over the connection, which stays while there is one.
+    pub fn calling(&self) -> Calling {
+        self.calls.begin()
+    }
+
     /// Ends the connection at once, and everything that goes over it.
     pub fn cut(&self) {
         // Where it is full already that is known.
@@ -64,7 +71,7 @@ pub(crate) struct Connection {
     peer: Peer,
     cuts: mpsc::Receiver<()>,
     is_cut: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Connection {
@@ -126,8 +133,11 @@ pub(crate) async fn accept_all(
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let timeout = seconds(limits.handshake_timeout);
+    let places = Places::new(limits.connections, limits.connections_per_party);
+    let (timeout, idle) = (
+        seconds(limits.handshake_timeout),
+        seconds(limits.hello_timeout),
+    );
     let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let accepted = tokio::select! {
@@ -162,10 +172,14 @@ pub(crate) async fn accept_all(
                 Ok(Err(reason)) => return info!(%address, %reason, "TLS handshake refused"),
                 Err(_) => return info!(%address, "TLS handshake refused: not finished in time"),
             };
-            let Ok(place) = places.try_acquire_owned() else {
-                return warn!(%address, party = %peer.name, "connection refused: limit reached");
+            let place = match places.take(&peer.name) {
+                Ok(place) => place,
+                Err(reason) => {
+                    return warn!(%address, party = %peer.name, %reason, "connection refused");
+                }
             };
             debug!(%address, party = %peer.name, "connected");
+            tokio::spawn(cut_when_idle(peer.clone(), idle));
             let connection = Connection {
                 stream,
                 peer,
@@ -176,6 +190,21 @@ pub(crate) async fn accept_all(
             let _ = connections.send(Ok(connection)).await;
         };
         shaking.push_back(tokio::spawn(handshake).abort_handle());
+    }
+}
+
+/// Ends a connection over which nothing was asked for so long.
+async fn cut_when_idle(peer: Peer, time: Duration) {
+    let (idle, cut) = (peer.calls.idle_for(time), peer.cut.clone());
+    let (address, name) = (peer.address, peer.name.clone());
+    // What is left of the connection here must not keep it.
+    drop(peer);
+    tokio::select! {
+        () = idle => {
+            info!(%address, party = %name, "connection cut: nothing is asked over it");
+            let _ = cut.try_send(());
+        }
+        () = cut.closed() => {}
     }
 }
 
@@ -210,6 +239,7 @@ async fn shake(
                 key: party.key,
                 certificate,
                 traffic,
+                calls: Calls::new(),
                 cut,
             };
             Ok((stream, peer, cuts))

@@ -6,8 +6,11 @@
 
 mod driver;
 mod file;
+mod files;
 mod listener;
+mod memory;
 mod pace;
+mod places;
 mod reading;
 mod service;
 mod session;
@@ -118,6 +121,7 @@ impl Coordinator {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
         });
+        files::make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);

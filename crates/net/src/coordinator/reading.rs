@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_job::server::{Hold, Input, LinkId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, Streaming};
 use tracing::debug;
 
 use super::driver::{Event, JobHandle};
+use super::memory::Memory;
 use super::pace::Pace;
 use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
 use crate::pb::party_frame::Frame;
@@ -19,40 +20,34 @@ use crate::pb::{self, PartyFrame, RefusalCode};
 /// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
 const MOST_REPEATS: u32 = 8;
 
-/// Memory for messages that are being received.
-#[derive(Clone)]
-pub(crate) struct Memory {
-    free: Arc<Semaphore>,
-    all: u32,
-}
-
-impl Memory {
-    /// In KiB, so that the count fits.
-    pub fn new(bytes: u64) -> Self {
-        let all = u32::try_from(bytes / 1024)
-            .unwrap_or(u32::MAX)
-            .clamp(1, Semaphore::MAX_PERMITS as u32);
-        let free = Arc::new(Semaphore::new(all as usize));
-        Self { free, all }
-    }
-
-    async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let wanted = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        let permits = self.free.clone().acquire_many_owned(wanted.min(self.all));
-        permits.await.ok()
-    }
-}
-
 /// How reading ended.
 pub(super) enum End {
     Closed(String),
     Lost(String),
-    Refused(RefusalCode, String),
+    /// `returns` says whether the party may come back to the round.
+    Refused {
+        code: RefusalCode,
+        reason: String,
+        returns: bool,
+    },
 }
 
 /// The party sent what it must not send.
 fn bad_frame(reason: impl Into<String>) -> End {
-    End::Refused(RefusalCode::RefusalBadFrame, reason.into())
+    End::Refused {
+        code: RefusalCode::RefusalBadFrame,
+        reason: reason.into(),
+        returns: false,
+    }
+}
+
+/// The party takes too long.
+fn too_slow(reason: String, returns: bool) -> End {
+    End::Refused {
+        code: RefusalCode::RefusalTooSlow,
+        reason: format!("too slow: {reason}"),
+        returns,
+    }
 }
 
 /// Reads one stream.
@@ -75,6 +70,8 @@ struct PartMessage {
     memory: Option<OwnedSemaphorePermit>,
     /// When the next piece must have come.
     next_until: Instant,
+    /// When it gives way to whoever waits.
+    turn_until: Instant,
 }
 
 impl Reader {
@@ -139,17 +136,24 @@ impl Reader {
         let mut work = pin!(work);
         while let Some(message) = &self.message {
             let (place, until) = (message.place, message.next_until);
+            let (turn_until, memory) = (message.turn_until, self.memory.clone());
+            let turn_over = async move {
+                sleep_until(turn_until).await;
+                memory.is_wanted().await;
+            };
             let mut gate = self.job.gate.clone();
             tokio::select! {
                 // Time is over also where the next frame is always there.
                 biased;
                 _ = gate.wait_for(|gate| (gate.round, gate.stage) != place) => self.message = None,
                 () = sleep_until(until) => {
-                    let reason = format!(
-                        "too slow: no chunk of {CHUNK} bytes within {} s",
-                        self.chunk_timeout.as_secs_f64()
-                    );
-                    return Err(End::Refused(RefusalCode::RefusalTooSlow, reason));
+                    let seconds = self.chunk_timeout.as_secs_f64();
+                    let reason = format!("no chunk of {CHUNK} bytes within {seconds} s");
+                    return Err(too_slow(reason, true));
+                }
+                () = turn_over, if message.memory.is_some() => {
+                    let reason = "others wait for the memory that its message holds";
+                    return Err(too_slow(reason.into(), false));
                 }
                 done = &mut work => return Ok(done),
             }
@@ -163,14 +167,14 @@ impl Reader {
             return Ok(());
         };
         let wrong = |e: ChunkError| bad_frame(format!("chunk: {e}"));
-        let (assembly, memory) = match self.message.take() {
-            Some(part) if part.place == place => (part.assembly, part.memory),
+        let (assembly, memory, turn_until) = match self.message.take() {
+            Some(part) if part.place == place => (part.assembly, part.memory, part.turn_until),
             _ => {
                 let assembly = Assembly::begin(chunk.total, limit).map_err(wrong)?;
                 let Ok(memory) = self.memory_for(chunk.total, place).await else {
                     return Ok(());
                 };
-                (assembly, memory)
+                (assembly, memory, Instant::now() + self.turn(chunk.total))
             }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
@@ -181,6 +185,7 @@ impl Reader {
                     assembly,
                     memory,
                     next_until: Instant::now() + self.chunk_timeout,
+                    turn_until,
                 });
                 Ok(())
             }
@@ -199,6 +204,12 @@ impl Reader {
                 pass(&self.job, input).await
             }
         }
+    }
+
+    /// How long a message of so many bytes may hold its memory where others wait for it.
+    fn turn(&self, total: u64) -> Duration {
+        let gate = self.job.gate.borrow();
+        self.memory.turn(total, gate.members.len(), gate.time)
     }
 
     /// How long a message for this round and stage may be; none where it comes too late, or its sender

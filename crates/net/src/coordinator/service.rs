@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::driver::JobHandle;
 use super::listener::Peer;
+use super::places::Calling;
 use super::session::Sessions;
 use crate::line::line;
 use crate::pb::coordinator_server::Coordinator;
@@ -43,6 +44,7 @@ pub(crate) struct Service {
 /// Who asks how jobs stand.
 struct Asker {
     peer: Peer,
+    _calling: Calling,
     anchor: Arc<TrustAnchor>,
 }
 
@@ -80,9 +82,14 @@ impl Service {
     /// Waits for its turn, and looks whether it may ask then.
     async fn asker(&self, request: &Request<StatusRequest>) -> Result<Asker, Status> {
         let peer = peer(request)?;
+        let _calling = peer.calling();
         self.sessions.paces.of(&peer.name).question().await;
         let anchor = self.anchor.clone();
-        let asker = Asker { peer, anchor };
+        let asker = Asker {
+            peer,
+            _calling,
+            anchor,
+        };
         asker.holds()?;
         Ok(asker)
     }
@@ -113,7 +120,11 @@ impl Coordinator for Service {
         let peer = peer(&request)?;
         let (line, taking) = line(FRAMES_AHEAD);
         let sessions = self.sessions.clone();
-        tokio::spawn(async move { sessions.serve(peer, request.into_inner(), line).await });
+        let calling = peer.calling();
+        tokio::spawn(async move {
+            sessions.serve(peer, request.into_inner(), line).await;
+            drop(calling);
+        });
         Ok(Response::new(Box::pin(taking.map(Ok))))
     }
 
@@ -121,7 +132,7 @@ impl Coordinator for Service {
         &self,
         request: Request<StatusRequest>,
     ) -> Result<Response<StatusReply>, Status> {
-        self.asker(&request).await?;
+        let _asker = self.asker(&request).await?;
         let jobs = self.asked(&request.into_inner().job)?;
         let jobs: Vec<JobStatus> = jobs.iter().map(|job| job.borrow().clone()).collect();
         Ok(Response::new(reply(&jobs)?))

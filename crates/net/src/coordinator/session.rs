@@ -12,8 +12,9 @@ use tracing::info;
 
 use super::driver::{Event, JobHandle};
 use super::listener::Peer;
+use super::memory::Memory;
 use super::pace::Paces;
-use super::reading::{End, Memory, Reader};
+use super::reading::{End, Reader};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
@@ -24,7 +25,7 @@ use crate::seconds;
 /// What all sessions share.
 pub(crate) struct Sessions<F> {
     pub limits: Limits,
-    pub memory: Memory,
+    memory: Memory,
     /// The job of a name.
     pub find: F,
     pub paces: Paces,
@@ -92,10 +93,14 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             end = reader.read_all(&mut inbound) => match end {
                 End::Closed(reason) => (reason, false),
                 End::Lost(reason) => (reason, true),
-                End::Refused(code, reason) => {
+                End::Refused {
+                    code,
+                    reason,
+                    returns,
+                } => {
                     outbox.end_now(Refused::new(code, reason.clone()).into());
                     sending.await;
-                    (reason, code == RefusalCode::RefusalTooSlow)
+                    (reason, returns)
                 }
             },
         };

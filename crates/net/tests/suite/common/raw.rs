@@ -207,6 +207,29 @@ impl Raw {
         });
     }
 
+    /// Sends the longest answer to the first stage, a piece each so often, beside everything else, for as long as the
+    /// stream is there.
+    pub fn drip(&self, every: std::time::Duration) {
+        let (frames, round) = (self.frames.clone().unwrap(), self.round);
+        let total = self.job.as_ref().unwrap().plan().answer(0).unwrap().largest;
+        self.runtime.spawn(async move {
+            for offset in (0..total).step_by(CHUNK) {
+                let data = vec![0; CHUNK.min((total - offset) as usize)].into();
+                let chunk = pb::Chunk {
+                    round,
+                    stage: 0,
+                    offset,
+                    total,
+                    data,
+                };
+                if frames.send(chunk.into()).await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(every).await;
+            }
+        });
+    }
+
     /// Skips to the frame that `wanted` picks.
     pub fn until<T>(&mut self, mut wanted: impl FnMut(Frame) -> Option<T>) -> T {
         loop {

@@ -1,0 +1,116 @@
+//! Places for connections: so many in all, so many for one name, and none for who does nothing with it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// The connections of certified parties, by name.
+pub(super) struct Places {
+    all: usize,
+    of_one: usize,
+    taken: Mutex<BTreeMap<Arc<str>, usize>>,
+}
+
+/// A connection's place; free again when it is dropped.
+pub(super) struct Place {
+    name: Arc<str>,
+    places: Arc<Places>,
+}
+
+impl Places {
+    pub fn new(all: usize, of_one: usize) -> Arc<Self> {
+        let taken = Mutex::default();
+        Arc::new(Self { all, of_one, taken })
+    }
+
+    /// A place for a party of this name; an error says which limit stands in its way.
+    pub fn take(self: &Arc<Self>, name: &Arc<str>) -> Result<Place, String> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.values().sum::<usize>() >= self.all {
+            return Err(format!("connections = {} are there already", self.all));
+        }
+        let own = taken.entry(name.clone()).or_default();
+        if *own >= self.of_one {
+            let most = self.of_one;
+            return Err(format!("it has connections_per_party = {most} already"));
+        }
+        *own += 1;
+        Ok(Place {
+            name: name.clone(),
+            places: self.clone(),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let taken = self.places.taken.lock();
+        let mut taken = taken.unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut own) = taken.entry(self.name.clone()) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
+    }
+}
+
+/// How many calls are under way over one connection.
+#[derive(Clone)]
+pub(super) struct Calls(Arc<watch::Sender<usize>>);
+
+/// A call under way, until it is dropped.
+pub(crate) struct Calling(Calls);
+
+impl Calls {
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+
+    /// One more.
+    pub fn begin(&self) -> Calling {
+        self.0.send_modify(|calls| *calls += 1);
+        Calling(self.clone())
+    }
+
+    /// Waits until there was no call for so long; for ever where the connection ends before.
+    pub fn idle_for(&self, time: Duration) -> impl Future<Output = ()> + use<> {
+        let mut calls = self.0.subscribe();
+        async move {
+            while calls.wait_for(|calls| *calls == 0).await.is_ok() {
+                let busy = calls.wait_for(|calls| *calls > 0);
+                if tokio::time::timeout(time, busy).await.is_err() {
+                    return;
+                }
+            }
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|calls| *calls -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_58_places_come_back_with_who_had_them() {
+        let places = Places::new(3, 2);
+        let (a, b) = (Arc::from("a"), Arc::from("b"));
+        let first = [places.take(&a).unwrap(), places.take(&a).unwrap()];
+        let refused = |name| places.take(name).err().unwrap();
+        assert!(refused(&a).contains("connections_per_party = 2"));
+        let other = places.take(&b).unwrap();
+        assert!(refused(&b).contains("connections = 3"));
+        drop((first, other));
+        assert!(places.taken.lock().unwrap().is_empty());
+    }
+}
