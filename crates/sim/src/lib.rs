@@ -56,4 +56,4 @@ pub use report::{
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};
-pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally};
+pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally, beside_a_liar};

@@ -388,6 +388,7 @@ impl Lead {
             self.settle(&name);
         }
         if let Some(running) = self.running.take_if(|running| running.number() == number) {
+            self.conduct.left(&running.gone(), number);
             report.wire = running.report.wire;
         }
         report.state = RoundState::Aborted;

@@ -115,6 +115,7 @@ impl Running {
         self.names.iter().cloned().zip(speaks).collect()
     }
 
+<<<<<<< HEAD
     pub fn place(&self, seat: Seat) -> Option<&Place> {
         match seat {
             Seat::Party(party) => self.places.get(party.rank()),
@@ -144,6 +145,17 @@ impl Running {
 
     pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
         let place = self.place(seat.into());
+=======
+    /// Who has lost its place.
+    pub fn gone(&self) -> BTreeSet<Arc<str>> {
+        let places = self.names.iter().zip(&self.places);
+        let gone = places.filter(|(_, place)| place.gone.is_some());
+        gone.map(|(name, _)| name.clone()).collect()
+    }
+
+    pub fn is_gone(&self, party: PartyId) -> bool {
+        let place = self.places.get(party.rank());
+>>>>>>> camp
         place.is_none_or(|place| place.gone.is_some())
     }
 

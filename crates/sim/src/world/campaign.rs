@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, SpecError};
 
 use super::World;
-use super::faults::{Dice, Kind};
+use super::faults::{Dice, Faults, Kind};
 use crate::SimError;
 use crate::seeds::stream;
 
@@ -114,19 +114,49 @@ impl Campaign {
     }
 }
 
+/// One job with as many parties, rounds and coordinates as it says, in which nothing goes wrong but that one member lies
+/// from the beginning to the end, in all ways that a campaign knows: each of its frames is a lie with the chance `lie`.
+///
+/// # Errors
+/// A job that cannot be run; the first promise that was broken.
+pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, CampaignError> {
+    let job = Arc::new(in_a_hurry(spec).validate().map_err(SimError::from)?);
+    let faults = Faults {
+        lie,
+        ..Faults::default()
+    };
+    let world = World::with(job, seed, Kind::Liar, faults)?;
+    Ok(world.run().map_err(Box::new)?)
+}
+
 /// A job as an episode has it: with as many losses as it can bear.
 fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
     let mut dice = Dice(stream("job", &[seed]));
     let parties = 4 + dice.below(4) as u32;
     let sized = JobSpec {
         parties,
+        rounds: 3 + dice.below(3) as u32,
+        dim: 1 + dice.below(8),
+        ..in_a_hurry(spec)
+    };
+    let with = |lost: u32| JobSpec {
+        dropout: f64::from(lost) / f64::from(parties),
+        ..sized.clone()
+    };
+    let most = parties / 3;
+    let mut jobs = (0..=most).rev().map(|lost| with(lost).validate());
+    jobs.find(Result::is_ok)
+        .unwrap_or_else(|| with(0).validate())
+}
+
+/// A job of integers whose deadlines are short.
+fn in_a_hurry(spec: &JobSpec) -> JobSpec {
+    JobSpec {
         min_parties: if spec.protocol.name().tolerates_corrupt() {
             0
         } else {
             2
         },
-        rounds: 3 + dice.below(3) as u32,
-        dim: 1 + dice.below(8),
         encoding: Integers {
             bits: 8,
             ..Integers::default()
@@ -137,15 +167,7 @@ fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
         stage_deadline: 3.0,
         input_deadline: 4.0,
         ..spec.clone()
-    };
-    let with = |lost: u32| JobSpec {
-        dropout: f64::from(lost) / f64::from(parties),
-        ..sized.clone()
-    };
-    let most = parties / 3;
-    let mut jobs = (0..=most).rev().map(|lost| with(lost).validate());
-    jobs.find(Result::is_ok)
-        .unwrap_or_else(|| with(0).validate())
+    }
 }
 
 /// Why a campaign ended early.

@@ -8,13 +8,14 @@ use std::time::Duration;
 use blindsum_job::chunks::{Assembly, Pushed, pieces};
 use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
-use blindsum_job::report::{JobState, RoundState};
+use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::{
     Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings, Traffic,
 };
 use blindsum_job::store::{MemoryStore, Store};
 
 use super::agenda::{Event, Who};
+use super::promises::Kept;
 use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
 
@@ -160,8 +161,9 @@ impl World {
             Effect::Refuse(link, refused) => self.last_word(link.0, refused, false),
             Effect::Send(link, say) => {
                 for frame in self.frames(say)? {
-                    let frame = self.perhaps_mislead(link.0, frame);
-                    self.send_down(link.0, frame);
+                    for frame in self.perhaps_mislead(frame) {
+                        self.send_down(link.0, frame);
+                    }
                 }
             }
             Effect::Close(link, refused) | Effect::Cut(link, refused) => {
@@ -359,6 +361,10 @@ impl World {
         let name = self.job.spec().job.clone();
         let rounds = store.rounds(&name, 4);
         let rounds = rounds.map_err(|e| self.broken(e.to_string()))?;
+        let mut claims = rounds.iter().flat_map(|report| &report.faults);
+        self.claimed |= claims.any(|fault| fault.contains(" accuses "));
+        let kept = self.liar_sits_out(&rounds);
+        self.check(kept)?;
         for report in rounds {
             if report.state == RoundState::Aborted && self.kind == Kind::Liar {
                 self.spoilt.insert(report.number);
@@ -379,6 +385,33 @@ impl World {
             return Err(self.broken(format!("P5: the job has failed: {reason}")));
         }
         Ok(())
+    }
+
+    /// P5: who was shown to lie takes no part in the next round, where there are enough others. It is looked at as long as
+    /// nobody is accused by another party: these two are kept apart besides.
+    fn liar_sits_out(&self, rounds: &[RoundReport]) -> Kept {
+        let Some(liar) = self.liar.and_then(|liar| self.parties.get(liar)) else {
+            return Ok(());
+        };
+        let (name, lied) = (&*liar.name, format!("{}: ", liar.name));
+        let mut before = rounds.iter().filter(|report| {
+            let mut faults = report.faults.iter();
+            faults.any(|fault| fault.starts_with(&lied))
+        });
+        let least = self.job.min_parties();
+        let again = before.find_map(|report| {
+            let next = rounds
+                .iter()
+                .find(|next| next.number == report.number + 1)?;
+            let takes_part = next.parties.iter().any(|party| party == name);
+            (takes_part && next.parties.len() > least).then_some(next.number)
+        });
+        match again.filter(|_| !self.claimed) {
+            None => Ok(()),
+            Some(round) => Err(format!(
+                "P5: {name} was shown to lie in the round before {round}, and takes part in it"
+            )),
+        }
     }
 
     /// The coordinator's side of a connection has ended.

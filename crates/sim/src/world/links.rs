@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use blindsum_job::party::{Input, LinkId};
+use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 
 use super::agenda::{Event, Micros, Who};
@@ -108,6 +109,9 @@ impl World {
             return Ok(());
         };
         let number = of.party;
+        if let Some(Frame::RoundDone(done)) = &frame.frame {
+            self.book.announces(number, done.round, &done.result);
+        }
         self.hand_party(number, Input::Frame(LinkId(link), frame))
     }
 

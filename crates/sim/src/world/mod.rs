@@ -8,6 +8,7 @@
 //!
 //! All that time the promises are watched:
 //!
+//! * P1: nobody begins a round with strangers, with too few parties, or with an earlier number, whoever says so.
 //! * P2: every sum is exactly that of what its survivors gave, and the same for everybody.
 //! * P3: no honest party answers a stage in two ways, whatever is restored from a backup.
 //! * P4: nothing panics.
@@ -23,6 +24,7 @@ mod disk;
 mod faults;
 mod liars;
 mod links;
+mod misleads;
 mod parties;
 mod promises;
 
@@ -38,11 +40,12 @@ use crate::SimError;
 use crate::cohort::Cohort;
 use crate::seeds::stream;
 use agenda::{Agenda, Event, Micros, Who};
-pub use campaign::{Broken, Campaign, CampaignError, Tally};
+pub use campaign::{Broken, Campaign, CampaignError, Tally, beside_a_liar};
 use coordinator::Coordinator;
 use faults::Dice;
 pub use faults::{Faults, Kind};
 use links::Link;
+use misleads::Deceit;
 use parties::Party;
 use promises::{Book, Kept};
 
@@ -74,6 +77,10 @@ struct World {
     latest_link: u64,
     /// The party that lies.
     liar: Option<usize>,
+    /// Whether a party has accused another one.
+    claimed: bool,
+    /// What a lying coordinator has at hand.
+    deceit: Deceit,
     /// The party that is gone for good once it is killed.
     mortal: Option<usize>,
     book: Book,
@@ -84,15 +91,27 @@ struct World {
 }
 
 impl World {
+    /// The episode of a seed.
     fn new(job: Arc<Job>, seed: u64) -> Result<Self, SimError> {
+        let kind = Kind::of(seed);
+        Self::with(job, seed, kind, kind.faults())
+    }
+
+    fn with(job: Arc<Job>, seed: u64, kind: Kind, faults: Faults) -> Result<Self, SimError> {
         let count = job.spec().parties as usize;
         let cohort = Cohort::new(count, seed)?;
         let parties = cohort.members().map(|(name, certificate, key)| {
             let identity = parties::identity(name, key, cohort.anchor());
             Party::new(name, certificate.to_vec(), identity)
         });
-        let kind = Kind::of(seed);
         let mut dice = Dice(stream("faults", &[seed]));
+        // One more than the job has, of another CA.
+        let strangers = match kind {
+            Kind::LyingServer => Some(Cohort::new(count + 1, !seed)?),
+            _ => None,
+        };
+        let stranger = strangers.iter().flat_map(Cohort::members).last();
+        let stranger = stranger.map_or_else(Vec::new, |(_, certificate, _)| certificate.to_vec());
         let liar = (kind == Kind::Liar).then(|| dice.below(count as u64) as usize);
         let bears_loss = job.spec().dropouts_among(count) > 0;
         let dies = kind == Kind::Storm && bears_loss && dice.chance(0.4);
@@ -102,7 +121,7 @@ impl World {
             anchor: cohort.anchor().clone(),
             seed,
             kind,
-            faults: kind.faults(),
+            faults,
             dice,
             time: 0,
             agenda: Agenda::default(),
@@ -113,6 +132,8 @@ impl World {
             latest_link: 0,
             liar,
             mortal,
+            claimed: false,
+            deceit: Deceit::with(stranger),
             book: Book::with(liar, kind == Kind::LyingServer),
             spoilt: BTreeSet::new(),
             tally: Tally {

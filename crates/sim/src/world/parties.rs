@@ -158,8 +158,9 @@ impl World {
             Effect::Send(on, say) => {
                 for frame in frames(say) {
                     self.note_said(number, &frame)?;
-                    let frame = self.perhaps_lie(number, frame);
-                    self.send_up(link.filter(|link| *link == on.0), frame);
+                    if let Some(frame) = self.perhaps_lie(number, frame) {
+                        self.send_up(link.filter(|link| *link == on.0), frame);
+                    }
                 }
             }
             Effect::Reconnect(on, _) if link != Some(on.0) => {}
@@ -177,6 +178,11 @@ impl World {
         match told {
             Told::Joined(_) => {}
             Told::Round(begun) => {
+                let least = self.job.min_parties();
+                let parties = &self.parties;
+                let number_of = |name: &str| parties.iter().position(|party| *party.name == *name);
+                let kept = self.book.begins(number, &begun, least, &number_of);
+                self.check(kept)?;
                 if begun.needs_update {
                     self.train(number, begun.number);
                 }
@@ -194,7 +200,7 @@ impl World {
                         let parties = &self.parties;
                         let number_of =
                             |name: &str| parties.iter().position(|party| *party.name == *name);
-                        let kept = self.book.computes(number, round, &result, number_of);
+                        let kept = self.book.computes(number, round, &result, &number_of);
                         self.check(kept)?;
                         return self.take_later(number, round);
                     }
@@ -265,6 +271,11 @@ impl World {
             Over::Failed(error) => {
                 self.log(format!("party {number} fails: {error}"));
                 match self.may_fail(number) {
+                    // Who lies does not give up.
+                    true if self.liar == Some(number) => {
+                        self.come_again(number);
+                        Ok(())
+                    }
                     true => Ok(()),
                     false => {
                         Err(self.broken(format!("P5: party {number} fails for good: {error}")))
@@ -272,6 +283,14 @@ impl World {
                 }
             }
         }
+    }
+
+    fn come_again(&mut self, number: usize) {
+        if let Some(party) = self.parties.get_mut(number) {
+            party.over = false;
+        }
+        let at = self.time + self.dice.below(4_000_000);
+        self.agenda.push(at, Event::Start(Who::Party(number)));
     }
 
     /// The caller makes its update, in its own time; or forgets to.

@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_crypto::kdf;
-use blindsum_job::party::{RoundResult, Update};
+use blindsum_job::party::{Begun, RoundResult, Update};
 
 /// A promise that was broken, in words.
 pub(super) type Kept = Result<(), String>;
+
+/// Which party has a name.
+pub(super) type Names<'a> = &'a dyn Fn(&str) -> Option<usize>;
 
 /// What a party was told last about a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +46,10 @@ pub(super) struct Book {
     misled: bool,
     /// Parties that have forgotten what they did up to a round.
     rolled_back: BTreeMap<usize, u64>,
+    /// The latest round that parties were told begins.
+    begun: BTreeMap<usize, u64>,
+    /// The names of the results that parties heard of from the coordinator, by party and round.
+    announced: BTreeMap<(usize, u64), BTreeSet<Vec<u8>>>,
 }
 
 /// What one round led to.
@@ -69,6 +76,35 @@ impl Book {
         }
     }
 
+    /// P1: nobody begins a round with strangers, with fewer parties than the job allows, or with a number that it has
+    /// left behind, whoever says that it begins.
+    pub fn begins(&mut self, party: usize, begun: &Begun, least: usize, known: Names) -> Kept {
+        let (round, parties) = (begun.number, begun.parties.len());
+        if let Some(stranger) = begun.parties.iter().find(|name| known(name).is_none()) {
+            return Err(format!(
+                "P1: party {party} begins round {round} with {stranger}, whom nobody has certified"
+            ));
+        }
+        if parties < least {
+            return Err(format!(
+                "P1: party {party} begins round {round} with {parties} parties, fewer than {least}"
+            ));
+        }
+        let before = self.begun.insert(party, round).unwrap_or(0);
+        match before > round && !self.rolled_back.contains_key(&party) {
+            true => Err(format!(
+                "P1: party {party} begins round {round} after round {before}"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The coordinator says the name of a result.
+    pub fn announces(&mut self, party: usize, round: u64, result: &[u8]) {
+        let announced = self.announced.entry((party, round)).or_default();
+        announced.insert(result.to_vec());
+    }
+
     /// P3: no party answers a stage in two ways, whatever happens to it.
     pub fn says(&mut self, party: usize, round: u64, stage: u32, message: &[u8]) -> Kept {
         let hash = kdf::hash("said", &[message]);
@@ -87,8 +123,14 @@ impl Book {
         party: usize,
         round: u64,
         result: &RoundResult,
-        number_of: impl Fn(&str) -> Option<usize>,
+        number_of: Names,
     ) -> Kept {
+        let announced = self.announced.get(&(party, round));
+        if !announced.is_some_and(|names| names.contains(&result.result[..])) {
+            return Err(format!(
+                "P2: party {party} tells a result of round {round} that the coordinator has not announced to it"
+            ));
+        }
         let sums = result.integers.as_ref();
         let sum = Sum {
             survivors: result.survivors.clone(),
@@ -134,6 +176,9 @@ impl Book {
 
     /// Nobody is told the opposite of what it was told before.
     pub fn hears(&mut self, party: usize, round: u64, news: News) -> Kept {
+        if self.liar == Some(party) {
+            return Ok(());
+        }
         let told = self.told.entry((party, round)).or_insert(news);
         let before = *told;
         *told = before.max(news);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blindsum_protocol::{JobSpec, ProtocolName};
-use blindsum_sim::{Campaign, CampaignError, Kind, Tally};
+use blindsum_sim::{Campaign, CampaignError, Kind, Tally, beside_a_liar};
 
 /// Things that happen in a campaign of one protocol.
 const STEPS: u64 = 100_000;
@@ -71,6 +71,51 @@ fn case_54_campaign_of_flashe() {
 fn case_52_campaign_with_a_liar() {
     let tally = campaign(ProtocolName::SecAggPlus, 1, &[Kind::Liar]);
     assert!(tally.lies > 100, "{tally:?}");
+}
+
+/// Abuse case 45: the coordinator says what it likes, and repeats itself: nobody tells a result that it did not announce.
+#[test]
+fn case_45_campaign_with_a_lying_coordinator() {
+    let tally = campaign(ProtocolName::SecAgg, 1, &[Kind::LyingServer]);
+    assert!(tally.lies > 200, "{tally:?}");
+}
+
+/// Abuse case 12: however few it says a round has, nobody begins it with fewer than the job allows.
+#[test]
+fn case_12_campaign_with_a_lying_coordinator() {
+    let tally = campaign(ProtocolName::Pss, 1, &[Kind::LyingServer]);
+    assert!(tally.lies > 200, "{tally:?}");
+}
+
+/// Abuse case 52: beside ten honest parties one that lies all the time, or now and then, spoils at most one round of ten.
+/// `cargo bench -p blindsum-sim --bench liar` measures it over more rounds.
+fn beside_ten_honest_parties(protocol: ProtocolName) {
+    for lie in [0.1, 0.5, 1.0] {
+        let spec = JobSpec {
+            protocol: protocol.into(),
+            parties: 11,
+            rounds: 40,
+            dim: 4,
+            ..JobSpec::default()
+        };
+        let tally = match beside_a_liar(&spec, lie, 1) {
+            Ok(tally) => tally,
+            Err(error) => panic!("{protocol}, {lie}: {error}"),
+        };
+        assert_eq!(tally.rounds, 40);
+        assert!(tally.lies > 5, "{tally:?}");
+        assert!(tally.spoilt <= 4, "{protocol}, {lie}: {tally:?}");
+    }
+}
+
+#[test]
+fn case_52_beside_ten_honest_parties_of_secagg() {
+    beside_ten_honest_parties(ProtocolName::SecAgg);
+}
+
+#[test]
+fn case_52_beside_ten_honest_parties_of_pss() {
+    beside_ten_honest_parties(ProtocolName::Pss);
 }
 
 /// Abuse case 55: connections break all the time, while parties train and while they do not.

@@ -1,0 +1,135 @@
+//! What a lying coordinator says instead of what its machine does: something else, or something that it said before, to the
+//! same party or to another one.
+
+use std::collections::VecDeque;
+
+use blindsum_job::pb::coordinator_frame::Frame;
+use blindsum_job::pb::{self, CoordinatorFrame};
+
+use super::World;
+
+/// Frames that it can say again.
+const REMEMBERED: usize = 300;
+
+/// What a lying coordinator has at hand.
+#[derive(Default)]
+pub(super) struct Deceit {
+    /// What it has said to anybody.
+    said: VecDeque<CoordinatorFrame>,
+    /// The certificate of somebody whom no CA of the job knows.
+    pub stranger: Vec<u8>,
+}
+
+impl Deceit {
+    /// With the certificate of a stranger.
+    pub fn with(stranger: Vec<u8>) -> Self {
+        Self {
+            stranger,
+            ..Self::default()
+        }
+    }
+
+    fn remember(&mut self, frame: &CoordinatorFrame) {
+        // What ends a connection ends the game.
+        if matches!(
+            frame.frame,
+            Some(Frame::Welcome(_) | Frame::Refused(_) | Frame::JobDone(_)) | None
+        ) {
+            return;
+        }
+        if self.said.len() == REMEMBERED {
+            self.said.pop_front();
+        }
+        self.said.push_back(frame.clone());
+    }
+}
+
+impl World {
+    /// What a party hears instead of this frame of the coordinator: the frame, unless that lies.
+    pub(super) fn perhaps_mislead(&mut self, frame: CoordinatorFrame) -> Vec<CoordinatorFrame> {
+        if self.faults.server_lies == 0.0 {
+            return vec![frame];
+        }
+        self.deceit.remember(&frame);
+        if !self.dice.chance(self.faults.server_lies) {
+            return vec![frame];
+        }
+        self.tally.lies += 1;
+        let again = self.dice.below(self.deceit.said.len().max(1) as u64) as usize;
+        let again = self.deceit.said.get(again).cloned();
+        match (self.dice.below(4), again) {
+            (0, Some(again)) => vec![again, frame],
+            (1, Some(again)) => vec![frame, again],
+            _ => vec![self.another(frame)],
+        }
+    }
+
+    fn another(&mut self, frame: CoordinatorFrame) -> CoordinatorFrame {
+        let wild = self.wild();
+        let Some(said) = frame.frame else {
+            return frame;
+        };
+        let lie = match said {
+            Frame::RoundOffer(offer) => Frame::RoundOffer(pb::RoundOffer {
+                round: match wild % 2 {
+                    0 => wild,
+                    _ => offer.round.saturating_sub(1),
+                },
+                ..offer
+            }),
+            Frame::RoundStart(start) => Frame::RoundStart(self.another_start(start, wild)),
+            Frame::Chunk(chunk) => Frame::Chunk(match wild % 4 {
+                0 => pb::Chunk {
+                    stage: wild as u32 % 5,
+                    ..chunk
+                },
+                1 => pb::Chunk {
+                    round: chunk.round.saturating_sub(1),
+                    ..chunk
+                },
+                _ => pb::Chunk {
+                    data: self.spoilt(chunk.data),
+                    ..chunk
+                },
+            }),
+            Frame::RoundDone(done) => Frame::RoundDone(pb::RoundDone {
+                result: self.spoilt(done.result.into()).into(),
+                ..done
+            }),
+            Frame::RoundAborted(aborted) => Frame::RoundAborted(pb::RoundAborted {
+                counted: !aborted.counted,
+                ..aborted
+            }),
+            Frame::ModelChunk(chunk) => Frame::ModelChunk(pb::ModelChunk {
+                data: self.spoilt(chunk.data),
+                ..chunk
+            }),
+            other => other,
+        };
+        CoordinatorFrame { frame: Some(lie) }
+    }
+
+    /// A beginning of the same round with other members, another order, or another memory of what was said.
+    fn another_start(&mut self, start: pb::RoundStart, wild: u64) -> pb::RoundStart {
+        let mut start = start;
+        match wild % 6 {
+            0 => drop(start.roster.pop()),
+            1 => start.roster.reverse(),
+            2 => start.answers_taken = wild as u32 % 5,
+            3 => start.roster.truncate(1),
+            4 => {
+                let stranger = self.deceit.stranger.clone();
+                if let Some(last) = start.roster.last_mut() {
+                    last.fingerprint = blindsum_job::fingerprint(&stranger).to_vec();
+                    start.certificates.push(stranger);
+                }
+            }
+            _ => {
+                if let Some(member) = start.roster.first_mut() {
+                    member.nonce = self.spoilt(std::mem::take(&mut member.nonce).into()).into();
+                }
+            }
+        }
+        start
+    }
+}
