@@ -115,7 +115,6 @@ impl Running {
         self.names.iter().cloned().zip(speaks).collect()
     }
 
-<<<<<<< HEAD
     pub fn place(&self, seat: Seat) -> Option<&Place> {
         match seat {
             Seat::Party(party) => self.places.get(party.rank()),
@@ -143,19 +142,15 @@ impl Running {
         self.servers.keys().copied()
     }
 
-    pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
-        let place = self.place(seat.into());
-=======
-    /// Who has lost its place.
+    /// The parties that have lost their place.
     pub fn gone(&self) -> BTreeSet<Arc<str>> {
         let places = self.names.iter().zip(&self.places);
         let gone = places.filter(|(_, place)| place.gone.is_some());
         gone.map(|(name, _)| name.clone()).collect()
     }
 
-    pub fn is_gone(&self, party: PartyId) -> bool {
-        let place = self.places.get(party.rank());
->>>>>>> camp
+    pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
+        let place = self.place(seat.into());
         place.is_none_or(|place| place.gone.is_some())
     }
 
