@@ -7,6 +7,7 @@ use blindsum_encode::DensitySchedule;
 use rand_core::CryptoRng;
 
 use crate::core::plan::Plan;
+use crate::kit::prepared::Ahead;
 use crate::kit::vault::{KeyName, Vault};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, ServerStage};
 use crate::{Fault, FaultKind, Job, JobSpec, Round, ServerRole, SpecError};
@@ -28,14 +29,8 @@ pub(crate) struct ProtocolInfo {
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
     /// The protocol's own rules for a job.
     pub check: fn(&Job) -> Result<(), SpecError>,
-    /// A client and its first message body.
-    pub start: StartClient,
-    /// A client from its snapshot.
-    pub restore: RestoreClient,
-    /// A server.
-    pub serve: StartServer,
-    /// Computes ahead what the start of a round will need, in so many bytes at most; gives the bytes filled.
-    pub prepare: Prepare,
+    /// The machines of a round.
+    pub machines: MakeMachines,
     /// How parties come by the key that they share, where the protocol needs one.
     pub key_setup: Option<KeySetup>,
     /// The servers that it needs beside the coordinator.
@@ -76,20 +71,78 @@ pub struct Sparsity {
 pub(crate) struct KeySetup {
     /// What may happen in such a round, with so many parties.
     pub plan: fn(&Job, usize) -> Plan,
-    /// A client and its first message body.
-    pub start: StartClient,
-    /// A client from its snapshot.
-    pub restore: RestoreClient,
-    /// A server.
-    pub serve: StartServer,
+    /// The machines of such a round.
+    pub machines: MakeMachines,
     /// The name of the key in a vault that can be used in a round, if there is one.
     pub held: HeldKeyName,
     /// What seals data of the job for whoever holds the key in a vault.
     pub storage_key: fn(&dyn Vault) -> Result<Option<StorageKey>, FaultKind>,
 }
 
+/// The machines of one round, with what they all derive from it: many of them may be in one process.
+pub(crate) trait Machines: Send + Sync {
+    /// A client and its first message body.
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault>;
+
+    /// A client from its snapshot after its answer of a stage.
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind>;
+
+    /// The coordinator before the first message.
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
+
+    /// Computes ahead what the start of a client will need, in so many bytes at most; nothing where there is nothing
+    /// to compute.
+    fn prepare(&self, _: &ClientSetup, _bytes: usize) -> Result<Option<Ahead>, FaultKind> {
+        Ok(None)
+    }
+}
+
+/// The machines of a protocol that derives nothing from a round.
+pub(crate) struct Stateless {
+    /// As [`Machines::start`].
+    pub start: StartClient,
+    /// As [`Machines::restore`].
+    pub restore: RestoreClient,
+    /// As [`Machines::serve`].
+    pub serve: StartServer,
+}
+
+impl Machines for Stateless {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        (self.start)(setup, input, rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        (self.restore)(setup, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        (self.serve)(round)
+    }
+}
+
 pub(crate) type Parameters = Vec<(&'static str, usize)>;
-pub(crate) type Prepare = fn(&ClientSetup, usize) -> Result<usize, FaultKind>;
+pub(crate) type MakeMachines = fn(&Round) -> Result<Arc<dyn Machines>, Fault>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;

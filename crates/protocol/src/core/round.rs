@@ -1,6 +1,5 @@
 //! What one aggregation is bound to.
 
-use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
@@ -8,9 +7,7 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::core::protocol::{
-    OtherServer, Prepare, RestoreClient, StartClient, StartFollower, StartServer,
-};
+use crate::core::protocol::{Machines, OtherServer, StartFollower};
 use crate::{Fault, FaultKind, Job, PartyId, ServerRole};
 
 /// What a round is for.
@@ -31,14 +28,6 @@ impl RoundKind {
     }
 }
 
-/// The machines of a kind of round.
-pub(crate) struct Machines {
-    pub start: StartClient,
-    pub restore: RestoreClient,
-    pub serve: StartServer,
-    pub prepare: Option<Prepare>,
-}
-
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and
 /// the model that everybody starts from. Both machines are made from it.
 pub struct Round {
@@ -50,7 +39,8 @@ pub struct Round {
     key_context: Context,
     encoding: Arc<Encoding>,
     plan: Plan,
-    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Made when they are first needed.
+    machines: OnceLock<Arc<dyn Machines>>,
 }
 
 impl Round {
@@ -120,7 +110,7 @@ impl Round {
             roster,
             context,
             key_context: context,
-            derived: OnceLock::new(),
+            machines: OnceLock::new(),
         })
     }
 
@@ -147,7 +137,7 @@ impl Round {
             self.context = self.key_context;
         }
         self.encoding = Arc::new(encoding);
-        self.derived = OnceLock::new();
+        self.machines = OnceLock::new();
         Ok(self)
     }
 
@@ -172,22 +162,18 @@ impl Round {
         &self.plan
     }
 
-    pub(crate) fn machines(&self) -> Machines {
-        let info = self.job.info;
-        match (&info.key_setup, self.kind) {
-            (Some(setup), RoundKind::KeySetup) => Machines {
-                start: setup.start,
-                restore: setup.restore,
-                serve: setup.serve,
-                prepare: None,
-            },
-            _ => Machines {
-                start: info.start,
-                restore: info.restore,
-                serve: info.serve,
-                prepare: Some(info.prepare),
-            },
+    /// The machines of the round; those that share it share what they derive from it.
+    pub(crate) fn machines(&self) -> Result<Arc<dyn Machines>, Fault> {
+        if let Some(made) = self.machines.get() {
+            return Ok(made.clone());
         }
+        let info = self.job.info;
+        let make = match (&info.key_setup, self.kind) {
+            (Some(setup), RoundKind::KeySetup) => setup.machines,
+            _ => info.machines,
+        };
+        let made = make(self)?;
+        Ok(self.machines.get_or_init(|| made).clone())
     }
 
     fn other_servers(&self) -> &'static [OtherServer] {
@@ -237,24 +223,6 @@ impl Round {
     /// Everybody in the roster.
     pub fn everyone(&self) -> impl Iterator<Item = PartyId> + use<> {
         (0..self.roster.len() as u32).map(PartyId)
-    }
-
-    /// What the protocol derives from the round, made at the first call and kept: many machines of
-    /// one process may share a round.
-    pub(crate) fn derived<T: Send + Sync + 'static>(
-        &self,
-        make: impl FnOnce(&Self) -> Result<T, Fault>,
-    ) -> Result<Arc<T>, Fault> {
-        if let Some(kept) = self
-            .derived
-            .get()
-            .and_then(|kept| kept.clone().downcast().ok())
-        {
-            return Ok(kept);
-        }
-        let made = Arc::new(make(self)?);
-        let _ = self.derived.set(made.clone());
-        Ok(made)
     }
 }
 
@@ -311,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_derived_is_derived_again() {
-        let made = |round: &Round| *round.derived(|round| Ok(round.context().0)).unwrap();
+    fn machines_are_shared_until_the_round_changes() {
         let before = round();
-        assert_eq!(made(&before), before.context().0);
+        let made = before.machines().unwrap();
+        assert!(Arc::ptr_eq(&made, &before.machines().unwrap()));
         let narrow = before.with_clips(&[0.5, 0.5]).unwrap();
-        assert_eq!(made(&narrow), narrow.context().0);
+        assert!(!Arc::ptr_eq(&made, &narrow.machines().unwrap()));
     }
 }

@@ -1,20 +1,41 @@
 //! What a party computes while it waits, so that its answer takes less time when it has its update.
 
-use std::any::Any;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand_core::CryptoRng;
+
+use crate::Fault;
+use crate::machine::{ClientSetup, ClientStep, InputRef};
+
+/// The start of a client, with what was computed ahead for it.
+pub(crate) trait Starter: Send {
+    /// As that of the machines of the round.
+    fn start(
+        self: Box<Self>,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault>;
+}
+
+/// What was computed ahead, and the bytes that it fills.
+pub(crate) struct Ahead {
+    pub starter: Box<dyn Starter>,
+    pub bytes: usize,
+}
 
 /// Room for what was computed ahead of one party's round: [`Client::prepare`](crate::Client::prepare) fills it, and
-/// the machine takes it when it starts.
+/// the client takes it when it starts.
 #[derive(Default)]
-pub struct Prepared(Mutex<Option<Box<dyn Any + Send>>>);
+pub struct Prepared(Mutex<Option<Box<dyn Starter>>>);
 
 impl Prepared {
-    pub(crate) fn put(&self, made: impl Any + Send) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(made));
+    pub(crate) fn put(&self, starter: Box<dyn Starter>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(starter);
     }
 
-    pub(crate) fn take<T: 'static>(&self) -> Option<T> {
+    pub(crate) fn take(&self) -> Option<Box<dyn Starter>> {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        place.take()?.downcast().ok().map(|made| *made)
+        place.take()
     }
 }

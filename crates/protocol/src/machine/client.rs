@@ -100,8 +100,11 @@ impl Client {
     ) -> Result<(Self, Answer), Fault> {
         setup.check()?;
         let setup = Arc::new(setup);
-        let start = setup.round.machines().start;
-        let (next, stage, latest) = match start(&setup, input, rng)? {
+        let begun = match setup.prepared.take() {
+            Some(starter) => starter.start(&setup, input, rng)?,
+            None => setup.round.machines()?.start(&setup, input, rng)?,
+        };
+        let (next, stage, latest) = match begun {
             ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
                 return Err(Fault::caller(FaultKind::Ended));
             }
@@ -132,10 +135,12 @@ impl Client {
     /// # Errors
     /// A vault that cannot be read.
     pub fn prepare(setup: &ClientSetup, memory_bytes: usize) -> Result<usize, Fault> {
-        match setup.round.machines().prepare {
-            Some(prepare) => prepare(setup, memory_bytes).map_err(Fault::caller),
-            None => Ok(0),
-        }
+        let machines = setup.round.machines()?;
+        let ahead = machines.prepare(setup, memory_bytes);
+        Ok(ahead.map_err(Fault::caller)?.map_or(0, |ahead| {
+            setup.prepared.put(ahead.starter);
+            ahead.bytes
+        }))
     }
 
     /// Computes ahead what the next message of the server will need, as [`prepare`](Self::prepare).
@@ -311,11 +316,12 @@ impl Client {
         let before = read_answers(&mut reader).map_err(Fault::caller)?;
         let (heard, stage, latest) = before;
         let setup = Arc::new(setup);
-        let restore = setup.round.machines().restore;
-        let state = restore(&setup, heard.next(), reader.rest()).map_err(Fault::caller)?;
+        let machines = setup.round.machines();
+        let machines = machines.map_err(|fault| Fault::caller(fault.kind))?;
+        let state = machines.restore(&setup, heard.next(), reader.rest());
         Ok(Self {
             setup,
-            state: State::Waiting(state),
+            state: State::Waiting(state.map_err(Fault::caller)?),
             heard,
             stage,
             latest,

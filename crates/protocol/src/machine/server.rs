@@ -101,7 +101,7 @@ impl Server {
     /// # Errors
     /// No safe parameters for a roster of this size.
     pub fn start(round: Arc<Round>) -> Result<Self, Fault> {
-        let state = (round.machines().serve)(&round)?;
+        let state = round.machines()?.serve(&round)?;
         Ok(Self {
             round,
             stage: 0,

@@ -13,7 +13,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::ProtocolInfo;
+use crate::core::protocol::{ProtocolInfo, Stateless};
 use crate::kit::result::{AwaitResult, result_body, split_survivors};
 use crate::kit::vector::pack_input;
 use crate::machine::{
@@ -34,16 +34,19 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check: |_| Ok(()),
-    start,
-    restore,
-    serve: |round| {
-        Ok(Box::new(CollectVectors {
-            expected: round.everyone().collect(),
-            vectors: BTreeMap::new(),
-            round: round.clone(),
+    machines: |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore,
+            serve: |round| {
+                Ok(Box::new(CollectVectors {
+                    expected: round.everyone().collect(),
+                    vectors: BTreeMap::new(),
+                    round: round.clone(),
+                }))
+            },
         }))
     },
-    prepare: |_, _| Ok(0),
     key_setup: None,
     servers: &[],
 };

@@ -17,7 +17,7 @@ use rand_core::CryptoRng;
 
 use super::seals::{self, SEAL_OVERHEAD};
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{OtherServer, ProtocolInfo};
+use crate::core::protocol::{OtherServer, ProtocolInfo, Stateless};
 use crate::kit::result::{AwaitResult, result_body};
 use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
@@ -38,15 +38,18 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check,
-    start,
-    restore: |setup, _, state| {
-        let mut reader = Reader::new(state);
-        let next = AwaitResult::load(setup.clone(), &mut reader)?;
-        reader.end()?;
-        Ok(Box::new(next))
+    machines: |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore: |setup, _, state| {
+                let mut reader = Reader::new(state);
+                let next = AwaitResult::load(setup.clone(), &mut reader)?;
+                reader.end()?;
+                Ok(Box::new(next))
+            },
+            serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
+        }))
     },
-    serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
-    prepare: |_, _| Ok(0),
     key_setup: None,
     servers: &[OtherServer {
         role: ServerRole::Decryptor,

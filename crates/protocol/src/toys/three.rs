@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::seals::{self, SEAL_OVERHEAD};
 use super::sequential::{Answers, Desk, Ear, Follow, Lead, Opened, Wanted};
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{OtherServer, ProtocolInfo};
+use crate::core::protocol::{OtherServer, ProtocolInfo, Stateless};
 use crate::kit::result::{read_result, result_body, split_survivors};
 use crate::kit::vector::pack_input;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, Piece, Relayed};
@@ -33,13 +33,16 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check: |_| Ok(()),
-    start,
-    restore: |setup, _, _| Ok(Box::new(AwaitSum(setup.round.clone()))),
-    serve: |round| {
-        let round = round.clone();
-        Lead::start(|desk| lead(round, desk))
+    machines: |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore: |setup, _, _| Ok(Box::new(AwaitSum(setup.round.clone()))),
+            serve: |round| {
+                let round = round.clone();
+                Lead::start(|desk| lead(round, desk))
+            },
+        }))
     },
-    prepare: |_, _| Ok(0),
     key_setup: None,
     servers: &[
         OtherServer {

@@ -20,7 +20,11 @@ pub use options::{Flashe, Masking};
 use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};
 
-use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
+use std::sync::Arc;
+
+use rounds::Dense;
+
+use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable, Stateless};
 use crate::{FaultKind, Job, PartySet, SpecError};
 
 impl ProtocolTable for Flashe {
@@ -48,28 +52,23 @@ static INFO: ProtocolInfo = ProtocolInfo {
         Ok(vec![("masks", masks)])
     },
     check,
-    start: |setup, input, rng| match setup.round.job().spec().is_sparse() {
-        true => sparse_rounds::client::start(setup, input),
-        false => rounds::client::start(setup, input, rng),
-    },
-    restore: |setup, stage, state| match setup.round.job().spec().is_sparse() {
-        true => sparse_rounds::client::restore(setup, stage, state),
-        false => rounds::client::restore(setup, stage, state),
-    },
-    serve: |round| match round.job().spec().is_sparse() {
-        true => sparse_rounds::server::serve(round),
-        false => rounds::server::serve(round),
-    },
-    prepare: |setup, memory_bytes| match setup.round.job().spec().is_sparse() {
-        // Masks depend on the coordinates, which are known with the update.
-        true => Ok(0),
-        false => rounds::client::prepare(setup, memory_bytes),
+    machines: |round| match round.job().spec().is_sparse() {
+        true => Ok(Arc::new(Stateless {
+            start: sparse_rounds::client::start,
+            restore: sparse_rounds::client::restore,
+            serve: sparse_rounds::server::serve,
+        })),
+        false => Ok(Arc::new(Dense)),
     },
     key_setup: Some(KeySetup {
         plan: |job, _| setup::plan(job),
-        start: setup::client::start,
-        restore: setup::client::restore,
-        serve: setup::server::serve,
+        machines: |_| {
+            Ok(Arc::new(Stateless {
+                start: setup::client::start,
+                restore: setup::client::restore,
+                serve: setup::server::serve,
+            }))
+        },
         held: held::key_id,
         storage_key: held::storage_key,
     }),

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::core::options::table;
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{ProtocolInfo, ProtocolTable};
+use crate::core::protocol::{ProtocolInfo, ProtocolTable, Stateless};
 use crate::kit::result::{read_result, result_body};
 use crate::kit::vector::pack_input;
 use crate::machine::{
@@ -42,10 +42,13 @@ static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check: |_| Ok(()),
-    start,
-    restore,
-    serve,
-    prepare: |_, _| Ok(0),
+    machines: |_| {
+        Ok(Arc::new(Stateless {
+            start,
+            restore,
+            serve,
+        }))
+    },
     key_setup: None,
     servers: &[],
 };

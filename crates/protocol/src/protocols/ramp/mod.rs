@@ -31,10 +31,13 @@ use blindsum_sharing::ramp::{
     Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
 };
 
+use rand_core::CryptoRng;
+
 use crate::core::plan::Stage;
-use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::protocol::{Machines, Parameters, ProtocolInfo, ProtocolTable};
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, SpecError,
 };
@@ -59,10 +62,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     check,
     parameters: chosen,
-    start: client::start,
-    restore: client::restore,
-    serve: server::serve,
-    prepare: |_, _| Ok(0),
+    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
     key_setup: None,
     servers: &[],
 };
@@ -128,14 +128,39 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
     RampSharing::new(parameters, embedding, residues(job)?, job.lanes())
 }
 
-/// The sharing of a round; prepared once however many machines share the round.
-fn sharing_of(round: &Round) -> Result<Arc<RampSharing>, Fault> {
-    round.derived(|round| {
-        let refused = |rule: String| Fault::server(FaultKind::Parameters(rule));
-        let parameters =
-            parameters(round.job(), round.parties()).map_err(|e| refused(e.to_string()))?;
-        prepare(round.job(), parameters).map_err(|e| refused(e.to_string()))
-    })
+/// The sharing of a round.
+fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
+    let refused = |rule: String| Fault::server(FaultKind::Parameters(rule));
+    let parameters =
+        parameters(round.job(), round.parties()).map_err(|e| refused(e.to_string()))?;
+    prepare(round.job(), parameters).map_err(|e| refused(e.to_string()))
+}
+
+/// The machines of a round, which share what its sharing needs.
+struct WithSharing(Arc<RampSharing>);
+
+impl Machines for WithSharing {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        _input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        client::start(setup, self.0.clone(), rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        client::restore(setup, &self.0, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        Ok(server::serve(round, self.0.clone()))
+    }
 }
 
 /// Parties that must take part in every stage before the vectors are in.

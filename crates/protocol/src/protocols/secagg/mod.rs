@@ -25,9 +25,11 @@ use options::Sharing;
 use std::sync::Arc;
 
 use blindsum_sharing::Point;
+use rand_core::CryptoRng;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::protocol::{Machines, Parameters, ProtocolInfo, ProtocolTable};
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, SpecError};
 
 impl ProtocolTable for SecAgg {
@@ -50,10 +52,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     parameters,
     check,
-    start: client::start,
-    restore: client::restore,
-    serve: server::serve,
-    prepare: |_, _| Ok(0),
+    machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round)?)))),
     key_setup: None,
     servers: &[],
 };
@@ -98,14 +97,38 @@ fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
     ])
 }
 
-/// The graph of a round; drawn once however many machines share the round.
-fn graph_of(round: &Round) -> Result<Arc<AggregationGraph>, Fault> {
-    round.derived(|round| {
-        let spec = round.job().spec();
-        let parameters = GraphParameters::find(spec, round.parties())
-            .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))?;
-        Ok(AggregationGraph::draw(parameters, round.context()))
-    })
+/// The graph of a round.
+fn graph_of(round: &Round) -> Result<AggregationGraph, Fault> {
+    let parameters = GraphParameters::find(round.job().spec(), round.parties())
+        .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))?;
+    Ok(AggregationGraph::draw(parameters, round.context()))
+}
+
+/// The machines of a round, which share its graph.
+struct OnGraph(Arc<AggregationGraph>);
+
+impl Machines for OnGraph {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        _input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        client::start(setup, self.0.clone(), rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        client::restore(setup, &self.0, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        Ok(server::serve(round, self.0.clone()))
+    }
 }
 
 /// The evaluation point of a party's shares: its rank plus one, since the secret is at zero.

@@ -9,6 +9,7 @@ use blindsum_math::words::TileMut;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+use crate::kit::prepared::{Ahead, Starter};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
@@ -16,11 +17,12 @@ use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::{ranks, shape};
 use crate::{Fault, FaultKind, Round};
 
-/// Encrypts the vector. That this round is used is written down before.
-pub(crate) fn start(
+/// Encrypts the vector, with the key of the round where that was prepared. That this round is used is written down
+/// before.
+pub(super) fn start(
     setup: &Arc<ClientSetup>,
     input: InputRef<'_>,
-    _rng: &mut dyn CryptoRng,
+    prepared: Option<RoundKey>,
 ) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let ClientSetup { round, vault, .. } = &**setup;
@@ -35,8 +37,7 @@ pub(crate) fn start(
     let ticket = held
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
-    let key = setup.prepared.take();
-    let key = key.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
+    let key = prepared.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
     let bias = bias(round);
     let read = |first: usize, mut tile: TileMut<'_>| {
         input.read(first, tile.reborrow())?;
@@ -56,20 +57,37 @@ pub(crate) fn start(
     })
 }
 
-/// Computes the masks of the party's vector, with the key of the round, which [`start`] takes over.
-pub(crate) fn prepare(setup: &ClientSetup, memory_bytes: usize) -> Result<usize, FaultKind> {
+/// The key of the round with masks of the party's vector.
+struct WithMasks(RoundKey);
+
+impl Starter for WithMasks {
+    fn start(
+        self: Box<Self>,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        start(setup, input, Some(self.0))
+    }
+}
+
+/// Computes masks of the party's vector, in so many bytes at most.
+pub(super) fn prepare(
+    setup: &ClientSetup,
+    memory_bytes: usize,
+) -> Result<Option<Ahead>, FaultKind> {
     let ClientSetup { round, vault, .. } = setup;
     let held = HeldKey::load(&**vault)?;
     let Some(held) = held.filter(|held| held.serves(round.job(), round.number())) else {
-        return Ok(0);
+        return Ok(None);
     };
     let key = held.key.round(round.number(), round.key_context());
     let bytes = key.prepare_encryption(setup.me.0, shape_of(round)?, memory_bytes)?;
-    setup.prepared.put(key);
-    Ok(bytes)
+    let starter = Box::new(WithMasks(key));
+    Ok(Some(Ahead { starter, bytes }))
 }
 
-pub(crate) fn restore(
+pub(super) fn restore(
     setup: &Arc<ClientSetup>,
     stage: u8,
     state: &[u8],

@@ -6,12 +6,50 @@
 pub(super) mod client;
 pub(super) mod server;
 
+use std::sync::Arc;
+
+use rand_core::CryptoRng;
+
 use crate::core::plan::{Stage, small};
-use crate::{Job, Opens, Plan};
+use crate::core::protocol::Machines;
+use crate::kit::prepared::Ahead;
+use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::{Fault, FaultKind, Job, Opens, Plan, Round};
 
 /// What may happen in a round.
 pub(super) fn plan(job: &Job) -> Plan {
     let vector = small(job.spec()) + job.packed_len() as u64;
     let stages = [Stage::new("upload", vector, vector).input()];
     Plan::new(job.spec(), Opens::Parties, stages)
+}
+
+/// The machines of a round in which parties send whole vectors.
+pub(super) struct Dense;
+
+impl Machines for Dense {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        client::start(setup, input, None)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        client::restore(setup, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        server::serve(round)
+    }
+
+    fn prepare(&self, setup: &ClientSetup, bytes: usize) -> Result<Option<Ahead>, FaultKind> {
+        client::prepare(setup, bytes)
+    }
 }

@@ -20,7 +20,11 @@ use crate::{Fault, FaultKind, Input, PartyId};
 const TILE: usize = 4096;
 
 /// Sends the places of the coordinates. Nothing is encrypted yet: that takes the scheme.
-pub(crate) fn start(setup: &Arc<ClientSetup>, input: InputRef<'_>) -> Result<ClientStep, Fault> {
+pub(crate) fn start(
+    setup: &Arc<ClientSetup>,
+    input: InputRef<'_>,
+    _rng: &mut dyn CryptoRng,
+) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let (next, places) = begin(setup, input).map_err(Fault::caller)?;
     Ok(ClientStep::Send {

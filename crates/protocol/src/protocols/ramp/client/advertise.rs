@@ -12,16 +12,15 @@ use crate::kit::keys::{SeenKeys, check_keys, sign_keys, suite_of};
 use crate::kit::wire::{Bounded, ascending, encode};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::ramp::messages::{Advertise, Keys};
-use crate::protocols::ramp::{required_inputs, sharing_of};
+use crate::protocols::ramp::required_inputs;
 use crate::{Fault, FaultKind, PartyId};
 
 /// Makes the round's key pair and advertises it.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    _input: InputRef<'_>,
+    sharing: Arc<RampSharing>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let sharing = sharing_of(&setup.round)?;
     let pair = KeyPair::generate(suite_of(&setup.round), rng)
         .map_err(|e| Fault::caller(FaultKind::Input(e.to_string())))?;
     let signature = sign_keys(setup, &[pair.public().as_bytes()]);

@@ -17,7 +17,7 @@ use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::ramp::messages::{PURPOSE, sealed_len};
-use crate::protocols::ramp::{required_inputs, sharing_of};
+use crate::protocols::ramp::required_inputs;
 use crate::{Culprit, Fault, FaultKind, PartyId, PartySet, SurvivorListError};
 
 /// Columns are out; those of the others come next.
@@ -34,8 +34,11 @@ pub(super) struct AwaitColumns {
 }
 
 impl AwaitColumns {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let sharing = sharing_of(&setup.round).map_err(|fault| fault.kind)?;
+    pub fn load(
+        setup: Arc<ClientSetup>,
+        sharing: Arc<RampSharing>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, FaultKind> {
         let pair = load_pair(&setup, reader)?;
         let own = Zeroizing::new(reader.bytes(sharing.column_len())?.to_vec());
         let (mut peers, mut opening) = (BTreeMap::new(), BTreeMap::new());

@@ -11,7 +11,6 @@ use crate::kit::result::{AwaitResult, load_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::Bounded;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::protocols::ramp::sharing_of;
 use crate::{Fault, FaultKind, PartySet};
 
 /// This party signed the set; the others' signatures come next.
@@ -24,8 +23,11 @@ pub(super) struct AwaitSignatures {
 }
 
 impl AwaitSignatures {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let sharing = sharing_of(&setup.round).map_err(|fault| fault.kind)?;
+    pub fn load(
+        setup: Arc<ClientSetup>,
+        sharing: Arc<RampSharing>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, FaultKind> {
         let survivors = load_survivors(&setup, reader)?;
         let sum = Zeroizing::new(reader.bytes(sharing.column_len())?.to_vec());
         Ok(Self {

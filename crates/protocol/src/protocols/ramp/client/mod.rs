@@ -8,6 +8,8 @@ mod share;
 
 use std::sync::Arc;
 
+use blindsum_sharing::ramp::RampSharing;
+
 use crate::FaultKind;
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
@@ -19,14 +21,19 @@ pub(crate) use advertise::start;
 /// A client from its snapshot after its answer of `stage`.
 pub(crate) fn restore(
     setup: &Arc<ClientSetup>,
+    sharing: &Arc<RampSharing>,
     stage: u8,
     state: &[u8],
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
     let mut reader = Reader::new(state);
-    let setup = setup.clone();
+    let (setup, sharing) = (setup.clone(), sharing.clone());
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (1, _) => Box::new(columns::AwaitColumns::load(setup, &mut reader)?),
-        (2, true) => Box::new(consistency::AwaitSignatures::load(setup, &mut reader)?),
+        (1, _) => Box::new(columns::AwaitColumns::load(setup, sharing, &mut reader)?),
+        (2, true) => Box::new(consistency::AwaitSignatures::load(
+            setup,
+            sharing,
+            &mut reader,
+        )?),
         (2, false) | (3, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };

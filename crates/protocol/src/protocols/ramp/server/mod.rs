@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use blindsum_sharing::ramp::RampSharing;
 
+use crate::Round;
 use crate::machine::ServerStage;
-use crate::{Fault, Round};
 
-use super::{required_inputs, sharing_of};
+use super::required_inputs;
 
 /// What every stage knows.
 #[derive(Clone)]
@@ -29,10 +29,7 @@ impl Common {
 }
 
 /// The server before the first message.
-pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-    let common = Common {
-        sharing: sharing_of(round)?,
-        round: round.clone(),
-    };
-    Ok(Box::new(advertise::CollectKeys::new(common)))
+pub(super) fn serve(round: &Arc<Round>, sharing: Arc<RampSharing>) -> Box<dyn ServerStage> {
+    let round = round.clone();
+    Box::new(advertise::CollectKeys::new(Common { round, sharing }))
 }

@@ -10,18 +10,17 @@ use super::share::share_keys;
 use crate::kit::keys::{SeenKeys, sign_keys, suite_of};
 use crate::kit::wire::{Bounded, ascending, encode};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::keys::{PeerKeys, check_advertised};
 use crate::protocols::secagg::messages::{Advertise, NeighbourKeys};
-use crate::protocols::secagg::{AggregationGraph, graph_of};
 use crate::{Fault, FaultKind, PartyId};
 
 /// Makes the round's two key pairs and advertises them.
 pub(crate) fn start(
     setup: &Arc<ClientSetup>,
-    _input: InputRef<'_>,
+    graph: Arc<AggregationGraph>,
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
-    let graph = graph_of(&setup.round)?;
     let suite = suite_of(&setup.round);
     let unusable = |e: blindsum_crypto::CryptoError| Fault::caller(FaultKind::Input(e.to_string()));
     let seal = KeyPair::generate(suite, rng).map_err(unusable)?;

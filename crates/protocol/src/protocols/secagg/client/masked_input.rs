@@ -15,7 +15,7 @@ use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::pack_input;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::protocols::secagg::{AggregationGraph, graph_of};
+use crate::protocols::secagg::AggregationGraph;
 use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, SurvivorListError};
 
 /// y = x + all masks mod 2^b, packed, in one pass.
@@ -48,8 +48,11 @@ pub(super) struct AwaitSurvivors {
 }
 
 impl AwaitSurvivors {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
-        let graph = graph_of(&setup.round).map_err(|fault| fault.kind)?;
+    pub fn load(
+        setup: Arc<ClientSetup>,
+        graph: Arc<AggregationGraph>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, FaultKind> {
         let own_seed_share = reader.share()?;
         let mut held = BTreeMap::new();
         for _ in 0..reader.number()? {

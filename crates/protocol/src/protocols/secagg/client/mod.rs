@@ -13,6 +13,7 @@ use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
 use crate::machine::{ClientSetup, ClientStage};
 
+use super::AggregationGraph;
 use crate::kit::keys::is_active;
 
 pub(crate) use advertise::start;
@@ -20,14 +21,19 @@ pub(crate) use advertise::start;
 /// A client from its snapshot after its answer of `stage`.
 pub(crate) fn restore(
     setup: &Arc<ClientSetup>,
+    graph: &Arc<AggregationGraph>,
     stage: u8,
     state: &[u8],
 ) -> Result<Box<dyn ClientStage>, FaultKind> {
     let mut reader = Reader::new(state);
-    let setup = setup.clone();
+    let (setup, graph) = (setup.clone(), graph.clone());
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (2, _) => Box::new(masked_input::AwaitSurvivors::load(setup, &mut reader)?),
-        (3, true) => Box::new(unmask::AwaitSignatures::load(setup, &mut reader)?),
+        (2, _) => Box::new(masked_input::AwaitSurvivors::load(
+            setup,
+            graph,
+            &mut reader,
+        )?),
+        (3, true) => Box::new(unmask::AwaitSignatures::load(setup, graph, &mut reader)?),
         (3, false) | (4, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };

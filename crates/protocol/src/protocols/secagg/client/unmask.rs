@@ -12,6 +12,7 @@ use crate::kit::result::{AwaitResult, load_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, encode};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::messages::{Revealed, RevealedShare};
 use crate::{Fault, FaultKind, PartySet};
 
@@ -44,9 +45,13 @@ pub(super) struct AwaitSignatures {
 }
 
 impl AwaitSignatures {
-    pub fn load(setup: Arc<ClientSetup>, reader: &mut Reader<'_>) -> Result<Self, FaultKind> {
+    pub fn load(
+        setup: Arc<ClientSetup>,
+        graph: Arc<AggregationGraph>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, FaultKind> {
         let survivors = load_survivors(&setup, reader)?;
-        let shares = AwaitSurvivors::load(setup, reader)?;
+        let shares = AwaitSurvivors::load(setup, graph, reader)?;
         Ok(Self { shares, survivors })
     }
 

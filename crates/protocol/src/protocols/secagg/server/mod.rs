@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::machine::ServerStage;
-use crate::{Fault, FaultKind, PartyId, Round};
+use crate::{FaultKind, PartyId, Round};
 
-use super::{AggregationGraph, graph_of};
+use super::AggregationGraph;
 
 /// What every stage knows.
 #[derive(Clone)]
@@ -24,12 +24,9 @@ struct Common {
 }
 
 /// The server before the first message.
-pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
-    let common = Common {
-        graph: graph_of(round)?,
-        round: round.clone(),
-    };
-    Ok(Box::new(advertise::CollectKeys::new(common)))
+pub(super) fn serve(round: &Arc<Round>, graph: Arc<AggregationGraph>) -> Box<dyn ServerStage> {
+    let round = round.clone();
+    Box::new(advertise::CollectKeys::new(Common { round, graph }))
 }
 
 impl Common {

@@ -154,7 +154,7 @@ impl Attack {
         (of_own_seed, held.collect())
     }
 
-    fn graph(&self) -> std::sync::Arc<AggregationGraph> {
+    fn graph(&self) -> AggregationGraph {
         graph_of(&self.rig.cohort.round).unwrap()
     }
 
