@@ -207,10 +207,10 @@ OTHERS = {
     ],
     23: [
         ("crates/sharing/src/shamir/point.rs", "zero_is_no_point"),
-        ("crates/sharing/src/shamir/privacy.rs", "the_point_zero_would_give_the_secret_away"),
-        ("crates/sharing/src/shamir/laws.rs", "equal_points_are_refused"),
-        ("crates/sharing/src/shamir/laws.rs", "thresholds_out_of_range_are_refused"),
-        ("crates/sharing/src/shamir/laws.rs", "no_share_holds_a_limb_of_the_secret"),
+        ("crates/sharing/src/shamir/tests/privacy.rs", "the_point_zero_would_give_the_secret_away"),
+        ("crates/sharing/src/shamir/tests/laws.rs", "equal_points_are_refused"),
+        ("crates/sharing/src/shamir/tests/laws.rs", "thresholds_out_of_range_are_refused"),
+        ("crates/sharing/src/shamir/tests/laws.rs", "no_share_holds_a_limb_of_the_secret"),
     ],
     24: [
         ("crates/encode/src/tests/limits.rs", "specifications_that_break_a_rule_are_refused_with_it"),
@@ -219,9 +219,9 @@ OTHERS = {
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     25: [
-        ("crates/sharing/src/shamir/privacy.rs", "every_coalition_below_t_sees_every_view_equally_often"),
-        ("crates/sharing/src/shamir/privacy.rs", "drawn_polynomials_reach_every_view_of_every_limb"),
-        ("crates/sharing/src/shamir/privacy.rs", "shares_below_the_threshold_look_uniform"),
+        ("crates/sharing/src/shamir/tests/privacy.rs", "every_coalition_below_t_sees_every_view_equally_often"),
+        ("crates/sharing/src/shamir/tests/privacy.rs", "drawn_polynomials_reach_every_view_of_every_limb"),
+        ("crates/sharing/src/shamir/tests/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],
     29: [
         (

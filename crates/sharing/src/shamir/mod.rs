@@ -23,11 +23,7 @@ mod polynomials;
 mod robust;
 
 #[cfg(test)]
-mod laws;
-#[cfg(test)]
-mod privacy;
-#[cfg(test)]
-mod vectors;
+mod tests;
 
 use blindsum_math::field::Field;
 use blindsum_math::field61::Field61;

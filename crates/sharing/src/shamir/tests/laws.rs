@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{Point, Reconstructor, SHARE_LEN, Share, reconstruct, robust_reconstruct, share};
+use super::super::{
+    Point, Reconstructor, SHARE_LEN, Share, reconstruct, robust_reconstruct, share,
+};
 use crate::SharingError;
 
 fn points(values: &[u32]) -> Vec<Point> {
@@ -80,7 +82,7 @@ proptest! {
 
     #[test]
     fn wrong_shares_up_to_the_bound_are_found(
-        ((t, points, order), limb) in (sharing(14), 0..super::LIMBS),
+        ((t, points, order), limb) in (sharing(14), 0..super::super::LIMBS),
         secret: [u8; 32],
         seed: [u8; 32],
         all_limbs: bool,
@@ -144,7 +146,7 @@ fn no_share_holds_a_limb_of_the_secret() {
     let rng = &mut ChaCha20Rng::from_seed([2; 32]);
     let holders: Vec<Point> = (0..100).map(|rank| Point::of_rank(rank).unwrap()).collect();
     for secret in [[0; 32], [0xff; 32], [0x31; 32]] {
-        let limbs = super::split(&secret);
+        let limbs = super::super::split(&secret);
         for share in share(&secret, 67, &holders, rng).unwrap() {
             assert!(share.0.iter().all(|value| !limbs.contains(value)));
         }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::polynomials::Polynomials;
-use super::{
+use super::super::polynomials::Polynomials;
+use super::super::{
     Field61, LIMBS, Point, Share, deal, field_points, reconstruct, robust_reconstruct, split,
 };
 use crate::SharingError;
@@ -35,7 +35,7 @@ struct Received {
 }
 
 fn vectors() -> Vectors {
-    let text = include_str!("../../../../vectors/shamir.json");
+    let text = include_str!("../../../../../vectors/shamir.json");
     serde_json::from_str(text).expect("the file is what vectors/make.py writes")
 }
 

@@ -9,8 +9,8 @@ use blindsum_math::tiny_field::TinyField;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::polynomials::{Polynomials, combine, weights_at_zero};
-use super::{Point, share};
+use super::super::polynomials::{Polynomials, combine, weights_at_zero};
+use super::super::{Point, share};
 
 /// All vectors of `len` elements.
 fn all_vectors<const P: u8>(len: usize) -> Vec<Vec<TinyField<P>>> {
@@ -132,7 +132,7 @@ fn shares_below_the_threshold_look_uniform() {
     let holders: Vec<Point> = (1..=3).map(|x| Point::new(x).unwrap()).collect();
     for (secret, seed) in [([0x00; 32], 11), ([0xff; 32], 12), ([0x2c; 32], 13)] {
         let rng = &mut ChaCha20Rng::from_seed([seed; 32]);
-        let mut counts = [[0u32; 16]; super::LIMBS];
+        let mut counts = [[0u32; 16]; super::super::LIMBS];
         for _ in 0..4096 {
             let shares = share(&secret, 3, &holders, rng).unwrap();
             for (bins, value) in counts.iter_mut().zip(shares[1].0) {

@@ -1,0 +1,5 @@
+//! Tests of the whole scheme.
+
+mod laws;
+mod privacy;
+mod vectors;
