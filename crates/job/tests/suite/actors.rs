@@ -132,7 +132,7 @@ fn a_killed_coordinator_comes_back_and_every_sum_is_right() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_in_no_round_twice() {
+fn case_03_a_server_that_is_killed_is_in_no_round_twice() {
     for (name, server) in [("toy-ring", 4), ("toy-three", 4), ("toy-three", 5)] {
         let mut job = Ensemble::new(toy(name, 4, 2), 1);
         job.play_to_round();

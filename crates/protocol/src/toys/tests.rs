@@ -64,7 +64,7 @@ fn whoever_is_not_spoken_to_says_nothing() {
 }
 
 #[test]
-fn what_is_for_all_cannot_be_skipped() {
+fn case_28_what_is_for_all_cannot_be_skipped() {
     // A message that the plan has for another party, one that is out of turn, and the end before the hop.
     for (party, stage) in [(2, 0), (3, 0), (1, 1), (2, 4)] {
         let mut rig = Rig::new(toy("toy-ring"), 3);
@@ -165,7 +165,7 @@ fn without_one_of_the_servers_there_is_no_sum() {
 }
 
 #[test]
-fn only_who_is_waited_for_is_heard() {
+fn case_28_only_who_is_waited_for_is_heard() {
     let mut rig = Rig::at(toy("toy-ring"), 1);
     let hop = rig.up[&PartyId(1)].clone();
     let server = rig.server.as_mut().unwrap();
@@ -178,6 +178,13 @@ fn only_who_is_waited_for_is_heard() {
         (waiting.missing, waiting.servers),
         (vec![PartyId(1)], vec![])
     );
+    // Another server than the one whose turn it is.
+    let mut rig = Rig::at(toy("toy-ring"), 4);
+    let opened = rig.up_of_servers[&ServerRole::Decryptor].clone();
+    let server = rig.server.as_mut().unwrap();
+    let fault = server.receive(ServerRole::Second, &opened).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::NotAMember);
+    server.receive(ServerRole::Decryptor, &opened).unwrap();
 }
 
 #[test]
@@ -247,7 +254,7 @@ fn few_are_asked_and_the_others_wait() {
 }
 
 #[test]
-fn whom_the_server_goes_on_without_is_said() {
+fn case_05_whom_the_server_goes_on_without_is_said() {
     let mut rig = disputed([1, 130, 3, 200]);
     rig.serve().unwrap();
     rig.answer_all().unwrap();
@@ -260,7 +267,7 @@ fn whom_the_server_goes_on_without_is_said() {
 }
 
 #[test]
-fn a_client_does_not_go_back_in_stages() {
+fn case_28_a_client_does_not_go_back_in_stages() {
     let mut rig = disputed([1, 130, 3, 140]);
     rig.serve().unwrap();
     let question = rig.down[&PartyId(1)].clone();

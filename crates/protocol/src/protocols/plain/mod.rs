@@ -60,7 +60,7 @@ fn start(
 ) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let body = pack_input(setup.round.job(), input, |_, _| {}).map_err(Fault::caller)?;
-    let next = Box::new(AwaitResult(setup.round.clone()));
+    let next = Box::new(AwaitSum(setup.round.clone()));
     Ok(ClientStep::Send { body, next })
 }
 
@@ -74,13 +74,13 @@ fn restore(
             "plain keeps no state after its only answer".into(),
         ));
     }
-    Ok(Box::new(AwaitResult(setup.round.clone())))
+    Ok(Box::new(AwaitSum(setup.round.clone())))
 }
 
 /// The vector is sent; the sum comes next.
-struct AwaitResult(Arc<Round>);
+struct AwaitSum(Arc<Round>);
 
-impl ClientStage for AwaitResult {
+impl ClientStage for AwaitSum {
     fn answer(
         self: Box<Self>,
         body: &[u8],

@@ -11,13 +11,11 @@ use zeroize::Zeroizing;
 use super::messages::{Masks, check_count};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
+use crate::kit::vector::TILE;
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::ranks;
 use crate::{Fault, FaultKind, Input, PartyId};
-
-/// Words that are read at a time.
-const TILE: usize = 4096;
 
 /// Sends the places of the coordinates. Nothing is encrypted yet: that takes the scheme.
 pub(crate) fn start(
