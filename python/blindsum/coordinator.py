@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -178,6 +179,36 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
     """
     rounds: list[dict[str, Any]] = json.loads(_native.stored_rounds(_existing(store), job, most))
     return rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFault:
+    """What a member did wrong in a round, with what shows it."""
+
+    round: int
+    #: Whose fault it is, or is said to be.
+    culprit: str
+    #: The party that says so; ``None`` where the coordinator saw it itself.
+    accuser: str | None
+    #: What it is, in words.
+    what: str
+    #: What came from the culprit, 64 KiB of it at most. In a job of ``plain`` that is a part of its update.
+    evidence: bytes = field(repr=False)
+    #: Bytes that there were of it.
+    length: int
+
+
+def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
+    """What members of a job did wrong, oldest first; a coordinator may use the store meanwhile.
+
+    A store keeps the latest hundred.
+
+    Raises
+    ------
+    blindsum.StoreError
+        No such file, damaged, or no store of this version.
+    """
+    return _native.stored_faults(_existing(store), job)
 
 
 def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] | None:

@@ -1,10 +1,12 @@
 """A coordinator in operation: signals, its own credentials, files that change, a store that others read."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -341,6 +343,35 @@ def test_a_store_is_read_and_copied_while_rounds_go_on(place, partner, tmp_path)
         coordinator.stop()
 
 
+def test_faults_are_listed_with_what_shows_them(processes, place, tmp_path):
+    store = tmp_path / "job.sqlite"
+    with place.coordinator(place.spec(), store=store) as coordinator:
+        coordinator.stop()
+    rows = [(1, "a", None, "malformed", b"\x07" * 9, 70_000), (3, "b", "c", "does not open", b"", 0)]
+    insert = (
+        "INSERT INTO faults (at_ms, job, round, culprit, accuser, what, evidence, length) "
+        "VALUES (0, 'job', ?, ?, ?, ?, ?, ?)"
+    )
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.executemany(insert, rows)
+    first, second = bs.coordinator.stored_faults(store, "job")
+    assert (first.round, first.culprit, first.accuser, first.length) == (1, "a", None, 70_000)
+    assert (first.evidence, second.accuser) == (b"\x07" * 9, "c")
+    assert "evidence" not in repr(first)
+    process = processes("faults", "--store", store, "--out", tmp_path / "shown")
+    out, _ = process.communicate(timeout=60)
+    lines = out.splitlines()
+    assert lines[0] == f"round 1: a: malformed ({tmp_path / 'shown' / '000-round-1.bin'})"
+    assert lines[1].startswith("round 3: b, says c: does not open")
+    assert (tmp_path / "shown" / "000-round-1.bin").read_bytes() == b"\x07" * 9
+    process = processes("faults", "--store", store, "--json")
+    out, _ = process.communicate(timeout=60)
+    assert [json.loads(line)["bytes"] for line in out.splitlines()] == [70_000, 0]
+    process = processes("faults", "--store", store, "--job", "other")
+    _, err = process.communicate(timeout=60)
+    assert "give one of the store's jobs: job" in err
+
+
 def test_the_commands_read_a_store_in_use(serve, processes, place, tmp_path):
     def ran(*words):
         process = processes(*words)
@@ -369,6 +400,8 @@ def test_the_commands_read_a_store_in_use(serve, processes, place, tmp_path):
     assert stored_rounds(tmp_path / "copy.sqlite", "job")[0]["state"] == "done"
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
+    status, out, _ = ran("faults", "--store", tmp_path / "copy.sqlite")
+    assert (status, out) == (0, "no faults of job job\n")
     # The same where nobody uses it, and of a file that is none.
     assert ran("status", "--store", store)[0] == 0
     (tmp_path / "other").write_text("no database at all, but a text that is long enough" * 99)

@@ -29,6 +29,7 @@ pub mod options {
     pub use crate::core::options::{Bounds, Edge, Kind, Named, OptionInfo, Rule, Table, Value};
 }
 
+pub use crate::core::evidence::Evidence;
 pub use crate::core::fault::{Culprit, Fault, FaultKind, SurvivorListError};
 pub use crate::core::guard::{AnySurvivors, SurvivorGuard};
 pub use crate::core::input::{Input, SparseInput};

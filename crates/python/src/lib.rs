@@ -52,6 +52,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(store::stored_faults, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_model, module)?)?;
     module.add_function(wrap_pyfunction!(store::back_up_store, module)?)?;
     module.add_function(wrap_pyfunction!(network::log_to_stderr, module)?)?;

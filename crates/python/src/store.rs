@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use blindsum_net::Model;
-use blindsum_net::store::StoreReader;
+use blindsum_net::store::{ShownFault, StoreReader};
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::coordinator::text;
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
+use crate::results::instance;
 
 /// Every job of a store (JSON), by name.
 #[pyfunction]
@@ -29,6 +31,26 @@ pub fn stored_rounds(py: Python<'_>, store: PathBuf, job: &str, most: u32) -> Py
     let mut rounds = store.rounds(job, most).or_raise(py)?;
     rounds.reverse();
     text(&rounds)
+}
+
+/// What members of a job did wrong, with what shows it: `blindsum.coordinator.StoredFault`, oldest first.
+#[pyfunction]
+pub fn stored_faults<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    job: &str,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let faults = released(py, || StoreReader::open(&store)?.faults(job)).or_raise(py)?;
+    let fault = |fault: ShownFault| {
+        instance!(py, "blindsum.coordinator", "StoredFault",
+            round: fault.round,
+            culprit: fault.culprit,
+            accuser: fault.accuser,
+            what: fault.what,
+            evidence: PyBytes::new(py, fault.evidence.bytes()),
+            length: fault.evidence.length())
+    };
+    faults.into_iter().map(fault).collect()
 }
 
 /// A version of a job's model, where the store still has it. An error where the coordinator never had it.

@@ -23,6 +23,7 @@ SUBCOMMANDS = {
     "join": "take part in a job with a training function of yours",
     "status": "say how the jobs of a coordinator's store stand",
     "model": "write a job's model out of a coordinator's store",
+    "faults": "list what members did wrong, with what shows it",
     "backup": "copy a coordinator's store, also while it is used",
     "pki": "make and show the certificates of parties and coordinators",
     "bench": "measure rounds and kernels against the targets",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from blindsum.cli.files import check_file
+from blindsum.cli.stores import job_name
 
 EXAMPLES = """\
 examples:
@@ -31,15 +32,11 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from blindsum.coordinator import stored_jobs, stored_model
-    from blindsum.errors import ConfigError, StoreError
+    from blindsum.errors import StoreError
 
     check_file("--out", options.out)
     jobs = {job["job"]: job for job in stored_jobs(options.store)}
-    name = options.job
-    if name is None and len(jobs) == 1:
-        name = next(iter(jobs))
-    if name not in jobs:
-        raise ConfigError("--job", f"give one of the store's jobs: {', '.join(jobs) or 'it has none'}")
+    name = job_name(list(jobs), options.job)
     version = jobs[name]["model_version"] if options.version is None else options.version
     model = stored_model(options.store, name, version) if version >= 0 else None
     if model is None:

@@ -273,7 +273,7 @@ impl Member {
             round,
             code: RoundRefusalCode::RoundRefusalUnable.into(),
             reason: reason.clone(),
-            accused: String::new(),
+            ..pb::RoundRefused::default()
         });
         let error = match counts {
             true => JobError::Missed { round, reason },

@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_protocol::{Answer, Culprit, Message, RoundKind, RoundSum};
+use blindsum_protocol::{Answer, Culprit, Fault, Message, PartyId, RoundKind, RoundSum};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::{debug, error, info, warn};
@@ -31,6 +31,25 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
         theirs: hex(&done.result),
         ours: hex(&own.result),
     })
+}
+
+/// What shows the fault of a member.
+fn shown(error: &JobError) -> Vec<u8> {
+    match error {
+        JobError::Fault { fault, .. } if accuses(fault).is_some() => {
+            let evidence = fault.evidence.as_ref();
+            evidence.map_or(Vec::new(), |evidence| evidence.bytes().to_vec())
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The member whose fault it may be.
+fn accuses(fault: &Fault) -> Option<PartyId> {
+    match fault.culprit {
+        Culprit::Party(party) | Culprit::ServerOr(party) => Some(party),
+        _ => None,
+    }
 }
 
 pub(super) fn wrong(reason: impl Into<String>) -> JobError {
@@ -265,6 +284,7 @@ impl Member {
             code: code.into(),
             reason,
             accused: self.accused(&error),
+            evidence: shown(&error),
         });
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
@@ -282,10 +302,7 @@ impl Member {
     /// The member of the round that is said to have done wrong, by name; empty where there is none.
     fn accused(&self, error: &JobError) -> String {
         let party = match error {
-            JobError::Fault { fault, .. } => match fault.culprit {
-                Culprit::Party(party) | Culprit::ServerOr(party) => Some(party),
-                _ => None,
-            },
+            JobError::Fault { fault, .. } => accuses(fault),
             _ => None,
         };
         let active = self.active.as_ref();
@@ -394,7 +411,7 @@ impl Member {
                 round,
                 code,
                 reason: reason.into(),
-                accused: String::new(),
+                ..pb::RoundRefused::default()
             });
             return self.missed(round, reason.into()).await;
         }

@@ -12,6 +12,7 @@ mod conduct;
 mod delivery;
 mod ended;
 mod face;
+mod faults;
 mod hidden;
 mod job;
 mod joining;

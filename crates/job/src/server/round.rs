@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
-    Closed, Excuse, Fault, FaultKind, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat,
-    Server,
+    Closed, Excuse, Fault, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
 };
 use bytes::Bytes;
 use tracing::{debug, info, warn};
@@ -229,26 +228,13 @@ impl Lead {
                 let party = self.running.as_ref().and_then(|running| running.id(&name));
                 if let Some(party) = party {
                     let reason = format!("refused by the party: {}", foreign(&refusal.reason));
-                    self.accuse(number, &name, &refusal);
+                    self.accuse(number, &name, &refusal).await;
                     self.leave_round(number, party, &reason);
                 }
                 Ok(stage)
             }
             Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
-        }
-    }
-
-    /// A member says that another one did wrong.
-    fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
-        let about: Arc<str> = refusal.accused.as_str().into();
-        let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
-            return;
-        };
-        let fault = format!("{by} accuses {about}: {}", foreign(&refusal.reason));
-        running.report.faults.push(fault);
-        if let Some(liar) = self.conduct.accused(by, &about, number) {
-            warn!(job = %self.name, round = number, party = %liar, "shown to lie by what others say, or by what it says of others");
         }
     }
 
@@ -276,31 +262,9 @@ impl Lead {
                 self.unpublished = true;
             }
             Ok(Receipt::Repeated) => {}
-            Err(fault) => self.refuse_answer(number, seat, &name, &fault),
+            Err(fault) => self.refuse_answer(number, seat, &name, &fault).await,
         }
         Ok(stage)
-    }
-
-    /// Somebody has sent in a round what it must not send.
-    fn refuse_answer(&mut self, number: u64, seat: Seat, name: &str, fault: &Fault) {
-        let text = format!("{name}: {fault}");
-        self.with_running(|running| {
-            if !running.report.faults.contains(&text) {
-                running.report.faults.push(text);
-            }
-        });
-        let Seat::Party(party) = seat else {
-            return self.drop_seat(number, seat, &fault.kind.to_string());
-        };
-        self.conduct.lied(&name.into(), number);
-        match fault.kind {
-            FaultKind::Conflicting { .. } => {
-                // The first answer counts; whoever has two of them is not to be talked to.
-                let reason = format!("a second answer, other than the first, in round {number}");
-                self.refuse(name, &reason);
-            }
-            _ => self.drop_party(number, party, &fault.kind.to_string()),
-        }
     }
 
     /// The sum is there: the mean, the next model, the record, and then the news.

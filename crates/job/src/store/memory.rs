@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use blindsum_protocol::Job;
 
-use super::{Ending, Store, StoredJob, other_spec};
+use super::{Ending, FAULTS_KEPT, ShownFault, Store, StoredJob, other_spec};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::{Model, StoreError};
 
@@ -26,6 +26,7 @@ pub(super) struct Kept {
     pub rounds: BTreeMap<u64, RoundReport>,
     pub ending: Option<Ending>,
     pub events: Vec<Happened>,
+    pub faults: Vec<ShownFault>,
 }
 
 /// Something that was written down by [`Store::event`].
@@ -70,6 +71,12 @@ impl MemoryStore {
             .map_or_else(Vec::new, |kept| kept.events.clone())
     }
 
+    /// The faults of a job that are kept, oldest first.
+    pub fn faults(&self, job: &str) -> Vec<ShownFault> {
+        let faults = self.read(job, |kept| kept.faults.clone());
+        faults.unwrap_or_default()
+    }
+
     pub(super) fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,6 +113,7 @@ impl Kept {
             rounds: BTreeMap::new(),
             ending: None,
             events: Vec::new(),
+            faults: Vec::new(),
         }
     }
 
@@ -234,6 +242,15 @@ impl Store for MemoryStore {
                 kind: kind.into(),
                 detail: detail.into(),
             });
+            Ok(())
+        })
+    }
+
+    fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.faults.push(fault.clone());
+            let older = kept.faults.len().saturating_sub(FAULTS_KEPT);
+            kept.faults.drain(..older);
             Ok(())
         })
     }

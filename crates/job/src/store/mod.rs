@@ -7,7 +7,7 @@ mod written;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{Evidence, Job};
 use bytes::Bytes;
 
 use crate::report::{JobState, RoundReport};
@@ -77,6 +77,30 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError>;
+
+    /// Writes down what somebody did wrong, with what shows it. The latest [`FAULTS_KEPT`] of a job stay.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError>;
+}
+
+/// Faults of a job that a store keeps.
+pub const FAULTS_KEPT: usize = 100;
+
+/// What somebody did wrong in a round, with what shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownFault {
+    /// The round.
+    pub round: u64,
+    /// Whose fault it is, or is said to be, by name.
+    pub culprit: String,
+    /// The party that says so; none where the coordinator saw it itself.
+    pub accuser: Option<String>,
+    /// What it is, for people.
+    pub what: String,
+    /// What came from the culprit.
+    pub evidence: Evidence,
 }
 
 /// The error of a store that has another job of this name.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use blindsum_protocol::Job;
+use blindsum_protocol::{Evidence, Job};
+use bytes::Bytes;
 use prost::Message as _;
 
 use super::memory::{Happened, Kept, MemoryStore, failed};
-use super::{Ending, other_spec};
+use super::{Ending, ShownFault, other_spec};
 use crate::report::{JobState, RoundReport};
 use crate::{Model, StoreError, pb};
 
@@ -34,6 +35,8 @@ struct StoredBytes {
     ending: Option<StoredEnding>,
     #[prost(message, repeated, tag = "8")]
     events: Vec<StoredEvent>,
+    #[prost(message, repeated, tag = "9")]
+    faults: Vec<StoredFault>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -70,6 +73,23 @@ struct StoredEvent {
     kind: String,
     #[prost(string, tag = "3")]
     detail: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct StoredFault {
+    #[prost(uint64, tag = "1")]
+    round: u64,
+    #[prost(string, tag = "2")]
+    culprit: String,
+    #[prost(string, optional, tag = "3")]
+    accuser: Option<String>,
+    #[prost(string, tag = "4")]
+    what: String,
+    /// What is kept of it, and how long it was.
+    #[prost(bytes = "bytes", tag = "5")]
+    evidence: Bytes,
+    #[prost(uint64, tag = "6")]
+    length: u64,
 }
 
 impl MemoryStore {
@@ -122,6 +142,7 @@ impl Kept {
             rounds: rounds.collect::<Result<_, _>>().map_err(json)?,
             ending: self.ending.as_ref().map(StoredEnding::of),
             events: self.events.iter().map(StoredEvent::of).collect(),
+            faults: self.faults.iter().map(StoredFault::of).collect(),
         };
         Ok(stored.encode_to_vec())
     }
@@ -141,6 +162,7 @@ impl Kept {
             rounds: rounds.collect::<Result<_, StoreError>>()?,
             ending: stored.ending.map(StoredEnding::read).transpose()?,
             events: stored.events.into_iter().map(StoredEvent::read).collect(),
+            faults: stored.faults.into_iter().map(StoredFault::read).collect(),
         })
     }
 }
@@ -190,6 +212,29 @@ impl StoredEnding {
             done: self.done.ok_or_else(missing)?,
             survivors: survivors.map(|(name, told)| (name.into(), told)).collect(),
         })
+    }
+}
+
+impl StoredFault {
+    fn of(fault: &ShownFault) -> Self {
+        Self {
+            round: fault.round,
+            culprit: fault.culprit.clone(),
+            accuser: fault.accuser.clone(),
+            what: fault.what.clone(),
+            evidence: fault.evidence.bytes().clone(),
+            length: fault.evidence.length(),
+        }
+    }
+
+    fn read(self) -> ShownFault {
+        ShownFault {
+            round: self.round,
+            culprit: self.culprit,
+            accuser: self.accuser,
+            what: self.what,
+            evidence: Evidence::kept(self.evidence, self.length),
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod endings;
 mod errors;
+mod faults;
 mod lock;
 mod read;
 mod reader;
 mod rounds;
 mod sqlite;
 
-pub use blindsum_job::store::{Ending, Store, StoredJob};
+pub use blindsum_job::store::{Ending, ShownFault, Store, StoredJob};
 pub use reader::{StoreReader, StoredStatus};
 pub use sqlite::SqliteStore;
 
@@ -16,8 +17,8 @@ pub use sqlite::SqliteStore;
 mod tests {
     use std::fmt::Debug;
 
-    use blindsum_job::store::MemoryStore;
-    use blindsum_protocol::{Job, JobSpec, ProtocolName};
+    use blindsum_job::store::{FAULTS_KEPT, MemoryStore};
+    use blindsum_protocol::{Evidence, Job, JobSpec, ProtocolName};
 
     use super::*;
     use crate::report::{JobState, RoundReport, RoundState};
@@ -67,6 +68,37 @@ mod tests {
         }
     }
 
+    fn fault(round: u64) -> ShownFault {
+        ShownFault {
+            round,
+            culprit: "a".into(),
+            accuser: (round == 1).then(|| "b".into()),
+            what: "lied".into(),
+            evidence: Evidence::kept(vec![7; round as usize % 9].into(), round),
+        }
+    }
+
+    #[test]
+    fn the_latest_faults_of_a_job_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (file, memory) = (SqliteStore::open(&path, 1).unwrap(), MemoryStore::new(1));
+        for store in [&file as &dyn Store, &memory] {
+            store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
+            for round in 0..FAULTS_KEPT as u64 + 3 {
+                store.fault("job", &fault(round)).unwrap();
+            }
+        }
+        let kept: Vec<_> = (3..FAULTS_KEPT as u64 + 3).map(fault).collect();
+        assert_eq!(memory.faults("job"), kept);
+        let bytes = memory.to_bytes("job").unwrap().unwrap();
+        let again = MemoryStore::from_bytes(&job(1), &bytes, 1).unwrap();
+        assert_eq!(again.faults("job"), kept);
+        let reader = StoreReader::open(&path).unwrap();
+        assert_eq!(reader.faults("job").unwrap(), kept);
+        assert_eq!(reader.faults("other").unwrap(), []);
+    }
+
     fn answers(store: &dyn Store) -> Vec<String> {
         let (mut answers, first) = (Answers::default(), Model::new(0, vec![0.0]));
         answers.note(store.open_job(&job(1), &first));
@@ -85,6 +117,7 @@ mod tests {
         }
         answers.note(store.set_job_state("job", JobState::Failed, "why"));
         answers.note(store.event("job", 1, "model", "differs"));
+        answers.note(store.fault("job", &fault(1)));
         for number in 0..=5 {
             answers.note(store.round("job", number));
             answers.note(store.model("job", number));

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::errors::store_error;
-use super::read;
 use super::sqlite::check_marks;
+use super::{ShownFault, faults, read};
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 
@@ -124,6 +124,14 @@ impl StoreReader {
     /// Reading failed.
     pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
         read::rounds(&self.connection, &self.path, job, most)
+    }
+
+    /// What members of a job did wrong, with what shows it, oldest first: the latest that the store keeps.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn faults(&self, job: &str) -> Result<Vec<ShownFault>, StoreError> {
+        self.sql(|| faults::all(&self.connection, job))
     }
 
     /// A version of a job's model, where the store still has it.

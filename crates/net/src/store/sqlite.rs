@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::store_error;
 use super::lock::StoreLock;
-use super::{Ending, Store, StoredJob, endings, read, rounds};
+use super::{Ending, ShownFault, Store, StoredJob, endings, faults, read, rounds};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
 use crate::{Model, StoreError, hex};
@@ -163,6 +163,7 @@ fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(endings::TABLES)?;
+    transaction.execute_batch(faults::TABLE)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
     transaction.commit()
@@ -304,6 +305,10 @@ impl Store for SqliteStore {
             t.execute(insert, params![unix_millis(), job, round, kind, detail])?;
             Ok(())
         })
+    }
+
+    fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError> {
+        self.transaction(|t| faults::put(t, job, fault))
     }
 }
 

@@ -9,6 +9,7 @@ use blindsum_net::party::{Party, PartyConfig};
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, PartyFrame, RefusalCode};
 use blindsum_net::report::JobState;
+use blindsum_net::store::StoreReader;
 use blindsum_net::{CHUNK, NetError};
 use blindsum_protocol::{JobSpec, ProtocolName};
 
@@ -397,4 +398,43 @@ fn case_31_a_connection_over_which_nothing_is_taken_is_cut() {
         ..party_config(&url, pki.party("a"))
     };
     Party::join(joining).unwrap();
+}
+
+/// Case 57: a message that nobody honest sends, and another member's word on one, stay in the store with what shows them.
+#[test]
+fn case_57_what_shows_a_fault_is_kept() {
+    let pki = Pki::new(57);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let job = JobSpec {
+        min_parties: 1,
+        ..spec(ProtocolName::Plain, 3)
+    };
+    let coordinator = Running::start(&pki, vec![job], Some(&store));
+    let url = coordinator.url();
+    let honest = run_party(party_config(&url, pki.party("a")), constant(1.0));
+    let mut accuser = Raw::join(&url, pki.party("b"), "b");
+    let mut liar = Raw::join(&url, pki.party("c"), "c");
+    accuser.ready();
+    liar.ready();
+    accuser.started();
+    liar.started();
+    liar.send_message(0, &[7; 50]);
+    liar.aborted();
+    accuser.send(pb::RoundRefused {
+        round: accuser.round,
+        reason: "does not open".into(),
+        accused: "c".into(),
+        evidence: vec![9; 70],
+        ..pb::RoundRefused::default()
+    });
+    honest.join().unwrap().unwrap();
+    let faults = StoreReader::open(&store).unwrap().faults("test").unwrap();
+    let shown = faults.iter().map(|fault| {
+        assert_eq!((fault.round, &*fault.culprit), (1, "c"));
+        (fault.accuser.as_deref(), fault.evidence.bytes().to_vec())
+    });
+    let expected = [(None, vec![7; 50]), (Some("b"), vec![9; 70])];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    assert!(faults[0].what.contains("wire version 7"), "{faults:?}");
 }

@@ -2,20 +2,31 @@
 
 use std::fmt;
 
-use crate::{PartyId, Seat, ServerRole};
+use crate::{Evidence, PartyId, Seat, ServerRole};
 
 /// A round, or a party's part in it, ended: what happened and who caused it.
 ///
 /// At a client a fault ends the client's part in the round. At a server a fault of one party costs
 /// that party its place; the others go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{culprit}: {kind}")]
 pub struct Fault {
     /// Who caused it.
     pub culprit: Culprit,
     /// What happened.
     pub kind: FaultKind,
+    /// What shows it, where that is something that came from outside.
+    pub evidence: Option<Evidence>,
 }
+
+/// Two faults are the same where the same happened and the same caused it, whatever shows that.
+impl PartialEq for Fault {
+    fn eq(&self, other: &Self) -> bool {
+        self.culprit == other.culprit && self.kind == other.kind
+    }
+}
+
+impl Eq for Fault {}
 
 /// Who caused a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,52 +230,64 @@ pub enum SurvivorListError {
 }
 
 impl Fault {
+    /// A fault without evidence.
+    pub fn new(culprit: Culprit, kind: FaultKind) -> Self {
+        Self {
+            culprit,
+            kind,
+            evidence: None,
+        }
+    }
+
     /// A fault of the server.
     pub fn server(kind: FaultKind) -> Self {
-        Self {
-            culprit: Culprit::Server,
-            kind,
-        }
+        Self::new(Culprit::Server, kind)
     }
 
     /// A fault of one party.
     pub fn party(party: PartyId, kind: FaultKind) -> Self {
-        Self {
-            culprit: Culprit::Party(party),
-            kind,
-        }
+        Self::new(Culprit::Party(party), kind)
     }
 
     /// A fault of whoever has this place in the round.
     pub fn of(seat: Seat, kind: FaultKind) -> Self {
-        let culprit = match seat {
-            Seat::Party(party) => Culprit::Party(party),
-            Seat::Server(role) => Culprit::Role(role),
-        };
-        Self { culprit, kind }
+        match seat {
+            Seat::Party(party) => Self::party(party, kind),
+            Seat::Server(role) => Self::new(Culprit::Role(role), kind),
+        }
     }
 
     /// A fault of the server or of a party.
     pub fn server_or(party: PartyId, kind: FaultKind) -> Self {
-        Self {
-            culprit: Culprit::ServerOr(party),
-            kind,
-        }
+        Self::new(Culprit::ServerOr(party), kind)
     }
 
     /// A fault of the program that drives the machine.
     pub fn caller(kind: FaultKind) -> Self {
-        Self {
-            culprit: Culprit::Caller,
-            kind,
-        }
+        Self::new(Culprit::Caller, kind)
     }
 
     /// A fault of nobody in particular.
     pub fn nobody(kind: FaultKind) -> Self {
-        Self {
-            culprit: Culprit::Nobody,
-            kind,
+        Self::new(Culprit::Nobody, kind)
+    }
+
+    /// The same fault, shown by these bytes where nothing else shows it.
+    pub(crate) fn shown_by(mut self, bytes: &[u8]) -> Self {
+        self.evidence.get_or_insert_with(|| Evidence::of(bytes));
+        self
+    }
+
+    /// Whether somebody else than this program and its caller caused it.
+    fn is_foreign(&self) -> bool {
+        !matches!(self.culprit, Culprit::Caller | Culprit::Nobody)
+    }
+
+    /// The same fault, shown by the message that it was found in where somebody else caused it.
+    pub(crate) fn found_in(self, message: &[u8]) -> Self {
+        match self.is_foreign() {
+            true => self.shown_by(message),
+            false => self,
         }
     }
 }

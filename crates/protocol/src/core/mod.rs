@@ -1,5 +1,6 @@
 //! What jobs, rounds and protocols are made of: what is agreed, who takes part, what can go wrong.
 
+pub(crate) mod evidence;
 pub(crate) mod fault;
 pub(crate) mod guard;
 pub(crate) mod input;

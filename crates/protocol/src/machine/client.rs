@@ -200,7 +200,7 @@ impl Client {
         match self.try_answer(message, input, rng) {
             Err(fault) if fault.kind != FaultKind::InputMissing => {
                 self.state = State::Ended;
-                Err(fault)
+                Err(fault.found_in(message))
             }
             other => other,
         }

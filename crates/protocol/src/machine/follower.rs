@@ -62,10 +62,10 @@ impl Follower {
         rng: &mut dyn CryptoRng,
     ) -> Result<Option<Message>, Fault> {
         let answer = self.try_answer(message, rng);
-        if answer.is_err() {
+        answer.map_err(|fault| {
             self.state = None;
-        }
-        answer
+            fault.found_in(message)
+        })
     }
 
     fn try_answer(

@@ -122,7 +122,7 @@ impl Server {
         self.try_receive(from, message).map_err(|kind| {
             let fault = Fault::of(from, kind);
             self.keep(from, &fault);
-            fault
+            fault.found_in(message)
         })
     }
 
@@ -365,5 +365,22 @@ mod tests {
             let expected = wire::frame(cohort.round.context(), 0, &[to.0 as u8, b'a', b'd', b'f']);
             assert_eq!(outgoing.assemble(answer_of), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_message_that_is_refused_shows_the_fault_and_is_not_kept_with_it() {
+        let job = JobSpec {
+            protocol: ProtocolName::Plain.into(),
+            parties: 3,
+            ..JobSpec::default()
+        };
+        let cohort = Cohort::new(job, 1);
+        let mut server = Server::start(cohort.round.clone()).unwrap();
+        for message in [&[7; 50][..], &[7; 60]] {
+            let fault = server.receive(PartyId(1), message).unwrap_err();
+            assert_eq!(fault.evidence.unwrap().bytes(), message);
+        }
+        assert_eq!(server.faults.len(), 1, "the same fault twice");
+        assert!(server.faults[0].evidence.is_none());
     }
 }

@@ -45,6 +45,7 @@ impl World {
                 code: pb::RoundRefusalCode::RoundRefusalFault.into(),
                 reason: "it lied".into(),
                 accused: self.somebody(),
+                evidence: wild.to_be_bytes().to_vec(),
             }),
             Up::Chunk(chunk) => Up::Chunk(match wild % 7 {
                 0 => pb::Chunk {

@@ -246,7 +246,8 @@ impl AwaitDelivery {
             .map_err(Fault::server)?;
         let header = seal_header(round.context(), from, *me);
         let opened = key.open(&header, sealed);
-        let opened = opened.map_err(|_| Fault::server_or(from, FaultKind::Sealed { from }))?;
+        let opened = opened
+            .map_err(|_| Fault::server_or(from, FaultKind::Sealed { from }).shown_by(sealed))?;
         let number = round.number();
         let held =
             delivered(round.job(), &opened, number, &**vault).map_err(|kind| match kind {

@@ -18,7 +18,7 @@ use crate::kit::snapshot::{Reader, Writer};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::ramp::messages::{PURPOSE, sealed_len};
 use crate::protocols::ramp::required_inputs;
-use crate::{Culprit, Fault, FaultKind, PartyId, PartySet, SurvivorListError};
+use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorListError};
 
 /// Columns are out; those of the others come next.
 pub(super) struct AwaitColumns {
@@ -101,17 +101,14 @@ impl AwaitColumns {
         let senders = survivors.iter().filter(|&party| party != me);
         let columns = columns.chunks_exact(sealed_len(self.sharing.column_len()));
         for (from, sealed) in senders.zip(columns) {
-            let damaged = |culprit| Fault {
-                culprit,
-                kind: FaultKind::Sealed { from },
-            };
+            let damaged = || Fault::server_or(from, FaultKind::Sealed { from }).shown_by(sealed);
             self.opening
                 .remove(&from)
                 .and_then(|key| {
                     let header = seal_header(context, from, me);
                     key.open_into(&header, sealed, &mut column).ok()
                 })
-                .ok_or(damaged(Culprit::ServerOr(from)))?;
+                .ok_or_else(damaged)?;
             // What opens was sealed by the sender, so that it alone can have made it wrong.
             self.sharing
                 .add(&mut sum, &column)

@@ -24,6 +24,10 @@ fn changed(change: impl FnOnce(&mut Vec<u8>, &Rig)) -> Fault {
         .unwrap_err();
     assert!(!rig.up.contains_key(&PartyId(0)), "no sum was sent");
     assert_ended(&mut rig, PartyId(0));
+    if let FaultKind::Sealed { .. } = fault.kind {
+        let evidence = fault.evidence.as_ref().unwrap();
+        assert_eq!(evidence.length(), sealed(&rig) as u64, "the one column");
+    }
     fault
 }
 

@@ -18,7 +18,7 @@ use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::{SealedShares, SharesIn, SharesOut};
 use crate::protocols::secagg::{AggregationGraph, point_of};
-use crate::{Culprit, Fault, FaultKind, PartyId};
+use crate::{Fault, FaultKind, PartyId};
 
 /// What the keys that seal shares are for.
 const PURPOSE: &str = "shares";
@@ -119,15 +119,10 @@ impl AwaitShares {
                     format!("{from} has no keys here"),
                 ))
             })?;
-            let damaged = || Fault {
-                culprit: Culprit::ServerOr(from),
-                kind: FaultKind::Sealed { from },
-            };
+            let sealed = entry.sealed.as_slice();
+            let damaged = || Fault::server_or(from, FaultKind::Sealed { from }).shown_by(sealed);
             let plain = key
-                .open(
-                    &seal_header(context, from, self.setup.me),
-                    entry.sealed.as_slice(),
-                )
+                .open(&seal_header(context, from, self.setup.me), sealed)
                 .map_err(|_| damaged())?;
             let (mask_share, seed_share) = plain.split_at_checked(SHARE_LEN).ok_or_else(damaged)?;
             let parse = |bytes| Share::parse(bytes).map_err(|_| damaged());

@@ -138,6 +138,11 @@ fn shares_changed(change: impl FnOnce(&mut SharesIn, &Rig)) -> Fault {
         "no masked vector was sent"
     );
     assert_ended(&mut rig, PartyId(0));
+    if let FaultKind::Sealed { from } = fault.kind {
+        let entry = shares.sealed.iter().find(|entry| entry.party == from.0);
+        let evidence = fault.evidence.as_ref().unwrap();
+        assert_eq!(evidence.bytes(), entry.unwrap().sealed.as_slice());
+    }
     fault
 }
 
@@ -198,7 +203,7 @@ fn case_51_wrong_shares_are_corrected_and_named_once() {
     let owner = PartyId(0);
     let kind = FaultKind::WrongShare { owner };
     let culprit = Culprit::OneOf(PartyId(4), owner);
-    assert_eq!(outcome.faults, [Fault { culprit, kind }]);
+    assert_eq!(outcome.faults, [Fault::new(culprit, kind)]);
 }
 
 /// Too many liars: a named abort, never a wrong sum.

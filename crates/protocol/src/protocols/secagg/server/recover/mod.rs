@@ -118,7 +118,7 @@ impl<'a> Recovery<'a> {
                 false => (Culprit::OneOf(holder, first), first),
             };
             let kind = FaultKind::WrongShare { owner };
-            Fault { culprit, kind }
+            Fault::new(culprit, kind)
         };
         self.accused.iter().map(fault).collect()
     }

@@ -1,0 +1,82 @@
+//! What members do wrong in a round, as the coordinator sees it or as others say: it stands in the round's report, costs
+//! whoever did it, and is kept with what shows it.
+
+use std::sync::Arc;
+
+use blindsum_protocol::{Evidence, Fault, FaultKind, Seat};
+use tracing::warn;
+
+use super::Lead;
+use crate::store::ShownFault;
+use crate::{foreign, pb};
+
+impl Lead {
+    /// Somebody has sent in a round what it must not send.
+    pub(super) async fn refuse_answer(
+        &mut self,
+        number: u64,
+        seat: Seat,
+        name: &str,
+        fault: &Fault,
+    ) {
+        let text = format!("{name}: {fault}");
+        if let Some(running) = &mut self.running
+            && !running.report.faults.contains(&text)
+        {
+            running.report.faults.push(text);
+        }
+        if let Some(evidence) = fault.evidence.clone() {
+            self.keep_fault(ShownFault {
+                round: number,
+                culprit: name.into(),
+                accuser: None,
+                what: fault.kind.to_string(),
+                evidence,
+            })
+            .await;
+        }
+        let Seat::Party(party) = seat else {
+            return self.drop_seat(number, seat, &fault.kind.to_string());
+        };
+        self.conduct.lied(&name.into(), number);
+        match fault.kind {
+            FaultKind::Conflicting { .. } => {
+                // The first answer counts; whoever has two of them is not to be talked to.
+                let reason = format!("a second answer, other than the first, in round {number}");
+                self.refuse(name, &reason);
+            }
+            _ => self.drop_party(number, party, &fault.kind.to_string()),
+        }
+    }
+
+    /// A member says that another one did wrong.
+    pub(super) async fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
+        let about: Arc<str> = refusal.accused.as_str().into();
+        let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
+            return;
+        };
+        let what = foreign(&refusal.reason);
+        let fault = format!("{by} accuses {about}: {what}");
+        running.report.faults.push(fault);
+        if let Some(liar) = self.conduct.accused(by, &about, number) {
+            warn!(job = %self.name, round = number, party = %liar,
+                "shown to lie by what others say, or by what it says of others");
+        }
+        self.keep_fault(ShownFault {
+            round: number,
+            culprit: about.to_string(),
+            accuser: Some(by.to_string()),
+            what,
+            evidence: Evidence::of(&refusal.evidence),
+        })
+        .await;
+    }
+
+    /// Writes down what somebody did wrong. The round goes on where that cannot be.
+    async fn keep_fault(&self, fault: ShownFault) {
+        let stored = self.stored(move |store, job| store.fault(job, &fault));
+        if let Err(halt) = stored.await {
+            self.not_stored("a fault could not be stored", halt);
+        }
+    }
+}
