@@ -55,10 +55,16 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Bytes of foreign text that a line can bear.
+const MOST_FOREIGN: usize = 400;
+
 /// Foreign text for people: cut to what a line can bear, and without anything that a terminal or a log would act on.
 pub fn foreign(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars().take(200) {
+        if shown.len() >= MOST_FOREIGN {
+            break;
+        }
         match acts(character) {
             true => shown.extend(character.escape_unicode()),
             false => shown.push(character),
@@ -88,5 +94,6 @@ mod tests {
         assert!(shown.starts_with("fine\\u{a}2026 ERROR forged \\u{1b}[2J"));
         assert_eq!(foreign("Zürich 東京 ✓"), "Zürich 東京 ✓");
         assert_eq!(foreign(&"x".repeat(300)).len(), 200);
+        assert!(foreign(&"\u{202e}".repeat(300)).len() < MOST_FOREIGN + 10);
     }
 }

@@ -173,6 +173,10 @@ impl Server {
     }
 
     fn welcome(&mut self, welcome: &pb::Welcome) -> Result<(), Ended> {
+        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
+            let reason = format!("wire version {} is not spoken here", welcome.version);
+            return Err(wrong(reason).into());
+        }
         if welcome.job_hash != self.parts.job.hash() {
             return Err(wrong("its job is another one than this server was given").into());
         }
@@ -186,6 +190,7 @@ impl Server {
             Frame::RoundStart(start) => self.started(start).await?,
             Frame::Chunk(chunk) => self.chunk(chunk).await?,
             Frame::RoundAborted(pb::RoundAborted { round, reason, .. }) => {
+                let reason = foreign(&reason);
                 info!(role = %self.parts.role, round, %reason, "round over");
                 self.active.take_if(|active| active.round.number() == round);
             }

@@ -74,9 +74,13 @@ impl Server {
             return Err("no server but the coordinator is in a key set-up".into());
         }
         let (job, anchor) = (&self.parts.job, &self.parts.anchor);
-        self.certificates.take(start, job.spec().parties)?;
+        let brought = self.certificates.take(start, job.spec().parties)?;
         let now = self.hand.unix_seconds();
-        certified_round(start, job, anchor, &self.certificates, None, now)
+        let round = certified_round(start, job, anchor, &self.certificates, None, now);
+        if round.is_err() {
+            self.certificates.forget_strangers(brought, anchor, now);
+        }
+        round
     }
 
     /// Takes part in a round, which it does once.

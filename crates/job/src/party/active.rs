@@ -99,6 +99,12 @@ impl Active {
         self.computed.is_some() || self.holds_key
     }
 
+    /// Whether a message can be answered without the caller's update.
+    pub fn answers_now(&self, message: &[u8]) -> bool {
+        let client = self.client.as_ref();
+        client.is_some_and(|client| !client.takes_input_with(message))
+    }
+
     /// Whether the next step of the machine needs the caller's update.
     pub fn needs_update(&self) -> bool {
         match &self.client {

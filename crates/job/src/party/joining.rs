@@ -8,7 +8,7 @@ use tracing::{debug, info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline};
 use super::guard::Guard;
-use super::member::Member;
+use super::member::{Ended, Member};
 use super::past::Past;
 use super::policy::{Cohort, PolicyError};
 use super::rounds::wrong;
@@ -21,14 +21,24 @@ use crate::{JobError, Model, history_len, sealed_len};
 
 impl Member {
     /// A round may be joined.
-    pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), JobError> {
-        if let Some(active) = &self.active {
-            let round = active.number;
-            let reason = "the coordinator went on to the next round".into();
-            self.end_round(JobError::RoundAborted { round, reason });
+    pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
+        match &self.active {
+            // One that comes late, or once more: no round begins before the one that it is in.
+            Some(active) if offer.round <= active.number => return Ok(()),
+            // What became of its update only the coordinator can say: it is asked over a new connection.
+            Some(active) if active.may_count() => {
+                let reason = "the next round is offered without a word on this one; asking what became of it";
+                return Err(Ended::Lost(reason.into()));
+            }
+            Some(active) => {
+                let round = active.number;
+                let reason = "the coordinator went on to the next round".into();
+                self.end_round(JobError::RoundAborted { round, reason });
+            }
+            None => {}
         }
         self.offer = Some(offer);
-        self.try_ready().await
+        Ok(self.try_ready().await?)
     }
 
     /// Answers the offer, once the caller waits for a round and the model is here.
@@ -77,6 +87,15 @@ impl Member {
             key_id: key.map_or(Vec::new(), |key| key.to_vec()),
             lacks_model,
         };
+        if let Some(own) = self
+            .model
+            .as_ref()
+            .filter(|own| own.version() > name.version)
+        {
+            let (ours, offered) = (own.version(), name.version);
+            warn!(party = %self.identity.name, round, ours, offered,
+                "the round starts from an older model than the latest one here: the coordinator's store was restored, or it lies");
+        }
         self.ready = Some(ready.clone());
         self.send(ready);
         Ok(())
@@ -182,10 +201,17 @@ impl Member {
         }
     }
 
+    /// Whether a round is one from before the latest one, which this party is in no more: what begins it comes late.
+    fn is_past(&self, round: u64) -> bool {
+        let live = self.memory.live.as_ref().map(|live| live.round);
+        let active = self.active.as_ref().map(|active| active.number);
+        round < self.memory.last_round && live != Some(round) && active != Some(round)
+    }
+
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
-        if self.is_told(number) {
+        if self.is_told(number) || self.is_past(number) {
             // The certificates in it do not come again over this connection.
             let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
             if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {

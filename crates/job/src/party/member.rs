@@ -334,8 +334,9 @@ impl Member {
             Frame::Welcome(welcome) => welcome,
             Frame::Refused(refused) => return Err(self.refused(refused)),
             _ => {
-                let reason = "the first frame must be a Welcome".into();
-                return Err(JobError::Coordinator(reason).into());
+                // Something was lost on the way: another connection begins with one.
+                let reason = "the first frame must be a Welcome";
+                return Err(Ended::Lost(reason.into()));
             }
         };
         if !pb::WIRE_VERSIONS.contains(&welcome.version) {
@@ -402,10 +403,9 @@ impl Member {
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
         match frame {
             Frame::Refused(refused) => return Err(self.refused(refused)),
-            Frame::Welcome(_) => {
-                let reason = "a second Welcome".into();
-                return Err(JobError::Coordinator(reason).into());
-            }
+            // A host that was killed before it kept the mark of a state hears the same once more.
+            Frame::Welcome(welcome) if self.welcome.as_ref() == Some(&welcome) => {}
+            Frame::Welcome(_) => return Err(Ended::Lost("a second Welcome".into())),
             Frame::RoundOffer(offer) => self.offered(offer).await?,
             Frame::ModelChunk(chunk) => self.model_chunk(chunk).await?,
             Frame::RoundStart(start) => self.started(start).await?,

@@ -120,6 +120,10 @@ impl Member {
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
         match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
             Pushed::Part(assembly) => active.receiving = Some((chunk.stage, assembly)),
+            // One that came before does not take the place of the one that waits for the update.
+            Pushed::Whole(message) if active.answers_now(&message) => {
+                return self.step(Some(message)).await;
+            }
             Pushed::Whole(message) => active.held = Some(message),
         }
         self.go_on().await
@@ -146,7 +150,12 @@ impl Member {
         let guard = active.guard.clone();
         // Sending the latest answer once more needs no update.
         let starts = message.is_some() || active.client.is_none();
-        let needed = starts && active.needs_update();
+        let heard = active.heard();
+        let needed = match (&active.client, &message) {
+            (Some(client), Some(message)) => client.takes_input_with(message),
+            (None, _) => active.needs_update(),
+            (Some(_), None) => false,
+        };
         let (client, update) = (
             active.client.take(),
             if needed { active.update.take() } else { None },
@@ -176,8 +185,11 @@ impl Member {
         let Some(active) = &mut self.active else {
             return Ok(());
         };
+        let begins = message.is_none() && starts;
         active.client = stepped.client;
-        if let Some(past) = active.past.as_mut().filter(|_| starts) {
+        // What came before leads nowhere.
+        let is_new = begins || active.heard() != heard;
+        if let Some(past) = active.past.as_mut().filter(|_| is_new) {
             let message = message.clone();
             past.add(PastStep { seed, message }, stepped.snapshot.is_some());
         }

@@ -17,25 +17,30 @@ const MOST: u64 = 1000;
 /// Rounds for which two that accuse each other are kept apart.
 const APART: u64 = 20;
 
-/// That somebody has lied, as somebody else says.
-struct Claim {
-    /// The round in which it was made.
+/// Two parties of whom one has accused the other.
+struct Pair {
+    /// The latest round in which it did.
     since: u64,
     /// Who of the two has left a round since that came to nothing.
     left: Option<Arc<str>>,
 }
 
-/// How the members of a job have behaved since the coordinator started.
+/// How the members of a job have behaved since the coordinator started. Rounds are counted from then on: no party has a
+/// say in that number.
 #[derive(Default)]
 pub(super) struct Conduct {
     /// How many may lie.
     corrupt: usize,
-    /// Who has accused whom.
-    claims: BTreeMap<(Arc<str>, Arc<str>), Claim>,
+    /// Who has accused whom, and the latest round in which it did.
+    claims: BTreeMap<(Arc<str>, Arc<str>), u64>,
+    /// Those two by two, in the order of names.
+    apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
     /// How often somebody lied, and the last round that it sits out.
     liars: BTreeMap<Arc<str>, (u32, u64)>,
     /// Who was here and not ready when a round began: it is not waited for again before it is.
     slow: BTreeSet<Arc<str>>,
+    /// Who was not ready because the model was on its way; once.
+    waited_for: BTreeSet<Arc<str>>,
 }
 
 impl Conduct {
@@ -53,8 +58,9 @@ impl Conduct {
         let rounds = FIRST.saturating_mul(1u64.checked_shl(*times).unwrap_or(u64::MAX));
         *until = round.saturating_add(rounds.min(MOST));
         *times += 1;
-        let of = |(by, about): &(Arc<str>, Arc<str>)| by == name || about == name;
+        let of = |(one, other): &(Arc<str>, Arc<str>)| one == name || other == name;
         self.claims.retain(|claim, _| !of(claim));
+        self.apart.retain(|pair, _| !of(pair));
     }
 
     /// One party says that another one has lied in a round; gives who that shows to be a liar.
@@ -62,13 +68,13 @@ impl Conduct {
         if by == about {
             return None;
         }
-        let claim = self.claims.entry((by.clone(), about.clone()));
-        claim
-            .and_modify(|claim| claim.since = round)
-            .or_insert(Claim {
-                since: round,
-                left: None,
-            });
+        self.claims.insert((by.clone(), about.clone()), round);
+        let pair = (by.min(about).clone(), by.max(about).clone());
+        let new = Pair {
+            since: round,
+            left: None,
+        };
+        self.apart.entry(pair).or_insert(new).since = round;
         let accusers = self.claims.keys().filter(|(_, of)| of == about).count();
         let accused = self.claims.keys().filter(|(of, _)| of == by).count();
         let liar = match (accusers > self.corrupt, accused > self.corrupt) {
@@ -82,52 +88,68 @@ impl Conduct {
 
     /// These have left a round that came to nothing. Who has accused somebody in it had to leave.
     pub fn left(&mut self, names: &BTreeSet<Arc<str>>, round: u64) {
-        let new = self.claims.iter().filter(|(_, claim)| claim.since == round);
+        let new = self.claims.iter().filter(|(_, since)| **since == round);
         let accusers: BTreeSet<Arc<str>> = new.map(|((by, _), _)| by.clone()).collect();
         let has_left = |name: &Arc<str>| names.contains(name) && !accusers.contains(name);
-        for ((by, about), claim) in &mut self.claims {
-            match (has_left(by), has_left(about)) {
-                _ if claim.since == round => {}
-                (true, false) => claim.left = Some(by.clone()),
-                (false, true) => claim.left = Some(about.clone()),
+        for ((one, other), pair) in &mut self.apart {
+            match (has_left(one), has_left(other)) {
+                _ if pair.since == round => {}
+                (true, false) => pair.left = Some(one.clone()),
+                (false, true) => pair.left = Some(other.clone()),
                 _ => {}
             }
         }
     }
 
+    /// The last round that a liar sits out; none where somebody is none, or has sat out its rounds.
+    fn sentence(&self, name: &str, round: u64) -> Option<u64> {
+        let (_, until) = self.liars.get(name)?;
+        Some(*until).filter(|until| *until >= round)
+    }
+
+    /// Whether somebody was shown to lie and sits out a round for that.
+    pub fn is_liar(&self, name: &str, round: u64) -> bool {
+        self.sentence(name, round).is_some()
+    }
+
     /// Why somebody takes no part in a round; none where it does.
     pub fn sits_out(&self, name: &str, round: u64) -> Option<String> {
-        if let Some((_, until)) = self.liars.get(name).filter(|(_, until)| *until >= round) {
+        if let Some(until) = self.sentence(name, round) {
+            let more = until - round;
             return Some(format!(
-                "it said what no honest party says, and sits out until round {until}"
+                "it said what no honest party says, and sits out this round and {more} more"
             ));
         }
-        let apart = |((by, about), claim): (&(Arc<str>, Arc<str>), &Claim)| {
-            let first = match &claim.left {
-                Some(left) => left == about,
+        let apart = |((one, other), pair): (&(Arc<str>, Arc<str>), &Pair)| {
+            let other_is_out = match &pair.left {
+                Some(left) => left == other,
                 None => round.is_multiple_of(2),
             };
-            let (one, other) = match first {
-                true => (about, by),
-                false => (by, about),
+            let (out, takes_part) = match other_is_out {
+                true => (other, one),
+                false => (one, other),
             };
-            let lasts = claim.since.saturating_add(APART) >= round;
-            (&**one == name && lasts).then(|| other.clone())
+            let lasts = pair.since.saturating_add(APART) >= round;
+            (&**out == name && lasts).then(|| takes_part.clone())
         };
-        let other = self.claims.iter().find_map(apart)?;
+        let other = self.apart.iter().find_map(apart)?;
         Some(format!(
             "it or {other} is not honest, one has accused the other: they do not take part together"
         ))
     }
 
-    /// Somebody was here, and not ready when a round began.
-    pub fn was_slow(&mut self, name: &Arc<str>) {
-        self.slow.insert(name.clone());
+    /// Somebody was here, and not ready when a round began. `lacks_model` says whether the model was on its way to it,
+    /// which is no fault of its own the first time.
+    pub fn was_late(&mut self, name: &Arc<str>, lacks_model: bool) {
+        if !lacks_model || !self.waited_for.insert(name.clone()) {
+            self.slow.insert(name.clone());
+        }
     }
 
     /// Somebody is ready.
     pub fn is_ready(&mut self, name: &str) {
         self.slow.remove(name);
+        self.waited_for.remove(name);
     }
 
     /// Whether somebody is not waited for.
@@ -213,5 +235,29 @@ mod tests {
         conduct.accused(&name("b"), &name("c"), 4);
         left(&mut conduct, &["b"], 4);
         assert_eq!(out(&conduct, 5), ["a", "b"]);
+    }
+
+    #[test]
+    fn case_52_two_that_accuse_each_other_take_part_in_turn() {
+        let mut conduct = Conduct::of(1);
+        conduct.accused(&name("b"), &name("a"), 1);
+        conduct.accused(&name("a"), &name("b"), 1);
+        assert_eq!((out(&conduct, 2), out(&conduct, 3)), (vec!["b"], vec!["a"]));
+        // The second claim of the two makes it last, and shows nobody to lie.
+        assert_eq!(conduct.accused(&name("b"), &name("a"), 10), None);
+        assert_eq!(out(&conduct, 30), ["b"]);
+        assert!(out(&conduct, 31).is_empty());
+    }
+
+    #[test]
+    fn case_52_nobody_is_waited_for_round_after_round() {
+        let mut conduct = Conduct::of(1);
+        conduct.was_late(&name("a"), true);
+        assert!(!conduct.is_slow("a"));
+        conduct.was_late(&name("a"), true);
+        assert!(conduct.is_slow("a"));
+        conduct.is_ready("a");
+        conduct.was_late(&name("a"), false);
+        assert!(conduct.is_slow("a"));
     }
 }

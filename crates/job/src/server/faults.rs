@@ -20,10 +20,8 @@ impl Lead {
         fault: &Fault,
     ) {
         let text = format!("{name}: {fault}");
-        if let Some(running) = &mut self.running
-            && !running.report.faults.contains(&text)
-        {
-            running.report.faults.push(text);
+        if let Some(running) = &mut self.running {
+            running.add_fault(text);
         }
         if let Some(evidence) = fault.evidence.clone() {
             self.keep_fault(ShownFault {
@@ -38,7 +36,7 @@ impl Lead {
         let Seat::Party(party) = seat else {
             return self.drop_seat(number, seat, &fault.kind.to_string());
         };
-        self.conduct.lied(&name.into(), number);
+        self.conduct.lied(&name.into(), self.begun);
         match fault.kind {
             FaultKind::Conflicting { .. } => {
                 // The first answer counts; whoever has two of them is not to be talked to.
@@ -49,16 +47,19 @@ impl Lead {
         }
     }
 
-    /// A member says that another one did wrong.
+    /// A member that leaves the round says that another one did wrong. It is heard once: who has left is not.
     pub(super) async fn accuse(&mut self, number: u64, by: &Arc<str>, refusal: &pb::RoundRefused) {
         let about: Arc<str> = refusal.accused.as_str().into();
         let Some(running) = self.running.as_mut().filter(|r| r.id(&about).is_some()) else {
             return;
         };
+        let is_gone = running.id(by).is_none_or(|party| running.is_gone(party));
+        if is_gone || *by == about {
+            return;
+        }
         let what = foreign(&refusal.reason);
-        let fault = format!("{by} accuses {about}: {what}");
-        running.report.faults.push(fault);
-        if let Some(liar) = self.conduct.accused(by, &about, number) {
+        running.add_fault(format!("{by} accuses {about}: {what}"));
+        if let Some(liar) = self.conduct.accused(by, &about, self.begun) {
             warn!(job = %self.name, round = number, party = %liar,
                 "shown to lie by what others say, or by what it says of others");
         }

@@ -48,6 +48,8 @@ impl Lead {
         };
         if let Err(error) = &result {
             error!(job = %self.name, %error, "the job cannot go on");
+            // What a disk or this process cannot do now ends the coordinator and not the job.
+            self.is_broken = !matches!(error, JobError::JobFailed { .. });
             self.fail(error.to_string()).await;
         }
         while let Ok(Some(input)) = self.next_input(None).await {
@@ -156,20 +158,20 @@ impl Lead {
     }
 
     async fn fail(&mut self, reason: String) {
-        let told = reason.clone();
-        let stored =
-            self.stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
-        if let Err(halt) = stored.await {
-            self.not_stored("the job's end could not be stored", halt);
+        if !self.is_broken {
+            let told = reason.clone();
+            let stored =
+                self.stored(move |store, job| store.set_job_state(job, JobState::Failed, &told));
+            if let Err(halt) = stored.await {
+                self.not_stored("the job's end could not be stored", halt);
+            }
         }
         self.state = JobState::Failed;
         self.reason = reason;
         self.links.clear();
         let servers = std::mem::take(&mut self.servers).into_values();
         for member in (std::mem::take(&mut self.members).into_values()).chain(servers) {
-            let reason = self.reason.as_str();
-            let last = pb::Refused::new(RefusalCode::RefusalJobFailed, reason);
-            member.link.close(last);
+            member.link.close(self.job_failed());
         }
         self.publish(None);
     }

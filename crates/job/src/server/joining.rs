@@ -129,20 +129,29 @@ impl Lead {
             return Vec::new();
         };
         let version = self.model.version();
-        let late = self
+        for (name, member) in self
             .members
             .iter()
-            .filter(|(name, member)| joining.is_open(name) && member.model_sent != Some(version));
-        let late: Vec<Arc<str>> = late.map(|(name, _)| name.clone()).collect();
-        late.iter().for_each(|name| self.conduct.was_slow(name));
+            .filter(|(name, _)| joining.is_open(name))
+        {
+            let lacks_model = member.model_sent == Some(version);
+            self.conduct.was_late(name, lacks_model);
+        }
+        let (begun, least) = (self.begun, self.parts.job.min_parties());
         let ready = joining.ready.into_values();
-        let (out, wanted): (Vec<_>, Vec<_>) =
-            ready.partition(|party| self.conduct.sits_out(&party.name, number).is_some());
-        if wanted.len() < self.parts.job.min_parties() {
-            return wanted.into_iter().chain(out).collect();
+        let (mut out, mut wanted): (Vec<_>, Vec<_>) =
+            ready.partition(|party| self.conduct.sits_out(&party.name, begun).is_some());
+        // Where too few are left those come first of whom nobody knows whether they lie.
+        for liars in [false, true] {
+            if wanted.len() >= least {
+                break;
+            }
+            let is_asked =
+                |party: &mut ReadyParty| self.conduct.is_liar(&party.name, begun) == liars;
+            wanted.extend(out.extract_if(.., is_asked));
         }
         for party in out {
-            let reason = self.conduct.sits_out(&party.name, number);
+            let reason = self.conduct.sits_out(&party.name, begun);
             self.tell_dropped(number, &party.name, &reason.unwrap_or_default());
         }
         wanted
@@ -163,7 +172,7 @@ impl Lead {
                 return Ok(());
             };
             // Where there are not enough without them, those that should sit out take part.
-            let sits_out = |name: &&Arc<str>| self.conduct.sits_out(name, number).is_some();
+            let sits_out = |name: &&Arc<str>| self.conduct.sits_out(name, self.begun).is_some();
             let out = joining.ready.keys().filter(sits_out).count();
             let all = joining.ready.len();
             let ready = match now >= deadline {
@@ -316,8 +325,8 @@ impl Lead {
     /// them, so the job goes on behind them. A party's word moves the number by so much at most.
     pub(super) fn skip_to(&mut self, last_round: u64) {
         let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
-        if (1..=MOST_SKIPPED).contains(&ahead) {
-            let (from, to) = (self.next_round, last_round + 1);
+        if ahead > 0 {
+            let (from, to) = (self.next_round, self.next_round + ahead.min(MOST_SKIPPED));
             warn!(job = %self.name, from, to, "a party knows of later rounds than the store: their numbers are skipped");
             self.next_round = to;
         }
@@ -334,6 +343,7 @@ impl Lead {
         self.stored(move |store, job| store.begin_round(job, &stored))
             .await?;
         self.next_round += 1;
+        self.begun += 1;
         Ok(report)
     }
 }

@@ -97,9 +97,19 @@ impl Lead {
         self.unpublished = true;
     }
 
-    fn job_failed(&self) -> pb::Refused {
-        let reason = format!("the job has failed: {}", self.reason);
-        pb::Refused::new(RefusalCode::RefusalJobFailed, reason)
+    /// Why there are no more rounds here: parties of a job that goes on elsewhere, or later, come again.
+    pub(super) fn job_failed(&self) -> pb::Refused {
+        let reason = &self.reason;
+        match self.is_broken {
+            true => {
+                let reason = format!("the coordinator cannot go on, the job may: {reason}");
+                pb::Refused::new(RefusalCode::RefusalStopping, reason)
+            }
+            false => {
+                let reason = format!("the job has failed: {reason}");
+                pb::Refused::new(RefusalCode::RefusalJobFailed, reason)
+            }
+        }
     }
 
     /// A party that was let into a failed job to hear the latest result has heard it.

@@ -192,6 +192,10 @@ struct Lead {
     sealed_model: SealedModel,
     /// What members did wrong.
     conduct: Conduct,
+    /// Whether this process cannot go on with the job, which has not failed.
+    is_broken: bool,
+    /// Rounds that were begun since the coordinator started: their numbers also move by what parties say.
+    begun: u64,
     /// When somebody last came or went.
     changed: Time,
     /// When the job gives up, unless a round begins.
@@ -219,6 +223,8 @@ impl Lead {
             hand,
             name: parts.job.spec().job.clone(),
             conduct: Conduct::of(parts.job.spec().corrupt_parties()),
+            begun: 0,
+            is_broken: false,
             parts,
             board,
             model_bytes: stored.model.to_bytes(),

@@ -352,7 +352,7 @@ impl Lead {
             self.settle(&name);
         }
         if let Some(running) = self.running.take_if(|running| running.number() == number) {
-            self.conduct.left(&running.gone(), number);
+            self.conduct.left(&running.gone(), self.begun);
             report.wire = running.report.wire;
         }
         report.state = RoundState::Aborted;

@@ -12,6 +12,9 @@ use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 use crate::{hex, pb};
 
+/// Faults that a round's report tells.
+const MOST_FAULTS: usize = 100;
+
 /// A round under way.
 pub(crate) struct Running {
     round: Arc<Round>,
@@ -140,6 +143,14 @@ impl Running {
     /// The other servers of the round.
     pub fn roles(&self) -> impl Iterator<Item = ServerRole> {
         self.servers.keys().copied()
+    }
+
+    /// Something that a member did wrong, for the report; said once, and not without end.
+    pub fn add_fault(&mut self, text: String) {
+        let faults = &mut self.report.faults;
+        if faults.len() < MOST_FAULTS && !faults.contains(&text) {
+            faults.push(text);
+        }
     }
 
     /// The parties that have lost their place.

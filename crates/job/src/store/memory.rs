@@ -9,6 +9,9 @@ use super::{Ending, FAULTS_KEPT, ShownFault, Store, StoredJob, other_spec};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::{Model, StoreError};
 
+/// Reports of rounds that are kept of a job.
+const ROUNDS_KEPT: usize = 100;
+
 /// A store that lasts as long as the value. A [`snapshot`](Self::snapshot) is what a restored copy of a file would be.
 pub struct MemoryStore {
     models_kept: u32,
@@ -23,7 +26,10 @@ pub(super) struct Kept {
     pub reason: String,
     /// By version; the latest is the current one.
     pub models: BTreeMap<u64, Model>,
+    /// The latest ones.
     pub rounds: BTreeMap<u64, RoundReport>,
+    /// How many of those before gave a sum.
+    pub done_before: u64,
     pub ending: Option<Ending>,
     pub events: Vec<Happened>,
     pub faults: Vec<ShownFault>,
@@ -103,6 +109,10 @@ pub(super) fn failed(reason: String) -> StoreError {
     StoreError::Io { path, reason }
 }
 
+fn gave_sum(report: &RoundReport) -> bool {
+    report.state == RoundState::Done && !report.key_setup
+}
+
 impl Kept {
     fn new(job: &Job, initial: &Model) -> Self {
         Self {
@@ -111,6 +121,7 @@ impl Kept {
             reason: String::new(),
             models: [(initial.version(), initial.clone())].into(),
             rounds: BTreeMap::new(),
+            done_before: 0,
             ending: None,
             events: Vec::new(),
             faults: Vec::new(),
@@ -131,8 +142,12 @@ impl Kept {
     }
 
     fn rounds_done(&self) -> u64 {
-        let counts = |report: &&RoundReport| report.state == RoundState::Done && !report.key_setup;
-        self.rounds.values().filter(counts).count() as u64
+        self.done_before
+            + self
+                .rounds
+                .values()
+                .filter(|report| gave_sum(report))
+                .count() as u64
     }
 }
 
@@ -161,10 +176,19 @@ impl Store for MemoryStore {
 
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
         self.change(job, |kept| {
-            if kept.rounds.contains_key(&report.number) {
+            let oldest = kept
+                .rounds
+                .first_key_value()
+                .map_or(0, |(oldest, _)| *oldest);
+            if report.number < oldest || kept.rounds.contains_key(&report.number) {
                 return Err(format!("round {} was begun before", report.number));
             }
             kept.rounds.insert(report.number, report.clone());
+            if kept.rounds.len() > ROUNDS_KEPT
+                && let Some((_, forgotten)) = kept.rounds.pop_first()
+            {
+                kept.done_before += u64::from(gave_sum(&forgotten));
+            }
             Ok(())
         })
     }

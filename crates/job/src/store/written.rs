@@ -37,6 +37,9 @@ struct StoredBytes {
     events: Vec<StoredEvent>,
     #[prost(message, repeated, tag = "9")]
     faults: Vec<StoredFault>,
+    /// Rounds that gave a sum and are not among the others any more.
+    #[prost(uint64, tag = "10")]
+    done_before: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -143,6 +146,7 @@ impl Kept {
             ending: self.ending.as_ref().map(StoredEnding::of),
             events: self.events.iter().map(StoredEvent::of).collect(),
             faults: self.faults.iter().map(StoredFault::of).collect(),
+            done_before: self.done_before,
         };
         Ok(stored.encode_to_vec())
     }
@@ -163,6 +167,7 @@ impl Kept {
             ending: stored.ending.map(StoredEnding::read).transpose()?,
             events: stored.events.into_iter().map(StoredEvent::read).collect(),
             faults: stored.faults.into_iter().map(StoredFault::read).collect(),
+            done_before: stored.done_before,
         })
     }
 }

@@ -227,7 +227,7 @@ fn a_coordinator_that_stops_writes_the_round_down_and_says_goodbye() {
 }
 
 #[test]
-fn work_without_a_result_ends_the_job_and_everybody_hears_that() {
+fn work_without_a_result_ends_the_coordinator_and_parties_come_again() {
     let mut scene = Scene::new(spec(ProtocolName::Plain), 1);
     scene.begin_without_the_last();
     scene.lose_work = true;
@@ -236,8 +236,10 @@ fn work_without_a_result_ends_the_job_and_everybody_hears_that() {
     let status = scene.server.status();
     assert_eq!(status.state, JobState::Failed);
     assert_eq!(status.reason, "internal error: a task gave no result");
-    let failed = |(_, heard): &&(_, Heard)| matches!(heard, Heard::Closed(last) if last.code() == RefusalCode::RefusalJobFailed);
-    assert_eq!(scene.said.iter().filter(failed).count(), 3);
+    let stopping = |(_, heard): &&(_, Heard)| matches!(heard, Heard::Closed(last) if last.code() == RefusalCode::RefusalStopping);
+    assert_eq!(scene.said.iter().filter(stopping).count(), 3);
+    let (stored, _) = scene.store.state("job").unwrap();
+    assert_eq!(stored, JobState::Running, "the job has not failed");
     scene.give(Input::Stop);
     assert!(matches!(scene.over, Some(Err(JobError::System(_)))));
 }

@@ -10,9 +10,11 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
 use blindsum_job::follower::{self, JobFollower};
 use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
+use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{RoundReport, RoundState};
 use blindsum_job::server::{self, Hold, JobServer, Peer};
@@ -59,6 +61,14 @@ pub struct Ensemble {
     pub kill_one_in: u64,
     /// The same for the coordinator.
     pub stop_one_in: u64,
+    /// Whether every piece of a message to a host comes twice.
+    pub echo: bool,
+    /// One of so many frames to a host brings an older one of its connection before it.
+    pub replay_one_in: u64,
+    /// What each connection has brought.
+    brought: BTreeMap<u64, Vec<CoordinatorFrame>>,
+    /// What hosts were told in the place of a result.
+    pub failures: Vec<(String, JobError)>,
 }
 
 impl Ensemble {
@@ -117,6 +127,10 @@ impl Ensemble {
             dice,
             kill_one_in: 0,
             stop_one_in: 0,
+            echo: false,
+            replay_one_in: 0,
+            brought: BTreeMap::new(),
+            failures: Vec::new(),
         }
     }
 
@@ -175,19 +189,22 @@ impl Ensemble {
             Event::Connect(host) => self.connect(host),
             Event::ToServer(link, say) => self.hear(link, say),
             Event::ToHost(link, frame) => {
+                self.replay(link, &frame);
                 if let Some(host) = self.links.get(&link).copied() {
-                    self.give(host, |machine, now| match machine {
-                        Machine::Party(party) => {
-                            party.handle(now, party::Input::Frame(LinkId(link), frame));
-                        }
-                        Machine::Server(server) => {
-                            server.handle(now, follower::Input::Frame(LinkId(link), frame));
-                        }
-                    });
+                    self.frame_to(host, link, frame);
                 }
             }
         }
         true
+    }
+
+    fn frame_to(&mut self, host: usize, link: u64, frame: CoordinatorFrame) {
+        self.give(host, |machine, now| match machine {
+            Machine::Party(party) => party.handle(now, party::Input::Frame(LinkId(link), frame)),
+            Machine::Server(server) => {
+                server.handle(now, follower::Input::Frame(LinkId(link), frame));
+            }
+        });
     }
 
     /// Nothing happens until somebody wants to be woken.
@@ -398,9 +415,13 @@ impl Ensemble {
                 }
                 server::Effect::Admit(_) => {}
                 server::Effect::Send(link, say) => {
-                    let frames = frames(say).into_iter();
-                    let events = frames.map(|frame| Event::ToHost(link.0, frame));
-                    self.events.extend(events);
+                    for frame in frames(say) {
+                        let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));
+                        if self.echo && is_piece {
+                            self.events.push_back(Event::ToHost(link.0, frame.clone()));
+                        }
+                        self.events.push_back(Event::ToHost(link.0, frame));
+                    }
                 }
                 server::Effect::Refuse(link, last)
                 | server::Effect::Close(link, last)

@@ -3,6 +3,7 @@
 mod actors;
 mod coordinating;
 mod ensemble;
+mod hostile;
 mod hosts;
 mod party;
 mod scene;

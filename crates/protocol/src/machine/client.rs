@@ -168,6 +168,14 @@ impl Client {
         next.is_some_and(|stage| self.needs_input_after(stage))
     }
 
+    /// Whether the answer to this message carries the party's vector. A message that came before is answered without it.
+    pub fn takes_input_with(&self, message: &[u8]) -> bool {
+        let Ok((stage, _)) = wire::unframe(&self.setup.round, message) else {
+            return false;
+        };
+        self.needs_input_after(stage) && stage >= self.heard()
+    }
+
     /// Whether the answer to the server's message of this stage carries the party's vector.
     fn needs_input_after(&self, stage: u8) -> bool {
         let input = self.setup.round.plan().input_stage_of(self.setup.me);

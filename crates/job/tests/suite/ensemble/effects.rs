@@ -2,6 +2,9 @@
 
 use blindsum_job::follower;
 use blindsum_job::party::{self, Over, Told, Update};
+use blindsum_job::pb::CoordinatorFrame;
+use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
+use rand_core::Rng;
 
 use super::{Ensemble, Event};
 use crate::hosts::{Machine, update};
@@ -46,13 +49,33 @@ impl Ensemble {
                     machine.handle(now, party::Input::Took(round));
                     machine.handle(now, party::Input::WantRound);
                 }
-                Told::Ended(_, Err(_)) | Told::Refused(_) => {
+                Told::Ended(_, Err(error)) | Told::Refused(error) => {
+                    self.failures.push((host.name.to_string(), error));
                     machine.handle(now, party::Input::WantRound);
                 }
                 Told::Over(Over::JobDone(_)) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
             },
+        }
+    }
+
+    /// Keeps what a connection brings, and brings something of it once more at times.
+    pub(super) fn replay(&mut self, link: u64, frame: &CoordinatorFrame) {
+        if matches!(
+            frame.frame,
+            Some(DownFrame::Welcome(_) | DownFrame::Refused(_))
+        ) {
+            return;
+        }
+        self.brought.entry(link).or_default().push(frame.clone());
+        if !self.chance(self.replay_one_in) {
+            return;
+        }
+        let (brought, draw) = (&self.brought[&link], self.dice.next_u64());
+        let older = brought[draw as usize % brought.len()].clone();
+        if let Some(host) = self.links.get(&link).copied() {
+            self.frame_to(host, link, older);
         }
     }
 
