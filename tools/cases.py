@@ -219,7 +219,10 @@ OTHERS = {
         ("fuzz/fuzz_targets/job_spec.rs", "fuzz_target"),
     ],
     25: [
-        ("crates/sharing/src/shamir/tests/privacy.rs", "every_coalition_below_t_sees_every_view_equally_often"),
+        (
+            "crates/sharing/src/shamir/tests/privacy.rs",
+            "every_coalition_below_t_sees_every_view_equally_often",
+        ),
         ("crates/sharing/src/shamir/tests/privacy.rs", "drawn_polynomials_reach_every_view_of_every_limb"),
         ("crates/sharing/src/shamir/tests/privacy.rs", "shares_below_the_threshold_look_uniform"),
     ],

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from blindsum import _native
+from blindsum import _native, checks
+from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
+
+#: The most steps and the last seed of a campaign.
+MOST = 2**53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +70,7 @@ def campaign(
     steps : int
         No further episode begins once so many things have happened.
     seed : int
-        The seed of the first episode.
+        The seed of the first episode, 2^53 at most.
     kinds : sequence of str
         ``"calm"``, ``"storm"``, ``"rollback"``, ``"liar"``, ``"lying-server"``; all where there are none.
     progress : callable
@@ -74,7 +78,14 @@ def campaign(
 
     Raises
     ------
+    blindsum.ConfigError
+        An argument that breaks a rule, or a job that cannot be made so small.
     blindsum.PromiseBroken
         A promise was broken; the error has the seed with which the same happens again.
     """
+    checks.job_spec(spec)
+    steps = checks.setting("steps", steps, 1, MOST)
+    seed = checks.setting("seed", seed, 0, MOST)
+    if isinstance(kinds, str):
+        raise ConfigError("kinds", f"must be several names, as in [{kinds!r}]")
     return Tally(**dict(_native.campaign(spec.to_json(), steps, seed, list(kinds), progress)))

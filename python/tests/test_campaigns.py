@@ -60,3 +60,37 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             main([*command[:-4], "--faults", wrong])
         assert f"must be a whole number of 1 or more, as in 1e5, not '{wrong}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({"steps": 0}, "steps"),
+        ({"steps": True}, "steps"),
+        ({"steps": 1e30}, "steps"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**64 - 1}, "seed"),
+        ({"kinds": "storm"}, "kinds"),
+        ({"kinds": ["sunny"]}, "kinds"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], names: str) -> None:
+    spec = bs.JobSpec(protocol="plain", parties=5, dim=10)
+    with pytest.raises(bs.ConfigError, match=names):
+        bs.campaign(spec, **{"steps": 10, **arguments})  # type: ignore[arg-type]
+
+
+def test_what_is_no_job_is_refused() -> None:
+    with pytest.raises(bs.ConfigError, match=r"blindsum\.JobSpec"):
+        bs.campaign({"protocol": "plain"}, steps=10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "flag", [["--rounds", "5"], ["--drop", "0.5"], ["--drop-at", "input:1"], ["--threads", "2"]]
+)
+def test_flags_that_a_campaign_has_no_use_for_are_refused(
+    flag: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["simulate", "--protocol", "plain", "--parties", "5", "--dim", "10", "--faults", "10", *flag]
+    assert main(command) == 2
+    assert flag[0] in capsys.readouterr().err

@@ -28,8 +28,12 @@ Where no encoding is named, values of more than 32 bits are integers, with exact
 Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
 what quantisation costs, against the clipped updates.
 
-exit status: 0 there is a sum, 3 a round ended without one (the fault is named), 2 wrong arguments
+exit status: 0 there is a sum, 3 a round ended without one (the fault is named) or a campaign broke a promise,
+2 wrong arguments
 """
+
+# Flags for rounds that campaigns have no use for, and what they are where they are not given.
+ROUNDS_ONLY: dict[str, object] = {"rounds": 1, "drop": 0.0, "drop_at": [], "threads": 1}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -109,8 +113,12 @@ def _steps(text: str) -> int:
 def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
     """Whole jobs in which everything goes wrong that may."""
     from blindsum.campaigns import campaign
-    from blindsum.errors import PromiseBroken
+    from blindsum.errors import ConfigError, PromiseBroken
 
+    idle = [flag for flag, default in ROUNDS_ONLY.items() if getattr(options, flag) != default]
+    if idle:
+        flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in idle)
+        raise ConfigError("--faults", f"draws what happens by itself: leave {flags} out")
     steps = options.faults
     with console.progress("simulating", steps, quiet=options.json) as bar:
         try:

@@ -326,7 +326,10 @@ impl Lead {
     pub(super) fn skip_to(&mut self, last_round: u64) {
         let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
         if ahead > 0 {
-            let (from, to) = (self.next_round, self.next_round + ahead.min(MOST_SKIPPED));
+            let (from, to) = (
+                self.next_round,
+                self.next_round.saturating_add(ahead.min(MOST_SKIPPED)),
+            );
             warn!(job = %self.name, from, to, "a party knows of later rounds than the store: their numbers are skipped");
             self.next_round = to;
         }

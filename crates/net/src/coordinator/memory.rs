@@ -1,29 +1,50 @@
-//! Memory for messages that are being received, of all parties together. Whoever holds some of it may take long as long as
-//! nobody waits. Where others do, its turn ends when everybody's would still fit into the stage.
+//! Memory for messages that are being received, of all parties and jobs together. Whoever holds some of it may take long as
+//! long as nobody waits. Where others do, its turn ends when everybody's would still fit into the shortest of their stages.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// The part of a stage's time that turns are cut from; the rest is for what comes late.
 const PART_FOR_TURNS: f64 = 0.5;
 
-/// What is there, and how many wait for it.
+/// What is there, and who waits for it: the time of each one's stage.
 #[derive(Clone)]
 pub(super) struct Memory {
     free: Arc<Semaphore>,
     all: u32,
-    waiting: Arc<watch::Sender<usize>>,
+    waiting: Arc<watch::Sender<Vec<Duration>>>,
 }
 
 /// One that waits.
-struct Waiting(Arc<watch::Sender<usize>>);
+struct Waiting {
+    stage: Duration,
+    all: Arc<watch::Sender<Vec<Duration>>>,
+}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.send_modify(|waiting| *waiting -= 1);
+        self.all.send_modify(|waiting| {
+            if let Some(own) = waiting.iter().position(|stage| *stage == self.stage) {
+                waiting.swap_remove(own);
+            }
+        });
     }
+}
+
+/// A message that is being received, of one stage.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// When it began.
+    pub begun: Instant,
+    /// Its bytes.
+    pub bytes: u64,
+    /// How many messages the stage has.
+    pub messages: usize,
+    /// How long the stage takes.
+    pub stage: Duration,
 }
 
 impl Memory {
@@ -33,29 +54,42 @@ impl Memory {
         Self {
             free: Arc::new(Semaphore::new(all as usize)),
             all,
-            waiting: Arc::new(watch::Sender::new(0)),
+            waiting: Arc::new(watch::Sender::new(Vec::new())),
         }
     }
 
-    /// Waits for memory for a message; one always fits.
-    pub async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let waiting = Waiting(self.waiting.clone());
-        waiting.0.send_modify(|waiting| *waiting += 1);
+    /// Waits for memory for a message of a stage that takes so long; one always fits.
+    pub async fn take(&self, bytes: u64, stage: Duration) -> Option<OwnedSemaphorePermit> {
+        let all = self.waiting.clone();
+        let _waiting = Waiting { stage, all };
+        self.waiting.send_modify(|waiting| waiting.push(stage));
         let permits = self.free.clone().acquire_many_owned(self.permits(bytes));
         permits.await.ok()
     }
 
-    /// Waits until somebody waits for memory.
-    pub async fn is_wanted(&self) {
+    /// Waits until others wait and this message has had its turn.
+    pub async fn turn_over(self, turn: Turn) {
         let mut waiting = self.waiting.subscribe();
-        // Nobody will where the sender is gone, which is here.
-        let _ = waiting.wait_for(|waiting| *waiting > 0).await;
+        loop {
+            let shortest = waiting.borrow_and_update().iter().min().copied();
+            let changed = waiting.changed();
+            match shortest {
+                None => drop(changed.await),
+                Some(stage) => {
+                    let until = turn.begun + self.length(&turn, stage.min(turn.stage));
+                    tokio::select! {
+                        _ = changed => {}
+                        () = sleep_until(until) => return,
+                    }
+                }
+            }
+        }
     }
 
-    /// How long each of so many messages of one stage may hold its memory so that all have their turn in time.
-    pub fn turn(&self, bytes: u64, messages: usize, stage: Duration) -> Duration {
-        let at_once = self.all / self.permits(bytes);
-        let turns = messages.div_ceil(at_once.max(1) as usize).max(1);
+    /// How long each of the messages of a stage may hold its memory so that all have their turn within this time.
+    fn length(&self, turn: &Turn, stage: Duration) -> Duration {
+        let at_once = self.all / self.permits(turn.bytes);
+        let turns = turn.messages.div_ceil(at_once.max(1) as usize).max(1);
         stage.mul_f64(PART_FOR_TURNS / turns as f64)
     }
 
@@ -72,15 +106,44 @@ fn kib(count: u64) -> u32 {
 mod tests {
     use super::*;
 
+    fn turn(bytes: u64, messages: usize) -> Turn {
+        Turn {
+            begun: Instant::now(),
+            bytes,
+            messages,
+            stage: Duration::from_secs(600),
+        }
+    }
+
     #[test]
     fn case_50_all_turns_fit_into_the_stage() {
         let memory = Memory::new(10 << 20);
         let stage = Duration::from_secs(60);
+        let length = |bytes, messages| memory.length(&turn(bytes, messages), stage).as_secs();
         // Three fit at once: eight have three turns one after another.
-        assert_eq!(memory.turn(3 << 20, 8, stage), Duration::from_secs(10));
-        assert_eq!(memory.turn(3 << 20, 3, stage), Duration::from_secs(30));
+        assert_eq!(length(3 << 20, 8), 10);
+        assert_eq!(length(3 << 20, 3), 30);
         // One always fits.
-        assert_eq!(memory.turn(30 << 20, 2, stage), Duration::from_secs(15));
-        assert_eq!(memory.turn(0, 0, stage), Duration::from_secs(30));
+        assert_eq!(length(30 << 20, 2), 15);
+        assert_eq!(length(0, 0), 30);
+    }
+
+    /// A job with a long stage holds all the memory, one with a short stage waits for it.
+    #[tokio::test]
+    async fn case_50_a_long_stage_keeps_the_memory_from_no_short_one() {
+        let memory = Memory::new(1 << 20);
+        let held = memory.take(1 << 20, Duration::from_secs(600)).await;
+        let over = tokio::spawn(memory.clone().turn_over(turn(1 << 20, 2)));
+        let others = memory.clone();
+        let waiting = tokio::spawn(async move {
+            let stage = Duration::from_millis(400);
+            others.take(1 << 20, stage).await.is_some()
+        });
+        // Far less than the turn in its own stage.
+        let patience = Duration::from_secs(20);
+        tokio::time::timeout(patience, over).await.unwrap().unwrap();
+        drop(held);
+        assert!(waiting.await.unwrap());
+        assert!(memory.waiting.borrow().is_empty());
     }
 }

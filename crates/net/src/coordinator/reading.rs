@@ -11,7 +11,7 @@ use tonic::{Status, Streaming};
 use tracing::debug;
 
 use super::driver::{Event, JobHandle};
-use super::memory::Memory;
+use super::memory::{Memory, Turn};
 use super::pace::Pace;
 use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
 use crate::pb::party_frame::Frame;
@@ -71,7 +71,7 @@ struct PartMessage {
     /// When the next piece must have come.
     next_until: Instant,
     /// When it gives way to whoever waits.
-    turn_until: Instant,
+    turn: Turn,
 }
 
 impl Reader {
@@ -136,11 +136,7 @@ impl Reader {
         let mut work = pin!(work);
         while let Some(message) = &self.message {
             let (place, until) = (message.place, message.next_until);
-            let (turn_until, memory) = (message.turn_until, self.memory.clone());
-            let turn_over = async move {
-                sleep_until(turn_until).await;
-                memory.is_wanted().await;
-            };
+            let turn_over = self.memory.clone().turn_over(message.turn);
             let mut gate = self.job.gate.clone();
             tokio::select! {
                 // Time is over also where the next frame is always there.
@@ -167,14 +163,14 @@ impl Reader {
             return Ok(());
         };
         let wrong = |e: ChunkError| bad_frame(format!("chunk: {e}"));
-        let (assembly, memory, turn_until) = match self.message.take() {
-            Some(part) if part.place == place => (part.assembly, part.memory, part.turn_until),
+        let (assembly, memory, turn) = match self.message.take() {
+            Some(part) if part.place == place => (part.assembly, part.memory, part.turn),
             _ => {
                 let assembly = Assembly::begin(chunk.total, limit).map_err(wrong)?;
                 let Ok(memory) = self.memory_for(chunk.total, place).await else {
                     return Ok(());
                 };
-                (assembly, memory, Instant::now() + self.turn(chunk.total))
+                (assembly, memory, self.turn(chunk.total))
             }
         };
         let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
@@ -185,7 +181,7 @@ impl Reader {
                     assembly,
                     memory,
                     next_until: Instant::now() + self.chunk_timeout,
-                    turn_until,
+                    turn,
                 });
                 Ok(())
             }
@@ -206,10 +202,15 @@ impl Reader {
         }
     }
 
-    /// How long a message of so many bytes may hold its memory where others wait for it.
-    fn turn(&self, total: u64) -> Duration {
+    /// The turn of a message of so many bytes at the memory, which begins.
+    fn turn(&self, bytes: u64) -> Turn {
         let gate = self.job.gate.borrow();
-        self.memory.turn(total, gate.members.len(), gate.time)
+        Turn {
+            begun: Instant::now(),
+            bytes,
+            messages: gate.members.len(),
+            stage: gate.time,
+        }
     }
 
     /// How long a message for this round and stage may be; none where it comes too late, or its sender
@@ -242,9 +243,10 @@ impl Reader {
             return Ok(None);
         }
         let mut gate = self.job.gate.clone();
+        let stage = gate.borrow().time;
         let moved_on = gate.wait_for(|gate| (gate.round, gate.stage) != place);
         tokio::select! {
-            memory = self.memory.take(total) => Ok(memory),
+            memory = self.memory.take(total, stage) => Ok(memory),
             _ = moved_on => Err(()),
         }
     }
