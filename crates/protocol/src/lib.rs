@@ -1,7 +1,7 @@
 //! Secure aggregation protocols as byte machines.
 //!
-//! A protocol is two state machines, [`Client`] and [`Server`], that eat bytes and give bytes. There
-//! is no socket, no clock, no thread that outlives a call and no hidden randomness in here: the
+//! A protocol is two state machines, [`Client`] and [`Server`], and a [`Follower`] for each further server,
+//! that eat bytes and give bytes. There is no socket, no clock, no thread that outlives a call and no hidden randomness in here: the
 //! simulator, the coordinator service, the Python binding and the fuzzers drive the same machines,
 //! and the same seed and inputs give the same bytes.
 //!
