@@ -7,15 +7,11 @@ use std::fmt::Debug;
 
 use arbitrary::Arbitrary;
 use blindsum_fuzz::{Edit, edited};
+use blindsum_job::chunks::{Assembly, CHUNK, Pushed};
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, coordinator_frame, party_frame};
 use bytes::Bytes;
-use chunks::{Assembly, CHUNK, Pushed};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
-
-#[path = "../../crates/net/src/chunks.rs"]
-#[allow(dead_code)]
-mod chunks;
 
 #[derive(Arbitrary, Debug)]
 enum Case {
@@ -159,6 +155,7 @@ fn written(frame: Small) -> Vec<u8> {
             round,
             nonce,
             key_id,
+            lacks_model: false,
         })
         .encode_to_vec(),
         Small::Chunk(round, stage, offset, total, data) => PartyFrame::from(pb::Chunk {
