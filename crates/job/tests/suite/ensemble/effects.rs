@@ -62,10 +62,7 @@ impl Ensemble {
 
     /// Keeps what a connection brings, and brings something of it once more at times.
     pub(super) fn replay(&mut self, link: u64, frame: &CoordinatorFrame) {
-        if matches!(
-            frame.frame,
-            Some(DownFrame::Welcome(_) | DownFrame::Refused(_))
-        ) {
+        if matches!(frame.frame, Some(DownFrame::Refused(_))) {
             return;
         }
         self.brought.entry(link).or_default().push(frame.clone());
