@@ -319,6 +319,18 @@ fn flat_settings_find_their_table() {
         ),
         (&[("novelty", "1")], "novelty: is unknown"),
         (
+            &[("encoding.neighbours", "4")],
+            "neighbours: is an option of secagg+, not of quantised",
+        ),
+        (
+            &[("protocol.bits", "8")],
+            "bits: is an option of quantised and integers, not of secagg+",
+        ),
+        (
+            &[("protocol.rounds", "4")],
+            "rounds: is a field of the job itself, not an option of secagg+",
+        ),
+        (
             &[("clip", "wide")],
             "encoding.clip: must be a number, not \"wide\"",
         ),

@@ -44,10 +44,17 @@ fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecE
     let mut fields = BTreeMap::new();
     let mut options: [BTreeMap<String, Value>; 2] = Default::default();
     for (name, value) in settings {
-        let name = bare(name);
-        if let Some(typed) = typed(chosen, name, value) {
+        let (table, name) = placed(name);
+        if table.is_none()
+            && let Some(typed) = typed(chosen, name, value)
+        {
             fields.insert(name.to_owned(), typed);
             continue;
+        }
+        if let Some((_, chosen)) = tables.iter().find(|(field, _)| Some(*field) == table)
+            && !places::has(*chosen, name)
+        {
+            return Err(places::foreign(name, *chosen));
         }
         let mut homes = tables.iter().zip(&mut options);
         let home =
@@ -63,13 +70,18 @@ fn nested(settings: &[(String, Value)], chosen: &JobSpec) -> Result<Value, SpecE
     Ok(Value::Table(fields.into_iter().collect()))
 }
 
-/// A name without the table that it may have before it.
-fn bare(name: &str) -> &str {
+/// The table that a name may have before it, and the name alone.
+fn placed(name: &str) -> (Option<&str>, &str) {
     let tables = [places::PROTOCOL, places::ENCODING];
     match name.split_once('.') {
-        Some((table, option)) if tables.contains(&table) => option,
-        _ => name,
+        Some((table, option)) if tables.contains(&table) => (Some(table), option),
+        _ => (None, name),
     }
+}
+
+/// A name without its table.
+fn bare(name: &str) -> &str {
+    placed(name).1
 }
 
 /// The value for an option of the table, if it has it: text becomes a number where that is the option's type.
