@@ -211,7 +211,18 @@ impl Member {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
-        if self.is_told(number) || self.is_past(number) {
+        let is_past = self.is_past(number);
+        if is_past {
+            // The coordinator may have forgotten, as one that was restored; to the caller it is no news.
+            let reason = "this party has gone on to later rounds and never goes back";
+            self.send(pb::RoundRefused {
+                round: number,
+                code: RoundRefusalCode::RoundRefusalUnable.into(),
+                reason: reason.into(),
+                ..pb::RoundRefused::default()
+            });
+        }
+        if self.is_told(number) || is_past {
             // The certificates in it do not come again over this connection.
             let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
             if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
