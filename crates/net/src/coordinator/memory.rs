@@ -60,11 +60,15 @@ impl Memory {
 
     /// Waits for memory for a message of a stage that takes so long; one always fits.
     pub async fn take(&self, bytes: u64, stage: Duration) -> Option<OwnedSemaphorePermit> {
+        let permits = self.permits(bytes);
+        // Whoever is served at once takes nobody's turn. What is free here no earlier one waits for.
+        if let Ok(free) = self.free.clone().try_acquire_many_owned(permits) {
+            return Some(free);
+        }
         let all = self.waiting.clone();
         let _waiting = Waiting { stage, all };
         self.waiting.send_modify(|waiting| waiting.push(stage));
-        let permits = self.free.clone().acquire_many_owned(self.permits(bytes));
-        permits.await.ok()
+        self.free.clone().acquire_many_owned(permits).await.ok()
     }
 
     /// Waits until others wait and this message has had its turn.
