@@ -2,10 +2,9 @@
 
 use blindsum_protocol::{Fault, PartySet, Round};
 
-use crate::PartyEnd;
 use crate::drive::Finished;
 use crate::report::{self, Cost, Costs, RESULT};
-use crate::turn::Seat;
+use crate::turn::{PartyEnd, Seat};
 
 impl Finished {
     /// Those whose part is in the outcome, where there is one.

@@ -32,8 +32,10 @@ mod hooks;
 mod inputs;
 mod key_setup;
 mod network;
+mod progress;
 mod queue;
 mod reference;
+mod relay;
 mod report;
 mod scenario;
 mod seeds;
@@ -50,10 +52,12 @@ pub use error::SimError;
 pub use hooks::{Action, Hooks};
 pub use inputs::{Given, Inputs, Scratch, Synthetic};
 pub use network::Network;
+pub use progress::Progress;
 pub use report::{
     Costs, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport, Spread, SpreadBytes,
     StageReport,
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
-pub use simulation::{PartyEnd, Progress, RoundResult, Run, Simulation, run};
+pub use simulation::{RoundResult, Run, Simulation, run};
+pub use turn::PartyEnd;
 pub use world::{Broken, Campaign, CampaignError, Faults, Kind, Tally, beside_a_liar};

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use blindsum_protocol::PartyId;
 
-use crate::drive::Parcel;
 use crate::network::Time;
+use crate::relay::Parcel;
 
 /// Something that happens at a moment of virtual time.
 #[derive(Debug)]

@@ -9,11 +9,12 @@ use blindsum_math::words::Words;
 use blindsum_protocol::{Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind};
 
 use crate::costs::costs;
-use crate::drive::{Drive, Finished, ProgressFn};
+use crate::drive::{Drive, Finished};
+use crate::progress::{Progress, ProgressFn};
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
 use crate::sparse::{SparseReference, Sparsifiers};
-use crate::turn::{Seat, Setting};
+use crate::turn::{PartyEnd, Seat, Setting};
 use crate::workers::Workers;
 use crate::{Cohort, Hooks, Inputs, Scenario, Scratch, SimError};
 
@@ -49,42 +50,6 @@ pub struct RoundResult {
     pub ends: Vec<PartyEnd>,
     /// Messages that the server refused.
     pub refused: Vec<Fault>,
-}
-
-/// How a round ended for a party.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PartyEnd {
-    /// It took a result; `agrees` if it was the server's.
-    Result {
-        /// Sum and survivors are those of the server.
-        agrees: bool,
-    },
-    /// It met a fault instead of answering `stage`.
-    Fault {
-        /// The stage.
-        stage: u8,
-        /// The fault.
-        fault: Fault,
-    },
-    /// It vanished, as the scenario says.
-    Dropped,
-    /// It heard nothing more.
-    Waiting,
-}
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Number of the round.
-    pub round: u64,
-    /// The stage under way.
-    pub stage: u8,
-    /// Its name.
-    pub name: &'static str,
-    /// Parties that have answered.
-    pub answered: usize,
-    /// Parties that may answer.
-    pub expected: usize,
 }
 
 /// Makes a cohort of as many parties as the job has and runs the scenario: see [`Simulation::run`].

@@ -16,12 +16,12 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use crate::clock::Clock;
-use crate::drive::Parcel;
 use crate::inputs::rounding_seed;
+use crate::relay::Parcel;
 use crate::report::Cost;
 use crate::seeds::{seed_bytes, stream};
 use crate::sparse::Sparsifiers;
-use crate::{Cohort, Inputs, PartyEnd, Scratch, SimError};
+use crate::{Cohort, Inputs, Scratch, SimError};
 
 /// What every turn of a round needs.
 pub(crate) struct Setting<'a> {
@@ -50,6 +50,27 @@ pub(crate) struct Seat {
     /// Per stage, and one more for the result.
     pub(crate) costs: Vec<Cost>,
     pub(crate) end: PartyEnd,
+}
+
+/// How a round ended for a party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartyEnd {
+    /// It took a result; `agrees` if it was the server's.
+    Result {
+        /// Sum and survivors are those of the server.
+        agrees: bool,
+    },
+    /// It met a fault instead of answering `stage`.
+    Fault {
+        /// The stage.
+        stage: u8,
+        /// The fault.
+        fault: Fault,
+    },
+    /// It vanished, as the scenario says.
+    Dropped,
+    /// It heard nothing more.
+    Waiting,
 }
 
 /// What a party is to do.

@@ -6,7 +6,6 @@
 
 mod parties;
 mod post;
-mod relay;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,16 +14,17 @@ use std::time::Duration;
 use blindsum_math::words::Words;
 use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server, ServerRole};
 use rand_chacha::ChaCha20Rng;
-pub(crate) use relay::{Kept, Parcel};
 
 use crate::network::{Network, Time, time};
+use crate::progress::{Progress, ProgressFn};
 use crate::queue::{Arrival, Queue};
+use crate::relay::Kept;
 use crate::report::RESULT;
 use crate::scenario::Script;
 use crate::seeds::stream;
 use crate::turn::{Seat, Setting, Turn};
 use crate::workers::Workers;
-use crate::{Hooks, Progress, Scratch, SimError};
+use crate::{Hooks, Scratch, SimError};
 
 /// Bytes of vectors that are made ahead of the server at most, where that is more than one per thread.
 const AHEAD: usize = 4 << 20;
@@ -265,6 +265,3 @@ impl<'a> Drive<'a> {
         }
     }
 }
-
-/// What is called with the progress of a run; it may stop it.
-pub(crate) type ProgressFn<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;

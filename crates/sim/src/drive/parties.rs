@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use blindsum_protocol::{Message, PartyId};
 
 use super::{Content, Drive};
+use crate::SimError;
 use crate::queue::Arrival;
-use crate::turn::{Said, Seat, Turn};
-use crate::{PartyEnd, SimError};
+use crate::turn::{PartyEnd, Said, Seat, Turn};
 
 impl Drive<'_> {
     /// Takes the next messages that reach clients, one per party, as long as nothing reaches the server

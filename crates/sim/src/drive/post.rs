@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Seat as Place, Server, ServerRole};
 
-use super::{Content, Drive, Letter, Parcel};
+use super::{Content, Drive, Letter};
 use crate::SimError;
 use crate::network::Time;
 use crate::queue::{Arrival, Entry};
+use crate::relay::Parcel;
 use crate::turn::{Seat, planned};
 
 impl Drive<'_> {

@@ -38,7 +38,7 @@ impl Kept {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn keep(&mut self, party: PartyId, answer: &Message) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, party: PartyId, answer: &Message) -> io::Result<()> {
         let place = match self.in_memory + answer.len() <= IN_MEMORY {
             true => {
                 self.in_memory += answer.len();
@@ -96,14 +96,14 @@ pub(crate) enum Parcel {
 }
 
 impl Parcel {
-    pub(super) fn new(outgoing: Outgoing, kept: &Arc<Kept>) -> Self {
+    pub(crate) fn new(outgoing: Outgoing, kept: &Arc<Kept>) -> Self {
         match outgoing.is_whole() {
             true => Parcel::Whole(outgoing.head),
             false => Parcel::Pieces(outgoing.into(), kept.clone()),
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Parcel::Whole(message) => message.len(),
             Parcel::Pieces(outgoing, _) => outgoing.len(),
@@ -130,7 +130,7 @@ impl Parcel {
     }
 
     /// What arrives in its place; `message` is what is in it.
-    pub(super) fn apply(self, action: Action, message: Message) -> Vec<Self> {
+    pub(crate) fn apply(self, action: Action, message: Message) -> Vec<Self> {
         match action {
             Action::Deliver => vec![self],
             Action::Duplicate => vec![self.clone(), self],

@@ -1,0 +1,21 @@
+//! How far a run is, and who is told so.
+
+use std::ops::ControlFlow;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of the round.
+    pub round: u64,
+    /// The stage under way.
+    pub stage: u8,
+    /// Its name.
+    pub name: &'static str,
+    /// Parties that have answered.
+    pub answered: usize,
+    /// Parties that may answer.
+    pub expected: usize,
+}
+
+/// What is called with the progress of a run; it may stop it.
+pub(crate) type ProgressFn<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;
