@@ -170,3 +170,8 @@ impl From<CryptoError> for JobError {
         Self::System(error.to_string())
     }
 }
+
+/// The coordinator did what none may do.
+pub(crate) fn wrong(reason: impl Into<String>) -> JobError {
+    JobError::Coordinator(reason.into())
+}

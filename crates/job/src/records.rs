@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blindsum_crypto::kdf::{self, Context};
+use blindsum_crypto::seal::StorageKey;
+use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use prost::Message as _;
 use rand_core::CryptoRng;
 
 use crate::JobError;
-use crate::party::storage_key;
 
 /// Records by name. A name is made of lowercase letters, digits and `-`, with one `/` in it at most.
 ///
@@ -37,6 +39,14 @@ pub trait Records: Send + Sync {
     /// # Errors
     /// Writing failed.
     fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A key that only the holder of the identity key has.
+pub(crate) fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
+    let pem = identity.to_pem()?;
+    let secret = Secret::<32>::from(kdf::hash("blindsum identity", &[pem.as_bytes()]));
+    let key = kdf::derive32(&secret, &Context([0; 32]), "party state", &[]);
+    Ok(StorageKey::from(key))
 }
 
 /// What is authenticated with records in one piece.

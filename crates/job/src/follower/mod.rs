@@ -15,6 +15,7 @@ use tracing::{debug, info};
 
 use crate::actor::Hand;
 use crate::chunks::Assembly;
+use crate::error::wrong;
 use crate::party::{Certificates, LinkId, Say};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
@@ -199,10 +200,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-fn wrong(reason: impl Into<String>) -> JobError {
-    JobError::Coordinator(reason.into())
 }
 
 /// What a refusal means for the connection.

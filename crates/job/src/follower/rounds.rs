@@ -5,9 +5,10 @@ use std::sync::Arc;
 use blindsum_protocol::{Follower, Message, Round};
 use tracing::{debug, info, warn};
 
-use super::{Active, Server, wrong};
+use super::{Active, Server};
 use crate::JobError;
 use crate::chunks::{Assembly, Pushed};
+use crate::error::wrong;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
 

@@ -10,7 +10,7 @@ use super::certificates::Certificates;
 use super::guard::Guard;
 use super::past::Past;
 use super::policy::Cohort;
-use super::{Clipped, RoundResult, Timings, Update};
+use super::result::{Clipped, RoundResult, Timings, Update};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::pb;

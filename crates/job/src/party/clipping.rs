@@ -1,36 +1,11 @@
 //! What clipping did to this party's update. It is for the party only: numbers that depend on one update never go to
 //! the coordinator.
 
-use blindsum_encode::EncodeReport;
 use blindsum_protocol::{Clipping, EncodingChoice};
 use tracing::{info, warn};
 
 use super::member::Member;
-
-/// What clipping did to a party's own update.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Clipped {
-    /// Coordinates outside their bound, which were moved to it.
-    pub coordinates: u64,
-    /// What the update was multiplied with, below 1, where its L2 norm was outside the bound.
-    pub scaled_by: Option<f64>,
-}
-
-impl From<EncodeReport> for Clipped {
-    fn from(report: EncodeReport) -> Self {
-        Self {
-            coordinates: report.clipped,
-            scaled_by: report.scaled_by,
-        }
-    }
-}
-
-impl Clipped {
-    /// Whether the update went into the sum as it was.
-    pub fn is_nothing(&self) -> bool {
-        self.coordinates == 0 && self.scaled_by.is_none()
-    }
-}
+use super::result::Clipped;
 
 impl Member {
     /// Tells the log what clipping did to an update that is sent: a warning with advice at first, then a line a

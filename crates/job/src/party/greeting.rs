@@ -1,28 +1,16 @@
-//! What a party says of itself when it connects, and what it makes of a refusal.
+//! How a connection begins: what a party says of itself, and what it makes of the answer.
 
-use super::member::{Ended, Member};
+use std::sync::Arc;
+
+use blindsum_protocol::{Job, JobSpec};
+use tracing::info;
+
+use super::exchange::Told;
+use super::member::{Ended, Link, Member};
+use super::vault::SealedVault;
+use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, RefusalCode};
 use crate::{JobError, foreign};
-
-/// By what a coordinator tells a late Hello from a new one, and this process from another one of the same party.
-pub(super) struct Introduction {
-    pub process: [u8; 16],
-    /// Connections that were begun.
-    pub connections: u64,
-    /// What the coordinator told this process to bring, to see that it lives.
-    pub token: Vec<u8>,
-}
-
-impl Introduction {
-    /// Of a process that begins.
-    pub fn of(process: [u8; 16]) -> Self {
-        Self {
-            process,
-            connections: 0,
-            token: Vec::new(),
-        }
-    }
-}
 
 impl Member {
     /// The first words over a new connection.
@@ -60,5 +48,76 @@ impl Member {
             RefusalCode::RefusalNameTaken if self.job.is_some() => Ended::Lost(reason),
             code => Ended::Failed(JobError::Refused { code, reason }),
         }
+    }
+
+    pub(super) async fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
+        let welcome = match frame {
+            Frame::Welcome(welcome) => welcome,
+            Frame::Refused(refused) => return Err(self.refused(refused)),
+            _ => {
+                // Something was lost on the way: another connection begins with one.
+                let reason = "the first frame must be a Welcome";
+                return Err(Ended::Lost(reason.into()));
+            }
+        };
+        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
+            let reason = format!("wire version {} is not spoken here", welcome.version);
+            return Err(JobError::Coordinator(reason).into());
+        }
+        match &self.job {
+            Some(job) if welcome.job_hash == job.hash() => {}
+            Some(_) => {
+                let reason = "the coordinator has changed the job".into();
+                return Err(JobError::Coordinator(reason).into());
+            }
+            None => {
+                let job = self.learn_job(&welcome).await?;
+                self.welcome = Some(welcome.clone());
+                self.tell(Told::Joined(job));
+            }
+        }
+        info!(party = %self.identity.name, job = %self.settings.job,
+            coordinator = %foreign(&welcome.program), "connected");
+        self.link.1 = Link::Welcomed;
+        let now = self.hand.now();
+        let active = self.active.iter_mut();
+        active.for_each(|active| active.connected_again(now));
+        Ok(())
+    }
+
+    /// Reads and judges the job before anything is said in it.
+    pub(super) async fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, JobError> {
+        let spec: JobSpec = serde_json::from_str(&welcome.job_spec).map_err(|e| {
+            JobError::Coordinator(format!(
+                "the job specification cannot be read ({}); {} and {} may be too far apart",
+                foreign(&e.to_string()),
+                foreign(&welcome.program),
+                pb::PROGRAM
+            ))
+        })?;
+        if spec.job != self.settings.job {
+            let reason = format!("the job is called {:?}", spec.job);
+            return Err(JobError::Coordinator(reason));
+        }
+        // Before the job is checked: that allocates by its numbers.
+        self.settings.policy.check_spec(&spec)?;
+        let job = Arc::new(spec.validate()?);
+        if welcome.job_hash != job.hash() {
+            let reason = "the job specification does not have the hash announced".into();
+            return Err(JobError::Coordinator(reason));
+        }
+        self.settings.policy.check_job(&job)?;
+        if let Some(folder) = self.folder.clone() {
+            let hash = *job.hash();
+            let opened = self.hand.work(move || folder.enter(&hash)).await??;
+            let state = Arc::new(opened.state);
+            self.vault = Arc::new(SealedVault::new(state.clone(), self.hand.random()));
+            self.state = Some(state);
+            (self.memory, self.snapshot) = (opened.memory, opened.snapshot);
+        }
+        self.job = Some(job.clone());
+        self.model = self.kept_model().await?;
+        self.leftover = self.kept_leftover(&job).await?;
+        Ok(job)
     }
 }

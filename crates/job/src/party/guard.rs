@@ -3,17 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blindsum_protocol::{Answer, Fault, PartySet, Round, SurvivorGuard};
+use blindsum_protocol::{PartySet, Round, SurvivorGuard};
 
-use super::member::Member;
 use super::policy::{Cohort, Groups, Policy, PolicyError};
-use crate::JobError;
-use crate::pb::RoundRefusalCode;
 
 /// What a round's machine asks about its survivors.
 pub(super) struct Guard {
     policy: Policy,
-    round: Arc<Round>,
+    pub round: Arc<Round>,
     /// The parties of earlier sums.
     earlier: Arc<Groups>,
     judged: Mutex<Option<Result<Cohort, PolicyError>>>,
@@ -55,41 +52,6 @@ impl SurvivorGuard for Guard {
         let allowed = judged.as_ref().map(drop).map_err(PolicyError::to_string);
         *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = Some(judged);
         allowed
-    }
-}
-
-impl Member {
-    /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
-    /// answer is sent. Where they break the policy, that is why there is no answer.
-    pub(super) async fn heed_guard(
-        &mut self,
-        answer: &Result<Answer, Fault>,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
-        let Some(guard) = self.active.as_ref().map(|active| active.guard.clone()) else {
-            return Ok(());
-        };
-        match guard.judged() {
-            Some(Err(broken)) => Err((RoundRefusalCode::RoundRefusalPolicy, broken.into())),
-            Some(Ok(survivors)) if answer.is_ok() => {
-                self.remember_sum(survivors, &guard.round).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Remembers whose vectors may be summed now, where the policy compares later sums with these.
-    pub(super) async fn remember_sum(
-        &mut self,
-        parties: Cohort,
-        round: &Round,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
-        if self.settings.policy.min_cohort_change == 0 {
-            return Ok(());
-        }
-        let unable = |error| (RoundRefusalCode::RoundRefusalUnable, error);
-        let of_job = round.job().spec().parties;
-        let added = self.sums.add(parties, of_job, &self.hand).await;
-        added.map_err(unable)
     }
 }
 

@@ -5,9 +5,9 @@ use blindsum_protocol::{Job, KeyName};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use super::Say;
+use super::exchange::Say;
 use super::member::Member;
-use super::rounds::wrong;
+use crate::error::wrong;
 use crate::pb;
 use crate::{JobError, Model};
 
@@ -103,9 +103,7 @@ impl Member {
         warn!(party = %self.identity.name, version, %reason, "not the model; waiting for another one");
         self.send(pb::ModelRefused { version });
         self.requested = Some((name, None));
-        // Perhaps the others have another key by now: it comes to whoever is ready.
         self.unopened = Some(version);
-        self.try_ready().await?;
         Ok(None)
     }
 

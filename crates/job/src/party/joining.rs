@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round, RoundKind};
+use blindsum_protocol::{Client, ClientSetup, ModelUpdate, PartyId, Round};
 use rand_core::Rng;
 use tracing::{debug, info, warn};
 
 use super::active::{Active, certified_round, cohort, deadline};
+use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
 use super::past::Past;
-use super::policy::{Cohort, PolicyError};
-use super::rounds::wrong;
-use super::state::Live;
-use super::{Begun, Timings, Told};
-use crate::chunks::{Assembly, Pushed};
+use super::result::Timings;
 
+use super::state::Live;
+use crate::chunks::{Assembly, Pushed};
+use crate::error::wrong;
 use crate::pb::{self, RoundRefusalCode};
 use crate::{JobError, Model, history_len, sealed_len};
 
@@ -174,7 +174,8 @@ impl Member {
                 self.model = Some(match self.comes_sealed(&name) {
                     true => match self.open_model(name, bytes).await? {
                         Some(model) => model,
-                        None => return Ok(()),
+                        // Perhaps the others have another key by now: it comes to whoever is ready.
+                        None => return self.try_ready().await,
                     },
                     false => {
                         let read =
@@ -392,27 +393,6 @@ impl Member {
         kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))
     }
 
-    /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
-    /// who survives, their sum counts as opened from now on.
-    async fn judge_roster(
-        &mut self,
-        round: &Round,
-        cohort: &Cohort,
-    ) -> Result<(), (RoundRefusalCode, JobError)> {
-        let policy = &self.settings.policy;
-        let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
-        policy.check_roster(cohort).map_err(broken)?;
-        // Only sums can be subtracted from each other: a key set-up is compared with none.
-        let asked_later = round.job().spec().protocol.name().tolerates_corrupt();
-        if asked_later || round.kind() == RoundKind::KeySetup {
-            return Ok(());
-        }
-        policy
-            .check_difference(round.job().spec().parties, cohort, &self.sums.groups())
-            .map_err(broken)?;
-        self.remember_sum(cohort.clone(), round).await
-    }
-
     /// The machine of the snapshot that the records had when the process began.
     pub(super) async fn unsealed(&mut self, setup: ClientSetup) -> Result<Client, String> {
         let Some(state) = self.state.clone() else {
@@ -472,19 +452,5 @@ impl Member {
         };
         self.wanted = false;
         self.tell(Told::Round(begun));
-    }
-
-    pub(super) fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {
-        ClientSetup {
-            round: round.clone(),
-            me,
-            identity: self.identity.key.clone(),
-            vault: self.vault.clone(),
-            guard: guard.clone(),
-            prepared: match &self.active {
-                Some(active) if active.number == round.number() => active.prepared.clone(),
-                _ => Arc::default(),
-            },
-        }
     }
 }

@@ -1,5 +1,6 @@
-//! The model in the records, sealed: that of the round under way, without which nobody could go on in it after a
-//! crash; the coordinator may have a newer one by then. Where only the parties have the model, always the latest one.
+//! What is written down between two steps: where the party stands, and the model, sealed. That is the one of the round
+//! under way, without which nobody could go on in it after a crash; the coordinator may have a newer one by then. Where
+//! only the parties have the model, it is always the latest one.
 
 use tracing::info;
 
@@ -9,6 +10,21 @@ use crate::pb;
 use crate::{JobError, Model};
 
 impl Member {
+    /// Writes down what must survive a crash.
+    pub(super) async fn save(&mut self, snapshot: Option<Vec<u8>>) -> Result<(), JobError> {
+        let Some(state) = self.state.clone() else {
+            return Ok(());
+        };
+        let memory = self.memory.clone();
+        self.hand
+            .work(move || state.write(&memory, snapshot.as_deref()))
+            .await??;
+        match self.memory.live {
+            Some(_) => Ok(()),
+            None => self.forget_kept_model().await,
+        }
+    }
+
     /// Writes the model down, unless it is there already. When this returns it survives a crash.
     pub(super) async fn keep_model(&mut self) -> Result<(), JobError> {
         let (Some(state), Some(model)) = (self.state.clone(), self.model.clone()) else {

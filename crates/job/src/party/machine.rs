@@ -12,9 +12,9 @@ use blindsum_protocol::{
 };
 use rand_chacha::ChaCha20Rng;
 
-use super::sparse::Leftover;
+use super::leftover::Leftover;
+use super::result::{Clipped, IntegerResult, RoundResult, Timings, Update};
 use super::state::JobState;
-use super::{Clipped, IntegerResult, RoundResult, Timings, Update};
 use crate::{JobError, Model};
 
 /// Finds everything that can be wrong with an update before anything is sent.

@@ -1,28 +1,27 @@
-//! The party at work: what comes is handled one by one, whatever it is (`rounds.rs`, `joining.rs`).
+//! Everything that a party has. What it does with it begins in `course.rs`.
 
 use std::sync::Arc;
 
 use blindsum_encode::Sent;
-use blindsum_protocol::{Job, JobSpec, MemoryVault, Vault};
+use blindsum_protocol::{ClientSetup, Job, MemoryVault, PartyId, Round, Vault};
 use rand_core::Rng;
-use tracing::{debug, info, warn};
 
 use super::active::Active;
 use super::certificates::Certificates;
-use super::greeting::Introduction;
-use super::resume::Marks;
-use super::sparse::Leftover;
+use super::exchange::{Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
+use super::guard::Guard;
+use super::introduction::Introduction;
+use super::leftover::Leftover;
+use super::marks::Marks;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
-use super::taking::Untaken;
-use super::vault::SealedVault;
-use super::{Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
-use crate::actor::{Hand, Time};
+use super::suspended::RoundUnderWay;
+use super::untaken::Untaken;
+use crate::actor::Hand;
 use crate::chunks::Assembly;
-use crate::pb::coordinator_frame::Frame;
-use crate::pb::{self, CoordinatorFrame, PartyFrame};
+use crate::pb::{self, PartyFrame};
 use crate::records::Records;
-use crate::{JobError, Model, foreign};
+use crate::{JobError, Model};
 
 /// Why a connection, or everything, ends.
 pub(super) enum Ended {
@@ -154,166 +153,6 @@ impl Member {
         }
     }
 
-    /// Runs until the job is over, the caller leaves, or nothing more can be done.
-    pub async fn run(mut self) {
-        let over = match self.run_to_end().await {
-            Ok(over) => over,
-            Err(error) => {
-                if let Some(round) = self.active.as_ref().map(|active| active.number) {
-                    let reason = error.to_string();
-                    self.end_round(JobError::Dropped { round, reason });
-                }
-                Over::Failed(error)
-            }
-        };
-        if !matches!(over, Over::Left)
-            && let Some((round, reason)) = self.missed.take()
-        {
-            self.tell(Told::Refused(JobError::Missed { round, reason }));
-        }
-        self.tell(Told::Over(over));
-    }
-
-    async fn run_to_end(&mut self) -> Result<Over, JobError> {
-        self.recall().await?;
-        self.resume().await?;
-        loop {
-            let times = [self.overdue_from(), self.idle_from()];
-            let until = times.into_iter().flatten().min();
-            let done = match self.hand.next(until).await {
-                Some(input) => self.take(input).await,
-                None => self.time_has_come().await,
-            };
-            match done.and_then(|()| self.renewed()) {
-                Ok(()) => {}
-                Err(Ended::Lost(reason)) => {
-                    self.lose_link();
-                    self.hand.say(Effect::Reconnect(self.link.0, reason));
-                }
-                Err(Ended::Over(over)) => return Ok(over),
-                Err(Ended::Failed(error)) => return Err(error),
-            }
-            if let Some(over) = self.over() {
-                return Ok(over);
-            }
-        }
-    }
-
-    /// What was remembered before anything of the job is known.
-    async fn recall(&mut self) -> Result<(), JobError> {
-        let Some(records) = self.records.clone() else {
-            return Ok(());
-        };
-        let (key, ca) = (self.identity.key.clone(), self.identity.ca);
-        let read = move || {
-            let folder = JobFolder::new(records.clone(), &key)?;
-            let memory = folder.last()?;
-            let sums = Sums::open(records, &ca)?;
-            Ok::<_, JobError>((folder, memory, sums))
-        };
-        let (folder, memory, sums) = self.hand.work(read).await??;
-        (self.folder, self.memory, self.sums) = (Some(folder), memory, sums);
-        Ok(())
-    }
-
-    async fn take(&mut self, input: Input) -> Result<(), Ended> {
-        match input {
-            Input::Linked(link) => self.linked(link),
-            Input::Lost(link, reason) if link == self.link.0 => {
-                debug!(party = %self.identity.name, %reason, "the connection has ended");
-                self.lose_link();
-            }
-            Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
-            // Of a connection that was given up.
-            Input::Lost(..) | Input::Frame(..) => {}
-            Input::Renewed => self.newer = true,
-            Input::Suspend => self.suspend().await?,
-            Input::Leave => return Err(Ended::Over(Over::Left)),
-            Input::GiveUp(reason) => return Err(JobError::System(reason).into()),
-            command => match self.obey(command).await {
-                // What a machine says now is sent when the round is taken up again.
-                Err(error) if self.link.1 != Link::Welcomed => {
-                    warn!(%error, "without a connection");
-                }
-                done => done?,
-            },
-        }
-        Ok(())
-    }
-
-    async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
-        let empty = || JobError::Coordinator("a frame that is empty or unknown here".into());
-        let link = self.link.1;
-        match (link, frame.frame) {
-            (Link::Lost, _) => Ok(()),
-            (_, None) => Err(empty().into()),
-            (Link::Greeting, Some(frame)) => self.welcome(frame).await,
-            (Link::Welcomed, Some(frame)) => self.frame(frame).await,
-        }
-    }
-
-    /// What the caller wants.
-    async fn obey(&mut self, command: Input) -> Result<(), JobError> {
-        match command {
-            Input::WantRound => self.want_round().await,
-            Input::Submit {
-                round,
-                update,
-                weight,
-            } => self.submitted(round, update, weight).await,
-            Input::Took(round) => self.takes(round).await,
-            Input::Abandon(round) => self.abandoned(round).await,
-            _ => Ok(()),
-        }
-    }
-
-    /// When the round under way has passed its deadlines. Without a connection nothing can be asked about an update
-    /// that may count.
-    fn overdue_from(&self) -> Option<Time> {
-        let linked = self.link.1 == Link::Welcomed;
-        let active = self.active.as_ref();
-        let active = active.filter(|active| linked || !active.may_count());
-        active.map(|active| active.deadline)
-    }
-
-    async fn time_has_come(&mut self) -> Result<(), Ended> {
-        match self.overdue_from() {
-            Some(deadline) if deadline <= self.hand.now() => self.overdue().await,
-            _ => self.work_ahead().await.map_err(Ended::Failed),
-        }
-    }
-
-    fn linked(&mut self, link: LinkId) {
-        if link <= self.link.0 {
-            return;
-        }
-        self.lose_link();
-        self.link = (link, Link::Greeting);
-        self.newer = false;
-        let hello = self.hello();
-        self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
-    }
-
-    fn lose_link(&mut self) {
-        self.link.1 = Link::Lost;
-        self.begun = None;
-        self.certificates = Certificates::default();
-        self.requested = None;
-        self.offer = None;
-        self.active.iter_mut().for_each(Active::connection_lost);
-    }
-
-    /// Between rounds the party shows a newer certificate over another connection: the one that it has shown may be
-    /// over soon.
-    fn renewed(&self) -> Result<(), Ended> {
-        match self.newer && self.active.is_none() && self.link.1 == Link::Welcomed {
-            true => Err(Ended::Lost(
-                "the certificate was renewed; showing the new one".into(),
-            )),
-            false => Ok(()),
-        }
-    }
-
     /// Says a frame, where there is somebody to hear it.
     pub fn send(&self, frame: impl Into<PartyFrame>) {
         self.say(Say::Frame(frame.into()));
@@ -329,102 +168,29 @@ impl Member {
         self.hand.say(Effect::Tell(told));
     }
 
-    async fn welcome(&mut self, frame: Frame) -> Result<(), Ended> {
-        let welcome = match frame {
-            Frame::Welcome(welcome) => welcome,
-            Frame::Refused(refused) => return Err(self.refused(refused)),
-            _ => {
-                // Something was lost on the way: another connection begins with one.
-                let reason = "the first frame must be a Welcome";
-                return Err(Ended::Lost(reason.into()));
-            }
-        };
-        if !pb::WIRE_VERSIONS.contains(&welcome.version) {
-            let reason = format!("wire version {} is not spoken here", welcome.version);
-            return Err(JobError::Coordinator(reason).into());
-        }
-        match &self.job {
-            Some(job) if welcome.job_hash == job.hash() => {}
-            Some(_) => {
-                let reason = "the coordinator has changed the job".into();
-                return Err(JobError::Coordinator(reason).into());
-            }
-            None => {
-                let job = self.learn_job(&welcome).await?;
-                self.welcome = Some(welcome.clone());
-                self.tell(Told::Joined(job));
-            }
-        }
-        info!(party = %self.identity.name, job = %self.settings.job,
-            coordinator = %foreign(&welcome.program), "connected");
-        self.link.1 = Link::Welcomed;
-        let now = self.hand.now();
-        let active = self.active.iter_mut();
-        active.for_each(|active| active.connected_again(now));
-        Ok(())
+    /// Whether the caller was told the result of this round: nothing more that is said of it matters.
+    pub fn is_told(&self, round: u64) -> bool {
+        self.told == Some(round)
     }
 
-    /// Reads and judges the job before anything is said in it.
-    pub(super) async fn learn_job(&mut self, welcome: &pb::Welcome) -> Result<Arc<Job>, JobError> {
-        let spec: JobSpec = serde_json::from_str(&welcome.job_spec).map_err(|e| {
-            JobError::Coordinator(format!(
-                "the job specification cannot be read ({}); {} and {} may be too far apart",
-                foreign(&e.to_string()),
-                foreign(&welcome.program),
-                pb::PROGRAM
-            ))
-        })?;
-        if spec.job != self.settings.job {
-            let reason = format!("the job is called {:?}", spec.job);
-            return Err(JobError::Coordinator(reason));
-        }
-        // Before the job is checked: that allocates by its numbers.
-        self.settings.policy.check_spec(&spec)?;
-        let job = Arc::new(spec.validate()?);
-        if welcome.job_hash != job.hash() {
-            let reason = "the job specification does not have the hash announced".into();
-            return Err(JobError::Coordinator(reason));
-        }
-        self.settings.policy.check_job(&job)?;
-        if let Some(folder) = self.folder.clone() {
-            let hash = *job.hash();
-            let opened = self.hand.work(move || folder.enter(&hash)).await??;
-            let state = Arc::new(opened.state);
-            self.vault = Arc::new(SealedVault::new(state.clone(), self.hand.random()));
-            self.state = Some(state);
-            (self.memory, self.snapshot) = (opened.memory, opened.snapshot);
-        }
-        self.job = Some(job.clone());
-        self.model = self.kept_model().await?;
-        self.leftover = self.kept_leftover(&job).await?;
-        Ok(job)
+    /// The round under way, as it is written down.
+    pub fn under_way(&self) -> Option<RoundUnderWay> {
+        let (now, unix_millis) = (self.hand.now(), self.hand.unix_millis());
+        RoundUnderWay::of(self.active.as_ref()?, now, unix_millis)
     }
 
-    async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
-        match frame {
-            Frame::Refused(refused) => return Err(self.refused(refused)),
-            // A host that was killed before it kept the mark of a state hears the same once more.
-            Frame::Welcome(welcome) if self.welcome.as_ref() == Some(&welcome) => {}
-            Frame::Welcome(_) => return Err(Ended::Lost("a second Welcome".into())),
-            Frame::RoundOffer(offer) => self.offered(offer).await?,
-            Frame::ModelChunk(chunk) => self.model_chunk(chunk).await?,
-            Frame::RoundStart(start) => self.started(start).await?,
-            Frame::Chunk(chunk) => self.chunk(chunk).await?,
-            Frame::RoundAborted(aborted) => self.aborted(aborted).await?,
-            Frame::RoundDone(done) => self.round_done(done).await?,
-            Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
-            Frame::JobDone(done) => self.job_done(done)?,
-        }
-        Ok(())
-    }
-
-    /// Whether the job is done and its last model here.
-    fn over(&self) -> Option<Over> {
-        let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
-        let model = self.model.as_ref().filter(|model| model.is(done));
-        match model {
-            None if self.requested.is_some() => None,
-            model => Some(Over::JobDone(model.cloned())),
+    /// What a machine of a round starts from.
+    pub fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {
+        ClientSetup {
+            round: round.clone(),
+            me,
+            identity: self.identity.key.clone(),
+            vault: self.vault.clone(),
+            guard: guard.clone(),
+            prepared: match &self.active {
+                Some(active) if active.number == round.number() => active.prepared.clone(),
+                _ => Arc::default(),
+            },
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What a caller gives to a round, and gets from it.
 
-use blindsum_encode::Values;
+use blindsum_encode::{EncodeReport, Values};
 
-use super::Clipped;
 use crate::Model;
 
 /// An update to submit, `[dim]`: real numbers or, where the job's encoding is of integers, those.
@@ -96,4 +95,29 @@ pub struct IntegerResult {
     pub sums: Vec<u128>,
     /// Their weighted mean, `[dim]`.
     pub mean: Vec<f64>,
+}
+
+/// What clipping did to a party's own update.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clipped {
+    /// Coordinates outside their bound, which were moved to it.
+    pub coordinates: u64,
+    /// What the update was multiplied with, below 1, where its L2 norm was outside the bound.
+    pub scaled_by: Option<f64>,
+}
+
+impl From<EncodeReport> for Clipped {
+    fn from(report: EncodeReport) -> Self {
+        Self {
+            coordinates: report.clipped,
+            scaled_by: report.scaled_by,
+        }
+    }
+}
+
+impl Clipped {
+    /// Whether the update went into the sum as it was.
+    pub fn is_nothing(&self) -> bool {
+        self.coordinates == 0 && self.scaled_by.is_none()
+    }
 }

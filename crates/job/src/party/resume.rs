@@ -7,15 +7,15 @@
 //! old one back. A state whose mark is lower is from a backup: of it only what any record may tell is used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blindsum_protocol::{Job, PartyId};
 use tracing::warn;
 
-use super::Told;
 use super::active::{Active, certified_round};
 use super::certificates::Certificates;
+use super::exchange::Told;
 use super::guard::Guard;
 use super::member::{Link, Member};
 use super::past::Past;
@@ -31,20 +31,6 @@ use crate::{JobError, Model};
 const RECORD: &str = "suspended";
 /// What is authenticated with it.
 const HEADER: &[u8] = b"blindsum suspended party";
-
-/// The marks of a party that may be suspended.
-pub(super) struct Marks {
-    /// The latest one that was used.
-    latest: u64,
-    /// Where whoever drives the party sees it, once its state is written.
-    shown: Arc<AtomicU64>,
-}
-
-impl Marks {
-    pub fn new(latest: u64, shown: Arc<AtomicU64>) -> Self {
-        Self { latest, shown }
-    }
-}
 
 impl Member {
     /// Writes down all that is in memory. Nothing happens to a party that cannot be resumed.
@@ -123,26 +109,6 @@ impl Member {
             bytes: model.to_bytes().into(),
             name: Some(name),
         })
-    }
-
-    /// The round under way.
-    pub(super) fn under_way(&self) -> Option<RoundUnderWay> {
-        let active = self.active.as_ref()?;
-        let mut kept = RoundUnderWay::of(active.past.as_ref()?, active.timings, active.clipped);
-        if let Some(start) = &mut kept.start {
-            let members = active.round.roster().members().iter();
-            start.certificates = members.map(|member| member.certificate.clone()).collect();
-        }
-        let receiving = active.receiving.as_ref();
-        let update = active.update.as_ref();
-        let left = (active.deadline - self.hand.now()).as_millis();
-        kept.receiving = receiving.map(|(stage, assembly)| Part::of(*stage, assembly));
-        kept.held = active.held.as_ref().map(|message| message.to_vec());
-        kept.update = update.map(|(update, weight)| KeptUpdate::of(update, *weight));
-        let left = u64::try_from(left).unwrap_or(u64::MAX);
-        kept.unwanted = active.unwanted;
-        kept.deadline = self.hand.unix_millis().saturating_add(left);
-        Some(kept)
     }
 
     /// Goes on from what was written down, if it was and may be used. It is used up by that.

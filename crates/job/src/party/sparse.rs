@@ -1,12 +1,9 @@
 //! Sparse rounds: what a party sends of its update, and what it keeps of it for later.
 
-use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use blindsum_encode::{EncodeError, Sent, Sparsifier};
+use blindsum_protocol::Job;
 
-use blindsum_encode::{EncodeError, Selection, Sent, Sparsifier, Values};
-use blindsum_protocol::{Job, Round};
-
-use super::Update;
+use super::leftover::Leftover;
 use super::member::Member;
 use crate::JobError;
 
@@ -16,33 +13,6 @@ const HEADER: &[u8] = b"blindsum residual";
 /// What is authenticated with what was sent in a round.
 fn header_of(round: u64) -> Vec<u8> {
     [b"blindsum sent", &round.to_be_bytes()[..]].concat()
-}
-
-/// What a party has not sent of its updates yet, for all rounds of a job.
-#[derive(Clone)]
-pub(super) struct Leftover(Arc<Mutex<Sparsifier>>);
-
-impl Leftover {
-    fn with<T>(&self, work: impl FnOnce(&mut Sparsifier) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What is sent of an update, and of what was left before it.
-    pub fn select(&self, round: &Round, update: &Update) -> Result<Selection, EncodeError> {
-        let before = round.number().saturating_sub(1);
-        let values = single(update.values());
-        self.with(|sparsifier| sparsifier.select(round.encoding(), before, &values))
-    }
-}
-
-/// Values in the precision that the residual has.
-fn single(values: Values<'_>) -> Cow<'_, [f32]> {
-    match values {
-        Values::F32(values) => Cow::Borrowed(values),
-        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
-        // Sparse jobs are of real numbers, which was checked when the update came: nothing fits then.
-        Values::Integers(_) => Cow::Owned(Vec::new()),
-    }
 }
 
 impl Member {
@@ -67,7 +37,7 @@ impl Member {
         };
         let unusable = |e: EncodeError| self.unusable(format!("residual: {e}"));
         let sparsifier = sparsifier.map_err(unusable)?;
-        Ok(Some(Leftover(Arc::new(Mutex::new(sparsifier)))))
+        Ok(Some(Leftover::of(sparsifier)))
     }
 
     /// Keeps what is sent in a round until its result is there, also where the process ends before.

@@ -6,13 +6,11 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::seal::StorageKey;
-use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
-use crate::records::Records;
+use crate::records::{Records, storage_key};
 use crate::{JobError, hex};
 
 /// What is remembered.
@@ -185,14 +183,6 @@ fn read_state(bytes: &[u8]) -> Option<(Memory, Vec<u8>)> {
     let (header, snapshot) = rest.split_at_checked(length)?;
     let memory: Memory = serde_json::from_slice(header).ok()?;
     Some((memory, snapshot.to_vec()))
-}
-
-/// A key that only the holder of the identity key has.
-pub(crate) fn storage_key(identity: &IdentityKey) -> Result<StorageKey, JobError> {
-    let pem = identity.to_pem()?;
-    let secret = Secret::<32>::from(kdf::hash("blindsum identity", &[pem.as_bytes()]));
-    let key = kdf::derive32(&secret, &Context([0; 32]), "party state", &[]);
-    Ok(StorageKey::from(key))
 }
 
 #[cfg(test)]

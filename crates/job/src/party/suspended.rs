@@ -5,8 +5,10 @@
 use blindsum_crypto::Zeroizing;
 use prost::Message as _;
 
-use super::past::{Past, PastStep};
-use super::{Clipped, Timings, Update};
+use super::active::Active;
+use super::past::PastStep;
+use super::result::{Clipped, Timings, Update};
+use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::pb;
 
@@ -229,25 +231,36 @@ impl Part {
 }
 
 impl RoundUnderWay {
-    /// A round whose machine has this behind it.
-    pub fn of(past: &Past, timings: Timings, clipped: Option<Clipped>) -> Self {
+    /// The round that a party is in; none where its machine could not be brought back to where it is.
+    pub fn of(active: &Active, now: Time, unix_millis: u64) -> Option<Self> {
+        let past = active.past.as_ref()?;
         let step = |step: &PastStep| KeptStep {
             seed: step.seed.to_vec(),
             message: step.message.as_ref().map(|message| message.to_vec()),
         };
-        Self {
-            start: Some(past.start.clone()),
+        let mut start = past.start.clone();
+        let members = active.round.roster().members().iter();
+        start.certificates = members.map(|member| member.certificate.clone()).collect();
+        let receiving = active.receiving.as_ref();
+        let update = active.update.as_ref();
+        let left = u64::try_from((active.deadline - now).as_millis()).unwrap_or(u64::MAX);
+        Some(Self {
+            start: Some(start),
             from_snapshot: past.from_snapshot,
             steps: past.steps.iter().map(step).collect(),
-            clipped: clipped.map(|clipped| KeptClipped {
+            receiving: receiving.map(|(stage, assembly)| Part::of(*stage, assembly)),
+            held: active.held.as_ref().map(|message| message.to_vec()),
+            update: update.map(|(update, weight)| KeptUpdate::of(update, *weight)),
+            clipped: active.clipped.map(|clipped| KeptClipped {
                 coordinates: clipped.coordinates,
                 scaled_by: clipped.scaled_by,
             }),
-            ahead: timings.ahead,
-            protect: timings.protect,
-            open: timings.open,
-            ..Self::default()
-        }
+            ahead: active.timings.ahead,
+            protect: active.timings.protect,
+            open: active.timings.open,
+            deadline: unix_millis.saturating_add(left),
+            unwanted: active.unwanted,
+        })
     }
 
     /// What the machine was given; none where a seed is damaged.

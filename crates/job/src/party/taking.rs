@@ -5,58 +5,13 @@
 use blindsum_protocol::Job;
 use tracing::info;
 
+use super::exchange::Told;
 use super::member::Member;
-use super::suspended::RoundUnderWay;
-use super::{RoundResult, Told};
+use super::result::RoundResult;
+use super::untaken::Untaken;
 use crate::{JobError, pb};
 
-/// A result that the caller was told.
-pub(super) struct Untaken {
-    round: u64,
-    confirmed: pb::RoundConfirmed,
-    /// How many parties sent each coordinate, where the round was sparse and this party's are in it.
-    contributors: Option<Vec<u32>>,
-    /// What leads to the result a second time, where the party may be suspended before it is taken.
-    again: Option<(RoundUnderWay, pb::RoundDone)>,
-}
-
-impl Untaken {
-    pub fn new(
-        round: u64,
-        result: &RoundResult,
-        me: &str,
-        again: Option<(RoundUnderWay, pb::RoundDone)>,
-    ) -> Self {
-        let counts = result.survivors.iter().any(|survivor| survivor == me);
-        Self {
-            round,
-            confirmed: confirmed(round, result),
-            contributors: result.contributors.clone().filter(|_| counts),
-            again,
-        }
-    }
-
-    /// The round with its end, to tell the result again in another process.
-    pub fn again(&self) -> Option<(RoundUnderWay, pb::RoundDone)> {
-        self.again.clone()
-    }
-}
-
-/// What a party says that it holds after a round.
-pub(super) fn confirmed(round: u64, result: &RoundResult) -> pb::RoundConfirmed {
-    pb::RoundConfirmed {
-        round,
-        model: Some(result.model.name()),
-        result: result.result.to_vec(),
-    }
-}
-
 impl Member {
-    /// Whether the caller was told the result of this round: nothing more that is said of it matters.
-    pub(super) fn is_told(&self, round: u64) -> bool {
-        self.told == Some(round)
-    }
-
     /// The caller has the result of a round, or will not want it.
     pub(super) async fn takes(&mut self, round: u64) -> Result<(), JobError> {
         if let Some(active) = self.active.as_mut().filter(|active| active.number == round) {

@@ -1,0 +1,65 @@
+//! What a party agrees to in a round: its members before it says anything, and the survivors before it answers for
+//! them.
+
+use blindsum_protocol::{Answer, Fault, Round, RoundKind};
+
+use super::member::Member;
+use super::policy::{Cohort, PolicyError};
+use crate::JobError;
+use crate::pb::RoundRefusalCode;
+
+impl Member {
+    /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in
+    /// who survives, their sum counts as opened from now on.
+    pub(super) async fn judge_roster(
+        &mut self,
+        round: &Round,
+        cohort: &Cohort,
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        let policy = &self.settings.policy;
+        let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
+        policy.check_roster(cohort).map_err(broken)?;
+        // Only sums can be subtracted from each other: a key set-up is compared with none.
+        let asked_later = round.job().spec().protocol.name().tolerates_corrupt();
+        if asked_later || round.kind() == RoundKind::KeySetup {
+            return Ok(());
+        }
+        policy
+            .check_difference(round.job().spec().parties, cohort, &self.sums.groups())
+            .map_err(broken)?;
+        self.remember_sum(cohort.clone(), round).await
+    }
+
+    /// Remembers the survivors for whom the machine answers, if it was asked about them in this step: before the
+    /// answer is sent. Where they break the policy, that is why there is no answer.
+    pub(super) async fn heed_guard(
+        &mut self,
+        answer: &Result<Answer, Fault>,
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        let Some(guard) = self.active.as_ref().map(|active| active.guard.clone()) else {
+            return Ok(());
+        };
+        match guard.judged() {
+            Some(Err(broken)) => Err((RoundRefusalCode::RoundRefusalPolicy, broken.into())),
+            Some(Ok(survivors)) if answer.is_ok() => {
+                self.remember_sum(survivors, &guard.round).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers whose vectors may be summed now, where the policy compares later sums with these.
+    pub(super) async fn remember_sum(
+        &mut self,
+        parties: Cohort,
+        round: &Round,
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        if self.settings.policy.min_cohort_change == 0 {
+            return Ok(());
+        }
+        let unable = |error| (RoundRefusalCode::RoundRefusalUnable, error);
+        let of_job = round.job().spec().parties;
+        let added = self.sums.add(parties, of_job, &self.hand).await;
+        added.map_err(unable)
+    }
+}

@@ -1,0 +1,204 @@
+//! The course of a party through its job: what comes is handled one by one, whatever it is.
+
+use tracing::{debug, warn};
+
+use super::active::Active;
+use super::certificates::Certificates;
+use super::exchange::{Effect, Input, LinkId, Over, Say, Told};
+use super::member::{Ended, Link, Member};
+use super::state::JobFolder;
+use super::sums::Sums;
+use crate::JobError;
+use crate::actor::Time;
+use crate::pb::CoordinatorFrame;
+use crate::pb::coordinator_frame::Frame;
+
+impl Member {
+    /// Runs until the job is over, the caller leaves, or nothing more can be done.
+    pub(super) async fn run(mut self) {
+        let over = match self.run_to_end().await {
+            Ok(over) => over,
+            Err(error) => {
+                if let Some(round) = self.active.as_ref().map(|active| active.number) {
+                    let reason = error.to_string();
+                    self.end_round(JobError::Dropped { round, reason });
+                }
+                Over::Failed(error)
+            }
+        };
+        if !matches!(over, Over::Left)
+            && let Some((round, reason)) = self.missed.take()
+        {
+            self.tell(Told::Refused(JobError::Missed { round, reason }));
+        }
+        self.tell(Told::Over(over));
+    }
+
+    async fn run_to_end(&mut self) -> Result<Over, JobError> {
+        self.recall().await?;
+        self.resume().await?;
+        loop {
+            let times = [self.overdue_from(), self.idle_from()];
+            let until = times.into_iter().flatten().min();
+            let done = match self.hand.next(until).await {
+                Some(input) => self.take(input).await,
+                None => self.time_has_come().await,
+            };
+            match done.and_then(|()| self.renewed()) {
+                Ok(()) => {}
+                Err(Ended::Lost(reason)) => {
+                    self.lose_link();
+                    self.hand.say(Effect::Reconnect(self.link.0, reason));
+                }
+                Err(Ended::Over(over)) => return Ok(over),
+                Err(Ended::Failed(error)) => return Err(error),
+            }
+            if let Some(over) = self.over() {
+                return Ok(over);
+            }
+        }
+    }
+
+    /// What was remembered before anything of the job is known.
+    async fn recall(&mut self) -> Result<(), JobError> {
+        let Some(records) = self.records.clone() else {
+            return Ok(());
+        };
+        let (key, ca) = (self.identity.key.clone(), self.identity.ca);
+        let read = move || {
+            let folder = JobFolder::new(records.clone(), &key)?;
+            let memory = folder.last()?;
+            let sums = Sums::open(records, &ca)?;
+            Ok::<_, JobError>((folder, memory, sums))
+        };
+        let (folder, memory, sums) = self.hand.work(read).await??;
+        (self.folder, self.memory, self.sums) = (Some(folder), memory, sums);
+        Ok(())
+    }
+
+    async fn take(&mut self, input: Input) -> Result<(), Ended> {
+        match input {
+            Input::Linked(link) => self.linked(link),
+            Input::Lost(link, reason) if link == self.link.0 => {
+                debug!(party = %self.identity.name, %reason, "the connection has ended");
+                self.lose_link();
+            }
+            Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
+            // Of a connection that was given up.
+            Input::Lost(..) | Input::Frame(..) => {}
+            Input::Renewed => self.newer = true,
+            Input::Suspend => self.suspend().await?,
+            Input::Leave => return Err(Ended::Over(Over::Left)),
+            Input::GiveUp(reason) => return Err(JobError::System(reason).into()),
+            command => match self.obey(command).await {
+                // What a machine says now is sent when the round is taken up again.
+                Err(error) if self.link.1 != Link::Welcomed => {
+                    warn!(%error, "without a connection");
+                }
+                done => done?,
+            },
+        }
+        Ok(())
+    }
+
+    async fn heard(&mut self, frame: CoordinatorFrame) -> Result<(), Ended> {
+        let empty = || JobError::Coordinator("a frame that is empty or unknown here".into());
+        let link = self.link.1;
+        match (link, frame.frame) {
+            (Link::Lost, _) => Ok(()),
+            (_, None) => Err(empty().into()),
+            (Link::Greeting, Some(frame)) => self.welcome(frame).await,
+            (Link::Welcomed, Some(frame)) => self.frame(frame).await,
+        }
+    }
+
+    async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
+        match frame {
+            Frame::Refused(refused) => return Err(self.refused(refused)),
+            // A host that was killed before it kept the mark of a state hears the same once more.
+            Frame::Welcome(welcome) if self.welcome.as_ref() == Some(&welcome) => {}
+            Frame::Welcome(_) => return Err(Ended::Lost("a second Welcome".into())),
+            Frame::RoundOffer(offer) => self.offered(offer).await?,
+            Frame::ModelChunk(chunk) => self.model_chunk(chunk).await?,
+            Frame::RoundStart(start) => self.started(start).await?,
+            Frame::Chunk(chunk) => self.chunk(chunk).await?,
+            Frame::RoundAborted(aborted) => self.aborted(aborted).await?,
+            Frame::RoundDone(done) => self.round_done(done).await?,
+            Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
+            Frame::JobDone(done) => self.job_done(done)?,
+        }
+        Ok(())
+    }
+
+    /// What the caller wants.
+    async fn obey(&mut self, command: Input) -> Result<(), JobError> {
+        match command {
+            Input::WantRound => self.want_round().await,
+            Input::Submit {
+                round,
+                update,
+                weight,
+            } => self.submitted(round, update, weight).await,
+            Input::Took(round) => self.takes(round).await,
+            Input::Abandon(round) => self.abandoned(round).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// When the round under way has passed its deadlines. Without a connection nothing can be asked about an update
+    /// that may count.
+    fn overdue_from(&self) -> Option<Time> {
+        let linked = self.link.1 == Link::Welcomed;
+        let active = self.active.as_ref();
+        let active = active.filter(|active| linked || !active.may_count());
+        active.map(|active| active.deadline)
+    }
+
+    async fn time_has_come(&mut self) -> Result<(), Ended> {
+        match self.overdue_from() {
+            Some(deadline) if deadline <= self.hand.now() => self.overdue().await,
+            _ => self.work_ahead().await.map_err(Ended::Failed),
+        }
+    }
+
+    fn linked(&mut self, link: LinkId) {
+        if link <= self.link.0 {
+            return;
+        }
+        self.lose_link();
+        self.link = (link, Link::Greeting);
+        self.newer = false;
+        let hello = self.hello();
+        self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
+    }
+
+    fn lose_link(&mut self) {
+        self.link.1 = Link::Lost;
+        self.begun = None;
+        self.certificates = Certificates::default();
+        self.requested = None;
+        self.offer = None;
+        self.active.iter_mut().for_each(Active::connection_lost);
+    }
+
+    /// Between rounds the party shows a newer certificate over another connection: the one that it has shown may be
+    /// over soon.
+    fn renewed(&self) -> Result<(), Ended> {
+        match self.newer && self.active.is_none() && self.link.1 == Link::Welcomed {
+            true => Err(Ended::Lost(
+                "the certificate was renewed; showing the new one".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the job is done and its last model here.
+    fn over(&self) -> Option<Over> {
+        let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
+        let model = self.model.as_ref().filter(|model| model.is(done));
+        match model {
+            None if self.requested.is_some() => None,
+            model => Some(Over::JobDone(model.cloned())),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A round that ends for a party without a result.
+
+use blindsum_protocol::{Culprit, Fault, PartyId, RoundKind};
+use tracing::{info, warn};
+
+use super::active::Active;
+use super::exchange::Told;
+use super::member::{Ended, Member};
+use crate::pb::{self, RoundRefusalCode};
+use crate::{JobError, foreign};
+
+impl Member {
+    /// Tells coordinator and caller that this party has no further part in a round.
+    pub(super) async fn refuse(
+        &mut self,
+        round: u64,
+        code: RoundRefusalCode,
+        error: JobError,
+    ) -> Result<(), JobError> {
+        let reason = error.to_string();
+        warn!(party = %self.identity.name, round, %reason, "round refused");
+        self.send(pb::RoundRefused {
+            round,
+            code: code.into(),
+            reason,
+            accused: self.accused(&error),
+            evidence: shown(&error),
+        });
+        let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
+        let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {
+            true => {
+                // The caller waits for a round. Whether it wants the next one is for it to say.
+                self.wanted = false;
+                self.tell(Told::Refused(error));
+                None
+            }
+            false => Some(error),
+        };
+        self.drop_round(round, error).await
+    }
+
+    /// The member of the round that is said to have done wrong, by name; empty where there is none.
+    fn accused(&self, error: &JobError) -> String {
+        let party = match error {
+            JobError::Fault { fault, .. } => accuses(fault),
+            _ => None,
+        };
+        let active = self.active.as_ref();
+        let member = party.and_then(|party| active?.round.roster().member(party.0));
+        member.map_or(String::new(), |member| member.name.clone())
+    }
+
+    /// The round is over for this party without a result.
+    pub(super) async fn drop_round(
+        &mut self,
+        round: u64,
+        error: Option<JobError>,
+    ) -> Result<(), JobError> {
+        let active = self.active.as_ref().map(|active| active.number);
+        if let Some(error) = error.filter(|_| active == Some(round)) {
+            self.end_round(error);
+        }
+        self.ready.take_if(|ready| ready.round == round);
+        let live = &mut self.memory.live;
+        match live.take_if(|live| live.round == round) {
+            Some(_) => self.save(None).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The caller hears why there is no result.
+    pub(super) fn end_round(&mut self, error: JobError) {
+        if let Some(active) = self.active.take() {
+            self.tell(Told::Ended(active.number, Err(error)));
+        }
+    }
+
+    pub(super) async fn aborted(&mut self, aborted: pb::RoundAborted) -> Result<(), JobError> {
+        let (round, reason) = (aborted.round, foreign(&aborted.reason));
+        info!(party = %self.identity.name, round, only_me = aborted.only_you, %reason,
+            "round aborted");
+        if self.is_told(round) {
+            return Ok(());
+        }
+        self.offer.take_if(|offer| offer.round == round);
+        let error = match (aborted.counted, aborted.only_you) {
+            (true, _) => return self.missed(round, reason).await,
+            (false, true) => JobError::Dropped { round, reason },
+            (false, false) => JobError::RoundAborted { round, reason },
+        };
+        self.drop_round(round, Some(error)).await
+    }
+
+    /// Whether this process has not taken up a round that the one before it left with its vector out.
+    pub(super) fn is_from_before(&self, round: u64) -> bool {
+        let mine = self.active.as_ref().map(|active| active.number) == Some(round)
+            || self.ready.as_ref().map(|ready| ready.round) == Some(round);
+        let live = self.memory.live.as_ref();
+        !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
+    }
+
+    /// A round counts this party's update, and its result does not come here.
+    pub(super) async fn missed(&mut self, round: u64, reason: String) -> Result<(), JobError> {
+        let live = self.memory.live.as_ref();
+        if live.is_some_and(|live| live.round == round) {
+            self.commit_missed(round).await?;
+        }
+        if !self.is_from_before(round) {
+            let error = JobError::Missed { round, reason };
+            return self.drop_round(round, Some(error)).await;
+        }
+        self.missed = Some((round, reason));
+        match std::mem::take(&mut self.wanted) {
+            true => self.tell_missed().await,
+            false => Ok(()),
+        }
+    }
+
+    /// The caller knows nothing of a round from before the process was started: it hears of it once it waits for one, and
+    /// only then is the round forgotten.
+    pub(super) async fn tell_missed(&mut self) -> Result<(), JobError> {
+        let Some((round, reason)) = self.missed.take() else {
+            return Ok(());
+        };
+        self.tell(Told::Refused(JobError::Missed { round, reason }));
+        self.drop_round(round, None).await
+    }
+
+    /// The round under way has passed all its deadlines. What became of an update that was sent only the coordinator
+    /// can say: it is asked over a new connection, since nothing came over this one. The party may have been stopped.
+    pub(super) async fn overdue(&mut self) -> Result<(), Ended> {
+        if self.active.as_ref().is_some_and(Active::may_count) {
+            let reason = "no word of the round within its deadlines; asking what became of it";
+            return Err(Ended::Lost(reason.into()));
+        }
+        self.check_deadline().await.map_err(Ended::Failed)
+    }
+
+    /// Ends a round that has passed all its deadlines, unless its result may count this party's update.
+    async fn check_deadline(&mut self) -> Result<(), JobError> {
+        let overdue = |active: &&Active| active.deadline <= self.hand.now() && !active.may_count();
+        let Some(round) = self
+            .active
+            .as_ref()
+            .filter(overdue)
+            .map(|active| active.number)
+        else {
+            return Ok(());
+        };
+        let reason = "every deadline of the round has passed without a result".into();
+        let error = JobError::Dropped { round, reason };
+        self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
+            .await
+    }
+}
+
+/// What shows the fault of a member.
+fn shown(error: &JobError) -> Vec<u8> {
+    match error {
+        JobError::Fault { fault, .. } if accuses(fault).is_some() => {
+            let evidence = fault.evidence.as_ref();
+            evidence.map_or(Vec::new(), |evidence| evidence.bytes().to_vec())
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The member whose fault it may be.
+fn accuses(fault: &Fault) -> Option<PartyId> {
+    match fault.culprit {
+        Culprit::Party(party) | Culprit::ServerOr(party) => Some(party),
+        _ => None,
+    }
+}

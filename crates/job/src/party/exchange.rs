@@ -1,0 +1,156 @@
+//! What goes into a party, and what comes out of it.
+
+use std::sync::Arc;
+
+use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::sign::IdentityKey;
+use blindsum_protocol::Job;
+use bytes::Bytes;
+
+use super::policy::Policy;
+use super::result::{RoundResult, Update};
+use crate::actor::Task;
+use crate::pb::{CoordinatorFrame, PartyFrame};
+use crate::{JobError, Model};
+
+/// Who a party is.
+#[derive(Clone)]
+pub struct Identity {
+    /// Its name, as in its certificate.
+    pub name: String,
+    /// Its key.
+    pub key: Arc<IdentityKey>,
+    /// The CA of the job's parties.
+    pub anchor: Arc<TrustAnchor>,
+    /// SHA-256 of the CA's certificate: what is remembered of sums is remembered under one CA.
+    pub ca: [u8; 32],
+}
+
+/// How a party takes part in a job.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The job's name.
+    pub job: String,
+    /// What it agrees to.
+    pub policy: Policy,
+    /// Bytes of masks that it computes ahead while it waits.
+    pub mask_memory: usize,
+}
+
+/// A connection to the coordinator. A later one has a higher number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u64);
+
+/// What comes to a party.
+pub enum Input {
+    /// There is a connection.
+    Linked(LinkId),
+    /// A connection has ended, for this reason.
+    Lost(LinkId, String),
+    /// A frame came over a connection.
+    Frame(LinkId, CoordinatorFrame),
+    /// The party's certificate was renewed: it is shown over a new connection.
+    Renewed,
+    /// The caller waits for a round.
+    WantRound,
+    /// The caller gives its update.
+    Submit {
+        /// The round.
+        round: u64,
+        /// The update.
+        update: Update,
+        /// Its weight.
+        weight: u32,
+    },
+    /// The caller has taken the result of a round that it was told, or does not want it. Before that no other round
+    /// begins for it.
+    Took(u64),
+    /// The caller gives none.
+    Abandon(u64),
+    /// The process will end, and another one goes on: what is in memory goes into a record. Only a party that was made
+    /// by [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) tells that it is done.
+    Suspend,
+    /// The caller leaves the job.
+    Leave,
+    /// The coordinator will not be reached again, for this reason: what is under way is over.
+    GiveUp(String),
+}
+
+/// What a party wants done, in this order.
+pub enum Effect {
+    /// Compute, and say that it is done by [`JobParty::worked`](super::JobParty::worked).
+    Work(Task),
+    /// Send over a connection; it is lost where that one has ended.
+    Send(LinkId, Say),
+    /// End the connection, for this reason, and make another one.
+    Reconnect(LinkId, String),
+    /// Tell the caller.
+    Tell(Told),
+}
+
+impl From<Task> for Effect {
+    fn from(task: Task) -> Self {
+        Self::Work(task)
+    }
+}
+
+/// What a party says to the coordinator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Say {
+    /// One frame.
+    Frame(PartyFrame),
+    /// A protocol message, to be cut into chunks.
+    Message {
+        /// The round.
+        round: u64,
+        /// The stage that it answers.
+        stage: u8,
+        /// The message.
+        message: Bytes,
+    },
+    /// The model, sealed for another party, to be cut into chunks.
+    Model {
+        /// Its version.
+        version: u64,
+        /// The sealed bytes.
+        values: Bytes,
+    },
+}
+
+/// What the caller is told.
+pub enum Told {
+    /// The job, which the policy allows. It is told once.
+    Joined(Arc<Job>),
+    /// A round begins, for which the caller waited.
+    Round(Begun),
+    /// The round for which the caller waited begins without this party, or counts an update that an earlier process
+    /// sent; the next one may be better.
+    Refused(JobError),
+    /// What became of a round that began.
+    Ended(u64, Result<Box<RoundResult>, JobError>),
+    /// Nothing more will come.
+    Over(Over),
+}
+
+/// How it all ended.
+pub enum Over {
+    /// The job is done, with its last model where that is known here.
+    JobDone(Option<Model>),
+    /// The caller has left.
+    Left,
+    /// The party cannot go on.
+    Failed(JobError),
+}
+
+/// A round that begins.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// Its number.
+    pub number: u64,
+    /// The model that it starts from.
+    pub model: Model,
+    /// Its certified parties.
+    pub parties: Vec<String>,
+    /// Whether an update must be given: not where it was sent before the process was started again.
+    pub needs_update: bool,
+}

@@ -1,0 +1,42 @@
+//! What a party has not sent yet, where rounds are sparse.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blindsum_encode::{EncodeError, Selection, Sparsifier, Values};
+use blindsum_protocol::Round;
+
+use super::result::Update;
+
+/// What a party has not sent of its updates yet, for all rounds of a job.
+#[derive(Clone)]
+pub(super) struct Leftover(Arc<Mutex<Sparsifier>>);
+
+impl Leftover {
+    /// All that is in here.
+    pub fn of(sparsifier: Sparsifier) -> Self {
+        Self(Arc::new(Mutex::new(sparsifier)))
+    }
+
+    /// Does something with it, alone.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Sparsifier) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is sent of an update, and of what was left before it.
+    pub fn select(&self, round: &Round, update: &Update) -> Result<Selection, EncodeError> {
+        let before = round.number().saturating_sub(1);
+        let values = single(update.values());
+        self.with(|sparsifier| sparsifier.select(round.encoding(), before, &values))
+    }
+}
+
+/// Values in the precision that the residual has.
+fn single(values: Values<'_>) -> Cow<'_, [f32]> {
+    match values {
+        Values::F32(values) => Cow::Borrowed(values),
+        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
+        // Sparse jobs are of real numbers, which was checked when the update came: nothing fits then.
+        Values::Integers(_) => Cow::Owned(Vec::new()),
+    }
+}

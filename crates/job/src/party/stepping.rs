@@ -1,0 +1,171 @@
+//! The steps of a round's machine, and what becomes of its answers.
+
+use blindsum_protocol::{Answer, Message, RoundSum};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use tracing::debug;
+
+use super::active::Active;
+use super::exchange::Say;
+use super::machine::{Step, result};
+use super::member::Member;
+use super::past::PastStep;
+use super::result::RoundResult;
+use crate::JobError;
+use crate::error::wrong;
+use crate::pb::RoundRefusalCode;
+
+impl Member {
+    /// Answers the coordinator's message, once the update that it may need is there.
+    pub(super) async fn go_on(&mut self) -> Result<(), JobError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let ready = active.client.is_some() && (!active.needs_update() || active.update.is_some());
+        match active.held.take_if(|_| ready) {
+            Some(message) => self.step(Some(message)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// One step of the machine; what it says is written down before it is sent.
+    pub(super) async fn step(&mut self, message: Option<Message>) -> Result<(), JobError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let (number, round, me) = (active.number, active.round.clone(), active.me);
+        let guard = active.guard.clone();
+        // Sending the latest answer once more needs no update.
+        let starts = message.is_some() || active.client.is_none();
+        let heard = active.heard();
+        let needed = match (&active.client, &message) {
+            (Some(client), Some(message)) => client.takes_input_with(message),
+            (None, _) => active.needs_update(),
+            (Some(_), None) => false,
+        };
+        let (client, update) = (
+            active.client.take(),
+            if needed { active.update.take() } else { None },
+        );
+        let seed = self.hand.seed();
+        let step = Step {
+            setup: self.setup(&round, me, &guard),
+            client,
+            message: message.clone(),
+            update,
+            leftover: self.leftover.clone(),
+            state: self.state.clone(),
+            rng: ChaCha20Rng::from_seed(*seed),
+        };
+        let begun = self.hand.now();
+        let stepped = self.hand.work(move || step.run()).await?;
+        let seconds = (self.hand.now() - begun).as_secs_f64();
+        if let (Ok(_), Some(sent)) = (&stepped.answer, stepped.sent)
+            && let Err(error) = self.keep_sent(number, sent).await
+        {
+            let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(number, code, error).await;
+        }
+        if let Err((code, error)) = self.heed_guard(&stepped.answer).await {
+            return self.refuse(number, code, error).await;
+        }
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let begins = message.is_none() && starts;
+        active.client = stepped.client;
+        // What came before leads nowhere.
+        let is_new = begins || active.heard() != heard;
+        if let Some(past) = active.past.as_mut().filter(|_| is_new) {
+            let message = message.clone();
+            past.add(PastStep { seed, message }, stepped.snapshot.is_some());
+        }
+        active.timings.protect += if needed { seconds } else { 0.0 };
+        active.timings.open = seconds;
+        active.clipped = stepped.clipped.or(active.clipped);
+        let failed = match stepped.answer {
+            Ok(Answer::Send(message)) => {
+                self.tell_clipping(number, stepped.clipped);
+                self.answer(number, Some(message), stepped.snapshot).await?;
+                self.begin_waiting();
+                return Ok(());
+            }
+            Ok(Answer::Wait) => return self.answer(number, None, stepped.snapshot).await,
+            Ok(Answer::Old) => return Ok(()),
+            Ok(Answer::KeyHeld(_)) => {
+                active.holds_key = true;
+                return Ok(());
+            }
+            Ok(Answer::Done(sum)) => match self.opened(sum, message.unwrap_or_default()).await? {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
+            Err(fault) => JobError::Fault {
+                round: number,
+                fault,
+            },
+        };
+        let code = RoundRefusalCode::RoundRefusalFault;
+        self.refuse(number, code, failed).await
+    }
+
+    /// The machine has the sum, which this message told: what it makes of the model, unless no honest parties have such
+    /// a sum.
+    pub(super) async fn opened(
+        &mut self,
+        sum: RoundSum,
+        told: Message,
+    ) -> Result<Result<(), JobError>, JobError> {
+        let Some(active) = &self.active else {
+            return Ok(Ok(()));
+        };
+        let (round, model) = (active.round.clone(), active.model.clone());
+        let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
+        let compute = move || result(&round, &sum, &model, &told);
+        let computed = match self.hand.work(compute).await? {
+            Ok(computed) => computed,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(active) = &mut self.active {
+            let (timings, clipped) = (active.timings, active.clipped);
+            active.computed = Some(RoundResult {
+                timings,
+                clipped,
+                ..computed
+            });
+        }
+        Ok(Ok(()))
+    }
+
+    /// Writes an answer down, and then sends it; or only that there was nothing to say.
+    async fn answer(
+        &mut self,
+        round: u64,
+        message: Option<Message>,
+        snapshot: Option<Vec<u8>>,
+    ) -> Result<(), JobError> {
+        let heard = self.active.as_ref().map_or(0, Active::heard);
+        let stage = self.active.as_ref().and_then(Active::answered);
+        if let Some(live) = &mut self.memory.live {
+            live.answered = heard;
+        }
+        if let Err(error) = self.save(snapshot).await {
+            let code = RoundRefusalCode::RoundRefusalUnable;
+            return self.refuse(round, code, error).await;
+        }
+        let (Some(message), Some(stage)) = (message, stage) else {
+            return Ok(());
+        };
+        let bytes = message.len();
+        debug!(party = %self.identity.name, round, stage, bytes, "answered");
+        // What is not sent now is sent when the connection begins the round.
+        if self.begun == Some(round) {
+            self.say(Say::Message {
+                round,
+                stage,
+                message,
+            });
+        }
+        Ok(())
+    }
+}
