@@ -24,6 +24,7 @@ pub mod pb;
 pub mod records;
 pub mod report;
 pub mod server;
+pub mod session;
 pub mod store;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blindsum_job::foreign;
 use blindsum_job::server::{Input, LinkId};
+use blindsum_job::session::Session;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Streaming;
@@ -18,7 +19,6 @@ use super::reading::{End, Reader};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
-use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::seconds;
 
@@ -71,7 +71,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             () = stream.closed() => return,
         }
         let (outbox, queue) = Outbox::before(line.waiting.clone());
-        let (link, job) = match self.begin(peer, &mut inbound, &outbox).await {
+        let (session, job) = match self.begin(peer, &mut inbound, &outbox).await {
             Ok(begun) => begun,
             Err(refused) => {
                 info!(party = %peer.name, address = %peer.address, reason = %refused.reason,
@@ -81,8 +81,8 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                 return;
             }
         };
-        let (name, memory) = (peer.name.clone(), self.memory.clone());
-        let reader = Reader::new(link, name, job.clone(), pace, memory, chunk_timeout);
+        let (link, memory) = (session.link(), self.memory.clone());
+        let reader = Reader::new(session, job.clone(), pace, memory, chunk_timeout);
         let mut sending = Box::pin(send_all(queue, stream, chunk_timeout));
         let (reason, returns) = tokio::select! {
             end = &mut sending => match end {
@@ -93,12 +93,9 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             end = reader.read_all(&mut inbound) => match end {
                 End::Closed(reason) => (reason, false),
                 End::Lost(reason) => (reason, true),
-                End::Refused {
-                    code,
-                    reason,
-                    returns,
-                } => {
-                    outbox.end_now(Refused::new(code, reason.clone()).into());
+                End::Refused { refused, returns } => {
+                    let reason = refused.reason.clone();
+                    outbox.end_now(refused.into());
                     sending.await;
                     (reason, returns)
                 }
@@ -122,25 +119,22 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         peer: &Peer,
         inbound: &mut Streaming<PartyFrame>,
         outbox: &Outbox<CoordinatorFrame>,
-    ) -> Result<(LinkId, JobHandle), Refused> {
-        let hello = match timeout(seconds(self.limits.hello_timeout), inbound.message()).await {
-            Ok(Ok(Some(PartyFrame {
-                frame: Some(Frame::Hello(hello)),
-            }))) => hello,
-            Ok(_) => {
-                let reason = "the first frame must be a Hello";
-                return Err(Refused::new(RefusalCode::RefusalBadFrame, reason));
-            }
+    ) -> Result<(Session, JobHandle), Refused> {
+        let first = match timeout(seconds(self.limits.hello_timeout), inbound.message()).await {
+            // Where nothing can be read, that is no Hello either.
+            Ok(read) => read.ok().flatten().unwrap_or_default(),
             Err(_) => {
                 let reason = "no Hello in time";
                 return Err(Refused::new(RefusalCode::RefusalTooSlow, reason));
             }
         };
+        let link = LinkId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let mut session = Session::new(link, peer.into());
+        let hello = session.hello(first)?;
         let job = (self.find)(&hello.job).ok_or_else(|| {
             let reason = format!("there is no job {:?} here", foreign(&hello.job));
             Refused::new(RefusalCode::RefusalUnknownJob, reason)
         })?;
-        let link = LinkId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let (admitted, answer) = oneshot::channel();
         let event = Event::Connected {
             link,
@@ -153,6 +147,8 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         let gone = || Refused::new(RefusalCode::RefusalStopping, reason);
         job.events.send(event).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())??;
-        Ok((link, job))
+        // Nothing was read meanwhile.
+        session.admit();
+        Ok((session, job))
     }
 }

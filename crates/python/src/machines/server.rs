@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::{Now, Time};
-use blindsum_job::frames::{Count, Session, of_coordinator};
+use blindsum_job::frames::of_coordinator;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use blindsum_job::server::{
     Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
+use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_job::{JobError, Model, chunks, seconds};
 use blindsum_protocol::Job;
@@ -54,11 +55,17 @@ pub struct ServerMachine {
 /// The machine, and what lies between it and whoever carries its frames.
 struct Desk {
     machine: JobServer,
-    sessions: BTreeMap<LinkId, Session>,
+    connections: BTreeMap<LinkId, Connection>,
     /// The number of the latest connection.
     latest: u64,
     leaving: Vec<(u64, Vec<u8>)>,
     events: Vec<Event>,
+}
+
+/// One connection, and the bytes that went over it.
+struct Connection {
+    session: Session,
+    count: Arc<Count>,
 }
 
 /// What a coordinator tells.
@@ -117,7 +124,7 @@ impl ServerMachine {
         let desk = released(py, || {
             let mut desk = Desk {
                 machine: JobServer::open(parts, now, entropy)?,
-                sessions: BTreeMap::new(),
+                connections: BTreeMap::new(),
                 latest: 0,
                 leaving: Vec::new(),
                 events: Vec::new(),
@@ -162,7 +169,8 @@ impl ServerMachine {
         let mut desk = locked(&self.desk);
         desk.latest += 1;
         let link = LinkId(desk.latest);
-        desk.sessions.insert(link, Session::new(link, peer, count));
+        let session = Session::new(link, peer);
+        desk.connections.insert(link, Connection { session, count });
         Ok(link.0)
     }
 
@@ -262,25 +270,40 @@ impl Desk {
     }
 
     fn receive(&mut self, link: LinkId, bytes: &[u8], now: Now) {
-        let gate = self.machine.gate();
-        let Some(session) = self.sessions.get_mut(&link) else {
+        let Some(connection) = self.connections.get(&link) else {
             return;
         };
-        session.count().came(bytes.len());
-        match read_frame(bytes).and_then(|frame| session.take(&gate, frame)) {
+        connection.count.came(bytes.len());
+        match read_frame(bytes) {
+            Ok(frame) => self.hear(link, frame, now),
+            Err(refused) => self.end(link, refused, now),
+        }
+    }
+
+    fn hear(&mut self, link: LinkId, frame: PartyFrame, now: Now) {
+        let gate = self.machine.gate();
+        let Some(connection) = self.connections.get_mut(&link) else {
+            return;
+        };
+        match connection.session.hear(&gate, frame) {
             Ok(None) => {}
             Ok(Some(input)) => self.give(input, now),
-            Err(refused) => {
-                let reason = refused.reason.clone();
-                self.send(link, &refused.into());
-                self.lost(link, reason, false, now);
-            }
+            Err(refused) => self.end(link, refused, now),
+        }
+    }
+
+    /// The party is let in; what it said meanwhile is heard.
+    fn admit(&mut self, link: LinkId, now: Now) {
+        let connection = self.connections.get_mut(&link);
+        let waiting = connection.map(|connection| connection.session.admit());
+        for frame in waiting.unwrap_or_default() {
+            self.hear(link, frame, now);
         }
     }
 
     /// A connection has ended; whoever carries it hears so, where it was the coordinator that ended it.
     fn lost(&mut self, link: LinkId, reason: String, returns: bool, now: Now) {
-        let Some(session) = self.sessions.remove(&link) else {
+        let Some(Connection { session, .. }) = self.connections.remove(&link) else {
             return;
         };
         if !returns {
@@ -305,13 +328,12 @@ impl Desk {
                     task.run();
                     self.machine.worked(now, ticket);
                 }
-                // Where it was let in, its frames are taken from now on.
-                Effect::Admit(_) => {}
+                Effect::Admit(link) => self.admit(link, now),
                 Effect::Send(link, say) => self.say(link, say, now),
                 Effect::Refuse(link, last) => {
                     let reason = last.reason.clone();
                     self.send(link, &last.into());
-                    self.sessions.remove(&link);
+                    self.connections.remove(&link);
                     self.events.push(Event::LinkEnded(link.0, reason));
                 }
                 Effect::Close(link, last) => self.end(link, last, now),
@@ -345,9 +367,9 @@ impl Desk {
     }
 
     fn send(&mut self, link: LinkId, frame: &CoordinatorFrame) {
-        if let Some(session) = self.sessions.get(&link) {
+        if let Some(connection) = self.connections.get(&link) {
             let bytes = frame.encode_to_vec();
-            session.count().sent(bytes.len());
+            connection.count.sent(bytes.len());
             self.leaving.push((link.0, bytes));
         }
     }

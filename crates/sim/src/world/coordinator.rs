@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use blindsum_job::chunks::{Assembly, Pushed, pieces};
-use blindsum_job::pb::party_frame::Frame;
-use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use blindsum_job::frames::of_coordinator;
+use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::{JobState, RoundReport, RoundState};
 use blindsum_job::server::{
-    Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings, Traffic,
+    Effect, Input, JobServer, LinkId, MemoryShelves, Parts, Peer, Say, Settings,
 };
+use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
 
 use super::agenda::{Event, Who};
+use super::parties::Party;
 use super::promises::Kept;
 use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
@@ -38,45 +38,33 @@ pub(super) struct Coordinator {
     /// Whether it is to come back with a backup next.
     pub from_backup: bool,
     /// The connections that it knows of.
-    pub links: BTreeMap<u64, Session>,
+    pub links: BTreeMap<u64, Connection>,
 }
 
 /// The coordinator's side of one connection.
-pub(super) struct Session {
+pub(super) struct Connection {
     pub party: usize,
-    traffic: Arc<Count>,
-    /// Whether the job has let the party in. What it says before waits.
-    admitted: bool,
-    waiting: Vec<PartyFrame>,
-    /// A message that is being put together, of this round and stage.
-    message: Option<((u64, u32), Assembly)>,
+    session: Session,
+    /// Its frames, in place of their bytes.
+    count: Arc<Count>,
 }
 
-/// The frames of a connection, in place of its bytes.
-#[derive(Default)]
-struct Count {
-    read: AtomicU64,
-    written: AtomicU64,
-}
-
-impl Traffic for Count {
-    fn read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
-    }
-
-    fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-}
-
-impl Session {
-    pub fn of(party: usize) -> Self {
+impl Connection {
+    /// A connection of a party that was not heard yet.
+    pub fn of(link: u64, number: usize, party: &Party) -> Self {
+        let count = Arc::<Count>::default();
+        let peer = Peer {
+            name: party.name.clone(),
+            role: None,
+            address: format!("party {number}"),
+            certificate: party.certificate.clone(),
+            key: party.identity.key.verifying_key().clone(),
+            traffic: count.clone(),
+        };
         Self {
-            party,
-            traffic: Arc::default(),
-            admitted: false,
-            waiting: Vec::new(),
-            message: None,
+            party: number,
+            session: Session::new(LinkId(link), peer),
+            count,
         }
     }
 }
@@ -188,12 +176,10 @@ impl World {
     }
 
     fn admit(&mut self, link: u64) -> Result<(), Broken> {
-        let Some(session) = self.server.links.get_mut(&link) else {
-            return Ok(());
-        };
-        session.admitted = true;
-        for frame in std::mem::take(&mut session.waiting) {
-            self.at_server(link, frame)?;
+        let connection = self.server.links.get_mut(&link);
+        let waiting = connection.map(|connection| connection.session.admit());
+        for frame in waiting.unwrap_or_default() {
+            self.hear(link, frame)?;
         }
         Ok(())
     }
@@ -205,7 +191,11 @@ impl World {
         self.send_down(link, refused.into());
         let at = self.latest_down(link);
         let reason = "the coordinator closed the connection".to_owned();
-        let party = self.server.links.get(&link).map(|session| session.party);
+        let party = self
+            .server
+            .links
+            .get(&link)
+            .map(|connection| connection.party);
         if let Some(party) = party {
             let at_party = Event::Ends {
                 link,
@@ -229,126 +219,32 @@ impl World {
 
     /// A frame of a party reaches the coordinator.
     pub(super) fn at_server(&mut self, link: u64, frame: PartyFrame) -> Result<(), Broken> {
-        if self.server.machine.is_none() {
-            return Ok(());
+        if let Some(connection) = self.server.links.get(&link) {
+            connection.count.came(1);
         }
-        let Some(session) = self.server.links.get_mut(&link) else {
-            return Ok(());
-        };
-        session.traffic.read.fetch_add(1, Ordering::Relaxed);
-        let number = session.party;
-        if !session.admitted {
-            match frame.frame {
-                Some(Frame::Hello(hello)) if session.waiting.is_empty() => {
-                    let Some(party) = self.parties.get(number) else {
-                        return Ok(());
-                    };
-                    if hello.name != *party.name {
-                        let refused = refused("the name is another one");
-                        self.last_word(link, refused, false);
-                        return Ok(());
-                    }
-                    let peer = Peer {
-                        name: party.name.clone(),
-                        role: None,
-                        address: format!("party {number}"),
-                        certificate: party.certificate.clone(),
-                        key: party.identity.key.verifying_key().clone(),
-                        traffic: session.traffic.clone(),
-                    };
-                    let link = LinkId(link);
-                    return self.hand_server(Input::Connected { link, peer, hello });
-                }
-                _ => session.waiting.push(frame),
-            }
-            return Ok(());
-        }
-        match frame.frame {
-            Some(Frame::Chunk(chunk)) => self.chunk(link, chunk),
-            Some(Frame::Hello(_)) | None => {
-                self.last_word(link, refused("not now"), true);
-                Ok(())
-            }
-            Some(frame) => self.hand_server(Input::Frame {
-                link: LinkId(link),
-                frame,
-            }),
-        }
+        self.hear(link, frame)
     }
 
-    /// A piece of an answer, which the gate lets in or not.
-    fn chunk(&mut self, link: u64, chunk: pb::Chunk) -> Result<(), Broken> {
-        let (Some(machine), Some(session)) =
+    fn hear(&mut self, link: u64, frame: PartyFrame) -> Result<(), Broken> {
+        let (Some(machine), Some(connection)) =
             (&self.server.machine, self.server.links.get_mut(&link))
         else {
             return Ok(());
         };
-        let Some(party) = self.parties.get(session.party) else {
-            return Ok(());
-        };
-        let place = (chunk.round, chunk.stage);
-        let limit = match machine.gate().judge(&party.name, place) {
-            Ok(Some(limit)) => limit,
-            Ok(None) => return Ok(()),
-            Err(reason) => {
-                self.last_word(link, refused(&reason), true);
-                return Ok(());
+        match connection.session.hear(&machine.gate(), frame) {
+            Ok(None) => Ok(()),
+            Ok(Some(input)) => self.hand_server(input),
+            Err(refused) => {
+                let known = connection.session.is_known();
+                self.last_word(link, refused, known);
+                Ok(())
             }
-        };
-        let assembly = match session.message.take() {
-            Some((known, assembly)) if known == place => Ok(assembly),
-            _ => Assembly::begin(chunk.total, limit),
-        };
-        let pushed =
-            assembly.and_then(|assembly| assembly.push(chunk.offset, chunk.total, chunk.data));
-        match pushed {
-            Ok(Pushed::Part(assembly)) => session.message = Some((place, assembly)),
-            Ok(Pushed::Whole(message)) => {
-                let (link, round, hold) = (LinkId(link), place.0, Hold::default());
-                return self.hand_server(Input::Answer {
-                    link,
-                    round,
-                    message,
-                    hold,
-                });
-            }
-            Err(error) => self.last_word(link, refused(&error.to_string()), true),
         }
-        Ok(())
     }
 
     /// What the coordinator says, as frames.
-    fn frames(&mut self, say: Say) -> Result<Vec<CoordinatorFrame>, Broken> {
-        let (round, stage, content) = match say {
-            Say::Frame(frame) => return Ok(vec![frame]),
-            Say::Model { version, values } => {
-                let total = values.len() as u64;
-                let chunk = |(offset, data)| pb::ModelChunk {
-                    version,
-                    offset,
-                    total,
-                    data,
-                };
-                return Ok(pieces(values).map(|piece| chunk(piece).into()).collect());
-            }
-            Say::Message {
-                round,
-                stage,
-                content,
-            } => (round, stage, content),
-        };
-        let whole = content.whole();
-        let whole = whole.map_err(|e| self.broken(format!("what is passed on: {e}")))?;
-        let message = whole.unwrap_or_default();
-        let total = message.len() as u64;
-        let chunk = |(offset, data)| pb::Chunk {
-            round,
-            stage: stage.into(),
-            offset,
-            total,
-            data,
-        };
-        Ok(pieces(message).map(|piece| chunk(piece).into()).collect())
+    fn frames(&self, say: Say) -> Result<Vec<CoordinatorFrame>, Broken> {
+        of_coordinator(say).map_err(|error| self.broken(format!("what is passed on: {error}")))
     }
 
     /// What the store says of rounds that are over.
@@ -428,16 +324,8 @@ impl World {
     }
 
     pub(super) fn sent_down(&self, link: u64) {
-        if let Some(session) = self.server.links.get(&link) {
-            session.traffic.written.fetch_add(1, Ordering::Relaxed);
+        if let Some(connection) = self.server.links.get(&link) {
+            connection.count.sent(1);
         }
-    }
-}
-
-fn refused(reason: &str) -> pb::Refused {
-    pb::Refused {
-        code: RefusalCode::RefusalBadFrame.into(),
-        reason: reason.into(),
-        ..pb::Refused::default()
     }
 }

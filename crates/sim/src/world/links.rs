@@ -7,7 +7,7 @@ use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 
 use super::agenda::{Event, Micros, Who};
-use super::coordinator::Session;
+use super::coordinator::Connection;
 use super::{Broken, World};
 
 /// One connection on the way.
@@ -66,8 +66,9 @@ impl World {
             whole,
         };
         self.links.insert(link, of);
-        self.server.links.insert(link, Session::of(number));
         if let Some(party) = self.parties.get_mut(number) {
+            let connection = Connection::of(link, number, party);
+            self.server.links.insert(link, connection);
             party.link = Some(link);
         }
         self.hand_party(number, Input::Linked(LinkId(link)))

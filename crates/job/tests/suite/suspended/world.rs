@@ -260,7 +260,7 @@ impl World {
         if self.hosts[party].link.is_none() {
             self.links += 1;
             let link = LinkId(self.links);
-            let (host, count) = (&mut self.hosts[party], Arc::<Count>::default());
+            let host = &mut self.hosts[party];
             host.link = Some(link);
             let known = self.anchor.verify_party(&host.certificate, BEGIN).unwrap();
             let peer = Peer {
@@ -268,11 +268,11 @@ impl World {
                 address: "a test".into(),
                 certificate: host.certificate.clone(),
                 key: known.key,
-                traffic: count.clone(),
+                traffic: Arc::new(Count::default()),
                 role: None,
             };
             self.sessions
-                .insert(link, (party, Session::new(link, peer, count)));
+                .insert(link, (party, Session::new(link, peer)));
         }
         if let Some(Frame::Chunk(chunk)) = &frame.frame {
             let place = (party, chunk.round, chunk.stage, chunk.offset);
@@ -284,7 +284,7 @@ impl World {
         let Some((_, session)) = self.sessions.get_mut(&link) else {
             return;
         };
-        if let Some(input) = session.take(&gate, frame).unwrap() {
+        if let Some(input) = session.hear(&gate, frame).unwrap() {
             self.server.handle(self.now, input);
         }
         self.serve();

@@ -1,0 +1,435 @@
+//! The coordinator's side of one connection: what a party sends becomes inputs of the job, within what the job lets in.
+//!
+//! Whoever drives a [`Session`] reads the frames, finds room for messages that come in several chunks, and ends the
+//! connection at the first error. What it may wait for, and how long, is its own affair: a network has clocks and little
+//! memory, a simulation has neither.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracing::debug;
+
+use crate::chunks::{Assembly, CHUNK, ChunkError, Pushed};
+use crate::pb::party_frame::Frame;
+use crate::pb::{self, PartyFrame, RefusalCode, Refused};
+use crate::server::{Gate, Hold, Input, LinkId, Peer, Traffic};
+
+/// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
+pub const MOST_REPEATS: u32 = 8;
+
+/// Frames that wait while the job judges the Hello. Before its Welcome an honest party says nothing more.
+pub const MOST_WAITING: usize = 8;
+
+/// A round and a stage of it, by the chunks of an answer.
+type Place = (u64, u32);
+
+/// The coordinator's side of one connection.
+pub struct Session {
+    link: LinkId,
+    peer: Peer,
+    standing: Standing,
+    /// A message that comes in several chunks, and the first of them, until there is room.
+    begins: Option<(Place, Assembly, pb::Chunk)>,
+    /// A message that is being put together.
+    message: Option<Part>,
+    /// The place of the latest whole message, and how often one came for it.
+    answered: (Place, u32),
+}
+
+/// How the party stands with the job.
+enum Standing {
+    /// It has said nothing.
+    Stranger,
+    /// The job judges its Hello. What it says meanwhile waits.
+    Asks(Vec<PartyFrame>),
+    Admitted,
+}
+
+/// A message of which some chunks have come.
+struct Part {
+    place: Place,
+    assembly: Assembly,
+    hold: Hold,
+}
+
+/// What is to be done about a frame.
+pub enum Heard {
+    /// Nothing.
+    Nothing,
+    /// Nothing yet: it was a part of a message.
+    Part,
+    /// A message of several chunks begins. [`Session::go_on`] once there is room for it, or [`Session::forget`].
+    Begins {
+        /// The round and the stage that it is for.
+        place: (u64, u32),
+        /// Bytes of the whole message.
+        bytes: u64,
+    },
+    /// The job is told.
+    Input(Input),
+}
+
+impl Session {
+    /// A connection over which nothing has come, of the peer whose certificate was verified.
+    pub fn new(link: LinkId, peer: Peer) -> Self {
+        Self {
+            link,
+            peer,
+            standing: Standing::Stranger,
+            begins: None,
+            message: None,
+            answered: Default::default(),
+        }
+    }
+
+    /// Its number.
+    pub fn link(&self) -> LinkId {
+        self.link
+    }
+
+    /// Whether the job has heard of it.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.standing, Standing::Stranger)
+    }
+
+    /// The round and the stage of the message that is being put together.
+    pub fn receiving(&self) -> Option<(u64, u32)> {
+        self.message.as_ref().map(|part| part.place)
+    }
+
+    /// The first frame. The job judges the Hello, and [`admit`](Self::admit) tells that it lets the party in.
+    ///
+    /// # Errors
+    /// It is no Hello: the last word on the connection.
+    pub fn hello(&mut self, frame: PartyFrame) -> Result<pb::Hello, Refused> {
+        let Some(Frame::Hello(hello)) = frame.frame else {
+            return Err(bad_frame("the first frame must be a Hello"));
+        };
+        self.standing = Standing::Asks(Vec::new());
+        Ok(hello)
+    }
+
+    /// The job has let the party in; gives what it said meanwhile, to [`take`](Self::take) now.
+    pub fn admit(&mut self) -> Vec<PartyFrame> {
+        match std::mem::replace(&mut self.standing, Standing::Admitted) {
+            Standing::Asks(waiting) => waiting,
+            Standing::Stranger | Standing::Admitted => Vec::new(),
+        }
+    }
+
+    /// Takes a frame, within what the job lets in now.
+    ///
+    /// # Errors
+    /// What no party may send: the last word on the connection.
+    pub fn take(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Heard, Refused> {
+        let link = self.link;
+        match &mut self.standing {
+            Standing::Stranger => {
+                let (hello, peer) = (self.hello(frame)?, self.peer.clone());
+                Ok(Heard::Input(Input::Connected { link, peer, hello }))
+            }
+            Standing::Asks(waiting) if waiting.len() >= MOST_WAITING => {
+                Err(bad_frame("it goes on without waiting for its Welcome"))
+            }
+            Standing::Asks(waiting) => {
+                waiting.push(frame);
+                Ok(Heard::Nothing)
+            }
+            Standing::Admitted => match frame.frame {
+                None => Err(bad_frame("a frame that is empty or unknown here")),
+                Some(Frame::Hello(_)) => Err(bad_frame("a second Hello")),
+                Some(Frame::Chunk(chunk)) => self.chunk(gate, chunk),
+                Some(frame) => Ok(Heard::Input(Input::Frame { link, frame })),
+            },
+        }
+    }
+
+    /// [`Self::take`] where there is room for every message.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn hear(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Option<Input>, Refused> {
+        match self.take(gate, frame)? {
+            Heard::Nothing | Heard::Part => Ok(None),
+            Heard::Begins { .. } => self.go_on(Hold::default()).map(|()| None),
+            Heard::Input(input) => Ok(Some(input)),
+        }
+    }
+
+    /// There is room for the message that begins: this, which is held until it was taken.
+    ///
+    /// # Errors
+    /// Its first chunk is none: the last word on the connection.
+    pub fn go_on(&mut self, hold: Hold) -> Result<(), Refused> {
+        if let Some((place, assembly, chunk)) = self.begins.take() {
+            self.push(place, assembly, hold, chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for the message any more that begins, or is being put together.
+    pub fn forget(&mut self) {
+        (self.begins, self.message) = (None, None);
+    }
+
+    fn chunk(&mut self, gate: &Gate, chunk: pb::Chunk) -> Result<Heard, Refused> {
+        let place = (chunk.round, chunk.stage);
+        let (round, stage) = place;
+        let limit = gate.judge(&self.peer.name, place).map_err(bad_frame)?;
+        if place < (gate.round, gate.stage) {
+            debug!(party = %self.peer.name, round, stage, "too late, dropped");
+            self.forget();
+        }
+        let Some(limit) = limit else {
+            return Ok(Heard::Nothing);
+        };
+        if self.answered == (place, MOST_REPEATS) {
+            return Err(bad_frame(format!(
+                "the answer to round {round}, stage {stage} came {MOST_REPEATS} times already"
+            )));
+        }
+        if let Some(part) = self.message.take().filter(|part| part.place == place) {
+            return self.push(place, part.assembly, part.hold, chunk);
+        }
+        let (assembly, bytes) = (Assembly::begin(chunk.total, limit), chunk.total);
+        let assembly = assembly.map_err(wrong_chunk)?;
+        if bytes <= CHUNK as u64 {
+            return self.push(place, assembly, Hold::default(), chunk);
+        }
+        self.begins = Some((place, assembly, chunk));
+        Ok(Heard::Begins { place, bytes })
+    }
+
+    fn push(
+        &mut self,
+        place: Place,
+        assembly: Assembly,
+        hold: Hold,
+        chunk: pb::Chunk,
+    ) -> Result<Heard, Refused> {
+        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
+        match pushed.map_err(wrong_chunk)? {
+            Pushed::Part(assembly) => {
+                self.message = Some(Part {
+                    place,
+                    assembly,
+                    hold,
+                });
+                Ok(Heard::Part)
+            }
+            Pushed::Whole(message) => {
+                let times = match self.answered {
+                    (known, times) if known == place => times + 1,
+                    _ => 1,
+                };
+                self.answered = (place, times);
+                Ok(Heard::Input(Input::Answer {
+                    link: self.link,
+                    round: place.0,
+                    message,
+                    hold,
+                }))
+            }
+        }
+    }
+}
+
+fn bad_frame(reason: impl Into<String>) -> Refused {
+    Refused::new(RefusalCode::RefusalBadFrame, reason)
+}
+
+fn wrong_chunk(error: ChunkError) -> Refused {
+    bad_frame(format!("chunk: {error}"))
+}
+
+/// Counts what goes over a connection.
+#[derive(Default)]
+pub struct Count {
+    read: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Count {
+    /// A frame of so many bytes has come.
+    pub fn came(&self, bytes: usize) {
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A frame of so many bytes is sent.
+    pub fn sent(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Traffic for Count {
+    fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use blindsum_crypto::sign::{Algorithm, IdentityKey};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::testing::rng;
+
+    /// Bytes of the answers: two chunks.
+    const LENGTH: usize = CHUNK + 3;
+
+    fn session() -> Session {
+        let key = IdentityKey::generate(Algorithm::Ed25519, &mut rng(1)).unwrap();
+        let peer = Peer {
+            name: "alice".into(),
+            role: None,
+            address: "a test".into(),
+            certificate: Arc::new([]),
+            key: key.verifying_key().clone(),
+            traffic: Arc::new(Count::default()),
+        };
+        Session::new(LinkId(1), peer)
+    }
+
+    /// A session of a party that was let in.
+    fn admitted() -> Session {
+        let mut session = session();
+        session.hello(pb::Hello::default().into()).unwrap();
+        session.admit();
+        session
+    }
+
+    fn gate(stage: u32) -> Gate {
+        Gate {
+            round: 1,
+            stage,
+            limit: LENGTH as u64,
+            time: Duration::from_secs(1),
+            members: Arc::new(BTreeMap::from([("alice".into(), true)])),
+        }
+    }
+
+    /// The chunk of a long answer at this place of it.
+    fn chunk(stage: u32, offset: usize) -> PartyFrame {
+        let data = vec![7; CHUNK.min(LENGTH - offset)];
+        pb::Chunk {
+            round: 1,
+            stage,
+            offset: offset as u64,
+            total: LENGTH as u64,
+            data: data.into(),
+        }
+        .into()
+    }
+
+    fn short(stage: u32) -> PartyFrame {
+        pb::Chunk {
+            round: 1,
+            stage,
+            offset: 0,
+            total: 2,
+            data: Bytes::from_static(b"ok"),
+        }
+        .into()
+    }
+
+    fn reason<T>(refused: Result<T, Refused>) -> String {
+        refused.err().unwrap().reason
+    }
+
+    #[test]
+    fn the_first_frame_is_a_hello_and_no_other_one() {
+        let mut session = session();
+        let early = session.take(&gate(0), short(0));
+        assert!(reason(early).contains("the first frame must be a Hello"));
+        assert!(!session.is_known());
+        let heard = session.take(&gate(0), pb::Hello::default().into());
+        assert!(matches!(
+            heard,
+            Ok(Heard::Input(Input::Connected {
+                link: LinkId(1),
+                ..
+            }))
+        ));
+        assert!(session.is_known());
+        session.admit();
+        let again = session.take(&gate(0), pb::Hello::default().into());
+        assert!(reason(again).contains("a second Hello"));
+        let empty = session.take(&gate(0), PartyFrame::default());
+        assert!(reason(empty).contains("empty"));
+    }
+
+    #[test]
+    fn case_31_frames_before_the_welcome_wait_a_few_at_most() {
+        let mut session = session();
+        session.hello(pb::Hello::default().into()).unwrap();
+        for _ in 0..MOST_WAITING {
+            let heard = session.take(&gate(0), short(0));
+            assert!(matches!(heard, Ok(Heard::Nothing)));
+        }
+        let more = session.take(&gate(0), short(0));
+        assert!(reason(more).contains("without waiting for its Welcome"));
+        let waited = session.admit();
+        assert_eq!(waited, vec![short(0); MOST_WAITING]);
+        let heard = session.take(&gate(0), short(0));
+        assert!(matches!(heard, Ok(Heard::Input(Input::Answer { .. }))));
+    }
+
+    #[test]
+    fn a_long_message_waits_for_room_and_holds_it() {
+        let mut session = admitted();
+        let Ok(Heard::Begins { place, bytes }) = session.take(&gate(0), chunk(0, 0)) else {
+            panic!("a message begins");
+        };
+        assert_eq!((place, bytes), ((1, 0), LENGTH as u64));
+        assert_eq!(session.receiving(), None);
+        let room = Arc::new(());
+        session.go_on(Hold::of(room.clone())).unwrap();
+        assert_eq!(session.receiving(), Some((1, 0)));
+        let Ok(Heard::Input(Input::Answer { message, hold, .. })) =
+            session.take(&gate(0), chunk(0, CHUNK))
+        else {
+            panic!("the answer is whole");
+        };
+        assert_eq!(message, vec![7; LENGTH]);
+        assert_eq!(Arc::strong_count(&room), 2);
+        drop(hold);
+        assert_eq!(Arc::strong_count(&room), 1);
+    }
+
+    #[test]
+    fn a_message_whose_stage_is_over_holds_nothing() {
+        let mut session = admitted();
+        let room = Arc::new(());
+        session.take(&gate(0), chunk(0, 0)).unwrap();
+        session.go_on(Hold::of(room.clone())).unwrap();
+        let late = session.take(&gate(1), chunk(0, CHUNK));
+        assert!(matches!(late, Ok(Heard::Nothing)));
+        assert_eq!((session.receiving(), Arc::strong_count(&room)), (None, 1));
+        // Nor does one that gave way before there was room.
+        session.take(&gate(1), chunk(1, 0)).unwrap();
+        session.forget();
+        session.go_on(Hold::of(room.clone())).unwrap();
+        assert_eq!((session.receiving(), Arc::strong_count(&room)), (None, 1));
+    }
+
+    #[test]
+    fn an_answer_comes_a_few_times() {
+        let mut session = admitted();
+        for _ in 0..MOST_REPEATS {
+            let heard = session.hear(&gate(0), short(0));
+            assert!(matches!(heard, Ok(Some(Input::Answer { .. }))));
+        }
+        let again = session.hear(&gate(0), short(0));
+        assert!(reason(again).contains("came 8 times already"));
+        let next = session.hear(&gate(1), short(1));
+        assert!(matches!(next, Ok(Some(Input::Answer { .. }))));
+    }
+}
