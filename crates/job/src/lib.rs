@@ -21,6 +21,7 @@ pub mod frames;
 mod model;
 pub mod party;
 pub mod pb;
+mod receiving;
 pub mod records;
 pub mod report;
 pub mod server;

@@ -7,10 +7,9 @@ use tracing::{debug, info, warn};
 
 use super::{Active, Server};
 use crate::JobError;
-use crate::chunks::{Assembly, Pushed};
-use crate::error::wrong;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
+use crate::receiving::receive;
 
 /// The record with the number of the latest round.
 const LAST_ROUND: &str = "last-round";
@@ -139,22 +138,9 @@ impl Server {
         let Some(active) = active.filter(|active| active.round.number() == chunk.round) else {
             return Ok(());
         };
-        let assembly = match active.receiving.take() {
-            Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
-            _ => {
-                let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
-                let reply = active.round.plan().reply(stage);
-                let limit = reply.map_or(0, |step| step.largest);
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
-        };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-        match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
-            Pushed::Part(assembly) => {
-                active.receiving = Some((chunk.stage, assembly));
-                Ok(())
-            }
-            Pushed::Whole(message) => self.step(message).await,
+        match receive(&mut active.receiving, active.round.plan(), chunk)? {
+            None => Ok(()),
+            Some(message) => self.step(message).await,
         }
     }
 

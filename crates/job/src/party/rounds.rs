@@ -5,9 +5,9 @@ use tracing::{error, info};
 use super::member::Member;
 use super::result::{RoundResult, Update};
 use super::untaken::confirmed;
-use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb::{self, RoundRefusalCode};
+use crate::receiving::receive;
 use crate::{JobError, hex};
 
 /// What this party holds at the end of a round, against what the coordinator announces.
@@ -65,23 +65,11 @@ impl Member {
         let Some(active) = active.filter(|active| active.number == round) else {
             return Ok(());
         };
-        let assembly = match active.receiving.take() {
-            Some((stage, assembly)) if stage == chunk.stage && chunk.offset > 0 => assembly,
-            _ => {
-                let stage = u8::try_from(chunk.stage).unwrap_or(u8::MAX);
-                let reply = active.round.plan().reply(stage);
-                let limit = reply.map_or(0, |step| step.largest);
-                Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
-            }
-        };
-        let pushed = assembly.push(chunk.offset, chunk.total, chunk.data);
-        match pushed.map_err(|e| wrong(format!("chunk: {e}")))? {
-            Pushed::Part(assembly) => active.receiving = Some((chunk.stage, assembly)),
+        match receive(&mut active.receiving, active.round.plan(), chunk)? {
             // One that came before does not take the place of the one that waits for the update.
-            Pushed::Whole(message) if active.answers_now(&message) => {
-                return self.step(Some(message)).await;
-            }
-            Pushed::Whole(message) => active.held = Some(message),
+            Some(message) if active.answers_now(&message) => return self.step(Some(message)).await,
+            Some(message) => active.held = Some(message),
+            None => {}
         }
         self.go_on().await
     }
