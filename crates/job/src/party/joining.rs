@@ -212,25 +212,8 @@ impl Member {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
-        let is_past = self.is_past(number);
-        if is_past {
-            // The coordinator may have forgotten, as one that was restored; to the caller it is no news.
-            let reason = "this party has gone on to later rounds and never goes back";
-            self.send(pb::RoundRefused {
-                round: number,
-                code: RoundRefusalCode::RoundRefusalUnable.into(),
-                reason: reason.into(),
-                ..pb::RoundRefused::default()
-            });
-        }
-        if self.is_told(number) || is_past {
-            // The certificates in it do not come again over this connection.
-            let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
-            if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
-                let (anchor, now) = (&self.identity.anchor, self.hand.unix_seconds());
-                self.certificates.forget_strangers(brought, anchor, now);
-            }
-            return Ok(());
+        if self.is_told(number) || self.is_past(number) {
+            return self.started_late(start);
         }
         let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
@@ -282,6 +265,27 @@ impl Member {
             self.step(None).await?;
         }
         self.go_on().await
+    }
+
+    /// What begins a round comes late: its result was told, or this party has gone on to later ones.
+    fn started_late(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
+        if self.is_past(start.round) {
+            // The coordinator may have forgotten, as one that was restored; to the caller it is no news.
+            let reason = "this party has gone on to later rounds and never goes back";
+            self.send(pb::RoundRefused {
+                round: start.round,
+                code: RoundRefusalCode::RoundRefusalUnable.into(),
+                reason: reason.into(),
+                ..pb::RoundRefused::default()
+            });
+        }
+        // The certificates in it do not come again over this connection.
+        let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
+        if let Ok(brought) = self.certificates.take(&mut start, job.spec().parties) {
+            let (anchor, now) = (&self.identity.anchor, self.hand.unix_seconds());
+            self.certificates.forget_strangers(brought, anchor, now);
+        }
+        Ok(())
     }
 
     /// Whether a sum that this process has not taken up starts from a model that is not here.

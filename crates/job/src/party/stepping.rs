@@ -1,6 +1,7 @@
 //! The steps of a round's machine, and what becomes of its answers.
 
-use blindsum_protocol::{Answer, Message, RoundSum};
+use blindsum_encode::Sent;
+use blindsum_protocol::{Answer, Fault, Message, RoundSum};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tracing::debug;
@@ -30,43 +31,21 @@ impl Member {
 
     /// One step of the machine; what it says is written down before it is sent.
     pub(super) async fn step(&mut self, message: Option<Message>) -> Result<(), JobError> {
-        let Some(active) = &mut self.active else {
+        let Some(active) = &self.active else {
             return Ok(());
         };
-        let (number, round, me) = (active.number, active.round.clone(), active.me);
-        let guard = active.guard.clone();
+        let (number, heard) = (active.number, active.heard());
         // Sending the latest answer once more needs no update.
         let starts = message.is_some() || active.client.is_none();
-        let heard = active.heard();
-        let needed = match (&active.client, &message) {
-            (Some(client), Some(message)) => client.takes_input_with(message),
-            (None, _) => active.needs_update(),
-            (Some(_), None) => false,
-        };
-        let (client, update) = (
-            active.client.take(),
-            if needed { active.update.take() } else { None },
-        );
         let seed = self.hand.seed();
-        let step = Step {
-            setup: self.setup(&round, me, &guard),
-            client,
-            message: message.clone(),
-            update,
-            leftover: self.leftover.clone(),
-            state: self.state.clone(),
-            rng: ChaCha20Rng::from_seed(*seed),
+        let Some((step, needed)) = self.next_step(message.clone(), &seed) else {
+            return Ok(());
         };
         let begun = self.hand.now();
         let stepped = self.hand.work(move || step.run()).await?;
         let seconds = (self.hand.now() - begun).as_secs_f64();
-        if let (Ok(_), Some(sent)) = (&stepped.answer, stepped.sent)
-            && let Err(error) = self.keep_sent(number, sent).await
-        {
-            let code = RoundRefusalCode::RoundRefusalUnable;
-            return self.refuse(number, code, error).await;
-        }
-        if let Err((code, error)) = self.heed_guard(&stepped.answer).await {
+        let kept = self.keep_step(number, &stepped.answer, stepped.sent).await;
+        if let Err((code, error)) = kept {
             return self.refuse(number, code, error).await;
         }
         let Some(active) = &mut self.active else {
@@ -107,6 +86,45 @@ impl Member {
         };
         let code = RoundRefusalCode::RoundRefusalFault;
         self.refuse(number, code, failed).await
+    }
+
+    /// The next step of the machine, which answers this message, and whether it takes the update.
+    fn next_step(&mut self, message: Option<Message>, seed: &[u8; 32]) -> Option<(Step, bool)> {
+        let active = self.active.as_mut()?;
+        let (round, me, guard) = (active.round.clone(), active.me, active.guard.clone());
+        let needed = match (&active.client, &message) {
+            (Some(client), Some(message)) => client.takes_input_with(message),
+            (None, _) => active.needs_update(),
+            (Some(_), None) => false,
+        };
+        let (client, update) = (
+            active.client.take(),
+            if needed { active.update.take() } else { None },
+        );
+        let step = Step {
+            setup: self.setup(&round, me, &guard),
+            client,
+            message,
+            update,
+            leftover: self.leftover.clone(),
+            state: self.state.clone(),
+            rng: ChaCha20Rng::from_seed(*seed),
+        };
+        Some((step, needed))
+    }
+
+    /// Keeps what must be known before the answer of a step is sent; or says why it must not be.
+    async fn keep_step(
+        &mut self,
+        round: u64,
+        answer: &Result<Answer, Fault>,
+        sent: Option<Sent>,
+    ) -> Result<(), (RoundRefusalCode, JobError)> {
+        if let (Ok(_), Some(sent)) = (answer, sent) {
+            let kept = self.keep_sent(round, sent).await;
+            kept.map_err(|error| (RoundRefusalCode::RoundRefusalUnable, error))?;
+        }
+        self.heed_guard(answer).await
     }
 
     /// The machine has the sum, which this message told: what it makes of the model, unless no honest parties have such

@@ -13,6 +13,7 @@ use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBu
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::error::Elapsed;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -168,31 +169,49 @@ pub(crate) async fn accept_all(
             places.clone(),
         );
         let handshake = async move {
-            let shaken = tokio::time::timeout(timeout, shake(stream, address, acceptor, &anchor));
-            let (stream, peer, cuts) = match shaken.await {
-                Ok(Ok(shaken)) => shaken,
-                Ok(Err(reason)) => return info!(%address, %reason, "TLS handshake refused"),
-                Err(_) => return info!(%address, "TLS handshake refused: not finished in time"),
-            };
-            let place = match places.take(&peer.name) {
-                Ok(place) => place,
-                Err(reason) => {
-                    return warn!(%address, party = %peer.name, %reason, "connection refused");
-                }
-            };
-            debug!(%address, party = %peer.name, "connected");
-            tokio::spawn(cut_when_idle(peer.clone(), idle));
-            let connection = Connection {
-                stream,
-                peer,
-                cuts,
-                is_cut: false,
-                _place: place,
-            };
-            let _ = connections.send(Ok(connection)).await;
+            let shaken = shake(stream, address, acceptor, &anchor);
+            let shaken = tokio::time::timeout(timeout, shaken).await;
+            if let Some(connection) = placed(shaken, address, &places) {
+                tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
+                let _ = connections.send(Ok(connection)).await;
+            }
         };
         shaking.push_back(tokio::spawn(handshake).abort_handle());
     }
+}
+
+/// The connection of a handshake that succeeded in time, where there is a place for it.
+fn placed(
+    shaken: Result<Result<Shaken, String>, Elapsed>,
+    address: SocketAddr,
+    places: &Arc<Places>,
+) -> Option<Connection> {
+    let (stream, peer, cuts) = match shaken {
+        Ok(Ok(shaken)) => shaken,
+        Ok(Err(reason)) => {
+            info!(%address, %reason, "TLS handshake refused");
+            return None;
+        }
+        Err(_) => {
+            info!(%address, "TLS handshake refused: not finished in time");
+            return None;
+        }
+    };
+    let place = match places.take(&peer.name) {
+        Ok(place) => place,
+        Err(reason) => {
+            warn!(%address, party = %peer.name, %reason, "connection refused");
+            return None;
+        }
+    };
+    debug!(%address, party = %peer.name, "connected");
+    Some(Connection {
+        stream,
+        peer,
+        cuts,
+        is_cut: false,
+        _place: place,
+    })
 }
 
 /// Ends a connection over which nothing was asked for so long.
@@ -210,13 +229,16 @@ async fn cut_when_idle(peer: Peer, time: Duration) {
     }
 }
 
+/// What a handshake leads to: the stream, who is at its other end, and where it is heard that it is to be cut.
+type Shaken = (TlsStream<Watched<TcpStream>>, Peer, mpsc::Receiver<()>);
+
 /// The handshake, and the party's name out of its certificate.
 async fn shake(
     stream: TcpStream,
     address: SocketAddr,
     acceptor: TlsAcceptor,
     anchor: &TrustAnchor,
-) -> Result<(TlsStream<Watched<TcpStream>>, Peer, mpsc::Receiver<()>), String> {
+) -> Result<Shaken, String> {
     let _ = stream.set_nodelay(true);
     let traffic = Arc::new(Traffic::default());
     let stream = Watched::new(stream, traffic.clone());
