@@ -5,7 +5,7 @@
 //! so a network, a simulator and another program's transport drive the same code.
 //!
 //! [`party`] is a member of a job, [`server`] what coordinates it, [`follower`] another server that it needs,
-//! [`model`](Model) what parties and coordinator compute.
+//! [`session`] the coordinator's side of one connection, [`model`](Model) what parties and coordinator compute.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(

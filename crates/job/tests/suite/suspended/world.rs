@@ -279,7 +279,11 @@ impl World {
             let before = self.answers.entry(place).or_insert(chunk.data.clone());
             assert_eq!(*before, chunk.data, "two answers of a party: {place:?}");
         }
-        let link = self.hosts[party].link.unwrap();
+        self.at_server(self.hosts[party].link.unwrap(), frame);
+        self.serve();
+    }
+
+    fn at_server(&mut self, link: LinkId, frame: PartyFrame) {
         let gate = self.server.gate();
         let Some((_, session)) = self.sessions.get_mut(&link) else {
             return;
@@ -287,7 +291,14 @@ impl World {
         if let Some(input) = session.hear(&gate, frame).unwrap() {
             self.server.handle(self.now, input);
         }
-        self.serve();
+    }
+
+    /// The party is let in; what it said meanwhile is heard.
+    fn admit(&mut self, link: LinkId) {
+        let (_, session) = self.sessions.get_mut(&link).unwrap();
+        for frame in session.admit() {
+            self.at_server(link, frame);
+        }
     }
 
     pub(super) fn serve(&mut self) {
@@ -313,7 +324,7 @@ impl World {
                     self.lost(link);
                 }
                 Effect::Over(result) => result.unwrap(),
-                Effect::Admit(_) => {}
+                Effect::Admit(link) => self.admit(link),
             }
         }
     }
