@@ -52,6 +52,8 @@ struct Part {
 }
 
 /// What is to be done about a frame.
+// It is used up at once, and nowhere are many of them.
+#[allow(clippy::large_enum_variant)]
 pub enum Heard {
     /// Nothing.
     Nothing,
