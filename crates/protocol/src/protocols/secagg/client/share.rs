@@ -11,7 +11,8 @@ use blindsum_sharing::{Point, SHARE_LEN, Share, share};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::masked_input::{AwaitSurvivors, Held, masked_input};
+use super::held::{Held, HeldShares};
+use super::masked_input::{AwaitSurvivors, masked_input};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::wire::{Bounded, ascending, encode};
 use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
@@ -182,7 +183,7 @@ impl ClientStage for AwaitShares {
             own_seed_share,
             ..
         } = *self;
-        let next = AwaitSurvivors {
+        let shares = HeldShares {
             setup,
             graph,
             own_seed_share,
@@ -190,7 +191,7 @@ impl ClientStage for AwaitShares {
         };
         Ok(ClientStep::Send {
             body,
-            next: Box::new(next),
+            next: Box::new(AwaitSurvivors(shares)),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand_core::CryptoRng;
 
 use super::Common;
-use super::masked_input::MaskedSum;
+use super::masked_sum::MaskedSum;
 use super::unmask::CollectRevealed;
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed, signed_survivors};
 use crate::kit::wire::{Bounded, Opaque, encode};

@@ -4,6 +4,7 @@
 mod advertise;
 mod consistency;
 mod masked_input;
+mod masked_sum;
 mod recover;
 mod share;
 mod unmask;

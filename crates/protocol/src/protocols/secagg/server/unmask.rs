@@ -10,7 +10,7 @@ use rand_core::CryptoRng;
 use rayon::prelude::*;
 
 use super::Common;
-use super::masked_input::MaskedSum;
+use super::masked_sum::MaskedSum;
 use super::recover::{HeldShares, Recovery, Secrets};
 use crate::kit::result::result_body;
 use crate::kit::vector::TILE;
