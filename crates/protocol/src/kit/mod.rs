@@ -3,9 +3,7 @@
 
 pub(crate) mod consistency;
 pub(crate) mod keys;
-pub(crate) mod prepared;
 pub(crate) mod result;
 pub(crate) mod snapshot;
-pub(crate) mod vault;
 pub(crate) mod vector;
 pub(crate) mod wire;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use blindsum_sharing::Share;
 
+use crate::core::round::ClientSetup;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::machine::ClientSetup;
 use crate::protocols::secagg::AggregationGraph;
 use crate::{FaultKind, PartyId};
 

@@ -6,11 +6,11 @@ use zeroize::Zeroizing;
 
 use super::held::HeldShares;
 use super::unmask::{AwaitSignatures, reveal};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::signed_message;
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::vector::pack_input;
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::{Fault, FaultKind, Input, PartySet, Round, SurvivorListError};
 
 /// y = x + all masks mod 2^b, packed, in one pass.

@@ -10,9 +10,9 @@ mod unmask;
 use std::sync::Arc;
 
 use crate::FaultKind;
+use crate::core::round::{ClientSetup, ClientStage};
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
-use crate::machine::{ClientSetup, ClientStage};
 
 use super::AggregationGraph;
 use crate::kit::keys::is_active;

@@ -13,9 +13,9 @@ use zeroize::Zeroizing;
 
 use super::held::{Held, HeldShares};
 use super::masked_input::{AwaitSurvivors, masked_input};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::{SealedShares, SharesIn, SharesOut};
 use crate::protocols::secagg::{AggregationGraph, point_of};

@@ -7,11 +7,11 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::held::HeldShares;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::{Signatures, check_signatures};
 use crate::kit::result::{AwaitResult, load_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::messages::{Revealed, RevealedShare};
 use crate::{Fault, FaultKind, PartySet};

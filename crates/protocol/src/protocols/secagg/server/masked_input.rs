@@ -8,8 +8,8 @@ use super::Common;
 use super::consistency::CollectSignatures;
 use super::masked_sum::{Commitments, MaskedSum};
 use super::unmask::CollectRevealed;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::keys::is_active;
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 pub(super) struct CollectInputs {

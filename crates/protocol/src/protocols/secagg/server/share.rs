@@ -8,8 +8,8 @@ use rand_core::CryptoRng;
 use super::Common;
 use super::masked_input::CollectInputs;
 use super::masked_sum::Commitments;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::protocols::secagg::messages::{SEALED_SHARES, SealedShares, SharesIn, SharesOut};
 use crate::{Fault, FaultKind, PartyId};
 
