@@ -1,5 +1,5 @@
 //! What protocols have in common: keys and their advertisement, the consistency check, relayed frames, what is
-//! kept between rounds and over restarts.
+//! kept over restarts.
 
 pub(crate) mod consistency;
 pub(crate) mod keys;
