@@ -9,7 +9,7 @@ pub trait SurvivorGuard: Send + Sync {
     /// Lets the party go on for these survivors.
     ///
     /// # Errors
-    /// Why not. The party's round ends by [`FaultKind::Refused`], and it says nothing more in it.
+    /// Why not. The party's round ends by [`FaultKind::Refused`](crate::FaultKind::Refused), and it says nothing more in it.
     fn allow(&self, survivors: &PartySet) -> Result<(), String>;
 }
 

@@ -3,15 +3,14 @@
 
 mod machines;
 mod setup;
-mod stages;
+pub(crate) mod stages;
 mod sum;
 
 pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
 pub(crate) use setup::{Ahead, Starter};
 pub use setup::{ClientSetup, Prepared};
 pub(crate) use stages::{
-    Bodies, Body, ClientStage, ClientStep, FollowerStage, FollowerStep, InputRef, Relayed,
-    ServerStage, ServerStep,
+    Bodies, ClientStage, ClientStep, FollowerStage, InputRef, Relayed, ServerStage, ServerStep,
 };
 pub use stages::{Excuse, Piece};
 pub use sum::RoundSum;
