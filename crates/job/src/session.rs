@@ -177,11 +177,9 @@ impl Session {
         let place = (chunk.round, chunk.stage);
         let (round, stage) = place;
         let limit = gate.judge(&self.peer.name, place).map_err(bad_frame)?;
-        if place < (gate.round, gate.stage) {
-            debug!(party = %self.peer.name, round, stage, "too late, dropped");
-            self.forget();
-        }
         let Some(limit) = limit else {
+            debug!(party = %self.peer.name, round, stage, "dropped: too late, or of who has lost its place");
+            self.forget();
             return Ok(Heard::Nothing);
         };
         if self.answered == (place, MOST_REPEATS) {
@@ -419,6 +417,21 @@ mod tests {
         session.take(&gate(1), chunk(1, 0)).unwrap();
         session.forget();
         session.go_on(Hold::of(room.clone())).unwrap();
+        assert_eq!((session.receiving(), Arc::strong_count(&room)), (None, 1));
+    }
+
+    #[test]
+    fn a_message_of_who_has_lost_its_place_holds_nothing() {
+        let mut session = admitted();
+        let room = Arc::new(());
+        session.take(&gate(0), chunk(0, 0)).unwrap();
+        session.go_on(Hold::of(room.clone())).unwrap();
+        let lost = Gate {
+            members: Arc::new(BTreeMap::from([("alice".into(), false)])),
+            ..gate(0)
+        };
+        let heard = session.take(&lost, chunk(0, CHUNK));
+        assert!(matches!(heard, Ok(Heard::Nothing)));
         assert_eq!((session.receiving(), Arc::strong_count(&room)), (None, 1));
     }
 

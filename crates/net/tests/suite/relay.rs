@@ -281,16 +281,22 @@ fn case_28_columns_of_garbage_end_the_round_and_name_their_sender() {
         raw.send_message(2, &sum);
         raw.aborted();
     });
+    let mut accusers = 0;
     for party in others {
         let rounds = party.join().unwrap().unwrap();
         let error = rounds[0].as_ref().unwrap_err();
-        assert!(
-            matches!(error, NetError::Job(JobError::Fault { .. })),
-            "{error}"
-        );
-        assert!(error.to_string().contains("party 4"), "{error}");
+        match error {
+            NetError::Job(JobError::Fault { .. }) => {
+                assert!(error.to_string().contains("party 4"), "{error}");
+                accusers += 1;
+            }
+            // Who is slow to read hears of the end that the first accusers brought about.
+            NetError::Job(JobError::RoundAborted { .. }) => {}
+            other => panic!("{other}"),
+        }
         // The next round is without it.
         assert_eq!(rounds[1].as_ref().unwrap().survivors, NAMES[..4]);
     }
+    assert!(accusers > 0);
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
 }
