@@ -35,6 +35,7 @@ pub use face::{Begun, Effect, Identity, Input, JobParty, LinkId, Over, Say, Sett
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy, PolicyError};
 pub use result::{IntegerResult, RoundResult, Timings, Update};
+pub use sparse::kept_leftover;
 pub(crate) use state::storage_key;
 
 #[cfg(doc)]

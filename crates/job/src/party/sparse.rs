@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use blindsum_crypto::Zeroizing;
 use blindsum_encode::{EncodeError, Selection, Sent, Sparsifier, Values};
 use blindsum_protocol::{Job, Round};
 
-use super::Update;
 use super::member::Member;
+use super::state::{JobFolder, JobState};
+use super::{Identity, Update};
 use crate::JobError;
+use crate::records::Records;
 
 /// What is authenticated with the residual.
 const HEADER: &[u8] = b"blindsum residual";
@@ -45,6 +48,40 @@ fn single(values: Values<'_>) -> Cow<'_, [f32]> {
     }
 }
 
+/// What a party has not sent of its updates yet, as its records say it; `None` where rounds are dense. It is as private
+/// as the updates, and sealed under a key that only the party has.
+///
+/// # Errors
+/// Records that cannot be read or are damaged.
+pub fn kept_leftover(
+    records: Arc<dyn Records>,
+    identity: &Identity,
+    job: &Job,
+) -> Result<Option<Sparsifier>, JobError> {
+    let Some(schedule) = job.density() else {
+        return Ok(None);
+    };
+    let state = JobFolder::new(records, &identity.key)?.records_of(job.hash());
+    let encoding = job.encoding();
+    let sparsifier = match opened(&state)? {
+        None => Sparsifier::new(encoding, schedule),
+        Some(bytes) => Sparsifier::from_bytes(encoding, schedule, &bytes),
+    };
+    sparsifier.map(Some).map_err(|e| state.failed("residual", e))
+}
+
+/// The residual out of the records, where they have one.
+fn opened(state: &JobState) -> Result<Option<Zeroizing<Vec<u8>>>, JobError> {
+    let Some(sealed) = state.read("residual")? else {
+        return Ok(None);
+    };
+    let advice = "damaged; without it the party goes on with nothing left over";
+    let opened = state.key().open(HEADER, &sealed);
+    opened
+        .map(Some)
+        .map_err(|_| state.failed("residual", advice))
+}
+
 impl Member {
     /// What was left when the process ended, or nothing yet; `None` where rounds are dense.
     pub(super) async fn kept_leftover(&mut self, job: &Job) -> Result<Option<Leftover>, JobError> {
@@ -53,12 +90,7 @@ impl Member {
         };
         let mut kept = None;
         if let Some(state) = self.state.clone() {
-            let of = state.clone();
-            if let Some(sealed) = self.hand.work(move || of.read("residual")).await?? {
-                let advice = "damaged; without it the party goes on with nothing left over";
-                let opened = state.key().open(HEADER, &sealed);
-                kept = Some(opened.map_err(|_| state.failed("residual", advice))?);
-            }
+            kept = self.hand.work(move || opened(&state)).await??;
         }
         let encoding = job.encoding();
         let sparsifier = match kept {
