@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
+
+import numpy as np
 
 from blindsum.errors import ConfigError, InputError
 from blindsum.spec import JobSpec
@@ -51,6 +54,22 @@ def fraction(field: str, value: object) -> float:
     if isinstance(value, str | bool) or not 0 <= number <= 1:
         raise ConfigError(field, f"{value!r} must be a number from 0 to 1")
     return number
+
+
+def finite(field: str, value: object) -> float:
+    """A setting that is a finite number; whole numbers stay whole.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not.
+    """
+    whole = whole_number(value)
+    if whole is not None:
+        return whole
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        return float(value)
+    raise ConfigError(field, f"{value!r} must be a finite number")
 
 
 def weight(name: str, value: object, spec: JobSpec) -> int:

@@ -83,13 +83,14 @@ class Coordinator:
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
         if start is not None and (index := _native.first_not_finite(start)) is not None:
             raise InputError(f"model: coordinate {index} is not a finite number", index)
+        bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
             spec.to_json(),
             listen,
             pem_files(identity, ca, revoked),
             None if store is None else str(store),
             start,
-            json.dumps(dict(limits or {})),
+            json.dumps(bounds),
             stop_when_done,
         )
         self.address = self._native.address

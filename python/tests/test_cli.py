@@ -249,6 +249,18 @@ def test_a_job_is_a_file_or_flags(command, tmp_path):
     refused(command("simulate", "--protocol", "plain", "--dim", "4"), "parties: must be given")
 
 
+def test_a_job_file_says_nothing_twice(command, tmp_path):
+    said = '{"protocol": "plain", "parties": 3, "dim": 4, "dim": 5}'
+    files = {"job.json": said, "job.toml": 'protocol = "plain"\nparties = 3\ndim = 4\ndim = 5\n'}
+    for name, text in files.items():
+        job = tmp_path / name
+        job.write_text(text)
+        refused(command("spec", str(job)), "--job", name)
+    refused(
+        command(*SIMULATE, "--set", 'tensors=[{"name": "a", "len": 9, "len": 20, "clip": 1}]'), "len", "twice"
+    )
+
+
 def test_the_schema_is_printed(command):
     status, out, _ = command("spec", "--schema")
     schema = json.loads(out)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -173,7 +174,15 @@ def test_two_parties_hear_of_the_way_that_there_is():
 
 
 def test_limits_and_settings_are_named(place):
-    for name, value in (("farewell", "x"), ("connections", -1), ("nonsense", 1)):
+    for name, value in (
+        ("farewell", "x"),
+        ("farewell", math.nan),
+        ("keepalive", math.inf),
+        ("connections", -1),
+        ("connections", 1.5),
+        ("connections", True),
+        ("nonsense", 1),
+    ):
         with pytest.raises(bs.ConfigError) as error, place.coordinator(place.spec(), limits={name: value}):
             pass
         assert error.value.field == f"limits.{name}"

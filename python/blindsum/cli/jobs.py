@@ -56,7 +56,7 @@ def spec_from_file(path: str) -> JobSpec:
     """Read a specification from a TOML or JSON file."""
     try:
         text = Path(path).read_text()
-        fields = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
+        fields = _json(text) if path.endswith(".json") else tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("--job", f"{path} cannot be read: {error}") from error
     except ValueError as error:
@@ -105,6 +105,19 @@ def _value(name: str, text: str) -> Any:
     if not text.startswith(("[", "{")):
         return text
     try:
-        return json.loads(text)
+        return _json(text)
     except ValueError as error:
-        raise ConfigError(f"--set {name}", f"must be JSON, not {text!r}") from error
+        raise ConfigError(f"--set {name}", f"must be JSON, not {text!r}: {error}") from error
+
+
+def _json(text: str) -> Any:
+    """What JSON says; a name that is said twice is refused, as TOML does."""
+
+    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is said twice")
+        return fields
+
+    return json.loads(text, object_pairs_hook=table)

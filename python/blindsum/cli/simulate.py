@@ -47,7 +47,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--job", metavar="FILE", help="the job, TOML or JSON, in place of the flags for a job"
     )
     add_spec_arguments(parser, own=["job", "rounds"])
-    parser.add_argument("--rounds", type=int, default=1, metavar="R", help="rounds (default 1)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        metavar="R",
+        help="rounds to play (default 1), however many the job has",
+    )
     parser.add_argument(
         "--drop",
         type=float,
