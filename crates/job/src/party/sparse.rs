@@ -67,7 +67,9 @@ pub fn kept_leftover(
         None => Sparsifier::new(encoding, schedule),
         Some(bytes) => Sparsifier::from_bytes(encoding, schedule, &bytes),
     };
-    sparsifier.map(Some).map_err(|e| state.failed("residual", e))
+    sparsifier
+        .map(Some)
+        .map_err(|e| state.failed("residual", e))
 }
 
 /// The residual out of the records, where they have one.

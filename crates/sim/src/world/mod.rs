@@ -14,19 +14,26 @@
 //! * P4: nothing panics.
 //! * P5: the job goes on: nobody honest fails for good, nothing waits for ever.
 //! * P6: a round that counts stays so, everybody whose vector is in it is told, and nobody the opposite.
+//! * P7: what a sparse round leaves over of an update is neither lost nor sent twice.
+//! * P8: everybody who is told a model is told the same, and it is the one that the sums make.
 //!
 //! The same seed gives the same episode, to the last draw.
 
 mod agenda;
 mod campaign;
+mod contents;
 mod coordinator;
 mod disk;
 mod faults;
+mod leftovers;
 mod liars;
 mod links;
 mod misleads;
+mod models;
 mod parties;
+mod plain;
 mod promises;
+mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

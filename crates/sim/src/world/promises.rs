@@ -4,7 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_crypto::kdf;
-use blindsum_job::party::{Begun, RoundResult, Update};
+use blindsum_job::party::{Begun, Clipped, RoundResult};
+use blindsum_protocol::Job;
+
+use super::leftovers::Leftovers;
+use super::models::Models;
+use super::plain::{Share, Total, encoding_of};
+use super::updates::Gift;
 
 /// A promise that was broken, in words.
 pub(super) type Kept = Result<(), String>;
@@ -29,7 +35,7 @@ pub(super) enum News {
 #[derive(Default)]
 pub(super) struct Book {
     /// What callers gave, by party and round: more than once where a party was started again before it was sent.
-    given: BTreeMap<(usize, u64), Vec<Vec<u32>>>,
+    pub(super) given: BTreeMap<(usize, u64), Vec<Share>>,
     /// What parties said, by party, round and stage.
     said: BTreeMap<(usize, u64, u32), [u8; 32]>,
     /// What rounds led to.
@@ -37,7 +43,7 @@ pub(super) struct Book {
     /// What parties were told.
     told: BTreeMap<(usize, u64), News>,
     /// Rounds that the coordinator has counted, and whose vectors are in them.
-    counted: BTreeMap<u64, BTreeSet<usize>>,
+    pub(super) counted: BTreeMap<u64, BTreeSet<usize>>,
     /// The party that lies: what it gave is whatever it says.
     liar: Option<usize>,
     /// Rounds of which nothing is promised but privacy: the coordinator has forgotten them.
@@ -50,6 +56,16 @@ pub(super) struct Book {
     begun: BTreeMap<usize, u64>,
     /// The names of the results that parties heard of from the coordinator, by party and round.
     announced: BTreeMap<(usize, u64), BTreeSet<Vec<u8>>>,
+    pub(super) models: Models,
+    pub(super) leftovers: Leftovers,
+}
+
+/// The latest round that counts a party's vector.
+pub(super) enum Latest {
+    Round(u64),
+    None,
+    /// The party, or the coordinator, has forgotten what it did.
+    Unknown,
 }
 
 /// What one round led to.
@@ -57,7 +73,24 @@ pub(super) struct Book {
 struct Sum {
     survivors: Vec<String>,
     sums: Vec<u128>,
+    mean: Vec<u32>,
+    contributors: Option<Vec<u32>>,
     name: [u8; 32],
+    model: [u8; 32],
+}
+
+impl Sum {
+    fn of(result: &RoundResult) -> Self {
+        let integers = result.integers.as_ref();
+        Self {
+            survivors: result.survivors.clone(),
+            sums: integers.map_or_else(Vec::new, |integers| integers.sums.clone()),
+            mean: result.mean.iter().map(|value| value.to_bits()).collect(),
+            contributors: result.contributors.clone(),
+            name: result.result,
+            model: *result.model.hash(),
+        }
+    }
 }
 
 impl Book {
@@ -69,11 +102,20 @@ impl Book {
         }
     }
 
-    pub fn gave(&mut self, party: usize, round: u64, update: &Update) {
-        if let Update::U32(values) = update {
-            let given = self.given.entry((party, round)).or_default();
-            given.push(values.clone());
-        }
+    /// A caller gives an update.
+    pub fn gave(&mut self, job: &Job, (party, round): (usize, u64), gift: &Gift) -> Kept {
+        let start = self.models.start(party, round);
+        let start = start.ok_or("P1: an update for a round that never began")?;
+        let encoding = encoding_of(job, start)?;
+        let share = match job.density() {
+            None => Share::dense(&encoding, gift)?,
+            Some(_) => {
+                let choice = self.leftovers.choose(&encoding, (party, round), gift)?;
+                Share::sparse(job, choice)?
+            }
+        };
+        self.given.entry((party, round)).or_default().push(share);
+        Ok(())
     }
 
     /// P1: nobody begins a round with strangers, with fewer parties than the job allows, or with a number that it has
@@ -120,8 +162,8 @@ impl Book {
     /// P2: what a party computes is the sum of what the survivors gave, and the same for all.
     pub fn computes(
         &mut self,
-        party: usize,
-        round: u64,
+        job: &Job,
+        (party, round): (usize, u64),
         result: &RoundResult,
         number_of: Names,
     ) -> Kept {
@@ -131,15 +173,15 @@ impl Book {
                 "P2: party {party} tells a result of round {round} that the coordinator has not announced to it"
             ));
         }
-        let sums = result.integers.as_ref();
-        let sum = Sum {
-            survivors: result.survivors.clone(),
-            sums: sums.map_or_else(Vec::new, |integers| integers.sums.clone()),
-            name: result.result,
-        };
+        self.makes(job, (party, round), result)?;
+        if let Some(counts) = &result.contributors {
+            self.leftovers.told(party, round, counts);
+        }
+        self.is_clipped(party, round, result.clipped)?;
         if self.is_exempt(round) {
             return Ok(());
         }
+        let sum = Sum::of(result);
         let known = self.sums.entry(round).or_insert_with(|| sum.clone());
         if *known != sum {
             return Err(format!(
@@ -148,35 +190,70 @@ impl Book {
         }
         let survivors = result.survivors.iter().filter_map(|name| number_of(name));
         let survivors: Vec<usize> = survivors.collect();
-        let liar = survivors.iter().any(|party| self.liar == Some(*party));
-        if sums.is_some() && !liar && !self.adds_up(round, &survivors, &sum.sums) {
-            return Err(format!(
+        let liar = survivors.iter().any(|party| self.is_liar(*party));
+        match liar || self.adds_up(job, (party, round), &survivors, result)? {
+            true => Ok(()),
+            false => Err(format!(
                 "P2: the sum of round {round} is not that of what the parties {survivors:?} gave"
-            ));
+            )),
         }
-        Ok(())
     }
 
-    /// Whether this is the sum of one update of each survivor.
-    fn adds_up(&self, round: u64, survivors: &[usize], sum: &[u128]) -> bool {
-        let mut possible = vec![vec![0u128; sum.len()]];
+    /// Whether this is the sum of one update of each survivor; if so, these are the ones that count.
+    fn adds_up(
+        &mut self,
+        job: &Job,
+        (party, round): (usize, u64),
+        survivors: &[usize],
+        result: &RoundResult,
+    ) -> Result<bool, String> {
+        let start = self.models.start(party, round);
+        let start = start.ok_or("P1: the sum of a round that never began")?;
+        let encoding = encoding_of(job, start)?;
+        let mask = encoding.width().mask();
+        let mut possible = vec![Total::nothing(job)];
         for party in survivors {
             let given = self.given.get(&(*party, round));
             let given = given.map_or(&[][..], Vec::as_slice);
             let added = possible.iter().flat_map(|before| {
-                given.iter().map(move |update| {
-                    let pairs = before.iter().zip(update);
-                    pairs.map(|(a, b)| a + u128::from(*b)).collect()
-                })
+                let shares = given.iter().enumerate();
+                shares.map(|(pick, share)| before.with(share, pick, mask))
             });
             possible = added.collect();
         }
-        possible.iter().any(|one| one == sum)
+        possible.retain(|total| total.is_told_by(job, &encoding, result));
+        if let [total] = &possible[..] {
+            for (party, pick) in survivors.iter().zip(&total.picks) {
+                if let Some(given) = self.given.get_mut(&(*party, round)) {
+                    given.swap(0, *pick);
+                    given.truncate(1);
+                }
+            }
+        }
+        Ok(!possible.is_empty())
+    }
+
+    /// P2: what a party is told that clipping did to its update is what it did.
+    fn is_clipped(&self, party: usize, round: u64, clipped: Option<Clipped>) -> Kept {
+        let Some(clipped) = clipped else {
+            return Ok(());
+        };
+        let given = self.given.get(&(party, round));
+        let mut reports = given.iter().flat_map(|shares| shares.iter());
+        match reports.any(|share| Clipped::from(share.report) == clipped) {
+            true => Ok(()),
+            false => Err(format!(
+                "P2: party {party} is told that its update of round {round} was clipped: {clipped:?}"
+            )),
+        }
     }
 
     /// Nobody is told the opposite of what it was told before.
     pub fn hears(&mut self, party: usize, round: u64, news: News) -> Kept {
-        if self.liar == Some(party) {
+        if news == News::Missed {
+            self.leftovers.missed(party, round);
+        }
+        if self.is_liar(party) {
             return Ok(());
         }
         let told = self.told.entry((party, round)).or_insert(news);
@@ -226,8 +303,42 @@ impl Book {
         said.max().unwrap_or(0)
     }
 
-    fn is_exempt(&self, round: u64) -> bool {
+    /// Whether nothing is promised of a round but privacy.
+    pub(super) fn is_exempt(&self, round: u64) -> bool {
         self.misled || self.forgotten.contains(&round)
+    }
+
+    pub(super) fn is_liar(&self, party: usize) -> bool {
+        self.liar == Some(party)
+    }
+
+    /// Whether one of the rounds that the coordinator has forgotten is such.
+    pub(super) fn forgot(&self, is: impl Fn(&u64) -> bool) -> bool {
+        self.forgotten.iter().any(is)
+    }
+
+    /// The latest round before this one that counts a party's vector.
+    pub(super) fn latest_of(&self, party: usize, before: u64) -> Latest {
+        let counts = |(round, survivors): (&u64, &BTreeSet<usize>)| {
+            survivors.contains(&party).then_some(*round)
+        };
+        let latest = self.counted.range(..before).rev().find_map(counts);
+        let since = latest.map_or(0, |latest| latest + 1);
+        let told = |round: u64| self.told.get(&(party, round));
+        let back = self.rolled_back.get(&party);
+        let forgot = self
+            .forgotten
+            .range(since..before)
+            .any(|round| told(*round).is_some());
+        let refused = latest.is_some_and(|round| told(round) == Some(&News::Fault));
+        match latest {
+            _ if self.misled || forgot || refused => Latest::Unknown,
+            latest if back.is_some_and(|back| latest.is_none_or(|latest| latest <= *back)) => {
+                Latest::Unknown
+            }
+            Some(latest) => Latest::Round(latest),
+            None => Latest::None,
+        }
     }
 
     /// P6: everybody whose vector is in a sum was told it, or that it counts and is lost here.

@@ -2,17 +2,29 @@
 
 use std::ops::ControlFlow;
 
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_protocol::{Integers, JobSpec, ModelUpdate, ProtocolName};
 use blindsum_sim::{Campaign, CampaignError, Kind, Tally, beside_a_liar};
 
 /// Things that happen in a campaign of one protocol.
 const STEPS: u64 = 100_000;
 
+/// A campaign of jobs of integers.
 fn campaign(protocol: ProtocolName, seed: u64, kinds: &[Kind]) -> Tally {
     let spec = JobSpec {
         protocol: protocol.into(),
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
         ..JobSpec::default()
     };
+    campaign_of(spec, seed, kinds)
+}
+
+fn campaign_of(spec: JobSpec, seed: u64, kinds: &[Kind]) -> Tally {
+    let protocol = spec.protocol.name();
     let campaign = Campaign {
         kinds: kinds.to_vec(),
         ..Campaign::new(spec, STEPS, seed)
@@ -145,4 +157,17 @@ fn a_campaign_is_replayed_by_its_seed() {
     };
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
+}
+
+/// What updates are and what becomes of them is drawn: a campaign of each protocol.
+#[test]
+fn case_54_campaigns_of_all_contents() {
+    for protocol in ProtocolName::ALL {
+        let spec = JobSpec {
+            protocol: (*protocol).into(),
+            ..JobSpec::default()
+        };
+        let tally = campaign_of(spec, 1, &Kind::ALL);
+        assert!(tally.rounds > 200, "{tally:?}");
+    }
 }
