@@ -41,7 +41,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
 use blindsum_job::party::Input;
-use blindsum_protocol::{Job, ProtocolName};
+use blindsum_protocol::{Job, ModelUpdate, ProtocolName};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -63,6 +63,9 @@ const STORY: usize = 400;
 const COMING_BACK: Micros = 30_000_000;
 const ROUND: Micros = 12_000_000;
 const LIAR: Micros = 250_000_000;
+/// How long a machine that was killed stays away, at most.
+const SHORT: Micros = 4_000_000;
+const LONG: Micros = 25_000_000;
 
 /// The world of one episode.
 struct World {
@@ -101,7 +104,14 @@ impl World {
     /// The episode of a seed.
     fn new(job: Arc<Job>, seed: u64) -> Result<Self, SimError> {
         let kind = Kind::of(seed);
-        Self::with(job, seed, kind, kind.faults())
+        let faults = kind.faults();
+        // Who has a model, or a leftover, has something to catch up with.
+        let catches_up = job.spec().model_update != ModelUpdate::Nothing || job.density().is_some();
+        let away = match catches_up && faults.kill > 0.0 {
+            true => 0.15,
+            false => 0.0,
+        };
+        Self::with(job, seed, kind, Faults { away, ..faults })
     }
 
     fn with(job: Arc<Job>, seed: u64, kind: Kind, faults: Faults) -> Result<Self, SimError> {
@@ -380,11 +390,17 @@ impl World {
         if who == Who::Server {
             self.server.links.clear();
         }
-        let back = self.time + self.dice.below(4_000_000);
+        let back = self.time + self.away(who);
         match who == Who::Party(self.mortal.unwrap_or(usize::MAX)) {
             true => self.log(format!("{who:?} is gone for good")),
             false => self.agenda.push(back, Event::Start(who)),
         }
+    }
+
+    /// How long a machine that was killed stays away.
+    fn away(&mut self, who: Who) -> Micros {
+        let long = who != Who::Server && self.dice.chance(self.faults.away);
+        self.dice.below(if long { LONG } else { SHORT })
     }
 
     /// What an honest party says is compared with what it said before.

@@ -222,14 +222,21 @@ impl World {
         if !begun.needs_update {
             return Ok(());
         }
-        if let Some(party) = self.parties.get(number) {
-            let left = kept_leftover(party.disk.clone(), &party.identity, &job);
-            let left = left.map_err(|e| self.broken(format!("P7: party {number}: {e}")))?;
-            let kept = left.map_or(Ok(()), |left| self.book.has_left(&job, of, left));
-            self.check(kept)?;
-        }
+        self.look_at_leftover(of)?;
         self.train(number, begun.number);
         Ok(())
+    }
+
+    /// What the records of a party say that is left of its updates, before a round.
+    fn look_at_leftover(&mut self, (number, round): (usize, u64)) -> Result<(), Broken> {
+        let Some(party) = self.parties.get(number) else {
+            return Ok(());
+        };
+        let left = kept_leftover(party.disk.clone(), &party.identity, &self.job);
+        let left = left.map_err(|e| self.broken(format!("P7: party {number}: {e}")))?;
+        let of = (number, round);
+        let kept = left.map_or(Ok(()), |left| self.book.has_left(&self.job, of, left));
+        self.check(kept)
     }
 
     /// The caller takes the result, in its own time.
@@ -285,7 +292,8 @@ impl World {
         match over {
             Over::JobDone(model) => {
                 let kept = self.book.ends_with(&self.job, number, model.as_ref());
-                self.check(kept)
+                self.check(kept)?;
+                self.look_at_leftover((number, u64::MAX))
             }
             Over::Left => Ok(()),
             Over::Failed(error) => {
