@@ -78,9 +78,12 @@ impl Gift {
 
 impl Numbers {
     fn reals(job: &Job, rng: &mut ChaCha20Rng) -> Self {
-        // Of a norm that is bounded: half of the vectors are inside.
+        // Of a norm that is bounded half of the vectors are inside; where bounds are found from the means, most are so
+        // small that these narrow.
+        let learns = job.new_history().is_some();
         let part = match job.spec().encoding.norm_bound() {
             Some(_) if below(rng, 2) == 0 => 8.0,
+            None if learns && below(rng, 8) != 0 => 16.0,
             _ => 1.0,
         };
         let mut numbers = Vec::new();
