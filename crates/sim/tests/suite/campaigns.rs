@@ -226,3 +226,40 @@ fn case_11_campaign_with_a_lying_coordinator() {
     let tally = of_all_contents(ProtocolName::SecAgg, &[Kind::LyingServer]);
     assert!(tally.lies > 200, "{tally:?}");
 }
+
+/// A key set-up of which only one party heard the end leaves it with a key that nobody else holds: it waits for a model that
+/// nobody can seal for it, and nobody waits for it. Episodes in which everybody did.
+#[test]
+fn case_54_campaign_of_a_key_that_nobody_else_holds() {
+    let protocol = Flashe {
+        density: 0.25,
+        density_start: 0.75,
+        density_steps: 3,
+        min_contributors: 3,
+        key_rounds: 1,
+        ..Flashe::default()
+    };
+    let sparse = JobSpec {
+        protocol: protocol.into(),
+        encoding: Quantised {
+            clip: 0.3,
+            clipping: Clipping::Aciq,
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    let drawn = JobSpec {
+        protocol: ProtocolName::Flashe.into(),
+        ..JobSpec::default()
+    };
+    for (spec, seed) in [(sparse, 1236), (drawn, 1435)] {
+        let episode = Campaign::new(spec, 1, seed);
+        let tally = episode.run(&mut |_| ControlFlow::Continue(()));
+        assert!(
+            tally.is_ok(),
+            "{:?}",
+            tally.err().map(|error| error.to_string())
+        );
+    }
+}
