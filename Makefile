@@ -86,6 +86,7 @@ cases:
 	$(PYTHON) tools/mutants.py --check
 	$(PYTHON) tools/cases.py --check
 	$(PYTHON) tools/links.py
+	$(PYTHON) tools/circles.py
 
 test-python: .state/debug
 	$(BIN)/pytest

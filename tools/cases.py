@@ -197,7 +197,7 @@ OTHERS = {
         ("crates/crypto/src/kdf.rs", "every_input_separates"),
         ("crates/protocol/src/protocols/secagg/tests/laws.rs", "masks_cancel_for_every_survivor_set"),
     ],
-    11: [("crates/protocol/src/core/round.rs", "other_bounds_are_another_context")],
+    11: [("crates/protocol/src/core/round/mod.rs", "other_bounds_are_another_context")],
     13: [
         ("crates/crypto/src/roster/tests.rs", "a_self_made_certificate"),
         ("crates/crypto/src/roster/tests.rs", "a_forged_certificate"),

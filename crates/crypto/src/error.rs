@@ -1,6 +1,9 @@
 //! Everything that can go wrong in this crate.
 
-use crate::{certificate::CertificateError, kex::Suite, roster::RosterError};
+use crate::{
+    calendar::{UnixSeconds, utc},
+    suite::Suite,
+};
 
 /// Why a key, message, certificate or roster was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,4 +98,117 @@ pub enum CryptoError {
     /// A roster was refused.
     #[error(transparent)]
     Roster(#[from] RosterError),
+}
+
+/// Why a certificate was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// It is no X.509 certificate, or one that breaks RFC 5280.
+    #[error("certificate: malformed: {0}")]
+    Malformed(String),
+    /// Its time is over.
+    #[error("certificate: expired (valid until {}, now {})", utc(*.not_after), utc(*.now))]
+    Expired {
+        /// The last second in which it was valid.
+        not_after: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// Its time has not come.
+    #[error("certificate: not valid yet (valid from {}, now {})", utc(*.not_before), utc(*.now))]
+    NotYetValid {
+        /// The first second in which it is valid.
+        not_before: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// It is not signed by the job's CA.
+    #[error("certificate: not signed by the job's CA")]
+    UnknownIssuer,
+    /// It is on the CA's revocation list.
+    #[error("certificate: revoked")]
+    Revoked,
+    /// The job has revocation lists, but none of the CA that signed it.
+    #[error("certificate: no revocation list of its CA")]
+    RevocationUnknown,
+    /// The revocation list has another signature than that of the CA that signed it.
+    #[error("revocation list: not signed by the job's CA")]
+    RevocationListForeign,
+    /// The revocation list of its CA is out of date.
+    #[error("revocation list: out of date (the next one was due {}, now {})", utc(*.next_update), utc(*.now))]
+    RevocationListExpired {
+        /// When the CA promised the next list.
+        next_update: UnixSeconds,
+        /// The time it was checked for.
+        now: UnixSeconds,
+    },
+    /// It was not issued for a party.
+    #[error(
+        "certificate: must be an end-entity certificate with client authentication as its only extended key usage \
+         and digitalSignature in its key usage"
+    )]
+    Usage,
+    /// It was not issued for a coordinator.
+    #[error(
+        "certificate: must be an end-entity certificate with server authentication as its only extended key usage \
+         and digitalSignature in its key usage"
+    )]
+    CoordinatorUsage,
+    /// It does not name exactly one party.
+    #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
+    Names(Vec<String>),
+    /// Its key is neither Ed25519 nor P-256.
+    #[error("certificate: key must be Ed25519 or P-256")]
+    Key,
+}
+
+/// Why a roster was refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RosterError {
+    /// There is nobody in it.
+    #[error("roster: must have at least one member")]
+    Empty,
+    /// A name breaks the rule for names.
+    #[error("roster, rank {rank}: {error}")]
+    Name {
+        /// The member's place.
+        rank: u32,
+        /// The rule that is broken.
+        error: Box<CryptoError>,
+    },
+    /// A member's certificate was refused.
+    #[error("roster, party {party:?}: {error}")]
+    Certificate {
+        /// The member's name.
+        party: String,
+        /// What is wrong with it.
+        error: CertificateError,
+    },
+    /// A member's certificate is that of another party.
+    #[error("roster, party {party:?}: its certificate names {certified:?}")]
+    WrongName {
+        /// The name in the roster.
+        party: String,
+        /// The name in the certificate.
+        certified: String,
+    },
+    /// A name comes twice.
+    #[error("roster, party {party:?}: twice in the roster")]
+    DuplicateName {
+        /// The name.
+        party: String,
+    },
+    /// Two members have the same signing key: one party under two names.
+    #[error("roster, party {party:?}: has the same key as {other:?}")]
+    DuplicateKey {
+        /// The member's name.
+        party: String,
+        /// The earlier member with the same key.
+        other: String,
+    },
+    /// The bytes are no roster.
+    #[error("roster: {0}")]
+    Encoding(&'static str),
 }

@@ -16,38 +16,12 @@ use crate::{
     secret::Secret,
 };
 
-/// The group in which keys are agreed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Suite {
-    /// Curve25519 (RFC 7748); the default of every job.
-    X25519,
-    /// NIST P-256 (SP 800-56A), where rules ask for a NIST curve.
-    P256,
-}
+pub use crate::suite::Suite;
 
-impl Suite {
-    /// Bytes of a public key.
-    pub const fn public_key_len(self) -> usize {
-        match self {
-            Suite::X25519 => 32,
-            Suite::P256 => 33,
-        }
-    }
-
-    fn algorithm(self) -> &'static agreement::Algorithm {
-        match self {
-            Suite::X25519 => &X25519,
-            Suite::P256 => &ECDH_P256,
-        }
-    }
-}
-
-impl fmt::Display for Suite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Suite::X25519 => "X25519",
-            Suite::P256 => "P-256",
-        })
+fn algorithm(suite: Suite) -> &'static agreement::Algorithm {
+    match suite {
+        Suite::X25519 => &X25519,
+        Suite::P256 => &ECDH_P256,
     }
 }
 
@@ -101,7 +75,7 @@ impl PublicKey {
     }
 
     fn unparsed(&self) -> UnparsedPublicKey<&[u8]> {
-        UnparsedPublicKey::new(self.suite.algorithm(), self.as_bytes())
+        UnparsedPublicKey::new(algorithm(self.suite), self.as_bytes())
     }
 }
 
@@ -173,7 +147,7 @@ impl KeyPair {
     ///
     /// [`CryptoError::SecretRange`] if it is no P-256 scalar; every secret is an X25519 scalar.
     pub fn from_secret(suite: Suite, secret: Secret<32>) -> Result<Self, CryptoError> {
-        let private = PrivateKey::from_private_key(suite.algorithm(), secret.expose())
+        let private = PrivateKey::from_private_key(algorithm(suite), secret.expose())
             .map_err(|_| CryptoError::SecretRange)?;
         let point = private
             .compute_public_key()

@@ -37,6 +37,7 @@ pub mod sign;
 pub mod usage;
 
 mod error;
+mod suite;
 #[cfg(test)]
 mod test_util;
 

@@ -6,7 +6,7 @@
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::certificate::CertificateError;
+use crate::error::CertificateError;
 
 /// Who may show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

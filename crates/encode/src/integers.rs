@@ -5,51 +5,7 @@ use blindsum_math::words::{TileMut, Words};
 use crate::lanes::{self, Lane};
 use crate::spec::{Kind, LOW_BITS};
 use crate::values::Real;
-use crate::{EncodeError, Encoding};
-
-/// A vector of unsigned integers.
-#[derive(Clone, Copy)]
-pub enum Integers<'a> {
-    /// 32 bits.
-    U32(&'a [u32]),
-    /// 64 bits.
-    U64(&'a [u64]),
-}
-
-impl<'a> From<&'a [u32]> for Integers<'a> {
-    fn from(values: &'a [u32]) -> Self {
-        Self::U32(values)
-    }
-}
-
-impl<'a> From<&'a [u64]> for Integers<'a> {
-    fn from(values: &'a [u64]) -> Self {
-        Self::U64(values)
-    }
-}
-
-impl Integers<'_> {
-    /// Number of integers.
-    pub fn len(&self) -> usize {
-        match self {
-            Integers::U32(values) => values.len(),
-            Integers::U64(values) => values.len(),
-        }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Index of the first integer above `largest`.
-    fn position_above(&self, largest: u64) -> Option<usize> {
-        match self {
-            Integers::U32(values) => values.iter().position(|&value| u64::from(value) > largest),
-            Integers::U64(values) => values.iter().position(|&value| value > largest),
-        }
-    }
-}
+use crate::{EncodeError, Encoding, Integers};
 
 /// Integers below 2^q on their way into words, q being the bits of the encoding: word d is the integer at d
 /// times the weight, so that the sum of the words is the exact weighted sum of the integers. Where integers

@@ -33,13 +33,14 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod values;
+mod weight;
 
 pub use aciq::{UpdateHistory, gaussian_factor};
 pub use encoder::Encoder;
 pub use error::EncodeError;
-pub use integers::{IntegerWords, Integers};
+pub use integers::IntegerWords;
 pub use sparse::{DensitySchedule, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
 };
-pub use values::{EncodeReport, Real, Values};
+pub use values::{EncodeReport, Integers, Real, Values};

@@ -2,7 +2,7 @@
 
 use crate::simd::{self, Kernel};
 use crate::spec::Kind;
-use crate::{EncodeError, Encoding, Integers};
+use crate::{EncodeError, Encoding};
 
 /// A vector to encode.
 #[derive(Clone, Copy)]
@@ -52,6 +52,50 @@ impl Values<'_> {
     /// Whether there is no coordinate.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A vector of unsigned integers.
+#[derive(Clone, Copy)]
+pub enum Integers<'a> {
+    /// 32 bits.
+    U32(&'a [u32]),
+    /// 64 bits.
+    U64(&'a [u64]),
+}
+
+impl<'a> From<&'a [u32]> for Integers<'a> {
+    fn from(values: &'a [u32]) -> Self {
+        Self::U32(values)
+    }
+}
+
+impl<'a> From<&'a [u64]> for Integers<'a> {
+    fn from(values: &'a [u64]) -> Self {
+        Self::U64(values)
+    }
+}
+
+impl Integers<'_> {
+    /// Number of integers.
+    pub fn len(&self) -> usize {
+        match self {
+            Integers::U32(values) => values.len(),
+            Integers::U64(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Index of the first integer above `largest`.
+    pub(crate) fn position_above(&self, largest: u64) -> Option<usize> {
+        match self {
+            Integers::U32(values) => values.iter().position(|&value| u64::from(value) > largest),
+            Integers::U64(values) => values.iter().position(|&value| value > largest),
+        }
     }
 }
 

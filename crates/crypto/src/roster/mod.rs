@@ -21,11 +21,12 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::{
-    CryptoError,
-    certificate::{CertificateError, TrustAnchor, UnixSeconds, check_name},
+    certificate::{TrustAnchor, UnixSeconds, check_name},
     kdf,
     sign::VerifyingKey,
 };
+
+pub use crate::error::RosterError;
 
 /// One party as it joins a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,56 +42,6 @@ pub struct Member {
 /// The parties of one round as somebody claims them; [`Roster::certify`] checks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster(pub Vec<Member>);
-
-/// Why a roster was refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RosterError {
-    /// There is nobody in it.
-    #[error("roster: must have at least one member")]
-    Empty,
-    /// A name breaks the rule for names.
-    #[error("roster, rank {rank}: {error}")]
-    Name {
-        /// The member's place.
-        rank: u32,
-        /// The rule that is broken.
-        error: Box<CryptoError>,
-    },
-    /// A member's certificate was refused.
-    #[error("roster, party {party:?}: {error}")]
-    Certificate {
-        /// The member's name.
-        party: String,
-        /// What is wrong with it.
-        error: CertificateError,
-    },
-    /// A member's certificate is that of another party.
-    #[error("roster, party {party:?}: its certificate names {certified:?}")]
-    WrongName {
-        /// The name in the roster.
-        party: String,
-        /// The name in the certificate.
-        certified: String,
-    },
-    /// A name comes twice.
-    #[error("roster, party {party:?}: twice in the roster")]
-    DuplicateName {
-        /// The name.
-        party: String,
-    },
-    /// Two members have the same signing key: one party under two names.
-    #[error("roster, party {party:?}: has the same key as {other:?}")]
-    DuplicateKey {
-        /// The member's name.
-        party: String,
-        /// The earlier member with the same key.
-        other: String,
-    },
-    /// The bytes are no roster.
-    #[error("roster: {0}")]
-    Encoding(&'static str),
-}
 
 impl Roster {
     /// The bytes that the module describes.

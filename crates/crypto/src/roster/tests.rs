@@ -3,6 +3,8 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use super::*;
 use crate::{
+    CryptoError,
+    certificate::CertificateError,
     pki::{CertificateAuthority, Credential, Kind, Validity, describe},
     sign::{Algorithm, IdentityKey},
     test_util::rng,

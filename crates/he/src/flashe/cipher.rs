@@ -58,7 +58,7 @@ impl RoundKey {
         let terms = Terms::of_party(ticket.rank, shape.scheme());
         let encryption = Encryption {
             shape,
-            masks: self.masks(&self.to_encrypt, &terms),
+            masks: self.to_encrypt.masks(&self.streams, &terms),
             fingerprint: self.checks.fingerprint(shape.lanes()),
             pad: self.checks.pad(ticket.rank),
         };
@@ -86,7 +86,7 @@ impl RoundKey {
         let terms = Terms::of_sum(survivors, shape.scheme());
         let decryption = Decryption {
             shape,
-            masks: self.masks(&self.to_decrypt, &terms),
+            masks: self.to_decrypt.masks(&self.streams, &terms),
             fingerprint: self.checks.fingerprint(shape.lanes()),
             packed,
         };
@@ -102,12 +102,51 @@ impl RoundKey {
         }
     }
 
+    /// Computes the masks of the party of rank `rank` ahead of its encryption, which then takes no more than
+    /// additions: those of the first lanes, as many tiles of 4096 as fit `memory_bytes`. The ciphertext is the same. They are
+    /// wiped by the next encryption under this key, or with the key; what was prepared before is wiped now.
+    ///
+    /// Gives the bytes that were filled, 4 a lane up to 32 bits and 8 above. Takes all threads of the current
+    /// pool.
+    ///
+    /// # Errors
+    /// [`FlasheError::Rank`] for rank 2^32 - 1, which no ticket has.
+    pub fn prepare_encryption(
+        &self,
+        rank: u32,
+        shape: Shape,
+        memory_bytes: usize,
+    ) -> Result<usize, FlasheError> {
+        if rank == u32::MAX {
+            let parties = u32::MAX;
+            return Err(FlasheError::Rank { rank, parties });
+        }
+        let terms = Terms::of_party(rank, shape.scheme());
+        Ok(self
+            .to_encrypt
+            .prepare(&self.streams, terms, shape, memory_bytes))
+    }
+
+    /// Computes the masks of the sum of `expected` ahead of its decryption; as
+    /// [`prepare_encryption`](Self::prepare_encryption). If others survive, what differs is computed later, or
+    /// everything if that is less: the result is the same.
+    pub fn prepare_decryption(
+        &self,
+        expected: &Survivors,
+        shape: Shape,
+        memory_bytes: usize,
+    ) -> usize {
+        let terms = Terms::of_sum(expected, shape.scheme());
+        self.to_decrypt
+            .prepare(&self.streams, terms, shape, memory_bytes)
+    }
+
     /// Refuses a ticket of another key or round.
     pub(super) fn check(&self, ticket: &EncryptionTicket) -> Result<(), FlasheError> {
-        if (ticket.id, ticket.round) != (self.id, self.round) {
+        if (ticket.id, ticket.round) != (self.id, self.round()) {
             return Err(FlasheError::Ticket {
                 ticket: ticket.round,
-                round: self.round,
+                round: self.round(),
             });
         }
         Ok(())

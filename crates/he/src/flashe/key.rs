@@ -3,13 +3,13 @@
 use blindsum_crypto::{
     CryptoRng,
     kdf::{Context, derive32},
-    mask::{MaskKey, MaskSeed, MaskStream, Sign},
+    mask::{MaskKey, MaskSeed},
     seal::StorageKey,
     secret::Secret,
 };
 use subtle::ConstantTimeEq;
 
-use super::{check::CheckKey, masks::Slot};
+use super::{check::CheckKey, masks::Slot, streams::RoundStreams};
 use crate::flashe::FlasheError;
 
 /// The context of what belongs to the key of a job and to no round.
@@ -77,8 +77,7 @@ impl JobKey {
         let order = derive32(&secret, context, "flashe permutation", &[]);
         RoundKey {
             id: self.id(),
-            round,
-            masks: MaskKey::new(MaskSeed::from(seed)),
+            streams: RoundStreams::new(round, MaskKey::new(MaskSeed::from(seed))),
             order: MaskKey::new(MaskSeed::from(order)),
             checks: CheckKey::new(&secret, context),
             to_encrypt: Slot::default(),
@@ -110,27 +109,18 @@ pub(super) fn first_half(secret: &Secret<32>) -> [u8; 16] {
 /// that was told something else finds every sum wrong.
 pub struct RoundKey {
     pub(super) id: KeyId,
-    pub(super) round: u64,
+    pub(super) streams: RoundStreams,
     pub(super) checks: CheckKey,
     /// What the permutation is drawn from.
     pub(super) order: MaskKey,
     /// Masks computed ahead.
     pub(super) to_encrypt: Slot,
     pub(super) to_decrypt: Slot,
-    masks: MaskKey,
 }
 
 impl RoundKey {
     /// The round i.
     pub fn round(&self) -> u64 {
-        self.round
-    }
-
-    /// The masks F(i‖`rank`‖·), to be added or taken off.
-    pub(super) fn stream(&self, rank: u32, sign: Sign) -> MaskStream {
-        let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&self.round.to_be_bytes());
-        nonce[8..].copy_from_slice(&rank.to_be_bytes());
-        self.masks.stream(nonce, sign)
+        self.streams.round()
     }
 }

@@ -13,8 +13,7 @@ use blindsum_math::words::{Lane, TileMut};
 use rayon::prelude::*;
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
-use super::{RoundKey, Scheme, Shape, Survivors, TILE};
-use crate::flashe::FlasheError;
+use super::{Scheme, Shape, Survivors, TILE, streams::RoundStreams};
 
 /// How often each rank's stream is added; never 0.
 pub(super) struct Terms(BTreeMap<u32, i64>);
@@ -55,11 +54,11 @@ impl Terms {
         self.0.values().map(|times| times.unsigned_abs()).sum()
     }
 
-    pub(super) fn streams(&self, key: &RoundKey) -> Vec<MaskStream> {
+    pub(super) fn streams(&self, of_round: &RoundStreams) -> Vec<MaskStream> {
         let mut streams = Vec::new();
         for (&rank, &times) in &self.0 {
             let sign = if times > 0 { Sign::Add } else { Sign::Sub };
-            streams.extend((0..times.abs()).map(|_| key.stream(rank, sign)));
+            streams.extend((0..times.abs()).map(|_| of_round.of(rank, sign)));
         }
         streams
     }
@@ -110,8 +109,8 @@ impl<L: Lane> DefaultIsZeroes for MaskTile<L> {}
 
 impl Prepared {
     /// As many tiles as the vector has and as fit `memory_bytes`.
-    fn new(key: &RoundKey, terms: Terms, shape: Shape, memory_bytes: usize) -> Self {
-        let streams = terms.streams(key);
+    fn new(of_round: &RoundStreams, terms: Terms, shape: Shape, memory_bytes: usize) -> Self {
+        let streams = terms.streams(of_round);
         let tiles = if shape.width().fits_u32() {
             PreparedTiles::W32(prepare(&streams, shape.lanes(), memory_bytes))
         } else {
@@ -168,68 +167,38 @@ fn prepare<L: Lane>(
 pub(super) struct Slot(Mutex<Option<Prepared>>);
 
 impl Slot {
-    fn swap(&self, prepared: Option<Prepared>) -> Option<Prepared> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut slot, prepared)
-    }
-}
-
-impl RoundKey {
-    /// Computes the masks of the party of rank `rank` ahead of its encryption, which then takes no more than
-    /// additions: those of the first lanes, as many tiles of 4096 as fit `memory_bytes`. The ciphertext is the same. They are
-    /// wiped by the next encryption under this key, or with the key; what was prepared before is wiped now.
-    ///
-    /// Gives the bytes that were filled, 4 a lane up to 32 bits and 8 above. Takes all threads of the current
-    /// pool.
-    ///
-    /// # Errors
-    /// [`FlasheError::Rank`] for rank 2^32 - 1, which no ticket has.
-    pub fn prepare_encryption(
+    /// Computes the masks `terms` of a vector, of as many tiles as fit `memory_bytes`; gives the bytes filled. What
+    /// was prepared before is wiped.
+    pub(super) fn prepare(
         &self,
-        rank: u32,
-        shape: Shape,
-        memory_bytes: usize,
-    ) -> Result<usize, FlasheError> {
-        if rank == u32::MAX {
-            let parties = u32::MAX;
-            return Err(FlasheError::Rank { rank, parties });
-        }
-        let terms = Terms::of_party(rank, shape.scheme());
-        Ok(self.prepare(&self.to_encrypt, terms, shape, memory_bytes))
-    }
-
-    /// Computes the masks of the sum of `expected` ahead of its decryption; as
-    /// [`prepare_encryption`](Self::prepare_encryption). If others survive, what differs is computed later, or
-    /// everything if that is less: the result is the same.
-    pub fn prepare_decryption(
-        &self,
-        expected: &Survivors,
+        streams: &RoundStreams,
+        terms: Terms,
         shape: Shape,
         memory_bytes: usize,
     ) -> usize {
-        let terms = Terms::of_sum(expected, shape.scheme());
-        self.prepare(&self.to_decrypt, terms, shape, memory_bytes)
-    }
-
-    fn prepare(&self, slot: &Slot, terms: Terms, shape: Shape, memory_bytes: usize) -> usize {
         // First make room, so that there are never two.
-        slot.swap(None);
-        let prepared = Prepared::new(self, terms, shape, memory_bytes);
+        self.swap(None);
+        let prepared = Prepared::new(streams, terms, shape, memory_bytes);
         let bytes = prepared.bytes();
-        slot.swap(Some(prepared));
+        self.swap(Some(prepared));
         bytes
     }
 
     /// The masks `terms`, by what is prepared as far as that saves anything.
-    pub(super) fn masks(&self, slot: &Slot, terms: &Terms) -> Masks {
-        let prepared = slot.swap(None).and_then(|prepared| {
+    pub(super) fn masks(&self, streams: &RoundStreams, terms: &Terms) -> Masks {
+        let prepared = self.swap(None).and_then(|prepared| {
             let rest = terms.minus(&prepared.terms);
-            (rest.count() < terms.count()).then(|| (prepared, rest.streams(self)))
+            (rest.count() < terms.count()).then(|| (prepared, rest.streams(streams)))
         });
         Masks {
-            streams: terms.streams(self),
+            streams: terms.streams(streams),
             prepared,
         }
+    }
+
+    fn swap(&self, prepared: Option<Prepared>) -> Option<Prepared> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut slot, prepared)
     }
 }
 
@@ -239,7 +208,7 @@ mod tests {
     use blindsum_math::words::Width;
 
     use super::*;
-    use crate::flashe::JobKey;
+    use crate::flashe::{JobKey, RoundKey};
 
     fn shape() -> Shape {
         Shape::new(Scheme::Double, Width::new(20).unwrap(), 5).unwrap()
@@ -277,7 +246,7 @@ mod tests {
             let shape = Shape::new(scheme, Width::new(20).unwrap(), 5).unwrap();
             key.prepare_decryption(&survivors(expected), shape, usize::MAX);
             let terms = Terms::of_sum(&survivors(ranks), scheme);
-            let masks = key.masks(&key.to_decrypt, &terms);
+            let masks = key.to_decrypt.masks(&key.streams, &terms);
             assert_eq!(left(&masks), streams, "{scheme:?}: {expected:?}, {ranks:?}");
         }
     }
@@ -287,8 +256,8 @@ mod tests {
         let key = key();
         key.prepare_encryption(3, shape(), usize::MAX).unwrap();
         let terms = Terms::of_party(3, Scheme::Double);
-        assert_eq!(left(&key.masks(&key.to_decrypt, &terms)), None);
-        assert_eq!(left(&key.masks(&key.to_encrypt, &terms)), Some(0));
-        assert_eq!(left(&key.masks(&key.to_encrypt, &terms)), None);
+        assert_eq!(left(&key.to_decrypt.masks(&key.streams, &terms)), None);
+        assert_eq!(left(&key.to_encrypt.masks(&key.streams, &terms)), Some(0));
+        assert_eq!(left(&key.to_encrypt.masks(&key.streams, &terms)), None);
     }
 }

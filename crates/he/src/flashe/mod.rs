@@ -62,6 +62,7 @@ mod key;
 mod masks;
 pub mod sparse;
 mod state;
+mod streams;
 mod sum;
 mod survivors;
 #[cfg(test)]

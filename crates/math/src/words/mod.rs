@@ -13,6 +13,7 @@ mod chosen;
 mod laws;
 mod pack;
 mod pieces;
+mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod vbmi;

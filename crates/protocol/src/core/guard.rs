@@ -1,7 +1,6 @@
 //! A party's last word on whose vectors are summed.
 
-use crate::machine::ClientSetup;
-use crate::{Fault, FaultKind, PartySet};
+use crate::PartySet;
 
 /// What a party says of a set of survivors that the protocol allows. It is asked once it knows the set, and before
 /// it signs, reveals or adds up anything for it. Protocols in which a party has nothing to hold back by then
@@ -10,7 +9,7 @@ pub trait SurvivorGuard: Send + Sync {
     /// Lets the party go on for these survivors.
     ///
     /// # Errors
-    /// Why not. The party's round ends by [`FaultKind::Refused`], and it says nothing more in it.
+    /// Why not. The party's round ends by [`FaultKind::Refused`](crate::FaultKind::Refused), and it says nothing more in it.
     fn allow(&self, survivors: &PartySet) -> Result<(), String>;
 }
 
@@ -20,13 +19,5 @@ pub struct AnySurvivors;
 impl SurvivorGuard for AnySurvivors {
     fn allow(&self, _survivors: &PartySet) -> Result<(), String> {
         Ok(())
-    }
-}
-
-impl ClientSetup {
-    /// Asks the party's guard.
-    pub(crate) fn allow(&self, survivors: &PartySet) -> Result<(), Fault> {
-        let refused = |reason| Fault::caller(FaultKind::Refused { reason });
-        self.guard.allow(survivors).map_err(refused)
     }
 }

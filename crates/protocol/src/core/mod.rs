@@ -1,9 +1,15 @@
 //! What jobs, rounds and protocols are made of: what is agreed, who takes part, what can go wrong.
+//!
+//! From the ground up: options, what a job says of them ([`spec`]), its plan, the checked job, its rounds with their
+//! stages, and what a protocol tells the rest of the house of itself. Nothing in here names a machine, or a protocol but by
+//! [`ProtocolChoice`](crate::ProtocolChoice).
 
 pub(crate) mod evidence;
 pub(crate) mod fault;
 pub(crate) mod guard;
 pub(crate) mod input;
+pub(crate) mod job;
+pub(crate) mod kind;
 pub(crate) mod names;
 pub(crate) mod options;
 pub(crate) mod party;
@@ -11,4 +17,6 @@ pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod round;
 pub(crate) mod seat;
+pub(crate) mod sparsity;
 pub(crate) mod spec;
+pub(crate) mod vault;

@@ -7,9 +7,9 @@ use blindsum_crypto::kdf::Context;
 use blindsum_crypto::kex::{KeyPair, PublicKey, Suite};
 use blindsum_crypto::seal::{SealKey, seal_key};
 
+use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
 use crate::kit::wire::VERSION;
-use crate::machine::ClientSetup;
 use crate::{Adversary, FaultKind, PartyId, Round, SuiteName};
 
 /// Label of what parties sign over their fresh keys.

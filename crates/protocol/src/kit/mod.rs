@@ -1,11 +1,9 @@
 //! What protocols have in common: keys and their advertisement, the consistency check, relayed frames, what is
-//! kept between rounds and over restarts.
+//! kept over restarts.
 
 pub(crate) mod consistency;
 pub(crate) mod keys;
-pub(crate) mod prepared;
 pub(crate) mod result;
 pub(crate) mod snapshot;
-pub(crate) mod vault;
 pub(crate) mod vector;
 pub(crate) mod wire;

@@ -6,8 +6,8 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::snapshot::{Reader, Writer};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::{Fault, FaultKind, PartySet, Round};
 
 /// `survivors bitmap ‖ packed sum`; both lengths are fixed by the round.

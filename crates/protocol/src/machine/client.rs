@@ -5,30 +5,13 @@ use std::sync::Arc;
 
 use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_crypto::seal::StorageKey;
-use blindsum_crypto::sign::IdentityKey;
 use rand_core::CryptoRng;
 
 use super::heard::Heard;
-use super::{ClientStage, ClientStep, InputRef, RoundSum};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartyId, PartySet, Prepared, Round, SurvivorGuard, Vault};
-
-/// Who a client is, in which round.
-pub struct ClientSetup {
-    /// The round.
-    pub round: Arc<Round>,
-    /// The party's rank in the roster.
-    pub me: PartyId,
-    /// The party's long-term key, the one in its certificate.
-    pub identity: Arc<IdentityKey>,
-    /// What the party keeps of the job between rounds.
-    pub vault: Arc<dyn Vault>,
-    /// What was computed ahead of the round; the same for all set-ups of one party in it.
-    pub prepared: Arc<Prepared>,
-    /// What the party says of a survivor set before it answers for it.
-    pub guard: Arc<dyn SurvivorGuard>,
-}
+use crate::{Fault, FaultKind, Input, PartySet};
 
 /// One party's side of one round.
 ///
@@ -378,7 +361,7 @@ impl ClientSetup {
 mod tests {
     use super::*;
     use crate::testing::Rig;
-    use crate::{JobSpec, ProtocolName};
+    use crate::{JobSpec, PartyId, ProtocolName};
 
     fn rig() -> (Rig, PartyId) {
         let spec = JobSpec {

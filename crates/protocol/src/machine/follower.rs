@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blindsum_crypto::fingerprint::fingerprint;
 use rand_core::CryptoRng;
 
-use super::FollowerStage;
 use super::heard::Heard;
+use crate::core::round::FollowerStage;
 use crate::kit::wire::{self, Message};
 use crate::{Fault, FaultKind, Round, ServerRole};
 

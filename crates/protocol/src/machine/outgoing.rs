@@ -1,9 +1,8 @@
 //! What the server says to one party. Where it only passes on what parties sealed for each other, it
 //! names the bytes and holds none of them: whoever drives it has the messages.
 
-use std::ops::Range;
-
 use crate::PartyId;
+use crate::core::round::Piece;
 use crate::kit::wire::Message;
 
 /// A message of the server: bytes of its own, then pieces of answers to the stage that it ends.
@@ -13,16 +12,6 @@ pub struct Outgoing {
     pub head: Message,
     /// What follows, in order.
     pub pieces: Vec<Piece>,
-}
-
-/// A part of one party's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Whose answer.
-    pub from: PartyId,
-    /// Which bytes of it: of the whole message with its frame in [`Outgoing`], of the body inside a
-    /// protocol.
-    pub range: Range<usize>,
 }
 
 impl Outgoing {
@@ -66,6 +55,7 @@ impl From<Message> for Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
 
     fn piece(from: u32, range: Range<usize>) -> Piece {
         let from = PartyId(from);

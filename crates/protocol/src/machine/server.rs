@@ -8,7 +8,8 @@ use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
-use super::{Bodies, Outgoing, Piece, Relayed, ServerStage, ServerStep};
+use super::Outgoing;
+use crate::core::round::{Bodies, Excuse, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::wire;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, Seat, ServerRole, Step};
 
@@ -53,15 +54,6 @@ pub struct Waiting {
     pub answered: usize,
     /// How many are enough to close the stage.
     pub required: usize,
-}
-
-/// A party that the round goes on without, though it answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excuse {
-    /// The party.
-    pub party: PartyId,
-    /// Why.
-    pub reason: FaultKind,
 }
 
 /// The end of a stage.

@@ -13,12 +13,13 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{ProtocolInfo, Stateless};
-use crate::kit::result::{AwaitResult, result_body, split_survivors};
-use crate::kit::vector::pack_input;
-use crate::machine::{
+use crate::core::protocol::ProtocolInfo;
+use crate::core::round::Stateless;
+use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, Excuse, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::result::{AwaitResult, result_body, split_survivors};
+use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, Who};
 
 /// A first byte from here on is disputed.

@@ -17,14 +17,16 @@ use rand_core::CryptoRng;
 
 use super::seals::{self, SEAL_OVERHEAD};
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{OtherServer, ProtocolInfo, Stateless};
+use crate::core::protocol::ProtocolInfo;
+use crate::core::round::stages::FollowerStep;
+use crate::core::round::{
+    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Piece, Relayed,
+    ServerStage, ServerStep,
+};
+use crate::core::round::{OtherServer, Stateless};
 use crate::kit::result::{AwaitResult, result_body};
 use crate::kit::snapshot::Reader;
 use crate::kit::vector::pack_input;
-use crate::machine::{
-    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, FollowerStep, InputRef, Piece,
-    Relayed, ServerStage, ServerStep,
-};
 use crate::{
     Fault, FaultKind, Input, Job, Opens, PartyId, PartySet, Plan, Round, Seat, ServerRole,
     SpecError, Who,

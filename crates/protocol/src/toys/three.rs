@@ -14,10 +14,11 @@ use zeroize::Zeroizing;
 use super::seals::{self, SEAL_OVERHEAD};
 use super::sequential::{Answers, Desk, Ear, Follow, Lead, Opened, Wanted};
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{OtherServer, ProtocolInfo, Stateless};
+use crate::core::protocol::ProtocolInfo;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Piece, Relayed};
+use crate::core::round::{OtherServer, Stateless};
 use crate::kit::result::{read_result, result_body, split_survivors};
 use crate::kit::vector::pack_input;
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, Piece, Relayed};
 use crate::{Fault, FaultKind, Job, Opens, PartyId, PartySet, Plan, Round, ServerRole, Who};
 
 /// The servers beside the coordinator.

@@ -14,27 +14,14 @@ use blindsum_math::transform::{CosetTransform, Interpolation, Row};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::random;
-use super::sharing::{Embedding, TILE_BLOCKS};
-use super::{RampParameters, Residues};
+use super::tile::{TILE_BLOCKS, TileOfBlocks};
+use super::{Embedding, RampParameters, Residues, random};
 
 /// Random combinations of the blocks that are checked; p^−2 < 2^−61 in the narrowest field.
 const COMBINATIONS: usize = 2;
 
 /// Groups of eight blocks that are evaluated before their shares are written: longer runs of every column.
 const GROUPS: usize = 8;
-
-/// A tile of blocks on its way into shares.
-pub(super) struct TileOfBlocks<'a> {
-    /// Words e of the blocks at `words[e * TILE_BLOCKS..]`.
-    pub words: &'a [u64],
-    /// First block of the tile.
-    pub first: usize,
-    /// Blocks in the tile, at most [`TILE_BLOCKS`].
-    pub len: usize,
-    /// Region of the stream for this tile and field.
-    pub region: u64,
-}
 
 /// Memory that tiles are worked on in; wiped when dropped.
 pub(super) struct Scratch {

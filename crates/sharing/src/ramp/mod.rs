@@ -14,14 +14,18 @@
 //! The field is chosen by the largest sum: [`Residues`].
 
 mod column;
+mod embedding;
 mod limb;
 mod parameters;
 mod random;
 mod sharing;
+mod tile;
 
 pub use column::ColumnSum;
+pub use embedding::Embedding;
 pub use parameters::{PaperParameters, ParameterError, RampParameters, RampRequest};
-pub use sharing::{Embedding, RampReconstructor, RampSharing, TILE_BLOCKS};
+pub use sharing::{RampReconstructor, RampSharing};
+pub use tile::TILE_BLOCKS;
 
 use blindsum_math::field::Field;
 use blindsum_math::prime_field::{Field31, Field47, Field48};

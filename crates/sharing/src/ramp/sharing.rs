@@ -11,23 +11,10 @@ use blindsum_math::words::{TileMut, Words};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::limb::{FieldLimb, Limb, LimbMatrix, TileOfBlocks};
-use super::{ColumnSum, RampParameters, Residues};
+use super::limb::{FieldLimb, Limb, LimbMatrix};
+use super::tile::{TILE_BLOCKS, TileOfBlocks};
+use super::{ColumnSum, Embedding, RampParameters, Residues};
 use crate::SharingError;
-
-/// Blocks that are worked on at a time: their words and random elements stay in the second-level cache.
-/// Part of the definition of the shares, because the random elements are drawn tile by tile.
-pub const TILE_BLOCKS: usize = 256;
-
-/// Where in the polynomial the words sit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Embedding {
-    /// Words are the first l coefficients, random elements the other r (FSSA §VII).
-    Coefficients,
-    /// Words are the values at ω^bitrev(e), e < l, and random elements those at l ≤ e < k, with ω of order
-    /// 2^⌈log2 k⌉ (PSS §IV). Products of shares are shares of products then.
-    Evaluations,
-}
 
 /// A sharing of vectors of a given length among n parties. Holds tables, no secrets.
 pub struct RampSharing {

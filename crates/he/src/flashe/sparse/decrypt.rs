@@ -88,7 +88,7 @@ impl RoundKey {
     /// both, and with single masking where it has the coordinate.
     fn edges<'a>(&self, participation: Participation<'a>, scheme: Scheme) -> Vec<Edge<'a>> {
         let edge = |rank, own, before| Edge {
-            stream: [self.stream(rank, Sign::Add)],
+            stream: [self.streams.of(rank, Sign::Add)],
             own,
             before,
         };

@@ -53,7 +53,7 @@ impl RoundKey {
         mut read: impl FnMut(&[u32], TileMut<'_>) -> Result<(), E>,
     ) -> Result<Ciphertext, E> {
         let mut encryption = Encryption {
-            streams: Terms::of_party(ticket.rank, shape.scheme()).streams(self),
+            streams: Terms::of_party(ticket.rank, shape.scheme()).streams(&self.streams),
             fingerprint: SparseFingerprint::new(&self.checks, shape),
             dense: tile::tile(),
             contributors: vec![L::default(); TILE],

@@ -10,8 +10,7 @@ mod sum;
 
 use core::arch::x86_64::*;
 
-use super::Width;
-use super::pack::portable;
+use super::{Width, portable};
 
 /// Proof that this machine has the instructions.
 #[derive(Clone, Copy)]

@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::words::pack::portable;
+    use crate::words::portable;
 
     /// Adds the packings of `vectors`, cut to one length, to zeros, by either code.
     fn check(vbmi: Vbmi, bits: u32, vectors: &[Vec<u64>]) {

@@ -8,16 +8,18 @@
 
 mod bounds;
 mod choices;
-mod kinds;
+mod declare;
+mod error;
+mod settings;
 mod table;
 mod value;
 
 pub use bounds::{Bounds, Edge, Rule};
 pub(crate) use bounds::{any, at_least, fits, fraction, positive, within};
-pub(crate) use choices::{choice, choose_table, chosen, set_all, whole_table, written_by_name};
-pub use kinds::{Kind, Named};
-pub(crate) use kinds::{Setting, expected, listing};
-pub(crate) use table::{Declared, Declares, check_each, table};
-pub use table::{OptionInfo, Table};
+pub(crate) use choices::{choice, written_by_name};
+pub(crate) use declare::{Declared, Declares, check_each, table};
+pub use error::SpecError;
+pub(crate) use settings::{Setting, expected, listing};
+pub use table::{Kind, Named, OptionInfo, Table};
 pub(crate) use value::Entry;
 pub use value::Value;

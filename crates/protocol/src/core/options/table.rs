@@ -1,7 +1,32 @@
-//! Tables of options, and the macro that declares one.
+//! What everybody may know of options: tables of them, and their types.
 
-use super::{Kind, Rule, Value};
-use crate::SpecError;
+use super::{Rule, SpecError, Value};
+
+/// A name with one line about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// The type of an option.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A whole number from 0 to this one.
+    Whole(u64),
+    /// A number.
+    Real,
+    /// Text.
+    Text,
+    /// One of these names.
+    OneOf(&'static [Named]),
+    /// A list of tables with `name`, `len` and `clip`: the bounds of tensors.
+    Tensors,
+    /// One of these tables, chosen by its name.
+    Tables(fn() -> Vec<Box<dyn Table>>),
+}
 
 /// What everybody may know of an option.
 #[derive(Clone, Copy)]
@@ -37,104 +62,21 @@ pub trait Table {
     fn set(&mut self, name: &str, value: &Value) -> Option<Result<(), SpecError>>;
 }
 
-/// An option with the way to its field in the table.
-pub(crate) struct Declared<T: 'static> {
-    pub info: OptionInfo,
-    pub read: fn(&mut T, &Value) -> Result<(), SpecError>,
-    pub write: fn(&T) -> Value,
-}
-
-/// What [`table!`] writes.
-pub(crate) trait Declares: Default + 'static {
-    const NAME: &'static str;
-    const TITLE: &'static str;
-    const DOC: &'static str;
-    const OPTIONS: &'static [Declared<Self>];
-}
-
-impl<T: Declares> Table for T {
-    fn name(&self) -> &'static str {
-        T::NAME
-    }
-
-    fn title(&self) -> &'static str {
-        T::TITLE
-    }
-
-    fn doc(&self) -> &'static str {
-        T::DOC
-    }
-
-    fn options(&self) -> Vec<(&'static OptionInfo, Value)> {
-        let options = T::OPTIONS.iter();
-        options
-            .map(|option| (&option.info, (option.write)(self)))
-            .collect()
-    }
-
-    fn defaults(&self) -> Vec<(&'static OptionInfo, Value)> {
-        T::default().options()
-    }
-
-    fn set(&mut self, name: &str, value: &Value) -> Option<Result<(), SpecError>> {
-        let option = T::OPTIONS.iter().find(|option| option.info.name == name)?;
-        Some((option.read)(self, value).map_err(|error| error.within(name)))
-    }
-}
-
-/// The first option whose value breaks its own rule.
-pub(crate) fn check_each(table: &dyn Table) -> Result<(), SpecError> {
-    for (option, value) in table.options() {
-        if let Some(rule) = option.rule.broken_by(option.name, &value) {
-            return Err(SpecError::new(option.name, rule));
+impl Kind {
+    /// The value that a word of the command line stands for: whole numbers may be written like 1e6. What is not
+    /// of this type stays text, for the one who reads it to refuse.
+    pub(crate) fn value_of(self, text: &str) -> Value {
+        let text_as_it_is = || Value::Text(text.into());
+        match self {
+            Self::Whole(_) => match (text.parse::<i128>(), text.parse::<f64>()) {
+                (Ok(number), _) => Value::Whole(number),
+                (_, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e30 => {
+                    Value::Whole(number as i128)
+                }
+                _ => text_as_it_is(),
+            },
+            Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
+            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Tables(_) => text_as_it_is(),
         }
     }
-    Ok(())
 }
-
-/// Declares tables of options: the name that each is chosen by, then the options that they have in common, each
-/// with its documentation, name, type, default and, where the type alone does not say it, rule.
-macro_rules! table {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)+ options $options:tt) => {
-        $($crate::core::options::table!(@one $(#[doc = $doc])+ $name = $text; $options);)+
-    };
-    (@one $(#[doc = $doc:literal])+ $name:ident = $text:literal; {
-        $($(#[doc = $odoc:literal])+ $option:ident: $type:ty = $default:expr $(, $rule:expr)?;)*
-    }) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct $name {
-            $($(#[doc = $odoc])+ pub $option: $type,)*
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($option: $default,)* }
-            }
-        }
-
-        impl $crate::core::options::Declares for $name {
-            const NAME: &'static str = $text;
-            const TITLE: &'static str = stringify!($name);
-            const DOC: &'static str = concat!($($doc),+).trim_ascii();
-            const OPTIONS: &'static [$crate::core::options::Declared<Self>] = &[
-                $($crate::core::options::Declared {
-                    info: $crate::core::options::OptionInfo {
-                        name: stringify!($option),
-                        doc: concat!($($odoc),+).trim_ascii(),
-                        kind: <$type as $crate::core::options::Setting>::KIND,
-                        rule: $crate::core::options::table!(@rule $($rule)?),
-                    },
-                    read: |table, value| {
-                        table.$option = $crate::core::options::Setting::read(value)?;
-                        Ok(())
-                    },
-                    write: |table| $crate::core::options::Setting::write(&table.$option),
-                },)*
-            ];
-        }
-    };
-    (@rule) => { $crate::core::options::any() };
-    (@rule $rule:expr) => { $rule };
-}
-pub(crate) use table;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::encodings::{EncodingChoice, EncodingName};
 use super::{JobSpec, SpecError, places};
+use crate::ProtocolName;
 use crate::core::options::{Setting, Table, Value};
-use crate::protocols::ProtocolName;
 
 impl JobSpec {
     /// Reads settings such as `neighbours` = `20`: each belongs to the job, to the chosen protocol or to the

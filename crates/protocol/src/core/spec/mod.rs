@@ -1,26 +1,23 @@
 //! The job specification: what is agreed before anything is sent.
 
+mod choices;
 pub(crate) mod encodings;
-mod error;
 mod flat;
-mod job;
-mod places;
+pub(crate) mod places;
 mod reading;
-mod rules;
 mod said;
 mod schema;
 mod tensors;
 mod tolerance;
 
-pub use error::SpecError;
-pub use job::Job;
-pub(crate) use places::foreign;
+pub use crate::core::options::SpecError;
+pub(crate) use choices::{choose_table, chosen, set_all, whole_table};
 pub use tensors::TensorLayout;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use crate::core::names::{Adversary, ModelUpdate, SuiteName};
 use crate::core::options::{fits, fraction, positive, table, within};
-use crate::protocols::{ProtocolChoice, SecAggPlus};
+use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
 
 /// Largest number of parties in a round.
@@ -34,11 +31,11 @@ const MAX_SECONDS: f64 = 1e6;
 // tables, beside `protocol` and `encoding`.
 table! {
     /// What is agreed before anything is sent: what every job has, and the tables of its protocol and encoding.
-    /// Plain data; [`JobSpec::validate`] checks every rule once and gives the [`Job`] that machines take.
+    /// Plain data; [`JobSpec::validate`] checks every rule once and gives the [`Job`](crate::Job) that machines take.
     JobSpec = "job";
     options {
         /// The protocol with its options: `"name"`, or a table with `name` and options.
-        protocol: ProtocolChoice = SecAggPlus::default().into();
+        protocol: ProtocolChoice = ProtocolName::SecAggPlus.into();
         /// Largest number of parties in a round.
         parties: u32 = 3, within(1.0, MAX_PARTIES as f64);
         /// Number of coordinates of an update.

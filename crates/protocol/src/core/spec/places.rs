@@ -1,9 +1,7 @@
 //! Where an option belongs: what is said of one that stands in the wrong place, or in none.
 
-use super::encodings::EncodingChoice;
 use super::{JobSpec, SpecError};
-use crate::core::options::{Declares, Table, listing};
-use crate::protocols::ProtocolChoice;
+use crate::core::options::{Declares, Kind, Table, listing};
 
 /// The choices of a job, by the names of their fields.
 pub(super) const PROTOCOL: &str = "protocol";
@@ -26,22 +24,35 @@ pub(super) fn is_common(name: &str) -> bool {
         .any(|option| option.info.name == name)
 }
 
+/// The tables that may be chosen for a field, with the default of every option.
+fn tables(field: &str) -> Vec<Box<dyn Table>> {
+    let fields = JobSpec::OPTIONS.iter().map(|option| &option.info);
+    let every = fields.filter(|info| info.name == field);
+    every
+        .flat_map(|info| match info.kind {
+            Kind::Tables(every) => every(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
 /// The protocols and the encodings that have the option.
 fn owners(name: &str) -> (Vec<&'static str>, Vec<&'static str>) {
-    let protocols = ProtocolChoice::every().filter(|choice| has(choice.table(), name));
-    let encodings = EncodingChoice::every().filter(|choice| has(choice.table(), name));
-    (
-        protocols.map(|choice| choice.name().as_str()).collect(),
-        encodings.map(|choice| choice.name().as_str()).collect(),
-    )
+    let among = |field| {
+        let tables = tables(field).into_iter();
+        tables
+            .filter(|table| has(&**table, name))
+            .map(|table| table.name())
+            .collect()
+    };
+    (among(PROTOCOL), among(ENCODING))
 }
 
 /// The options of all protocols and encodings, each name once.
 fn options() -> Vec<&'static str> {
-    let protocols = ProtocolChoice::every().flat_map(|choice| names(choice.table()));
-    let encodings = EncodingChoice::every().flat_map(|choice| names(choice.table()));
+    let tables = [PROTOCOL, ENCODING].into_iter().flat_map(tables);
     let mut all: Vec<&str> = Vec::new();
-    for name in protocols.chain(encodings) {
+    for name in tables.flat_map(|table| names(&*table)) {
         if !all.contains(&name) {
             all.push(name);
         }
@@ -111,17 +122,13 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
 }
 
 /// The same error with the table of its field before its name.
-pub(super) fn located(
-    error: SpecError,
-    protocol: &ProtocolChoice,
-    encoding: &EncodingChoice,
-) -> SpecError {
+pub(crate) fn located(error: SpecError, protocol: &dyn Table, encoding: &dyn Table) -> SpecError {
     let field = error.field.clone();
     if is_common(&field) {
         error
-    } else if has(protocol.table(), &field) {
+    } else if has(protocol, &field) {
         SpecError::new(field, error.rule).within(PROTOCOL)
-    } else if has(encoding.table(), &field) {
+    } else if has(encoding, &field) {
         SpecError::new(field, error.rule).within(ENCODING)
     } else {
         error

@@ -1,10 +1,11 @@
 //! A job specification from what is written: files, messages, arguments.
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
+use super::whole_table;
 use super::{JobSpec, SpecError, places};
-use crate::core::options::{Table, Value, expected, whole_table};
+use crate::core::options::{Table, Value, expected};
 
 /// What a job must say: there is no default that could be meant.
 pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", "dim"];
@@ -51,13 +52,6 @@ impl JobSpec {
             ),
             other => other,
         }
-    }
-}
-
-/// The said part of the specification, [`JobSpec::said`]: a reader makes the same specification of it.
-impl Serialize for JobSpec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.said().serialize(serializer)
     }
 }
 

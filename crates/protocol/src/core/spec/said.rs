@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
+
 use super::{JobSpec, places, reading};
 use crate::core::options::{Setting, Table, Value};
 
@@ -60,6 +62,13 @@ impl JobSpec {
             }
         }
         said
+    }
+}
+
+/// The said part of the specification, [`JobSpec::said`]: a reader makes the same specification of it.
+impl Serialize for JobSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.said().serialize(serializer)
     }
 }
 

@@ -9,17 +9,9 @@
 
 use super::{JobSpec, SpecError};
 use crate::Adversary;
-use crate::core::protocol::{ProtocolInfo, Sparsity};
+use crate::core::sparsity::Sparsity;
 
 impl JobSpec {
-    pub(crate) fn info(&self) -> &'static ProtocolInfo {
-        #[cfg(any(test, feature = "testing"))]
-        if let Some(toy) = crate::toys::of(self) {
-            return toy;
-        }
-        self.protocol.view().info()
-    }
-
     /// What its rounds need to know where parties send some of their coordinates only.
     pub fn sparsity(&self) -> Option<Sparsity> {
         (self.info().sparsity)(self)

@@ -8,8 +8,8 @@ use blindsum_crypto::secret::Secret;
 use blindsum_he::flashe::{EncryptionTicket, HighWaterMark, JobKey, KeyState};
 use zeroize::Zeroizing;
 
+use crate::core::vault::{Kept, KeyName, Vault};
 use crate::kit::snapshot::{Reader, Writer};
-use crate::kit::vault::{Kept, KeyName, Vault};
 use crate::protocols::flashe::Flashe;
 use crate::{FaultKind, Job, Round};
 

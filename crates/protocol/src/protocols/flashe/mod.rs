@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use rounds::Dense;
 
-use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable, Stateless};
+use crate::core::protocol::{KeySetup, ProtocolInfo, ProtocolTable};
+use crate::core::round::Stateless;
 use crate::{FaultKind, Job, PartySet, SpecError};
 
 impl ProtocolTable for Flashe {

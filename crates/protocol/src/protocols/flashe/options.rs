@@ -3,7 +3,7 @@
 use blindsum_encode::DensitySchedule;
 
 use crate::core::options::{at_least, choice, positive, table};
-use crate::core::protocol::Sparsity;
+use crate::core::sparsity::Sparsity;
 use crate::{EncodingName, JobSpec, ModelUpdate, ProtocolChoice, SpecError};
 
 table! {

@@ -10,12 +10,13 @@ use zeroize::Zeroizing;
 
 use crate::core::options::table;
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{ProtocolInfo, ProtocolTable, Stateless};
-use crate::kit::result::{read_result, result_body};
-use crate::kit::vector::pack_input;
-use crate::machine::{
+use crate::core::protocol::{ProtocolInfo, ProtocolTable};
+use crate::core::round::Stateless;
+use crate::core::round::{
     Bodies, ClientSetup, ClientStage, ClientStep, InputRef, ServerStage, ServerStep,
 };
+use crate::kit::result::{read_result, result_body};
+use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
 
 table! {

@@ -34,10 +34,11 @@ use blindsum_sharing::ramp::{
 use rand_core::CryptoRng;
 
 use crate::core::plan::Stage;
-use crate::core::protocol::{Machines, Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::round::Machines;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::{
     Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, SpecError,
 };

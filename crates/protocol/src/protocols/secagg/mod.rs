@@ -28,8 +28,9 @@ use blindsum_sharing::Point;
 use rand_core::CryptoRng;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::{Machines, Parameters, ProtocolInfo, ProtocolTable};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::round::Machines;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::{Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, SpecError};
 
 impl ProtocolTable for SecAgg {

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::columns_of;
 use crate::SharingError;
+use crate::ramp::TILE_BLOCKS;
 use crate::ramp::random::fill;
-use crate::ramp::sharing::TILE_BLOCKS;
 use crate::ramp::{
     ColumnSum, Embedding, Field31, Field47, Field48, RampParameters, RampRequest, RampSharing,
     Residues,

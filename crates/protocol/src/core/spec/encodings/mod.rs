@@ -11,7 +11,8 @@ use blindsum_encode::{ClipSpec, EncodingKind};
 
 use super::{JobSpec, SpecError, TensorLayout};
 use crate::core::names::ModelUpdate;
-use crate::core::options::{Setting, Value, choose_table};
+use crate::core::options::{Setting, Value};
+use crate::core::spec::choose_table;
 
 choose_table! {
     /// How numbers become words, with the options of that.

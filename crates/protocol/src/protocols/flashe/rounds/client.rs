@@ -9,10 +9,10 @@ use blindsum_math::words::TileMut;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use crate::kit::prepared::{Ahead, Starter};
+use crate::core::round::{Ahead, Starter};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::{ranks, shape};
 use crate::{Fault, FaultKind, Round};

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 
 use crate::core::plan::{Stage, small};
-use crate::core::protocol::Machines;
-use crate::kit::prepared::Ahead;
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
+use crate::core::round::Ahead;
+use crate::core::round::Machines;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
 use crate::{Fault, FaultKind, Job, Opens, Plan, Round};
 
 /// What may happen in a round.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blindsum_he::flashe::EncryptedSum;
 use rand_core::CryptoRng;
 
-use crate::machine::{Bodies, ServerStage, ServerStep};
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::protocols::flashe::shape;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 

@@ -9,14 +9,14 @@ use zeroize::Zeroizing;
 
 use super::messages::{Advert, Delivery, KEY_ID, KeyFor, Keys, PURPOSE, SealedKey};
 use super::{key_ids, leader};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::core::vault::KeyName;
 use crate::kit::keys::{
     SeenKeys, load_key, load_pair, parse_keys, seal_header, seal_keys, sign_keys, suite_of,
 };
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::kit::vault::KeyName;
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::flashe::held::{HeldKey, delivered, key_id};
 use crate::{Fault, FaultKind, PartyId};
 

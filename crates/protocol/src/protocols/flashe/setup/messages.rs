@@ -10,8 +10,8 @@ use blindsum_crypto::seal::SEAL_OVERHEAD;
 use blindsum_crypto::sign::SIGNATURE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
+use crate::core::vault::KeyName;
 use crate::kit::keys::check_signed;
-use crate::kit::vault::KeyName;
 use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
 use crate::protocols::flashe::held::DELIVERED;
 use crate::{FaultKind, PartyId, Round};

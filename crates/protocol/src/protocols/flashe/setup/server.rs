@@ -8,9 +8,9 @@ use rand_core::CryptoRng;
 use super::client::check_key_id;
 use super::messages::{Advert, Delivery, Entry, KeyFor, Keys};
 use super::{key_ids, leader, most_common};
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::keys::{SeenKeys, parse_keys};
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {

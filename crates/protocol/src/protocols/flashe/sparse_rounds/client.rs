@@ -9,10 +9,10 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::messages::{Masks, check_count};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::TILE;
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::ranks;
 use crate::{Fault, FaultKind, Input, PartyId};

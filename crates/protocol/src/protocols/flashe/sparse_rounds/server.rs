@@ -7,7 +7,7 @@ use blindsum_he::flashe::sparse::{EncryptedSparseSum, SparseMask};
 use rand_core::CryptoRng;
 
 use super::messages::{Masks, read_places};
-use crate::machine::{Bodies, ServerStage, ServerStep};
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round};
 
 pub(crate) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {

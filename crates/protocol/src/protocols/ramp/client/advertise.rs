@@ -8,9 +8,9 @@ use blindsum_sharing::ramp::RampSharing;
 use rand_core::CryptoRng;
 
 use super::share::share_vector;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::keys::{SeenKeys, check_keys, sign_keys, suite_of};
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::ramp::messages::{Advertise, Keys};
 use crate::protocols::ramp::required_inputs;
 use crate::{Fault, FaultKind, PartyId};

@@ -11,11 +11,11 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::consistency::AwaitSignatures;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::signed_message;
 use crate::kit::keys::{is_active, load_key, load_pair, seal_header, seal_keys};
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::ramp::messages::{PURPOSE, sealed_len};
 use crate::protocols::ramp::required_inputs;
 use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorListError};

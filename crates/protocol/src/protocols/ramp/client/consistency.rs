@@ -6,11 +6,11 @@ use blindsum_sharing::ramp::RampSharing;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::{Signatures, check_signatures};
 use crate::kit::result::{AwaitResult, load_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::Bounded;
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::{Fault, FaultKind, PartySet};
 
 /// This party signed the set; the others' signatures come next.

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use blindsum_sharing::ramp::RampSharing;
 
 use crate::FaultKind;
+use crate::core::round::{ClientSetup, ClientStage};
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
-use crate::machine::{ClientSetup, ClientStage};
 
 pub(crate) use advertise::start;
 

@@ -13,9 +13,9 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::columns::AwaitColumns;
+use crate::core::round::{ClientSetup, ClientStep};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::wire::HEADER;
-use crate::machine::{ClientSetup, ClientStep};
 use crate::protocols::ramp::messages::{PURPOSE, sealed_len};
 use crate::{Fault, FaultKind, Input, Job, PartyId};
 

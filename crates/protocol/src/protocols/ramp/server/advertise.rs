@@ -6,9 +6,9 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::share::CollectColumns;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::keys::{SeenKeys, check_keys};
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::protocols::ramp::messages::{Advertise, KeyEntry, Keys};
 use crate::{Fault, FaultKind, PartyId};
 

@@ -7,8 +7,8 @@ use blindsum_sharing::ramp::ColumnSum;
 use rand_core::CryptoRng;
 
 use super::Common;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::result::result_body;
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 pub(super) struct CollectSums {

@@ -6,9 +6,9 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::aggregate::CollectSums;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed, signed_survivors};
 use crate::kit::wire::{Bounded, Opaque, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
 pub(super) struct CollectSignatures {

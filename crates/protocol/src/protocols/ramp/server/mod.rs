@@ -1,5 +1,5 @@
 //! The server. It relays sealed columns without holding them: who drives it does, see
-//! [`crate::machine::Bodies::Relayed`]. Its own memory is that of the summed columns, n·D/l elements.
+//! [`crate::core::round::Bodies::Relayed`]. Its own memory is that of the summed columns, n·D/l elements.
 
 mod advertise;
 mod aggregate;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use blindsum_sharing::ramp::RampSharing;
 
 use crate::Round;
-use crate::machine::ServerStage;
+use crate::core::round::ServerStage;
 
 use super::required_inputs;
 

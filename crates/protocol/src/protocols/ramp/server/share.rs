@@ -7,8 +7,8 @@ use rand_core::CryptoRng;
 use super::Common;
 use super::aggregate::CollectSums;
 use super::consistency::CollectSignatures;
+use crate::core::round::{Bodies, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::keys::is_active;
-use crate::machine::{Bodies, Piece, Relayed, ServerStage, ServerStep};
 use crate::protocols::ramp::messages::sealed_len;
 use crate::{Fault, FaultKind, PartyId, PartySet};
 

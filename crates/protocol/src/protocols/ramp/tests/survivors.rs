@@ -7,9 +7,9 @@ use blindsum_math::prime_field::Field31;
 use blindsum_math::transform::CosetTransform;
 
 use super::*;
+use crate::Outgoing;
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed, sign_survivors};
 use crate::kit::wire::{decode, encode};
-use crate::machine::Outgoing;
 use crate::protocols::ramp::sharing_of;
 use crate::{Answer, Closed, Fault, PartySet, SurvivorListError};
 

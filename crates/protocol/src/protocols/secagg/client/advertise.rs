@@ -7,9 +7,9 @@ use blindsum_crypto::kex::KeyPair;
 use rand_core::CryptoRng;
 
 use super::share::share_keys;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::keys::{SeenKeys, sign_keys, suite_of};
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::keys::{PeerKeys, check_advertised};
 use crate::protocols::secagg::messages::{Advertise, NeighbourKeys};

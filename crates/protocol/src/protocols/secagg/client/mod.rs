@@ -2,6 +2,7 @@
 //! next one.
 
 mod advertise;
+mod held;
 mod masked_input;
 mod share;
 mod unmask;
@@ -9,9 +10,9 @@ mod unmask;
 use std::sync::Arc;
 
 use crate::FaultKind;
+use crate::core::round::{ClientSetup, ClientStage};
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
-use crate::machine::{ClientSetup, ClientStage};
 
 use super::AggregationGraph;
 use crate::kit::keys::is_active;
@@ -28,11 +29,10 @@ pub(crate) fn restore(
     let mut reader = Reader::new(state);
     let (setup, graph) = (setup.clone(), graph.clone());
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
-        (2, _) => Box::new(masked_input::AwaitSurvivors::load(
-            setup,
-            graph,
-            &mut reader,
-        )?),
+        (2, _) => {
+            let shares = held::HeldShares::load(setup, graph, &mut reader)?;
+            Box::new(masked_input::AwaitSurvivors(shares))
+        }
         (3, true) => Box::new(unmask::AwaitSignatures::load(setup, graph, &mut reader)?),
         (3, false) | (4, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),

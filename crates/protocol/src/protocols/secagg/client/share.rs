@@ -11,10 +11,11 @@ use blindsum_sharing::{Point, SHARE_LEN, Share, share};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::masked_input::{AwaitSurvivors, Held, masked_input};
+use super::held::{Held, HeldShares};
+use super::masked_input::{AwaitSurvivors, masked_input};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::wire::{Bounded, ascending, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::keys::{PeerKeys, commit_seed, pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::{SealedShares, SharesIn, SharesOut};
 use crate::protocols::secagg::{AggregationGraph, point_of};
@@ -182,7 +183,7 @@ impl ClientStage for AwaitShares {
             own_seed_share,
             ..
         } = *self;
-        let next = AwaitSurvivors {
+        let shares = HeldShares {
             setup,
             graph,
             own_seed_share,
@@ -190,7 +191,7 @@ impl ClientStage for AwaitShares {
         };
         Ok(ClientStep::Send {
             body,
-            next: Box::new(next),
+            next: Box::new(AwaitSurvivors(shares)),
         })
     }
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::masked_input::AwaitSurvivors;
+use super::held::HeldShares;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::{Signatures, check_signatures};
 use crate::kit::result::{AwaitResult, load_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::protocols::secagg::AggregationGraph;
 use crate::protocols::secagg::messages::{Revealed, RevealedShare};
 use crate::{Fault, FaultKind, PartySet};
 
 /// A share of b_j of every survivor j, of s_j^SK of every other: the set is fixed, so one of each.
-pub(super) fn reveal(shares: &AwaitSurvivors, survivors: &PartySet) -> Result<Vec<u8>, FaultKind> {
+pub(super) fn reveal(shares: &HeldShares, survivors: &PartySet) -> Result<Vec<u8>, FaultKind> {
     let me = shares.setup.me;
     let own = RevealedShare {
         party: me.0,
@@ -40,7 +40,7 @@ pub(super) fn reveal(shares: &AwaitSurvivors, survivors: &PartySet) -> Result<Ve
 
 /// This party signed the survivor set; the witnesses' signatures come next.
 pub(super) struct AwaitSignatures {
-    pub shares: AwaitSurvivors,
+    pub shares: HeldShares,
     pub survivors: PartySet,
 }
 
@@ -51,7 +51,7 @@ impl AwaitSignatures {
         reader: &mut Reader<'_>,
     ) -> Result<Self, FaultKind> {
         let survivors = load_survivors(&setup, reader)?;
-        let shares = AwaitSurvivors::load(setup, graph, reader)?;
+        let shares = HeldShares::load(setup, graph, reader)?;
         Ok(Self { shares, survivors })
     }
 

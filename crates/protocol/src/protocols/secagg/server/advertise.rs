@@ -6,9 +6,9 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::share::CollectShares;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::keys::SeenKeys;
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::protocols::secagg::keys::{PeerKeys, check_advertised};
 use crate::protocols::secagg::messages::{Advertise, KeyEntry, NeighbourKeys};
 use crate::{Fault, FaultKind, PartyId};

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand_core::CryptoRng;
 
 use super::Common;
-use super::masked_input::MaskedSum;
+use super::masked_sum::MaskedSum;
 use super::unmask::CollectRevealed;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::consistency::{SignatureEntry, Signatures, Signed, signed_survivors};
 use crate::kit::wire::{Bounded, Opaque, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectSignatures {

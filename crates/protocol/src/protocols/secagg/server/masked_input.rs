@@ -2,26 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
 use super::Common;
 use super::consistency::CollectSignatures;
-use super::share::Commitments;
+use super::masked_sum::{Commitments, MaskedSum};
 use super::unmask::CollectRevealed;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::keys::is_active;
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet};
-
-/// The masked sum and what is needed to unmask it.
-pub(super) struct MaskedSum {
-    pub sum: Words,
-    /// U2: who shared its secrets.
-    pub shared: BTreeSet<PartyId>,
-    /// U3: whose vectors are in the sum.
-    pub survivors: PartySet,
-    pub commitments: Commitments,
-}
 
 pub(super) struct CollectInputs {
     common: Common,

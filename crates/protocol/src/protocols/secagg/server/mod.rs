@@ -4,6 +4,7 @@
 mod advertise;
 mod consistency;
 mod masked_input;
+mod masked_sum;
 mod recover;
 mod share;
 mod unmask;
@@ -11,7 +12,7 @@ mod unmask;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::machine::ServerStage;
+use crate::core::round::ServerStage;
 use crate::{FaultKind, PartyId, Round};
 
 use super::AggregationGraph;

@@ -7,18 +7,11 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::masked_input::CollectInputs;
+use super::masked_sum::Commitments;
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::wire::{Bounded, encode};
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::protocols::secagg::messages::{SEALED_SHARES, SealedShares, SharesIn, SharesOut};
 use crate::{Fault, FaultKind, PartyId};
-
-/// Public facts about the parties' secrets, against which rebuilt ones are checked.
-pub(super) struct Commitments {
-    /// s^PK.
-    pub mask_keys: BTreeMap<PartyId, PublicKey>,
-    /// H(b).
-    pub seeds: BTreeMap<PartyId, [u8; 32]>,
-}
 
 pub(super) struct CollectShares {
     common: Common,

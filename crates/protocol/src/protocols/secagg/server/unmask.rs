@@ -10,12 +10,12 @@ use rand_core::CryptoRng;
 use rayon::prelude::*;
 
 use super::Common;
-use super::masked_input::MaskedSum;
+use super::masked_sum::MaskedSum;
 use super::recover::{HeldShares, Recovery, Secrets};
+use crate::core::round::{Bodies, ServerStage, ServerStep};
 use crate::kit::result::result_body;
 use crate::kit::vector::TILE;
 use crate::kit::wire::Bounded;
-use crate::machine::{Bodies, ServerStage, ServerStep};
 use crate::protocols::secagg::keys::{pair_mask, pair_sign, self_mask};
 use crate::protocols::secagg::messages::Revealed;
 use crate::{Fault, FaultKind, PartyId};

@@ -8,7 +8,7 @@ use blindsum_sharing::{Locator, Point, Reconstructor, Share};
 use rayon::prelude::*;
 
 use super::Common;
-use super::masked_input::MaskedSum;
+use super::masked_sum::MaskedSum;
 use crate::kit::keys::suite_of;
 use crate::protocols::secagg::keys::commit_seed;
 use crate::protocols::secagg::point_of;

@@ -8,7 +8,7 @@ use rand_core::SeedableRng;
 
 use super::*;
 use crate::protocols::secagg::graph_of;
-use crate::protocols::secagg::server::share::Commitments;
+use crate::protocols::secagg::server::masked_sum::Commitments;
 use crate::testing::{Cohort, parties};
 use crate::{JobSpec, PartySet};
 

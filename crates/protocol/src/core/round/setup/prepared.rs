@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rand_core::CryptoRng;
 
+use super::ClientSetup;
 use crate::Fault;
-use crate::machine::{ClientSetup, ClientStep, InputRef};
+use crate::core::round::{ClientStep, InputRef};
 
 /// The start of a client, with what was computed ahead for it.
 pub(crate) trait Starter: Send {

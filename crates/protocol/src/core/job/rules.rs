@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use blindsum_encode::{EncodingSpec, TensorSpec, UpdateHistory};
 
-use super::{Job, JobSpec, SpecError, places};
+use super::Job;
 use crate::core::options::check_each;
 use crate::core::plan::{Opens, Plan};
+use crate::core::spec::places;
+use crate::{JobSpec, SpecError};
 
 impl JobSpec {
     /// Checks every rule.
@@ -16,7 +18,7 @@ impl JobSpec {
     pub fn validate(self) -> Result<Job, SpecError> {
         let (protocol, encoding) = (self.protocol.clone(), self.encoding.clone());
         self.check()
-            .map_err(|error| places::located(error, &protocol, &encoding))
+            .map_err(|error| places::located(error, protocol.table(), encoding.table()))
     }
 
     fn check(self) -> Result<Job, SpecError> {
@@ -34,7 +36,6 @@ impl JobSpec {
             encoding: Arc::new(encoding),
             plan: Plan::new(&self, Opens::Coordinator, []),
             key_setup_plan: None,
-            info,
             spec: self,
         };
         (info.check)(&job)?;

@@ -1,4 +1,19 @@
-//! What one aggregation is bound to.
+//! What one aggregation is bound to; below it, what its protocol does in it: the stages of each who takes part, and how
+//! they begin.
+
+mod machines;
+mod setup;
+pub(crate) mod stages;
+mod sum;
+
+pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
+pub(crate) use setup::{Ahead, Starter};
+pub use setup::{ClientSetup, Prepared};
+pub(crate) use stages::{
+    Bodies, ClientStage, ClientStep, FollowerStage, InputRef, Relayed, ServerStage, ServerStep,
+};
+pub use stages::{Excuse, Piece};
+pub use sum::RoundSum;
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,26 +22,7 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::core::protocol::{Machines, OtherServer, StartFollower};
-use crate::{Fault, FaultKind, Job, PartyId, ServerRole};
-
-/// What a round is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoundKind {
-    /// A sum of the parties' vectors.
-    Sum,
-    /// A key of the job, for parties that lack it.
-    KeySetup,
-}
-
-impl RoundKind {
-    fn label(self) -> &'static str {
-        match self {
-            RoundKind::Sum => "blindsum round",
-            RoundKind::KeySetup => "blindsum key set-up",
-        }
-    }
-}
+use crate::{Fault, FaultKind, Job, PartyId, RoundKind, ServerRole};
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and
 /// the model that everybody starts from. Both machines are made from it.
@@ -167,7 +163,7 @@ impl Round {
         if let Some(made) = self.machines.get() {
             return Ok(made.clone());
         }
-        let info = self.job.info;
+        let info = self.job.spec().info();
         let make = match (&info.key_setup, self.kind) {
             (Some(setup), RoundKind::KeySetup) => setup.machines,
             _ => info.machines,
@@ -178,7 +174,7 @@ impl Round {
 
     fn other_servers(&self) -> &'static [OtherServer] {
         match self.kind {
-            RoundKind::Sum => self.job.info.servers,
+            RoundKind::Sum => self.job.spec().info().servers,
             RoundKind::KeySetup => &[],
         }
     }

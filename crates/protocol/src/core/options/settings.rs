@@ -1,33 +1,6 @@
-//! The types of options: how each is read and written.
+//! How the values of each type of option are read and written.
 
-use super::{Table, Value};
-use crate::SpecError;
-
-/// A name with one line about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// The name.
-    pub name: &'static str,
-    /// What it means.
-    pub doc: &'static str,
-}
-
-/// The type of an option.
-#[derive(Clone, Copy)]
-pub enum Kind {
-    /// A whole number from 0 to this one.
-    Whole(u64),
-    /// A number.
-    Real,
-    /// Text.
-    Text,
-    /// One of these names.
-    OneOf(&'static [Named]),
-    /// A list of tables with `name`, `len` and `clip`: the bounds of tensors.
-    Tensors,
-    /// One of these tables, chosen by its name.
-    Tables(fn() -> Vec<Box<dyn Table>>),
-}
+use super::{Kind, SpecError, Value};
 
 /// A type that an option can have.
 pub(crate) trait Setting: Sized {
@@ -115,24 +88,5 @@ impl Setting for String {
 
     fn write(&self) -> Value {
         Value::Text(self.clone())
-    }
-}
-
-impl Kind {
-    /// The value that a word of the command line stands for: whole numbers may be written like 1e6. What is not
-    /// of this type stays text, for the one who reads it to refuse.
-    pub(crate) fn value_of(self, text: &str) -> Value {
-        let text_as_it_is = || Value::Text(text.into());
-        match self {
-            Self::Whole(_) => match (text.parse::<i128>(), text.parse::<f64>()) {
-                (Ok(number), _) => Value::Whole(number),
-                (_, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e30 => {
-                    Value::Whole(number as i128)
-                }
-                _ => text_as_it_is(),
-            },
-            Self::Real => text.parse().map_or_else(|_| text_as_it_is(), Value::Real),
-            Self::Text | Self::OneOf(_) | Self::Tensors | Self::Tables(_) => text_as_it_is(),
-        }
     }
 }

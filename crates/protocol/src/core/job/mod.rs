@@ -1,26 +1,25 @@
 //! The checked job.
 
+mod rules;
+
 use std::sync::Arc;
 
 use blindsum_crypto::seal::StorageKey;
 use blindsum_encode::{DensitySchedule, Encoding, UpdateHistory};
 use blindsum_math::words::{Width, Words};
 
-use super::{JobSpec, SpecError};
 use crate::core::plan::{Opens, Plan};
-use crate::core::protocol::ProtocolInfo;
-use crate::kit::vault::{KeyName, Vault};
-use crate::{FaultKind, RoundKind, ServerRole};
+use crate::core::vault::{KeyName, Vault};
+use crate::{FaultKind, JobSpec, RoundKind, ServerRole, SpecError};
 
 /// A checked job specification.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pub(super) spec: JobSpec,
-    pub(crate) info: &'static ProtocolInfo,
-    pub(super) encoding: Arc<Encoding>,
-    pub(super) hash: [u8; 32],
-    pub(super) plan: Plan,
-    pub(super) key_setup_plan: Option<Plan>,
+    spec: JobSpec,
+    encoding: Arc<Encoding>,
+    hash: [u8; 32],
+    plan: Plan,
+    key_setup_plan: Option<Plan>,
 }
 
 impl Job {
@@ -94,15 +93,15 @@ impl Job {
 
     /// What may happen in a round of this kind and so many parties.
     pub fn plan_of(&self, kind: RoundKind, parties: usize) -> Plan {
-        match (&self.info.key_setup, kind) {
+        match (&self.spec.info().key_setup, kind) {
             (Some(setup), RoundKind::KeySetup) => (setup.plan)(self, parties),
-            _ => (self.info.plan)(self, parties),
+            _ => (self.spec.info().plan)(self, parties),
         }
     }
 
     /// The servers that the job needs beside its coordinator.
     pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
-        self.info.servers.iter().map(|server| server.role)
+        self.spec.info().servers.iter().map(|server| server.role)
     }
 
     /// What may happen in a key set-up of as many parties as the job has at most, where parties need a key that the
@@ -129,7 +128,7 @@ impl Job {
             let rule = format!("min_parties = {least} <= roster = {n} <= parties = {most}");
             return Err(SpecError::new("roster", rule));
         }
-        (self.info.parameters)(self, n)
+        (self.spec.info().parameters)(self, n)
     }
 
     /// Whether only the parties learn the sum.
@@ -143,7 +142,7 @@ impl Job {
     /// # Errors
     /// A vault that cannot be read.
     pub fn held_key(&self, vault: &dyn Vault, number: u64) -> Result<Option<KeyName>, FaultKind> {
-        match &self.info.key_setup {
+        match &self.spec.info().key_setup {
             Some(setup) => (setup.held)(self, vault, number),
             None => Ok(None),
         }
@@ -154,7 +153,7 @@ impl Job {
     /// # Errors
     /// A vault that cannot be read.
     pub fn storage_key(&self, vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
-        match &self.info.key_setup {
+        match &self.spec.info().key_setup {
             Some(setup) => (setup.storage_key)(vault),
             None => Ok(None),
         }

@@ -1,0 +1,87 @@
+//! What begins the stages of a round, for each who takes part.
+
+use std::sync::Arc;
+
+use rand_core::CryptoRng;
+
+use super::setup::Ahead;
+use super::{ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Round, ServerStage};
+use crate::{Fault, FaultKind, ServerRole};
+
+/// The machines of one round, with what they all derive from it: many of them may be in one process.
+pub(crate) trait Machines: Send + Sync {
+    /// A client and its first message body.
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault>;
+
+    /// A client from its snapshot after its answer of a stage.
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind>;
+
+    /// The coordinator before the first message.
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
+
+    /// Computes ahead what the start of a client will need, in so many bytes at most; nothing where there is nothing
+    /// to compute.
+    fn prepare(&self, _: &ClientSetup, _bytes: usize) -> Result<Option<Ahead>, FaultKind> {
+        Ok(None)
+    }
+}
+
+/// The machines of a protocol that derives nothing from a round.
+pub(crate) struct Stateless {
+    /// As [`Machines::start`].
+    pub start: StartClient,
+    /// As [`Machines::restore`].
+    pub restore: RestoreClient,
+    /// As [`Machines::serve`].
+    pub serve: StartServer,
+}
+
+impl Machines for Stateless {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        (self.start)(setup, input, rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        (self.restore)(setup, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        (self.serve)(round)
+    }
+}
+
+/// A server that is not the coordinator.
+pub(crate) struct OtherServer {
+    /// What it is for.
+    pub role: ServerRole,
+    /// Its machine in one round.
+    pub follow: StartFollower,
+}
+
+pub(crate) type MakeMachines = fn(&Round) -> Result<Arc<dyn Machines>, Fault>;
+pub(crate) type StartClient =
+    fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
+pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
+pub(crate) type StartFollower = fn(&Arc<Round>) -> Result<Box<dyn FollowerStage>, Fault>;
+pub(crate) type RestoreClient =
+    fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;

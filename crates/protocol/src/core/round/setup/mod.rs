@@ -1,0 +1,37 @@
+//! What a client is told before it starts.
+
+mod prepared;
+
+pub use prepared::Prepared;
+pub(crate) use prepared::{Ahead, Starter};
+
+use std::sync::Arc;
+
+use blindsum_crypto::sign::IdentityKey;
+
+use super::Round;
+use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorGuard, Vault};
+
+/// Who a client is, in which round.
+pub struct ClientSetup {
+    /// The round.
+    pub round: Arc<Round>,
+    /// The party's rank in the roster.
+    pub me: PartyId,
+    /// The party's long-term key, the one in its certificate.
+    pub identity: Arc<IdentityKey>,
+    /// What the party keeps of the job between rounds.
+    pub vault: Arc<dyn Vault>,
+    /// What was computed ahead of the round; the same for all set-ups of one party in it.
+    pub prepared: Arc<Prepared>,
+    /// What the party says of a survivor set before it answers for it.
+    pub guard: Arc<dyn SurvivorGuard>,
+}
+
+impl ClientSetup {
+    /// Asks the party's guard.
+    pub(crate) fn allow(&self, survivors: &PartySet) -> Result<(), Fault> {
+        let refused = |reason| Fault::caller(FaultKind::Refused { reason });
+        self.guard.allow(survivors).map_err(refused)
+    }
+}

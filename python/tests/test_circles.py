@@ -1,0 +1,122 @@
+"""What tools/circles.py takes for a circle, and what not. `make cases` asks it about the crates."""
+
+import pytest
+from circles import problems
+
+TWO = {"lib.rs": "mod a;\nmod b;\n"}
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The circles of a crate of these files, each with what ties it."""
+
+    def found(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return problems(tmp_path)
+
+    return found
+
+
+CIRCLE = [["a circle of a.rs, b.rs", "a.rs -> b.rs: B", "b.rs -> a.rs: A"]]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("use crate::b::B;\npub struct A;", "use super::a::A;\npub struct B;"),
+        ("pub struct A(crate::b::B);", "pub enum B { One(super::a::A) }"),
+        ("use super::{b::{self as other}};\npub struct A(other::B);", "use super::a::*;\npub struct B(A);"),
+        ("pub use crate::b::B;\npub type A = u8;", "use crate::a;\npub fn B() -> a::A { 0 }"),
+        (
+            "pub trait A { fn of(&self) -> Box<dyn crate::b::B>; }",
+            "use crate::a::A as Other;\npub trait B {}",
+        ),
+        (
+            "macro_rules! A { () => { $crate::b::B }; }\npub(crate) use A;",
+            "pub const B: u8 = 1;\nfn f() -> u8 { crate::a::A!() }",
+        ),
+        ("use crate::b::B;\nmake! { A = 1; }", "pub struct B(super::a::A);"),
+    ],
+    ids=["use", "path", "renamed and glob", "through a module", "trait", "in a macro", "made by a macro"],
+)
+def test_files_that_name_each_other_are_a_circle(found, a, b):
+    assert found(TWO | {"a.rs": a, "b.rs": b}) == CIRCLE
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        "pub struct B;",
+        '// crate::a::A\n/* crate::a::A */\npub struct B;\nconst TEXT: &str = "crate::a::A";',
+        "use crate::a::*;\nuse other::a::A as Else;\npub struct B(Else, <u8 as Other>::A);",
+        "pub struct B;\n#[cfg(test)]\nuse crate::a::A;\n#[cfg(test)]\nmod tests { use crate::a::A; }",
+        "pub struct B;\n#[cfg(test)]\nmod tests;",
+    ],
+    ids=["nothing", "comments and texts", "another crate", "tests", "files of tests"],
+)
+def test_one_way_is_no_circle(found, b):
+    assert found(TWO | {"a.rs": "use crate::b::B;\npub struct A(B);", "b.rs": b}) == []
+
+
+def test_a_name_is_of_the_file_that_defines_it(found):
+    files = {
+        "lib.rs": "mod low;\nmod high;\npub use high::top::*;\npub use low::Deep;\n",
+        "low/mod.rs": "mod deep;\npub use deep::Deep;\n",
+        "low/deep.rs": "pub struct Deep(crate::Top);\n",
+        "high/mod.rs": "pub mod top;\n",
+        "high/top.rs": "use crate::Deep;\npub struct Top(Box<Deep>);\n",
+    }
+    ends = "high/top.rs, low/deep.rs", "high/top.rs -> low/deep.rs: Deep", "low/deep.rs -> high/top.rs: Top"
+    folders = (
+        "high, low",
+        "high -> low: Deep (top.rs, deep.rs)",
+        "low -> high: Top (deep.rs, top.rs)",
+    )
+    assert found(files) == [[f"a circle of {who}", *ties] for who, *ties in (ends, folders)]
+
+
+def test_a_module_and_those_below_it_may_name_each_other(found):
+    files = {
+        "lib.rs": "mod a;\npub struct Top(a::deep::Deep);\n",
+        "a/mod.rs": "pub mod deep;\npub struct A(deep::Deep);\nmod inner { fn b(_: super::A) {} }\n",
+        "a/deep.rs": "use super::A;\npub struct Deep(Box<A>, crate::Top);\n",
+    }
+    assert found(files) == []
+
+
+def test_a_way_round_outside_is_a_circle_though_it_passes_parent_and_child(found):
+    files = {
+        "lib.rs": "mod a;\nmod c;\n",
+        "a/mod.rs": "pub mod deep;\npub struct A(deep::Deep);\n",
+        "a/deep.rs": "use crate::c::C;\npub struct Deep(Box<C>, super::A);\n",
+        "c.rs": "use crate::a::A;\npub struct C(A);\n",
+    }
+    ties = "a/deep.rs -> c.rs: C", "a/mod.rs -> a/deep.rs: Deep", "c.rs -> a/mod.rs: A"
+    assert found(files) == [["a circle of a/deep.rs, a/mod.rs, c.rs", *ties]]
+
+
+def test_longer_ways_round_are_circles_too(found):
+    files = {
+        "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\n",
+        "a.rs": "use crate::b::B;\npub struct A;\n",
+        "b.rs": "use crate::c::C;\npub struct B;\n",
+        "c.rs": "use crate::a::A;\nuse crate::d::D;\npub struct C;\n",
+        "d.rs": "pub struct D;\n",
+    }
+    ties = "a.rs -> b.rs: B", "b.rs -> c.rs: C", "c.rs -> a.rs: A"
+    assert found(files) == [["a circle of a.rs, b.rs, c.rs", *ties]]
+
+
+def test_folders_side_by_side_go_one_way_though_their_files_do(found):
+    files = {
+        "lib.rs": "mod one;\nmod two;\n",
+        "one/mod.rs": "pub mod a;\nmod b;\n",
+        "one/a.rs": "pub struct A;\n",
+        "one/b.rs": "use crate::two::C;\n",
+        "two/mod.rs": "use crate::one::a::A;\npub struct C;\n",
+    }
+    ties = "one -> two: C (b.rs, mod.rs)", "two -> one: A (mod.rs, a.rs)"
+    assert found(files) == [["a circle of one, two", *ties]]

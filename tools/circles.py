@@ -1,0 +1,99 @@
+"""Finds circles between files of a crate, and between folders: what cannot be read one after the other.
+
+    python3 tools/circles.py              every crate
+    python3 tools/circles.py math job     some of them
+
+A file has an arrow to the file that defines what it names: in a `use`, or in a path in the code, through
+whatever re-exports lie between; but what it names of a module above it is no arrow, so that parent and child
+may name each other. No way along the arrows may come back to where it began, neither between files nor
+between folders that lie side by side.
+A method that is called without the name of its type is not seen, and what is for tests only is left out.
+Exit status 1, with the names that tie each circle.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from rust_modules import Module, crate
+
+ROOT = Path(__file__).resolve().parent.parent
+CRATES = ("math", "crypto", "encode", "sharing", "he", "protocol", "daemon", "python")
+
+# Who names what of whom: the file or folder, then that of what is named, then the names.
+Arrows = dict[Path, dict[Path, set[str]]]
+
+
+def between_files(root: Module) -> Arrows:
+    """What the files of a crate name of one another, except of those above them."""
+    found: Arrows = defaultdict(lambda: defaultdict(set))
+    for module in root.everything():
+        for path in module.paths:
+            meant = module.find(path)
+            if isinstance(meant, tuple):
+                owner, name = meant
+                if owner.file not in module.files_above():
+                    found[module.file][owner.file].add(name)
+    return found
+
+
+def between_folders(files: Arrows) -> Arrows:
+    """The same between the folders that lie side by side, by files: `here.rs names X of there.rs`."""
+    found: Arrows = defaultdict(lambda: defaultdict(set))
+    for start, ends in files.items():
+        for end, names in ends.items():
+            ways = zip(start.parents[::-1], end.parents[::-1], strict=False)
+            parted = next(((one, other) for one, other in ways if one != other), None)
+            if parted:
+                found[parted[0]][parted[1]] |= {f"{name} ({start.name}, {end.name})" for name in names}
+    return found
+
+
+def circles(arrows: Arrows) -> list[list[Path]]:
+    """The groups of which every one leads to every other."""
+
+    def reached(start: Path) -> set[Path]:
+        found: set[Path] = set()
+        ahead = [start]
+        while ahead:
+            new = arrows.get(ahead.pop(), {}).keys() - found
+            found |= new
+            ahead += new
+        return found
+
+    ways = {start: reached(start) for start in arrows}
+    groups = {tuple(sorted(end for end in way if start in ways.get(end, ()))) for start, way in ways.items()}
+    return [list(group) for group in sorted(groups) if group]
+
+
+def problems(source: Path) -> list[list[str]]:
+    """The circles of the crate whose sources are in this folder: for each who is in it, then what ties it."""
+    files = between_files(crate(source))
+    found = []
+    for arrows in (files, between_folders(files)):
+        for group in circles(arrows):
+            shown = {path: str(path.relative_to(source)) for path in group}
+            ties = [(start, end) for start in group for end in group if end in arrows.get(start, {})]
+            said = [
+                f"{shown[start]} -> {shown[end]}: {', '.join(sorted(arrows[start][end]))}"
+                for start, end in ties
+            ]
+            found.append([f"a circle of {', '.join(shown.values())}", *said])
+    return found
+
+
+def main() -> int:
+    """Check the crates; the exit status."""
+    count = 0
+    for name in sys.argv[1:] or CRATES:
+        for first, *ties in problems(ROOT / "crates" / name / "src"):
+            print(f"{name}: {first}", *(f"    {tie}" for tie in ties), sep="\n")
+            count += 1
+    print(f"{count} circles between files or folders")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
