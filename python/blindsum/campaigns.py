@@ -66,7 +66,8 @@ def campaign(
     Parameters
     ----------
     spec : JobSpec
-        The job. An episode gives it four to seven parties, a few rounds and short vectors of integers.
+        The job. An episode gives it four to seven parties, a few rounds and short vectors. Where the job
+        leaves encoding, ``model_update`` and ``density`` at their defaults, these are drawn for each episode.
     steps : int
         No further episode begins once so many things have happened.
     seed : int

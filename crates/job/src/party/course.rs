@@ -89,7 +89,13 @@ impl Member {
             Input::Renewed => self.newer = true,
             Input::Suspend => self.suspend().await?,
             Input::Leave => return Err(Ended::Over(Over::Left)),
-            Input::GiveUp(reason) => return Err(JobError::System(reason).into()),
+            Input::GiveUp(reason) => {
+                return Err(match self.done {
+                    // It is done all the same; its last model nobody tells any more.
+                    Some(_) => Ended::Over(Over::JobDone(None)),
+                    None => JobError::System(reason).into(),
+                });
+            }
             command => match self.obey(command).await {
                 // What a machine says now is sent when the round is taken up again.
                 Err(error) if self.link.1 != Link::Welcomed => {
@@ -192,12 +198,13 @@ impl Member {
         }
     }
 
-    /// Whether the job is done and its last model here.
+    /// Whether the job is done and its last model here, where it comes from the coordinator. What was lost on the way is
+    /// asked for over the next connection.
     fn over(&self) -> Option<Over> {
         let done = self.done.as_ref().filter(|_| self.untaken.is_none())?;
         let model = self.model.as_ref().filter(|model| model.is(done));
         match model {
-            None if self.requested.is_some() => None,
+            None if !self.comes_sealed(done) => None,
             model => Some(Over::JobDone(model.cloned())),
         }
     }

@@ -45,6 +45,7 @@ pub use face::JobParty;
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy, PolicyError};
 pub use result::{Clipped, IntegerResult, RoundResult, Timings, Update};
+pub use sparse::kept_leftover;
 
 #[cfg(doc)]
 use crate::records::Records;

@@ -1,11 +1,17 @@
 //! Sparse rounds: what a party sends of its update, and what it keeps of it for later.
 
+use std::sync::Arc;
+
+use blindsum_crypto::Zeroizing;
 use blindsum_encode::{EncodeError, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
+use super::exchange::Identity;
 use super::leftover::Leftover;
 use super::member::Member;
+use super::state::{JobFolder, JobState};
 use crate::JobError;
+use crate::records::Records;
 
 /// What is authenticated with the residual.
 const HEADER: &[u8] = b"blindsum residual";
@@ -13,6 +19,42 @@ const HEADER: &[u8] = b"blindsum residual";
 /// What is authenticated with what was sent in a round.
 fn header_of(round: u64) -> Vec<u8> {
     [b"blindsum sent", &round.to_be_bytes()[..]].concat()
+}
+
+/// What a party has not sent of its updates yet, as its records say it; `None` where rounds are dense. It is as private
+/// as the updates, and sealed under a key that only the party has.
+///
+/// # Errors
+/// Records that cannot be read or are damaged.
+pub fn kept_leftover(
+    records: Arc<dyn Records>,
+    identity: &Identity,
+    job: &Job,
+) -> Result<Option<Sparsifier>, JobError> {
+    let Some(schedule) = job.density() else {
+        return Ok(None);
+    };
+    let state = JobFolder::new(records, &identity.key)?.records_of(job.hash());
+    let encoding = job.encoding();
+    let sparsifier = match opened(&state)? {
+        None => Sparsifier::new(encoding, schedule),
+        Some(bytes) => Sparsifier::from_bytes(encoding, schedule, &bytes),
+    };
+    sparsifier
+        .map(Some)
+        .map_err(|e| state.failed("residual", e))
+}
+
+/// The residual out of the records, where they have one.
+fn opened(state: &JobState) -> Result<Option<Zeroizing<Vec<u8>>>, JobError> {
+    let Some(sealed) = state.read("residual")? else {
+        return Ok(None);
+    };
+    let advice = "damaged; without it the party goes on with nothing left over";
+    let opened = state.key().open(HEADER, &sealed);
+    opened
+        .map(Some)
+        .map_err(|_| state.failed("residual", advice))
 }
 
 impl Member {
@@ -23,12 +65,7 @@ impl Member {
         };
         let mut kept = None;
         if let Some(state) = self.state.clone() {
-            let of = state.clone();
-            if let Some(sealed) = self.hand.work(move || of.read("residual")).await?? {
-                let advice = "damaged; without it the party goes on with nothing left over";
-                let opened = state.key().open(HEADER, &sealed);
-                kept = Some(opened.map_err(|_| state.failed("residual", advice))?);
-            }
+            kept = self.hand.work(move || opened(&state)).await??;
         }
         let encoding = job.encoding();
         let sparsifier = match kept {

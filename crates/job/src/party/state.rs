@@ -84,11 +84,18 @@ impl JobFolder {
         self.open(&name)
     }
 
+    /// The records of a job, by the hash of its specification; nothing is read or written yet.
+    pub fn records_of(self: &Arc<Self>, job_hash: &[u8; 32]) -> JobState {
+        self.named(hex(job_hash))
+    }
+
+    fn named(self: &Arc<Self>, name: String) -> JobState {
+        let of = self.clone();
+        JobState { name, of }
+    }
+
     fn open(self: &Arc<Self>, name: &str) -> Result<Opened, JobError> {
-        let state = JobState {
-            name: name.into(),
-            of: self.clone(),
-        };
+        let state = self.named(name.into());
         let (memory, snapshot) = match state.read("state")? {
             None => Default::default(),
             Some(bytes) => read_state(&bytes).ok_or_else(|| {

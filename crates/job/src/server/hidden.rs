@@ -51,13 +51,16 @@ impl SealedModel {
         }
     }
 
-    /// There is a new model or a new key, and nothing that was sealed before is of use.
-    pub fn outdated(&mut self) {
+    /// There is a new model or a new key, and nothing that was sealed before is of use. Who waits for the same model
+    /// goes on waiting.
+    pub fn outdated(&mut self, is_new: bool) {
         if let Some((name, _)) = self.asked.take() {
             self.failed(name);
         }
         self.kept = None;
-        self.waiting.clear();
+        if is_new {
+            self.waiting.clear();
+        }
     }
 
     fn failed(&mut self, sealer: Arc<str>) {
@@ -68,6 +71,15 @@ impl SealedModel {
     fn may_open(&self, name: &str, sealer: &str) -> bool {
         let unopened = self.unopened.get(name);
         unopened.is_none_or(|sealers| !sealers.contains(sealer))
+    }
+
+    /// Whether a party waits for a model that none of these can seal for it.
+    pub fn waits_in_vain<'a>(
+        &self,
+        name: &str,
+        mut holders: impl Iterator<Item = &'a Arc<str>>,
+    ) -> bool {
+        self.waiting.contains(name) && !holders.any(|sealer| self.may_open(name, sealer))
     }
 
     /// Whether what this party seals is of use to anybody who waits.

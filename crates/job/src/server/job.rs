@@ -292,8 +292,9 @@ impl Lead {
 
     /// The model after a round, and its bytes.
     pub(super) fn set_model(&mut self, model: Model, bytes: Bytes) {
+        let is_new = self.model.name() != model.name();
         (self.model, self.model_bytes) = (model, bytes);
-        self.sealed_model.outdated();
+        self.sealed_model.outdated(is_new);
     }
 
     /// Calls the store, which waits for a disk.

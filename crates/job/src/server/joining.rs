@@ -196,9 +196,13 @@ impl Lead {
                 0 => self.changed + COMING_BACK,
                 _ => self.changed + grace,
             };
-            let slow = |name: &&Arc<str>| self.conduct.is_slow(name) && joining.is_open(name);
-            let slow = self.members.keys().filter(slow).count();
-            let everybody = ready >= least && all + refused + slow == self.members.len();
+            // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is.
+            let in_vain = |name: &str| self.sealed_model.waits_in_vain(name, joining.holders());
+            let away = |name: &&Arc<str>| {
+                joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))
+            };
+            let away = self.members.keys().filter(away).count();
+            let everybody = ready >= least && all + refused + away == self.members.len();
             let complete = everybody && self.met;
             if complete && now >= settled {
                 return Ok(());

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, SpecError};
+use blindsum_protocol::JobSpec;
 
 use super::World;
-use super::faults::{Dice, Faults, Kind};
+use super::contents::{in_a_hurry, of_integers, sized};
+use super::faults::{Faults, Kind};
 use crate::SimError;
-use crate::seeds::stream;
 
 /// What was done in a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -69,8 +69,8 @@ pub struct Broken {
 /// A row of episodes of one job.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The job. It gets between four and seven parties, a few rounds and small vectors of integers, whatever it says of
-    /// them.
+    /// The job. It gets between four and seven parties, a few rounds and short vectors, whatever it says of them. Where
+    /// it leaves encoding, model and density at their defaults these are drawn for each episode.
     pub spec: JobSpec,
     /// How many things must have happened before no further episode begins.
     pub steps: u64,
@@ -114,60 +114,23 @@ impl Campaign {
     }
 }
 
-/// One job with as many parties, rounds and coordinates as it says, in which nothing goes wrong but that one member lies
+/// One job of integers with as many parties, rounds and coordinates as it says, in which nothing goes wrong but that one member lies
 /// from the beginning to the end, in all ways that a campaign knows: each of its frames is a lie with the chance `lie`.
 ///
 /// # Errors
 /// A job that cannot be run; the first promise that was broken.
 pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, CampaignError> {
-    let job = Arc::new(in_a_hurry(spec).validate().map_err(SimError::from)?);
+    let job = Arc::new(
+        of_integers(&in_a_hurry(spec))
+            .validate()
+            .map_err(SimError::from)?,
+    );
     let faults = Faults {
         lie,
         ..Faults::default()
     };
     let world = World::with(job, seed, Kind::Liar, faults)?;
     Ok(world.run().map_err(Box::new)?)
-}
-
-/// A job as an episode has it: with as many losses as it can bear.
-fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
-    let mut dice = Dice(stream("job", &[seed]));
-    let parties = 4 + dice.below(4) as u32;
-    let sized = JobSpec {
-        parties,
-        rounds: 3 + dice.below(3) as u32,
-        dim: 1 + dice.below(8),
-        ..in_a_hurry(spec)
-    };
-    let with = |lost: u32| JobSpec {
-        dropout: f64::from(lost) / f64::from(parties),
-        ..sized.clone()
-    };
-    let most = parties / 3;
-    let mut jobs = (0..=most).rev().map(|lost| with(lost).validate());
-    jobs.find(Result::is_ok)
-        .unwrap_or_else(|| with(0).validate())
-}
-
-/// A job of integers whose deadlines are short.
-fn in_a_hurry(spec: &JobSpec) -> JobSpec {
-    JobSpec {
-        min_parties: if spec.protocol.name().tolerates_corrupt() {
-            0
-        } else {
-            2
-        },
-        encoding: Integers {
-            bits: 8,
-            ..Integers::default()
-        }
-        .into(),
-        model_update: ModelUpdate::Nothing,
-        join_deadline: 200.0,
-        stage_deadline: 3.0,
-        input_deadline: 4.0,
-        ..spec.clone()
-    }
 }
 
 /// Why a campaign ended early.

@@ -14,8 +14,8 @@ use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
 
 use super::agenda::{Event, Who};
+use super::book::Kept;
 use super::parties::Party;
-use super::promises::Kept;
 use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
 

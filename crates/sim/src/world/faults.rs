@@ -9,6 +9,8 @@ use crate::seeds::{below, unit};
 pub struct Faults {
     /// A machine is killed before it does the next thing it wants done.
     pub kill: f64,
+    /// A party that is killed stays away for so long that it misses rounds.
+    pub away: f64,
     /// A connection breaks, at each step of the episode.
     pub cut: f64,
     /// A party that starts again does so with records of an earlier time.

@@ -14,19 +14,27 @@
 //! * P4: nothing panics.
 //! * P5: the job goes on: nobody honest fails for good, nothing waits for ever.
 //! * P6: a round that counts stays so, everybody whose vector is in it is told, and nobody the opposite.
+//! * P7: what a sparse round leaves over of an update is neither lost nor sent twice.
+//! * P8: everybody who is told a model is told the same, and it is the one that the sums make.
 //!
 //! The same seed gives the same episode, to the last draw.
 
 mod agenda;
+mod book;
 mod campaign;
+mod contents;
 mod coordinator;
 mod disk;
 mod faults;
+mod leftovers;
 mod liars;
 mod links;
 mod misleads;
+mod models;
 mod parties;
+mod plain;
 mod promises;
+mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,12 +42,13 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
 use blindsum_job::party::Input;
-use blindsum_protocol::{Job, ProtocolName};
+use blindsum_protocol::{Job, ModelUpdate, ProtocolName};
 
 use crate::SimError;
 use crate::cohort::Cohort;
 use crate::seeds::stream;
 use agenda::{Agenda, Event, Micros, Who};
+use book::{Book, Kept};
 pub use campaign::{Broken, Campaign, CampaignError, Tally, beside_a_liar};
 use coordinator::Coordinator;
 use faults::Dice;
@@ -47,7 +56,6 @@ pub use faults::{Faults, Kind};
 use links::Link;
 use misleads::Deceit;
 use parties::Party;
-use promises::{Book, Kept};
 
 /// Lines of its story that a broken promise is told with.
 const STORY: usize = 400;
@@ -56,6 +64,9 @@ const STORY: usize = 400;
 const COMING_BACK: Micros = 30_000_000;
 const ROUND: Micros = 12_000_000;
 const LIAR: Micros = 250_000_000;
+/// How long a machine that was killed stays away, at most.
+const SHORT: Micros = 4_000_000;
+const LONG: Micros = 25_000_000;
 
 /// The world of one episode.
 struct World {
@@ -94,7 +105,14 @@ impl World {
     /// The episode of a seed.
     fn new(job: Arc<Job>, seed: u64) -> Result<Self, SimError> {
         let kind = Kind::of(seed);
-        Self::with(job, seed, kind, kind.faults())
+        let faults = kind.faults();
+        // Who has a model, or a leftover, has something to catch up with.
+        let catches_up = job.spec().model_update != ModelUpdate::Nothing || job.density().is_some();
+        let away = match catches_up && faults.kill > 0.0 {
+            true => 0.15,
+            false => 0.0,
+        };
+        Self::with(job, seed, kind, Faults { away, ..faults })
     }
 
     fn with(job: Arc<Job>, seed: u64, kind: Kind, faults: Faults) -> Result<Self, SimError> {
@@ -373,11 +391,17 @@ impl World {
         if who == Who::Server {
             self.server.links.clear();
         }
-        let back = self.time + self.dice.below(4_000_000);
+        let back = self.time + self.away(who);
         match who == Who::Party(self.mortal.unwrap_or(usize::MAX)) {
             true => self.log(format!("{who:?} is gone for good")),
             false => self.agenda.push(back, Event::Start(who)),
         }
+    }
+
+    /// How long a machine that was killed stays away.
+    fn away(&mut self, who: Who) -> Micros {
+        let long = who != Who::Server && self.dice.chance(self.faults.away);
+        self.dice.below(if long { LONG } else { SHORT })
     }
 
     /// What an honest party says is compared with what it said before.

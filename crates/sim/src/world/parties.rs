@@ -6,15 +6,16 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::JobError;
 use blindsum_job::actor::Now;
 use blindsum_job::party::{
-    Effect, Identity, Input, JobParty, LinkId, Over, Policy, Say, Settings, Told, Update,
+    Begun, Effect, Identity, Input, JobParty, LinkId, Over, Policy, Say, Settings, Told,
+    kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
 use blindsum_protocol::{Job, ProtocolName};
-use rand_core::Rng;
 
 use super::agenda::{Event, Who};
+use super::book::News;
 use super::disk::Disk;
-use super::promises::News;
+use super::updates::Gift;
 use super::{Broken, Kind, World};
 use crate::seeds::{seed_bytes, stream};
 
@@ -177,16 +178,7 @@ impl World {
     fn tell(&mut self, number: usize, told: Told) -> Result<(), Broken> {
         match told {
             Told::Joined(_) => {}
-            Told::Round(begun) => {
-                let least = self.job.min_parties();
-                let parties = &self.parties;
-                let number_of = |name: &str| parties.iter().position(|party| *party.name == *name);
-                let kept = self.book.begins(number, &begun, least, &number_of);
-                self.check(kept)?;
-                if begun.needs_update {
-                    self.train(number, begun.number);
-                }
-            }
+            Told::Round(begun) => self.begins(number, &begun)?,
             Told::Refused(error) => {
                 self.log(format!("party {number} is told: {error}"));
                 self.news(number, &error)?;
@@ -200,7 +192,8 @@ impl World {
                         let parties = &self.parties;
                         let number_of =
                             |name: &str| parties.iter().position(|party| *party.name == *name);
-                        let kept = self.book.computes(number, round, &result, &number_of);
+                        let (job, of) = (self.job.clone(), (number, round));
+                        let kept = self.book.computes(&job, of, &result, &number_of);
                         self.check(kept)?;
                         return self.take_later(number, round);
                     }
@@ -214,6 +207,36 @@ impl World {
             Told::Over(over) => self.party_over(number, over)?,
         }
         Ok(())
+    }
+
+    /// A round begins for a party.
+    fn begins(&mut self, number: usize, begun: &Begun) -> Result<(), Broken> {
+        let (job, of) = (self.job.clone(), (number, begun.number));
+        let parties = &self.parties;
+        let number_of = |name: &str| parties.iter().position(|party| *party.name == *name);
+        let least = job.min_parties();
+        let kept = self.book.begins(number, begun, least, &number_of);
+        self.check(kept)?;
+        let kept = self.book.starts_from(&job, of, &begun.model);
+        self.check(kept)?;
+        if !begun.needs_update {
+            return Ok(());
+        }
+        self.look_at_leftover(of)?;
+        self.train(number, begun.number);
+        Ok(())
+    }
+
+    /// What the records of a party say that is left of its updates, before a round.
+    fn look_at_leftover(&mut self, (number, round): (usize, u64)) -> Result<(), Broken> {
+        let Some(party) = self.parties.get(number) else {
+            return Ok(());
+        };
+        let left = kept_leftover(party.disk.clone(), &party.identity, &self.job);
+        let left = left.map_err(|e| self.broken(format!("P7: party {number}: {e}")))?;
+        let of = (number, round);
+        let kept = left.map_or(Ok(()), |left| self.book.has_left(&self.job, of, left));
+        self.check(kept)
     }
 
     /// The caller takes the result, in its own time.
@@ -267,7 +290,12 @@ impl World {
         }
         self.hang_up(number);
         match over {
-            Over::JobDone(_) | Over::Left => Ok(()),
+            Over::JobDone(model) => {
+                let kept = self.book.ends_with(&self.job, number, model.as_ref());
+                self.check(kept)?;
+                self.look_at_leftover((number, u64::MAX))
+            }
+            Over::Left => Ok(()),
             Over::Failed(error) => {
                 self.log(format!("party {number} fails: {error}"));
                 match self.may_fail(number) {
@@ -317,10 +345,10 @@ impl World {
         let life = self.parties.get(number).map_or(0, |party| party.life);
         let numbers = [self.seed, number as u64, round, u64::from(life)];
         let mut rng = stream("update", &numbers);
-        let values = (0..self.job.spec().dim).map(|_| rng.next_u32() % 256);
-        let update = Update::U32(values.collect());
-        self.book.gave(number, round, &update);
-        let weight = 1;
+        let gift = Gift::drawn(&self.job, &mut rng);
+        let kept = self.book.gave(&self.job, (number, round), &gift);
+        self.check(kept)?;
+        let (update, weight) = (gift.update(), gift.weight);
         self.hand_party(
             number,
             Input::Submit {

@@ -2,17 +2,31 @@
 
 use std::ops::ControlFlow;
 
-use blindsum_protocol::{JobSpec, ProtocolName};
+use blindsum_protocol::{
+    Clipping, Flashe, Integers, JobSpec, ModelUpdate, ProtocolName, Quantised, RoundingName,
+};
 use blindsum_sim::{Campaign, CampaignError, Kind, Tally, beside_a_liar};
 
 /// Things that happen in a campaign of one protocol.
 const STEPS: u64 = 100_000;
 
+/// A campaign of jobs of integers.
 fn campaign(protocol: ProtocolName, seed: u64, kinds: &[Kind]) -> Tally {
     let spec = JobSpec {
         protocol: protocol.into(),
+        encoding: Integers {
+            bits: 8,
+            ..Integers::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
         ..JobSpec::default()
     };
+    campaign_of(spec, seed, kinds)
+}
+
+fn campaign_of(spec: JobSpec, seed: u64, kinds: &[Kind]) -> Tally {
+    let protocol = spec.protocol.name();
     let campaign = Campaign {
         kinds: kinds.to_vec(),
         ..Campaign::new(spec, STEPS, seed)
@@ -145,4 +159,107 @@ fn a_campaign_is_replayed_by_its_seed() {
     };
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
+}
+
+/// What a job of these is about is drawn: encodings, models, sparse rounds.
+fn of_all_contents(protocol: ProtocolName, kinds: &[Kind]) -> Tally {
+    let spec = JobSpec {
+        protocol: protocol.into(),
+        ..JobSpec::default()
+    };
+    campaign_of(spec, 1, kinds)
+}
+
+#[test]
+fn case_54_campaign_of_all_contents() {
+    let tally = of_all_contents(ProtocolName::Fssa, &Kind::ALL);
+    assert!(tally.rounds > 200 && tally.restored > 5, "{tally:?}");
+}
+
+/// Only parties have the model: it comes sealed from one to another.
+#[test]
+fn case_54_campaign_of_all_contents_of_flashe() {
+    let tally = of_all_contents(ProtocolName::Flashe, &Kind::ALL);
+    assert!(tally.rounds > 200, "{tally:?}");
+}
+
+/// A model that sums are added to, which bounds follow from.
+#[test]
+fn case_54_campaign_of_models() {
+    let spec = JobSpec {
+        protocol: ProtocolName::SecAgg.into(),
+        encoding: Quantised {
+            clipping: Clipping::Aciq,
+            rounding: RoundingName::Nearest,
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    let tally = campaign_of(spec, 1, &Kind::ALL);
+    assert!(tally.rounds > 200 && tally.restored > 5, "{tally:?}");
+}
+
+/// What a party has not sent is neither lost nor sent twice.
+#[test]
+fn case_54_campaign_of_sparse_rounds() {
+    let protocol = Flashe {
+        density: 0.5,
+        ..Flashe::default()
+    };
+    let spec = JobSpec {
+        protocol: protocol.into(),
+        encoding: Quantised {
+            rounding: RoundingName::Nearest,
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    let tally = campaign_of(spec, 1, &Kind::ALL);
+    assert!(tally.rounds > 200 && tally.rollbacks > 5, "{tally:?}");
+}
+
+/// Abuse case 11: the coordinator hands out whatever it likes: nobody takes another model than was named to it.
+#[test]
+fn case_11_campaign_with_a_lying_coordinator() {
+    let tally = of_all_contents(ProtocolName::SecAgg, &[Kind::LyingServer]);
+    assert!(tally.lies > 200, "{tally:?}");
+}
+
+/// A key set-up of which only one party heard the end leaves it with a key that nobody else holds: it waits for a model that
+/// nobody can seal for it, and nobody waits for it. Episodes in which everybody did.
+#[test]
+fn case_54_campaign_of_a_key_that_nobody_else_holds() {
+    let protocol = Flashe {
+        density: 0.25,
+        density_start: 0.75,
+        density_steps: 3,
+        min_contributors: 3,
+        key_rounds: 1,
+        ..Flashe::default()
+    };
+    let sparse = JobSpec {
+        protocol: protocol.into(),
+        encoding: Quantised {
+            clip: 0.3,
+            clipping: Clipping::Aciq,
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    let drawn = JobSpec {
+        protocol: ProtocolName::Flashe.into(),
+        ..JobSpec::default()
+    };
+    for (spec, seed) in [(sparse, 1236), (drawn, 1435)] {
+        let episode = Campaign::new(spec, 1, seed);
+        let tally = episode.run(&mut |_| ControlFlow::Continue(()));
+        assert!(
+            tally.is_ok(),
+            "{:?}",
+            tally.err().map(|error| error.to_string())
+        );
+    }
 }

@@ -1,79 +1,37 @@
 //! What was promised, and whether it is kept: everything that an honest party is given, says and hears is written down,
-//! and compared with what it must be.
+//! (`Book`) and compared with what it must be. P7 and P8 have files of their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod leftovers;
+mod models;
+
+use std::collections::BTreeSet;
 
 use blindsum_crypto::kdf;
-use blindsum_job::party::{Begun, RoundResult, Update};
+use blindsum_job::party::{Begun, Clipped, RoundResult};
+use blindsum_protocol::Job;
 
-/// A promise that was broken, in words.
-pub(super) type Kept = Result<(), String>;
+use super::book::{Book, Kept, News, Sum};
+use super::plain::{Share, Total, encoding_of};
+use super::updates::Gift;
 
 /// Which party has a name.
 pub(super) type Names<'a> = &'a dyn Fn(&str) -> Option<usize>;
 
-/// What a party was told last about a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum News {
-    /// That there is no sum, or none with its vector in it.
-    NoSum,
-    /// That somebody did what nobody honest does.
-    Fault,
-    /// That the sum counts its vector, and is lost for it.
-    Missed,
-    /// The sum.
-    Sum,
-}
-
-/// Everything that is compared.
-#[derive(Default)]
-pub(super) struct Book {
-    /// What callers gave, by party and round: more than once where a party was started again before it was sent.
-    given: BTreeMap<(usize, u64), Vec<Vec<u32>>>,
-    /// What parties said, by party, round and stage.
-    said: BTreeMap<(usize, u64, u32), [u8; 32]>,
-    /// What rounds led to.
-    sums: BTreeMap<u64, Sum>,
-    /// What parties were told.
-    told: BTreeMap<(usize, u64), News>,
-    /// Rounds that the coordinator has counted, and whose vectors are in them.
-    counted: BTreeMap<u64, BTreeSet<usize>>,
-    /// The party that lies: what it gave is whatever it says.
-    liar: Option<usize>,
-    /// Rounds of which nothing is promised but privacy: the coordinator has forgotten them.
-    forgotten: BTreeSet<u64>,
-    /// Whether the coordinator lies: nothing is promised of any round but privacy.
-    misled: bool,
-    /// Parties that have forgotten what they did up to a round.
-    rolled_back: BTreeMap<usize, u64>,
-    /// The latest round that parties were told begins.
-    begun: BTreeMap<usize, u64>,
-    /// The names of the results that parties heard of from the coordinator, by party and round.
-    announced: BTreeMap<(usize, u64), BTreeSet<Vec<u8>>>,
-}
-
-/// What one round led to.
-#[derive(Clone, Debug, PartialEq)]
-struct Sum {
-    survivors: Vec<String>,
-    sums: Vec<u128>,
-    name: [u8; 32],
-}
-
 impl Book {
-    pub fn with(liar: Option<usize>, misled: bool) -> Self {
-        Self {
-            liar,
-            misled,
-            ..Self::default()
-        }
-    }
-
-    pub fn gave(&mut self, party: usize, round: u64, update: &Update) {
-        if let Update::U32(values) = update {
-            let given = self.given.entry((party, round)).or_default();
-            given.push(values.clone());
-        }
+    /// A caller gives an update.
+    pub fn gave(&mut self, job: &Job, (party, round): (usize, u64), gift: &Gift) -> Kept {
+        let start = self.models.start(party, round);
+        let start = start.ok_or("P1: an update for a round that never began")?;
+        let encoding = encoding_of(job, start)?;
+        let share = match job.density() {
+            None => Share::dense(&encoding, gift)?,
+            Some(_) => {
+                let choice = self.leftovers.choose(&encoding, (party, round), gift)?;
+                Share::sparse(job, choice)?
+            }
+        };
+        self.given.entry((party, round)).or_default().push(share);
+        Ok(())
     }
 
     /// P1: nobody begins a round with strangers, with fewer parties than the job allows, or with a number that it has
@@ -120,8 +78,8 @@ impl Book {
     /// P2: what a party computes is the sum of what the survivors gave, and the same for all.
     pub fn computes(
         &mut self,
-        party: usize,
-        round: u64,
+        job: &Job,
+        (party, round): (usize, u64),
         result: &RoundResult,
         number_of: Names,
     ) -> Kept {
@@ -131,15 +89,15 @@ impl Book {
                 "P2: party {party} tells a result of round {round} that the coordinator has not announced to it"
             ));
         }
-        let sums = result.integers.as_ref();
-        let sum = Sum {
-            survivors: result.survivors.clone(),
-            sums: sums.map_or_else(Vec::new, |integers| integers.sums.clone()),
-            name: result.result,
-        };
+        self.makes(job, (party, round), result)?;
+        if let Some(counts) = &result.contributors {
+            self.leftovers.told(party, round, counts);
+        }
+        self.is_clipped(party, round, result.clipped)?;
         if self.is_exempt(round) {
             return Ok(());
         }
+        let sum = Sum::of(result);
         let known = self.sums.entry(round).or_insert_with(|| sum.clone());
         if *known != sum {
             return Err(format!(
@@ -148,35 +106,70 @@ impl Book {
         }
         let survivors = result.survivors.iter().filter_map(|name| number_of(name));
         let survivors: Vec<usize> = survivors.collect();
-        let liar = survivors.iter().any(|party| self.liar == Some(*party));
-        if sums.is_some() && !liar && !self.adds_up(round, &survivors, &sum.sums) {
-            return Err(format!(
+        let liar = survivors.iter().any(|party| self.is_liar(*party));
+        match liar || self.adds_up(job, (party, round), &survivors, result)? {
+            true => Ok(()),
+            false => Err(format!(
                 "P2: the sum of round {round} is not that of what the parties {survivors:?} gave"
-            ));
+            )),
         }
-        Ok(())
     }
 
-    /// Whether this is the sum of one update of each survivor.
-    fn adds_up(&self, round: u64, survivors: &[usize], sum: &[u128]) -> bool {
-        let mut possible = vec![vec![0u128; sum.len()]];
+    /// Whether this is the sum of one update of each survivor; if so, these are the ones that count.
+    fn adds_up(
+        &mut self,
+        job: &Job,
+        (party, round): (usize, u64),
+        survivors: &[usize],
+        result: &RoundResult,
+    ) -> Result<bool, String> {
+        let start = self.models.start(party, round);
+        let start = start.ok_or("P1: the sum of a round that never began")?;
+        let encoding = encoding_of(job, start)?;
+        let mask = encoding.width().mask();
+        let mut possible = vec![Total::nothing(job)];
         for party in survivors {
             let given = self.given.get(&(*party, round));
             let given = given.map_or(&[][..], Vec::as_slice);
             let added = possible.iter().flat_map(|before| {
-                given.iter().map(move |update| {
-                    let pairs = before.iter().zip(update);
-                    pairs.map(|(a, b)| a + u128::from(*b)).collect()
-                })
+                let shares = given.iter().enumerate();
+                shares.map(|(pick, share)| before.with(share, pick, mask))
             });
             possible = added.collect();
         }
-        possible.iter().any(|one| one == sum)
+        possible.retain(|total| total.is_told_by(job, &encoding, result));
+        if let [total] = &possible[..] {
+            for (party, pick) in survivors.iter().zip(&total.picks) {
+                if let Some(given) = self.given.get_mut(&(*party, round)) {
+                    given.swap(0, *pick);
+                    given.truncate(1);
+                }
+            }
+        }
+        Ok(!possible.is_empty())
+    }
+
+    /// P2: what a party is told that clipping did to its update is what it did.
+    fn is_clipped(&self, party: usize, round: u64, clipped: Option<Clipped>) -> Kept {
+        let Some(clipped) = clipped else {
+            return Ok(());
+        };
+        let given = self.given.get(&(party, round));
+        let mut reports = given.iter().flat_map(|shares| shares.iter());
+        match reports.any(|share| Clipped::from(share.report) == clipped) {
+            true => Ok(()),
+            false => Err(format!(
+                "P2: party {party} is told that its update of round {round} was clipped: {clipped:?}"
+            )),
+        }
     }
 
     /// Nobody is told the opposite of what it was told before.
     pub fn hears(&mut self, party: usize, round: u64, news: News) -> Kept {
-        if self.liar == Some(party) {
+        if news == News::Missed {
+            self.leftovers.missed(party, round);
+        }
+        if self.is_liar(party) {
             return Ok(());
         }
         let told = self.told.entry((party, round)).or_insert(news);
@@ -207,29 +200,6 @@ impl Book {
         }
     }
 
-    /// The coordinator has lost all rounds but these.
-    pub fn forget_but(&mut self, known: &BTreeSet<u64>) {
-        self.counted.retain(|number, _| known.contains(number));
-        self.sums.retain(|number, _| known.contains(number));
-        let lost = (1..=self.latest()).filter(|number| !known.contains(number));
-        self.forgotten.extend(lost);
-    }
-
-    /// A party lost what it wrote down last.
-    pub fn rolled_back(&mut self, party: usize) {
-        self.rolled_back.insert(party, self.latest());
-    }
-
-    /// The latest round that anybody has said anything in.
-    fn latest(&self) -> u64 {
-        let said = self.said.keys().map(|(_, round, _)| *round);
-        said.max().unwrap_or(0)
-    }
-
-    fn is_exempt(&self, round: u64) -> bool {
-        self.misled || self.forgotten.contains(&round)
-    }
-
     /// P6: everybody whose vector is in a sum was told it, or that it counts and is lost here.
     pub fn everybody_was_told(&self, excused: &BTreeSet<usize>) -> Kept {
         for (round, survivors) in &self.counted {
@@ -249,9 +219,5 @@ impl Book {
             }
         }
         Ok(())
-    }
-
-    pub fn rounds(&self) -> usize {
-        self.counted.len()
     }
 }

@@ -1,0 +1,204 @@
+//! A round in the clear: what one vector adds to the sum, and what the sum must be.
+
+use blindsum_crypto::mask::MaskSeed;
+use blindsum_crypto::secret::Secret;
+use blindsum_encode::{
+    EncodeReport, Encoder, Encoding, EncodingKind, Rounding, UpdateHistory, Values,
+};
+use blindsum_job::party::RoundResult;
+use blindsum_job::{Model, history_len};
+use blindsum_math::words::Words;
+use blindsum_protocol::{Job, ModelUpdate};
+
+use super::leftovers::Choice;
+use super::updates::Gift;
+
+/// What a caller gave, as it goes into a sum.
+pub(super) struct Share {
+    /// Its words, `[lanes]`.
+    words: Vec<u64>,
+    weight: u64,
+    /// What clipping did to it.
+    pub report: EncodeReport,
+    /// Which coordinates of it were sent, where rounds are sparse.
+    pub choice: Option<Choice>,
+}
+
+impl Share {
+    /// Of a dense round.
+    pub fn dense(encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
+        let mut words = vec![0; encoding.lanes()];
+        let report = encode(encoding, gift.values(), gift.weight, |d, word| {
+            words[d] = word
+        })?;
+        Ok(Self {
+            words,
+            weight: gift.weight.into(),
+            report,
+            choice: None,
+        })
+    }
+
+    /// Of a sparse round: what is chosen of an update and of what was left before it.
+    pub fn sparse(job: &Job, choice: Choice) -> Result<Self, String> {
+        let mut words = vec![0; job.encoding().lanes()];
+        let at = |d: usize| choice.indices.get(d).map_or(0, |index| *index as usize);
+        let values = Values::F32(&choice.values);
+        encode(&choice.encoding, values, 1, |d, word| words[at(d)] = word)?;
+        Ok(Self {
+            words,
+            weight: 1,
+            report: choice.report,
+            choice: Some(choice),
+        })
+    }
+}
+
+/// Hands out the words of a vector. Where rounding is random the random bits are others than those of the party.
+fn encode(
+    encoding: &Encoding,
+    values: Values<'_>,
+    weight: u32,
+    mut put: impl FnMut(usize, u64),
+) -> Result<EncodeReport, String> {
+    let seed = MaskSeed::from(Secret::from([0; 32]));
+    let encoder = Encoder::new(encoding, values, weight, seed).map_err(|e| e.to_string())?;
+    let mut words = Words::zeros(encoding.width(), encoder.lanes());
+    let all = 0..encoder.lanes();
+    let encoded = encoder.encode_tile(0, words.tile_mut(all));
+    encoded.map_err(|e| e.to_string())?;
+    words.iter().enumerate().for_each(|(d, word)| put(d, word));
+    Ok(encoder.report())
+}
+
+/// The sum of some shares.
+#[derive(Clone)]
+pub(super) struct Total {
+    words: Vec<u64>,
+    counts: Vec<u32>,
+    weight: u64,
+    survivors: usize,
+    /// Which of its shares each survivor added.
+    pub picks: Vec<usize>,
+}
+
+impl Total {
+    pub fn nothing(job: &Job) -> Self {
+        Self {
+            words: vec![0; job.lanes()],
+            counts: vec![0; job.encoding().dim()],
+            weight: 0,
+            survivors: 0,
+            picks: Vec::new(),
+        }
+    }
+
+    /// The same with one survivor more.
+    pub fn with(&self, share: &Share, pick: usize, mask: u64) -> Self {
+        let mut total = self.clone();
+        for (sum, word) in total.words.iter_mut().zip(&share.words) {
+            *sum = sum.wrapping_add(*word) & mask;
+        }
+        let sent = share.choice.iter().flat_map(|choice| &choice.indices);
+        for d in sent {
+            total.counts[*d as usize] += 1;
+        }
+        total.weight += share.weight;
+        total.survivors += 1;
+        total.picks.push(pick);
+        total
+    }
+
+    /// Whether this is what a party was told.
+    pub fn is_told_by(&self, job: &Job, encoding: &Encoding, result: &RoundResult) -> bool {
+        let Ok(words) = Words::from_values(encoding.width(), &self.words) else {
+            return false;
+        };
+        let (dim, mut mean) = (encoding.dim(), vec![0.0f32; encoding.dim()]);
+        let decoded = match job.density() {
+            None => encoding
+                .decode_mean(&words, self.survivors, &mut mean)
+                .is_ok(),
+            Some(_) => {
+                let least = job.spec().least_contributors();
+                let decoded = encoding.decode_sparse_mean(&words, &self.counts, least, &mut mean);
+                decoded.is_ok() && result.contributors.as_ref() == Some(&self.counts)
+            }
+        };
+        let mut sums = vec![0; dim];
+        let exact = match &result.integers {
+            None => job.spec().encoding.integer_bits().is_none(),
+            Some(told) => {
+                let decoded = encoding.decode_sums(&words, self.survivors, &mut sums);
+                decoded.is_ok() && told.sums == sums
+            }
+        };
+        let off = tolerance(job, encoding);
+        let mut pairs = mean.iter().zip(&result.mean);
+        let near = |(a, b): (&f32, &f32)| f64::from((a - b).abs()) <= off;
+        let same = mean.len() == result.mean.len() && pairs.all(near);
+        decoded && exact && same && self.weight == result.total_weight
+    }
+}
+
+/// How far a mean may be off: not at all, but for the random bits of rounding that are not known here.
+fn tolerance(job: &Job, encoding: &Encoding) -> f64 {
+    match job.spec().encoding.kind() {
+        EncodingKind::Quantised {
+            rounding: Rounding::Stochastic,
+            ..
+        } => 2.0 * encoding.max_error(),
+        _ => 0.0,
+    }
+}
+
+/// The encoding of a round that starts from a model.
+pub(super) fn encoding_of(job: &Job, model: &Model) -> Result<Encoding, String> {
+    match history_of(job, model)? {
+        None => Ok(Encoding::clone(job.encoding())),
+        Some(history) => {
+            let bound = job.encoding().with_clips(&history.clips());
+            bound.map_err(|e| e.to_string())
+        }
+    }
+}
+
+/// What earlier rounds told of updates, where the job's bounds follow from that.
+fn history_of(job: &Job, model: &Model) -> Result<Option<UpdateHistory>, String> {
+    if job.new_history().is_none() {
+        return Ok(None);
+    }
+    let bytes = model.to_bytes();
+    let at = bytes.len().saturating_sub(history_len(job));
+    let history = UpdateHistory::from_bytes(job.encoding(), &bytes[at..]);
+    history.map(Some).map_err(|e| e.to_string())
+}
+
+/// The bytes of the model after a round that started from another one.
+pub(super) fn model_after(
+    job: &Job,
+    start: &Model,
+    result: &RoundResult,
+) -> Result<Vec<u8>, String> {
+    let spec = job.spec();
+    if spec.model_update == ModelUpdate::Nothing {
+        return Ok(start.to_bytes().to_vec());
+    }
+    let mut history = history_of(job, start)?;
+    let observed = match (&mut history, &result.contributors) {
+        (None, _) => Ok(()),
+        (Some(history), None) => history.observe(&result.mean, result.survivors.len()),
+        (Some(history), Some(counts)) => {
+            history.observe_sparse(&result.mean, counts, spec.least_contributors())
+        }
+    };
+    observed.map_err(|e| e.to_string())?;
+    let added = |(before, mean): (&f32, &f32)| match spec.model_update {
+        ModelUpdate::Add => before + mean,
+        _ => *mean,
+    };
+    let values = start.values().iter().zip(&result.mean).map(added);
+    let mut bytes: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+    bytes.extend(history.iter().flat_map(UpdateHistory::to_bytes));
+    Ok(bytes)
+}

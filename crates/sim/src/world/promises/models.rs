@@ -1,0 +1,106 @@
+//! P8: models. Everybody who is told a model by one name is told the same, and it is the one that the sums make of the
+//! one before; that nobody else knows it, where the coordinator must not, changes nothing.
+
+use blindsum_job::Model;
+use blindsum_job::party::RoundResult;
+use blindsum_protocol::{Job, ModelUpdate};
+
+use super::super::book::{Book, Kept};
+use super::super::plain::model_after;
+
+impl Book {
+    /// A round begins for a party with a model: that after the latest round that counts.
+    pub fn starts_from(&mut self, job: &Job, (party, round): (usize, u64), model: &Model) -> Kept {
+        self.is_one(party, model)?;
+        self.models.starts.insert((party, round), model.clone());
+        if self.is_exempt(round) {
+            return Ok(());
+        }
+        self.is_latest(job, party, round, model)
+    }
+
+    /// The job is done for a party, with this model.
+    pub fn ends_with(&mut self, job: &Job, party: usize, model: Option<&Model>) -> Kept {
+        let Some(model) = model else {
+            // Who could seal it may have gone.
+            return match job.hides_sum() || self.is_exempt(0) {
+                true => Ok(()),
+                false => Err(format!(
+                    "P8: the job is done for party {party}, without a model"
+                )),
+            };
+        };
+        self.is_one(party, model)?;
+        match self.is_exempt(0) {
+            true => Ok(()),
+            false => self.is_latest(job, party, u64::MAX, model),
+        }
+    }
+
+    /// One name has one model.
+    fn is_one(&mut self, party: usize, model: &Model) -> Kept {
+        let (version, name) = (model.version(), (model.version(), *model.hash()));
+        let known = self
+            .models
+            .named
+            .entry(name)
+            .or_insert_with(|| model.clone());
+        match known == model {
+            true => Ok(()),
+            false => Err(format!(
+                "P8: party {party} is told another model of version {version} than the others, under the same name"
+            )),
+        }
+    }
+
+    /// Whether this is the model after the latest round that counts before another one.
+    fn is_latest(&self, job: &Job, party: usize, before: u64, model: &Model) -> Kept {
+        let latest = self.counted.range(..before).next_back();
+        let expected = match latest {
+            None => Some(Model::initial(job)),
+            Some((round, _)) => self.models.after.get(round).cloned(),
+        };
+        // That of a round whose sum nobody has told yet is not known here; that of one that the coordinator has
+        // forgotten is not compared.
+        let forgotten = |of: &Model| self.forgot(|round| self.models.after.get(round) == Some(of));
+        match expected.is_none_or(|expected| expected == *model) || forgotten(model) {
+            true => Ok(()),
+            false => Err(format!(
+                "P8: party {party} is told model version {}, which is not that after the latest round before {before}",
+                model.version()
+            )),
+        }
+    }
+
+    /// The model after a round is what its mean makes of the one before.
+    pub fn makes(&mut self, job: &Job, (party, round): (usize, u64), result: &RoundResult) -> Kept {
+        self.is_one(party, &result.model)?;
+        let Some(start) = self.models.start(party, round) else {
+            return Err(format!(
+                "P8: party {party} tells a sum of round {round}, which never began for it"
+            ));
+        };
+        let wrong = |why: &str| {
+            Err(format!(
+                "P8: the model of party {party} after round {round}: {why}"
+            ))
+        };
+        let bytes = model_after(job, start, result)?;
+        let same = job.spec().model_update == ModelUpdate::Nothing && !job.hides_sum();
+        let version = start.version() + u64::from(!same);
+        let (model, hash) = (&result.model, result.model.hash());
+        if model.version() != version {
+            return wrong("another version");
+        }
+        if model.to_bytes() != bytes {
+            return wrong("not what the mean makes of the one before");
+        }
+        if !job.hides_sum() && Model::from_bytes(job, version, &bytes, hash).is_err() {
+            return wrong("another hash");
+        }
+        if !self.is_exempt(round) {
+            self.models.after.insert(round, model.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! What callers of an episode give to a round.
+
+use blindsum_encode::Values;
+use blindsum_job::party::Update;
+use blindsum_protocol::Job;
+use rand_chacha::ChaCha20Rng;
+use rand_core::Rng;
+
+use crate::seeds::below;
+
+/// Real numbers are multiples of this part of their bound.
+const STEPS: f64 = 64.0;
+/// The largest of them is so many steps: it is clipped.
+const MOST: u64 = 80;
+
+/// An update with its weight.
+pub(super) struct Gift {
+    numbers: Numbers,
+    pub weight: u32,
+}
+
+enum Numbers {
+    Small(Vec<u32>),
+    Large(Vec<u64>),
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+}
+
+impl Gift {
+    /// One that fits the job: integers, or numbers of which some are outside their bound.
+    pub fn drawn(job: &Job, rng: &mut ChaCha20Rng) -> Self {
+        let spec = job.spec();
+        let numbers = match spec.encoding.integer_bits() {
+            Some(bits @ 0..32) => {
+                let number = |_| rng.next_u32() % (1 << bits);
+                Numbers::Small((0..spec.dim).map(number).collect())
+            }
+            Some(bits) => {
+                let number = |_| rng.next_u64() >> (64 - bits);
+                Numbers::Large((0..spec.dim).map(number).collect())
+            }
+            None => Numbers::reals(job, rng),
+        };
+        let weight = match spec.encoding.max_weight() {
+            1 => 1,
+            most => 1 + below(rng, most.into()) as u32,
+        };
+        Self { numbers, weight }
+    }
+
+    pub fn update(&self) -> Update {
+        match &self.numbers {
+            Numbers::Small(numbers) => Update::U32(numbers.clone()),
+            Numbers::Large(numbers) => Update::U64(numbers.clone()),
+            Numbers::Single(numbers) => Update::F32(numbers.clone()),
+            Numbers::Double(numbers) => Update::F64(numbers.clone()),
+        }
+    }
+
+    pub fn values(&self) -> Values<'_> {
+        match &self.numbers {
+            Numbers::Small(numbers) => Values::from(&numbers[..]),
+            Numbers::Large(numbers) => Values::from(&numbers[..]),
+            Numbers::Single(numbers) => Values::F32(numbers),
+            Numbers::Double(numbers) => Values::F64(numbers),
+        }
+    }
+
+    /// The numbers in single precision; none of integers.
+    pub fn singles(&self) -> Vec<f32> {
+        match &self.numbers {
+            Numbers::Single(numbers) => numbers.clone(),
+            Numbers::Double(numbers) => numbers.iter().map(|number| *number as f32).collect(),
+            Numbers::Small(_) | Numbers::Large(_) => Vec::new(),
+        }
+    }
+}
+
+impl Numbers {
+    fn reals(job: &Job, rng: &mut ChaCha20Rng) -> Self {
+        // Of a norm that is bounded half of the vectors are inside; where bounds are found from the means, most are so
+        // small that these narrow.
+        let learns = job.new_history().is_some();
+        let part = match job.spec().encoding.norm_bound() {
+            Some(_) if below(rng, 2) == 0 => 8.0,
+            None if learns && below(rng, 8) != 0 => 16.0,
+            _ => 1.0,
+        };
+        let mut numbers = Vec::new();
+        for (run, clip) in job.encoding().tensors() {
+            for _ in run {
+                let steps = below(rng, 2 * MOST + 1) as f64 - MOST as f64;
+                numbers.push(clip * steps / STEPS / part);
+            }
+        }
+        match below(rng, 2) {
+            0 => Self::Double(numbers),
+            _ => Self::Single(numbers.iter().map(|number| *number as f32).collect()),
+        }
+    }
+}
