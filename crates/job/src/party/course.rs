@@ -1,6 +1,8 @@
 //! The course of a party through its job: what comes is handled one by one, whatever it is.
 
-use tracing::{debug, warn};
+use std::time::Duration;
+
+use tracing::{debug, info, warn};
 
 use super::active::Active;
 use super::certificates::Certificates;
@@ -8,24 +10,27 @@ use super::exchange::{Effect, Input, LinkId, Over, Say, Told};
 use super::member::{Ended, Link, Member};
 use super::state::JobFolder;
 use super::sums::Sums;
-use crate::JobError;
 use crate::actor::Time;
 use crate::pb::CoordinatorFrame;
 use crate::pb::coordinator_frame::Frame;
+use crate::{JobError, Model};
+
+/// How long a party asks for the last model of a job that is done, once its connection has broken.
+const FAREWELL: Duration = Duration::from_secs(60);
 
 impl Member {
     /// Runs until the job is over, the caller leaves, or nothing more can be done.
     pub(super) async fn run(mut self) {
-        let over = match self.run_to_end().await {
-            Ok(over) => over,
-            Err(error) => {
-                if let Some(round) = self.active.as_ref().map(|active| active.number) {
-                    let reason = error.to_string();
-                    self.end_round(JobError::Dropped { round, reason });
-                }
-                Over::Failed(error)
-            }
+        let over = self.run_to_end().await.unwrap_or_else(Over::Failed);
+        let reason = match &over {
+            Over::Left => None,
+            Over::JobDone(_) => Some("the job is done".into()),
+            Over::Failed(error) => Some(error.to_string()),
         };
+        if let (Some(reason), Some(active)) = (reason, &self.active) {
+            let round = active.number;
+            self.end_round(JobError::Dropped { round, reason });
+        }
         if !matches!(over, Over::Left)
             && let Some((round, reason)) = self.missed.take()
         {
@@ -38,7 +43,7 @@ impl Member {
         self.recall().await?;
         self.resume().await?;
         loop {
-            let times = [self.overdue_from(), self.idle_from()];
+            let times = [self.overdue_from(), self.idle_from(), self.farewell_until()];
             let until = times.into_iter().flatten().min();
             let done = match self.hand.next(until).await {
                 Some(input) => self.take(input).await,
@@ -51,6 +56,10 @@ impl Member {
                     self.hand.say(Effect::Reconnect(self.link.0, reason));
                 }
                 Err(Ended::Over(over)) => return Ok(over),
+                Err(Ended::Failed(error)) if self.is_no_matter(&error) => {
+                    info!(party = %self.identity.name, %error, "the job is done all the same");
+                    return Ok(self.job_is_done());
+                }
                 Err(Ended::Failed(error)) => return Err(error),
             }
             if let Some(over) = self.over() {
@@ -91,8 +100,8 @@ impl Member {
             Input::Leave => return Err(Ended::Over(Over::Left)),
             Input::GiveUp(reason) => {
                 return Err(match self.done {
-                    // It is done all the same; its last model nobody tells any more.
-                    Some(_) => Ended::Over(Over::JobDone(None)),
+                    // Nobody tells its last model any more.
+                    Some(_) => Ended::Over(self.job_is_done()),
                     None => JobError::System(reason).into(),
                 });
             }
@@ -163,6 +172,12 @@ impl Member {
     async fn time_has_come(&mut self) -> Result<(), Ended> {
         match self.overdue_from() {
             Some(deadline) if deadline <= self.hand.now() => self.overdue().await,
+            _ if self
+                .farewell_until()
+                .is_some_and(|until| until <= self.hand.now()) =>
+            {
+                Err(Ended::Over(self.job_is_done()))
+            }
             _ => self.work_ahead().await.map_err(Ended::Failed),
         }
     }
@@ -185,6 +200,10 @@ impl Member {
         self.requested = None;
         self.offer = None;
         self.active.iter_mut().for_each(Active::connection_lost);
+        if self.done.is_some() {
+            let until = self.hand.now() + FAREWELL;
+            self.farewell.get_or_insert(until);
+        }
     }
 
     /// Between rounds the party shows a newer certificate over another connection: the one that it has shown may be
@@ -205,7 +224,24 @@ impl Member {
         let model = self.model.as_ref().filter(|model| model.is(done));
         match model {
             None if !self.comes_sealed(done) => None,
-            model => Some(Over::JobDone(model.cloned())),
+            _ => Some(self.job_is_done()),
         }
+    }
+
+    /// Until when the last model is asked for. A result that the caller has not taken yet waits for ever.
+    fn farewell_until(&self) -> Option<Time> {
+        self.farewell.filter(|_| self.untaken.is_none())
+    }
+
+    /// The job is done, with its last model if that is here.
+    fn job_is_done(&self) -> Over {
+        let last = |model: &Model| self.done.as_ref().is_some_and(|done| model.is(done));
+        Over::JobDone(self.model.clone().filter(last))
+    }
+
+    /// Whether a job that is done stays so: whoever answers now refuses this party, or is no coordinator of the job.
+    fn is_no_matter(&self, error: &JobError) -> bool {
+        let of_others = matches!(error, JobError::Refused { .. } | JobError::Coordinator(_));
+        self.done.is_some() && of_others
     }
 }

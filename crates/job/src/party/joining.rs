@@ -37,6 +37,7 @@ impl Member {
             }
             None => {}
         }
+        (self.done, self.farewell) = (None, None);
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
     }
@@ -56,7 +57,7 @@ impl Member {
         let key = self.held_key(round).await?;
         // Without the key the model cannot be read; the key comes first.
         let lacks_key = self.hides_sum() && key.is_none();
-        let lacks_model = !lacks_key && self.unopened == Some(name.version);
+        let lacks_model = !lacks_key && self.unopened.is_some();
         if !lacks_key && !self.have_model(&name)? && !lacks_model {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
 use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
-use crate::actor::Hand;
+use crate::actor::{Hand, Time};
 use crate::chunks::Assembly;
 use crate::pb::{self, PartyFrame};
 use crate::records::Records;
@@ -63,10 +63,12 @@ pub(super) struct Member {
     pub certificates: Certificates,
     /// The model that was asked for over this connection, and what has come of it.
     pub requested: Option<(pb::ModelName, Option<Assembly>)>,
-    /// The version of a model that came sealed and could not be opened.
+    /// The version of a model that came sealed and could not be opened with the key that the party has.
     pub unopened: Option<u64>,
     /// The job is done, and its last model is this.
     pub done: Option<pb::ModelName>,
+    /// Until when that model is asked for over further connections, once one has broken.
+    pub farewell: Option<Time>,
     pub memory: Memory,
     /// A round from before the process was started counts its update, which the caller has not heard, and why its result
     /// does not come.
@@ -135,6 +137,7 @@ impl Member {
             requested: None,
             unopened: None,
             done: None,
+            farewell: None,
             memory: Memory::default(),
             missed: None,
             told: None,

@@ -89,6 +89,8 @@ impl Member {
         if let Some(active) = self.active.take_if(|active| active.is_over(round)) {
             info!(party = %self.identity.name, round, "holds the key of the job");
             drop(active);
+            // With this key it may open what it could not open before.
+            self.unopened = None;
             self.memory.live = None;
             return self.save(None).await;
         }

@@ -35,10 +35,9 @@ impl Member {
             self.commit(round, opened).await?;
         }
         self.memory.live.take_if(|live| live.round == round);
-        self.save(None).await?;
-        // Only now: with a newer model than the one that it starts from, nobody goes on in a round.
-        if self.hides_sum() {
-            self.keep_model().await?;
+        match self.hides_sum() {
+            true => self.save_with_model().await?,
+            false => self.save(None).await?,
         }
         // Whoever has confirmed is not told the result again.
         self.send(untaken.confirmed);

@@ -33,6 +33,8 @@ pub(super) struct SealedModel {
     unopened: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Who has complained of whom, ever: a second time makes nobody more suspect.
     complaints: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// Who has refused this model: it may be ready without it next, for a key set-up.
+    refusers: BTreeSet<Arc<str>>,
 }
 
 /// The beginning of a model.
@@ -60,6 +62,7 @@ impl SealedModel {
         self.kept = None;
         if is_new {
             self.waiting.clear();
+            self.refusers.clear();
         }
     }
 
@@ -73,13 +76,16 @@ impl SealedModel {
         unopened.is_none_or(|sealers| !sealers.contains(sealer))
     }
 
-    /// Whether a party waits for a model that none of these can seal for it.
+    /// Whether a party that has asked for the model, and refused none, waits for what none of these can seal for it.
     pub fn waits_in_vain<'a>(
         &self,
         name: &str,
         mut holders: impl Iterator<Item = &'a Arc<str>>,
     ) -> bool {
-        self.waiting.contains(name) && !holders.any(|sealer| self.may_open(name, sealer))
+        let waits = self.waiting.contains(name) && !self.refusers.contains(name);
+        let may_seal =
+            |sealer: &Arc<str>| !self.waiting.contains(sealer) && self.may_open(name, sealer);
+        waits && !holders.any(may_seal)
     }
 
     /// Whether what this party seals is of use to anybody who waits.
@@ -116,6 +122,7 @@ impl Lead {
             // With another key it may open what it could not open before.
             for party in ready.iter().filter(|party| party.key_id != key) {
                 self.sealed_model.unopened.remove(&party.name);
+                self.sealed_model.refusers.remove(&party.name);
             }
             return (RoundKind::KeySetup, ready);
         }
@@ -187,6 +194,7 @@ impl Lead {
             return self.refuse(name, "ModelRefused: this version was not sent to it");
         };
         sealed.sent.remove(name);
+        sealed.refusers.insert(name.clone());
         let unopened = sealed.unopened.entry(name.clone()).or_default();
         unopened.insert(sealer.clone());
         if sealed.complaints.insert((name.clone(), sealer.clone())) {

@@ -196,7 +196,8 @@ impl Lead {
                 0 => self.changed + COMING_BACK,
                 _ => self.changed + grace,
             };
-            // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is.
+            // Who waits for a model that nobody can seal who is ready cannot become ready, once everybody else is; but
+            // for who has just refused one, whose word that it is ready without is on its way.
             let in_vain = |name: &str| self.sealed_model.waits_in_vain(name, joining.holders());
             let away = |name: &&Arc<str>| {
                 joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))

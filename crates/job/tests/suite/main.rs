@@ -3,6 +3,7 @@
 mod actors;
 mod coordinating;
 mod ensemble;
+mod farewell;
 mod hostile;
 mod hosts;
 mod party;

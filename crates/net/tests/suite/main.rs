@@ -5,6 +5,7 @@ mod common;
 mod as_simulated;
 mod bounds;
 mod connections;
+mod farewells;
 mod flashe;
 mod integers;
 mod killed;

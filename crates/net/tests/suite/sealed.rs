@@ -264,3 +264,67 @@ fn case_27_a_model_is_refused_that_was_not_sent() {
     assert_eq!(code, RefusalCode::RefusalBadFrame);
     assert!(reason.contains("was not sent"), "{reason}");
 }
+
+/// A party that has refused the model of everybody who is ready is ready without it next: the round waits for that word,
+/// and is a key set-up.
+#[test]
+fn case_52_who_has_refused_every_model_gets_a_new_key() {
+    let pki = Pki::new(9);
+    let spec = JobSpec {
+        join_deadline: 8.0,
+        ..job()
+    };
+    let coordinator = Running::start(&pki, vec![spec], None);
+    let url = coordinator.url();
+    let others = [("a", 300), ("d", 2500)].map(|(name, pause)| {
+        let config = party_config(&url, pki.party(name));
+        std::thread::spawn(move || {
+            let mut party = Party::join(config).unwrap();
+            while let Ok(Some(mut round)) = party.next_round() {
+                std::thread::sleep(Duration::from_millis(pause));
+                if round.submit(vec![1.0f32; 5], 1).is_ok() {
+                    drop(round.result());
+                }
+            }
+        })
+    });
+    coordinator.wait("test", |status| status.rounds_done > 0);
+    let own = pki.party("c");
+    let mut refused = 0;
+    let mut raw = Raw::join(&url, own.clone(), "c");
+    let (mut round, mut version) = (0, 0);
+    let kind = loop {
+        match raw.next().expect("the connection holds") {
+            Frame::RoundOffer(offer) => {
+                (round, version) = (offer.round, offer.model.unwrap().version);
+                raw.send(pb::ModelRequest { version });
+            }
+            Frame::ModelChunk(_) => {
+                raw.send(pb::ModelRefused { version });
+                refused += 1;
+                if refused == 1 {
+                    // What it says next is lost with its connection.
+                    std::thread::sleep(Duration::from_millis(200));
+                    raw = Raw::join(&url, own.clone(), "c");
+                } else {
+                    let (nonce, key_id) = (vec![3; 32], vec![9; 16]);
+                    raw.send(pb::Ready {
+                        round,
+                        nonce,
+                        key_id,
+                        lacks_model: true,
+                    });
+                }
+            }
+            Frame::RoundStart(start) => break start.kind(),
+            Frame::Refused(refused) => panic!("{}", refused.reason),
+            _ => {}
+        }
+    };
+    assert_eq!(kind, pb::RoundKind::KeySetup);
+    drop(raw);
+    coordinator.kill();
+    for other in others {
+        other.join().unwrap();
+    }
+}

@@ -263,3 +263,46 @@ fn case_54_campaign_of_a_key_that_nobody_else_holds() {
         );
     }
 }
+
+/// What honest parties of hidden models were refused, or lost, for good: one whose word that it is ready without the model
+/// was on its way, and the only one with the latest model, killed between two records of it.
+#[test]
+fn case_54_campaign_of_models_that_are_nearly_lost() {
+    let keys = Flashe {
+        key_rounds: 2,
+        ..Flashe::default()
+    };
+    let keys = JobSpec {
+        protocol: keys.into(),
+        ..JobSpec::default()
+    };
+    let drawn = JobSpec {
+        protocol: ProtocolName::Flashe.into(),
+        ..JobSpec::default()
+    };
+    let sparse = Flashe {
+        density: 0.5,
+        min_contributors: 2,
+        ..Flashe::default()
+    };
+    let sparse = JobSpec {
+        protocol: sparse.into(),
+        parties: 5,
+        dim: 10,
+        encoding: Quantised {
+            rounding: RoundingName::Nearest,
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    for (spec, seed) in [(drawn, 50_515), (keys, 50_515), (sparse, 31_126)] {
+        let episode = Campaign::new(spec, 1, seed);
+        let tally = episode.run(&mut |_| ControlFlow::Continue(()));
+        assert!(
+            tally.is_ok(),
+            "{seed}: {:?}",
+            tally.err().map(|error| error.to_string())
+        );
+    }
+}
