@@ -60,7 +60,7 @@ impl Scenario {
 pub enum Stage {
     /// The n-th message of a party, from 0 on.
     Number(u8),
-    /// As in [`Job::stages`], or in [`Job::key_setup_stages`] for the key set-up before the round.
+    /// As in [`Plan::stages`](blindsum_protocol::Plan::stages) of the round, or of the key set-up before it.
     Name(String),
 }
 

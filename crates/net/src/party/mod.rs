@@ -85,7 +85,7 @@ pub enum NextRound {
     /// A round begins.
     Round(Box<RoundHandle>),
     /// A round begins without this party: its policy or its state refuses the round. Or a round from before this
-    /// process counts its update, [`NetError::Missed`]. The next one may be better.
+    /// process counts its update, [`JobError::Missed`]. The next one may be better.
     Refused(NetError),
     /// No more rounds will come.
     JobDone,
@@ -347,7 +347,7 @@ impl RoundHandle {
     /// crash, that one counts and this one is dropped.
     ///
     /// # Errors
-    /// [`NetError::Input`] for a wrong length, NaN, infinities or a weight beyond the job's
+    /// [`JobError::Input`] for a wrong length, NaN, infinities or a weight beyond the job's
     /// `max_weight`: another update may be submitted then. Otherwise the round is over, and the error
     /// says why.
     pub fn submit(&mut self, update: impl Into<Update>, weight: u32) -> Result<(), NetError> {

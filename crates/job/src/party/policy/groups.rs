@@ -26,7 +26,7 @@ pub struct Group {
 
 impl Groups {
     /// The groups once one more set is summed up, in a job of so many parties: where that parts a group, or brings new
-    /// parties, also as [`Refined::fresh`].
+    /// parties, also among the fresh ones.
     pub fn refine(&self, cohort: &Cohort, of_job: u32) -> Refined {
         let mut refined = Refined::default();
         let mut new = cohort.clone();
