@@ -61,7 +61,8 @@ def campaign(
 
     The coordinator and every party are the machines that take part in jobs over a network; time, disks and
     connections are made up. Each job is one episode, drawn from its seed; the first has ``seed``, the others
-    the next ones. The promises on sums, on what parties say and on what they are told are checked all along.
+    the next ones. The promises on sums, on what parties say and on what they are told are checked all along;
+    a panic breaks one, too.
 
     Parameters
     ----------

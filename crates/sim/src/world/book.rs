@@ -41,6 +41,9 @@ pub(super) struct Book {
     pub liar: Option<usize>,
     /// Rounds of which nothing is promised but privacy: the coordinator has forgotten them.
     pub forgotten: BTreeSet<u64>,
+    /// Forgotten rounds whose numbers the coordinator has used again, and the parties for which they began again: to
+    /// nobody else anything is promised of them.
+    pub anew: BTreeMap<u64, BTreeSet<usize>>,
     /// Whether the coordinator lies: nothing is promised of any round but privacy.
     pub misled: bool,
     /// Parties that have forgotten what they did up to a round.
@@ -49,6 +52,8 @@ pub(super) struct Book {
     pub begun: BTreeMap<usize, u64>,
     /// The names of the results that parties heard of from the coordinator, by party and round.
     pub announced: BTreeMap<(usize, u64), BTreeSet<Vec<u8>>>,
+    /// The results that parties were told: the party, its life and the round.
+    pub results: BTreeSet<(usize, u32, u64)>,
     pub models: Models,
     pub leftovers: Leftovers,
 }
@@ -64,7 +69,7 @@ pub(super) enum Latest {
 /// What one round led to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sum {
-    survivors: Vec<String>,
+    pub survivors: Vec<String>,
     sums: Vec<u128>,
     mean: Vec<u32>,
     contributors: Option<Vec<u32>>,
@@ -95,12 +100,37 @@ impl Book {
         }
     }
 
-    /// The coordinator has lost all rounds but these.
-    pub fn forget_but(&mut self, known: &BTreeSet<u64>) {
+    /// The coordinator has lost all sums but those of these rounds, and all rounds after `last`.
+    pub fn forget_but(&mut self, known: &BTreeSet<u64>, last: u64) {
         self.counted.retain(|number, _| known.contains(number));
         self.sums.retain(|number, _| known.contains(number));
-        let lost = (1..=self.latest()).filter(|number| !known.contains(number));
+        self.models.forget_but(known);
+        self.anew.retain(|number, _| *number <= last);
+        let begun = self.models.starts.keys().map(|(_, round)| *round);
+        let told = self.told.keys().map(|(_, round)| *round);
+        let latest = begun.chain(told).fold(self.latest(), u64::max);
+        let lost = (1..=latest).filter(|number| !known.contains(number));
         self.forgotten.extend(lost);
+    }
+
+    /// The coordinator, as it was started last, begins a round with a party. Where its number is that of one that was
+    /// forgotten, everything is promised to the party again, and nothing of the earlier one is compared.
+    pub fn starts_anew(&mut self, party: usize, round: u64) {
+        if self.forgotten.remove(&round) {
+            self.anew.insert(round, BTreeSet::new());
+        }
+        let anew = self.anew.get_mut(&round);
+        if anew.is_none_or(|parties| !parties.insert(party)) {
+            return;
+        }
+        let of = (party, round);
+        self.given.remove(&of);
+        self.told.remove(&of);
+        self.announced.remove(&of);
+        self.models.starts.remove(&of);
+        self.leftovers.forget(party, round);
+        self.results
+            .retain(|(of, _, number)| (*of, *number) != (party, round));
     }
 
     /// A party lost what it wrote down last.
@@ -114,18 +144,15 @@ impl Book {
         said.max().unwrap_or(0)
     }
 
-    /// Whether nothing is promised of a round but privacy.
-    pub fn is_exempt(&self, round: u64) -> bool {
-        self.misled || self.forgotten.contains(&round)
+    /// Whether nothing is promised to a party of a round but privacy.
+    pub fn is_exempt(&self, party: usize, round: u64) -> bool {
+        let anew = self.anew.get(&round);
+        let earlier = anew.is_some_and(|parties| !parties.contains(&party));
+        self.misled || self.forgotten.contains(&round) || earlier
     }
 
     pub fn is_liar(&self, party: usize) -> bool {
         self.liar == Some(party)
-    }
-
-    /// Whether one of the rounds that the coordinator has forgotten is such.
-    pub fn forgot(&self, is: impl Fn(&u64) -> bool) -> bool {
-        self.forgotten.iter().any(is)
     }
 
     /// The latest round before this one that counts a party's vector.
@@ -137,10 +164,8 @@ impl Book {
         let since = latest.map_or(0, |latest| latest + 1);
         let told = |round: u64| self.told.get(&(party, round));
         let back = self.rolled_back.get(&party);
-        let forgot = self
-            .forgotten
-            .range(since..before)
-            .any(|round| told(*round).is_some());
+        let mut heard = self.told.range((party, since)..(party, before));
+        let forgot = heard.any(|((_, round), _)| self.is_exempt(party, *round));
         let refused = latest.is_some_and(|round| told(round) == Some(&News::Fault));
         match latest {
             _ if self.misled || forgot || refused => Latest::Unknown,

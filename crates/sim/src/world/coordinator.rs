@@ -87,9 +87,10 @@ impl World {
                 self.server.backups.truncate(at + 1);
                 let known = store.rounds(&self.job.spec().job, u32::MAX);
                 let known = known.unwrap_or_default();
+                let last = known.iter().map(|report| report.number).max();
                 let done = known.iter().filter(|r| r.state == RoundState::Done);
-                self.book
-                    .forget_but(&done.map(|report| report.number).collect());
+                let done = done.map(|report| report.number).collect();
+                self.book.forget_but(&done, last.unwrap_or(0));
                 self.server.store = Some(Arc::new(store));
                 self.tally.restored += 1;
                 self.log("the coordinator comes back with a store of an earlier time".into());

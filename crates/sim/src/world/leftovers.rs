@@ -110,6 +110,12 @@ impl Leftovers {
         self.missed.insert((party, round));
     }
 
+    /// What a party was told of a round is compared no more.
+    pub fn forget(&mut self, party: usize, round: u64) {
+        self.told.remove(&(party, round));
+        self.missed.remove(&(party, round));
+    }
+
     /// What a party chooses of an update that its caller gives.
     pub fn choose(
         &self,

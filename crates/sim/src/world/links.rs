@@ -110,8 +110,10 @@ impl World {
             return Ok(());
         };
         let number = of.party;
-        if let Some(Frame::RoundDone(done)) = &frame.frame {
-            self.book.announces(number, done.round, &done.result);
+        match &frame.frame {
+            Some(Frame::RoundStart(start)) => self.book.starts_anew(number, start.round),
+            Some(Frame::RoundDone(done)) => self.book.announces(number, done.round, &done.result),
+            _ => {}
         }
         self.hand_party(number, Input::Frame(LinkId(link), frame))
     }

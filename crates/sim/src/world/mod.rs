@@ -25,6 +25,7 @@ mod campaign;
 mod contents;
 mod coordinator;
 mod disk;
+mod episode;
 mod faults;
 mod leftovers;
 mod liars;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
 use blindsum_job::party::Input;
-use blindsum_protocol::{Job, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Job, ModelUpdate};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -59,11 +60,6 @@ use parties::Party;
 
 /// Lines of its story that a broken promise is told with.
 const STORY: usize = 400;
-/// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back, and
-/// for each round that is left. A member that lies may end rounds, and has everybody wait for it.
-const COMING_BACK: Micros = 30_000_000;
-const ROUND: Micros = 12_000_000;
-const LIAR: Micros = 250_000_000;
 /// How long a machine that was killed stays away, at most.
 const SHORT: Micros = 4_000_000;
 const LONG: Micros = 25_000_000;
@@ -170,76 +166,6 @@ impl World {
             world.agenda.push(late, Event::Start(Who::Party(number)));
         }
         Ok(world)
-    }
-
-    /// Runs the episode to its end.
-    fn run(mut self) -> Result<Tally, Broken> {
-        let storm = 300 + self.dice.below(3000);
-        while self.tally.steps < storm && !self.is_over() {
-            self.step()?;
-        }
-        if self.kind == Kind::LyingServer || self.may_last_for_ever() {
-            return Ok(self.done());
-        }
-        self.last_blow();
-        // Nothing more goes wrong, but for who lies.
-        let lies = self.faults;
-        self.faults = Faults {
-            lie: lies.lie,
-            ..Faults::default()
-        };
-        self.log("from here on nothing goes wrong".into());
-        let left = u64::from(self.job.spec().rounds) + 1;
-        let each = ROUND + self.liar.map_or(0, |_| LIAR);
-        let until = self.time + COMING_BACK + left * each;
-        while !self.is_over() {
-            if self.time > until {
-                return Err(self.broken("P5: the job does not come to its end".into()));
-            }
-            self.step()?;
-        }
-        self.note_rounds()?;
-        let excused = self.liar.into_iter().chain(self.mortal).collect();
-        let kept = self.book.everybody_was_told(&excused);
-        self.check(kept)?;
-        Ok(self.done())
-    }
-
-    /// The last thing that goes wrong: the coordinator is started again, with a store of an earlier time, or while
-    /// somebody is gone for good.
-    fn last_blow(&mut self) {
-        if !matches!(self.kind, Kind::Storm | Kind::Rollback) || self.server.machine.is_none() {
-            return;
-        }
-        let alive =
-            |number: &usize| self.lives(Who::Party(*number), self.life_of(Who::Party(*number)));
-        if let Some(number) = self.mortal.filter(alive) {
-            self.kill(Who::Party(number));
-        }
-        self.server.from_backup = self.kind == Kind::Rollback;
-        self.kill(Who::Server);
-    }
-
-    fn done(self) -> Tally {
-        let rounds = self.book.rounds() as u64;
-        Tally {
-            rounds,
-            spoilt: self.spoilt.len() as u64,
-            ..self.tally
-        }
-    }
-
-    /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
-    /// corrupt party.
-    fn may_last_for_ever(&self) -> bool {
-        self.liar.is_some() && self.job.spec().protocol.name() == ProtocolName::Flashe
-    }
-
-    /// Whether the job is done and everybody honest has heard so.
-    fn is_over(&self) -> bool {
-        let mut others = self.parties.iter().enumerate();
-        let excused = |number| self.liar == Some(number) || self.mortal == Some(number);
-        others.all(|(number, party)| party.over || excused(number))
     }
 
     fn step(&mut self) -> Result<(), Broken> {

@@ -1,6 +1,6 @@
 //! The models that parties were told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_job::Model;
 
@@ -13,11 +13,24 @@ pub(super) struct Models {
     pub starts: BTreeMap<(usize, u64), Model>,
     /// The models after rounds.
     pub after: BTreeMap<u64, Model>,
+    /// The models after rounds that the coordinator has forgotten.
+    forgotten: Vec<Model>,
 }
 
 impl Models {
     /// Where a round starts from for a party.
     pub fn start(&self, party: usize, round: u64) -> Option<&Model> {
         self.starts.get(&(party, round))
+    }
+
+    /// The coordinator has lost all rounds but these.
+    pub fn forget_but(&mut self, known: &BTreeSet<u64>) {
+        let lost = self.after.extract_if(.., |round, _| !known.contains(round));
+        self.forgotten.extend(lost.map(|(_, model)| model));
+    }
+
+    /// Whether this was the model after a round that the coordinator has forgotten.
+    pub fn is_forgotten(&self, model: &Model) -> bool {
+        self.forgotten.contains(model)
     }
 }

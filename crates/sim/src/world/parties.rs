@@ -189,12 +189,14 @@ impl World {
                     Ok(result) => {
                         self.log(format!("party {number} has the sum of round {round}"));
                         self.tally.results += 1;
+                        let (job, of) = (self.job.clone(), (number, round));
+                        let life = self.life_of(Who::Party(number));
+                        let once = self.book.tells_once(number, life, round);
                         let parties = &self.parties;
                         let number_of =
                             |name: &str| parties.iter().position(|party| *party.name == *name);
-                        let (job, of) = (self.job.clone(), (number, round));
                         let kept = self.book.computes(&job, of, &result, &number_of);
-                        self.check(kept)?;
+                        self.check(once.and(kept))?;
                         return self.take_later(number, round);
                     }
                     Err(error) => {

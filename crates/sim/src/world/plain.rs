@@ -13,11 +13,68 @@ use blindsum_protocol::{Job, ModelUpdate};
 use super::leftovers::Choice;
 use super::updates::Gift;
 
+/// How many updates add up, by nothing but arithmetic: no encoder and no decoder has a part in it.
+#[derive(Clone, Default)]
+struct Plain {
+    /// Integers times their weight; none of real numbers.
+    integers: Vec<u128>,
+    /// Real numbers within their bounds, times their weight; none of integers.
+    reals: Vec<f64>,
+}
+
+impl Plain {
+    /// One update.
+    fn of(encoding: &Encoding, norm_bound: Option<f64>, gift: &Gift) -> Self {
+        let (integers, mut reals) = (gift.integers(), gift.doubles());
+        let norm = reals.iter().map(|value| value * value).sum::<f64>().sqrt();
+        match norm_bound {
+            Some(bound) => reals
+                .iter_mut()
+                .for_each(|value| *value *= (bound / norm).min(1.0)),
+            None => {
+                for (run, clip) in encoding.tensors() {
+                    let values = reals.iter_mut().take(run.end).skip(run.start);
+                    values.for_each(|value| *value = value.clamp(-clip, clip));
+                }
+            }
+        }
+        let weight = gift.weight;
+        Self {
+            integers: integers.iter().map(|n| n * u128::from(weight)).collect(),
+            reals: reals.iter().map(|n| n * f64::from(weight)).collect(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let (integers, reals) = (other.integers.len(), other.reals.len());
+        self.integers.resize(integers, 0);
+        self.reals.resize(reals, 0.0);
+        let sums = self.integers.iter_mut().zip(&other.integers);
+        sums.for_each(|(sum, number)| *sum += number);
+        let sums = self.reals.iter_mut().zip(&other.reals);
+        sums.for_each(|(sum, number)| *sum += number);
+    }
+
+    /// Whether this is what a party was told: exactly of integers, within the error of the encoding of real numbers.
+    fn is_told_by(&self, encoding: &Encoding, weight: u64, result: &RoundResult) -> bool {
+        let clips = encoding.tensors().map(|(_, clip)| clip);
+        let single = clips.fold(0.0, f64::max) * f64::powi(2.0, -24);
+        let off = encoding.max_error() + single;
+        let told = result.integers.iter().flat_map(|told| &told.sums);
+        let mut means = self.reals.iter().zip(&result.mean);
+        let near =
+            |(sum, mean): (&f64, &f32)| (sum / weight as f64 - f64::from(*mean)).abs() <= off;
+        self.integers.iter().eq(told) && means.all(near)
+    }
+}
+
 /// What a caller gave, as it goes into a sum.
 pub(super) struct Share {
     /// Its words, `[lanes]`.
     words: Vec<u64>,
     weight: u64,
+    /// The update itself, where rounds are dense.
+    plain: Option<Plain>,
     /// What clipping did to it.
     pub report: EncodeReport,
     /// Which coordinates of it were sent, where rounds are sparse.
@@ -26,7 +83,8 @@ pub(super) struct Share {
 
 impl Share {
     /// Of a dense round.
-    pub fn dense(encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
+    pub fn dense(job: &Job, encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
+        let norm_bound = job.spec().encoding.norm_bound();
         let mut words = vec![0; encoding.lanes()];
         let report = encode(encoding, gift.values(), gift.weight, |d, word| {
             words[d] = word
@@ -34,6 +92,7 @@ impl Share {
         Ok(Self {
             words,
             weight: gift.weight.into(),
+            plain: Some(Plain::of(encoding, norm_bound, gift)),
             report,
             choice: None,
         })
@@ -48,6 +107,7 @@ impl Share {
         Ok(Self {
             words,
             weight: 1,
+            plain: None,
             report: choice.report,
             choice: Some(choice),
         })
@@ -76,6 +136,7 @@ fn encode(
 pub(super) struct Total {
     words: Vec<u64>,
     counts: Vec<u32>,
+    plain: Option<Plain>,
     weight: u64,
     survivors: usize,
     /// Which of its shares each survivor added.
@@ -87,6 +148,7 @@ impl Total {
         Self {
             words: vec![0; job.lanes()],
             counts: vec![0; job.encoding().dim()],
+            plain: job.density().is_none().then(Plain::default),
             weight: 0,
             survivors: 0,
             picks: Vec::new(),
@@ -102,6 +164,9 @@ impl Total {
         let sent = share.choice.iter().flat_map(|choice| &choice.indices);
         for d in sent {
             total.counts[*d as usize] += 1;
+        }
+        if let (Some(sum), Some(plain)) = (&mut total.plain, &share.plain) {
+            sum.add(plain);
         }
         total.weight += share.weight;
         total.survivors += 1;
@@ -137,7 +202,9 @@ impl Total {
         let mut pairs = mean.iter().zip(&result.mean);
         let near = |(a, b): (&f32, &f32)| f64::from((a - b).abs()) <= off;
         let same = mean.len() == result.mean.len() && pairs.all(near);
-        decoded && exact && same && self.weight == result.total_weight
+        let plain = self.plain.as_ref();
+        let plain = plain.is_none_or(|plain| plain.is_told_by(encoding, self.weight, result));
+        decoded && exact && plain && same && self.weight == result.total_weight
     }
 }
 

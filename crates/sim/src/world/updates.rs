@@ -66,6 +66,24 @@ impl Gift {
         }
     }
 
+    /// The numbers as they are, where they are integers; otherwise none.
+    pub fn integers(&self) -> Vec<u128> {
+        match &self.numbers {
+            Numbers::Small(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
+            Numbers::Large(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
+            Numbers::Single(_) | Numbers::Double(_) => Vec::new(),
+        }
+    }
+
+    /// The numbers in double precision; none of integers.
+    pub fn doubles(&self) -> Vec<f64> {
+        match &self.numbers {
+            Numbers::Single(numbers) => numbers.iter().map(|number| (*number).into()).collect(),
+            Numbers::Double(numbers) => numbers.clone(),
+            Numbers::Small(_) | Numbers::Large(_) => Vec::new(),
+        }
+    }
+
     /// The numbers in single precision; none of integers.
     pub fn singles(&self) -> Vec<f32> {
         match &self.numbers {

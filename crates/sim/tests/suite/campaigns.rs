@@ -306,3 +306,22 @@ fn case_54_campaign_of_models_that_are_nearly_lost() {
         );
     }
 }
+
+/// The coordinator forgets a round with its model, and other parties play one with the same number: it is a new one, of
+/// which everything is promised. An episode in which they did.
+#[test]
+fn case_60_campaign_of_a_number_that_is_used_again() {
+    let spec = JobSpec {
+        protocol: ProtocolName::Plain.into(),
+        parties: 5,
+        dim: 10,
+        ..JobSpec::default()
+    };
+    let episode = Campaign::new(spec, 1, 70355);
+    let tally = episode.run(&mut |_| ControlFlow::Continue(()));
+    assert!(
+        tally.is_ok(),
+        "{:?}",
+        tally.err().map(|error| error.to_string())
+    );
+}

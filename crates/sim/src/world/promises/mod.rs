@@ -24,7 +24,7 @@ impl Book {
         let start = start.ok_or("P1: an update for a round that never began")?;
         let encoding = encoding_of(job, start)?;
         let share = match job.density() {
-            None => Share::dense(&encoding, gift)?,
+            None => Share::dense(job, &encoding, gift)?,
             Some(_) => {
                 let choice = self.leftovers.choose(&encoding, (party, round), gift)?;
                 Share::sparse(job, choice)?
@@ -75,6 +75,16 @@ impl Book {
         }
     }
 
+    /// P6: no result is told twice to the same caller. One that was started again may have to hear it again.
+    pub fn tells_once(&mut self, party: usize, life: u32, round: u64) -> Kept {
+        match self.results.insert((party, life, round)) {
+            true => Ok(()),
+            false => Err(format!(
+                "P6: party {party} is told the result of round {round} twice in its life {life}"
+            )),
+        }
+    }
+
     /// P2: what a party computes is the sum of what the survivors gave, and the same for all.
     pub fn computes(
         &mut self,
@@ -89,12 +99,18 @@ impl Book {
                 "P2: party {party} tells a result of round {round} that the coordinator has not announced to it"
             ));
         }
+        if result.survivors.len() < job.min_parties() {
+            let (few, least) = (result.survivors.len(), job.min_parties());
+            return Err(format!(
+                "P2: party {party} tells the sum of {few} parties of round {round}, fewer than {least}"
+            ));
+        }
         self.makes(job, (party, round), result)?;
         if let Some(counts) = &result.contributors {
             self.leftovers.told(party, round, counts);
         }
         self.is_clipped(party, round, result.clipped)?;
-        if self.is_exempt(round) {
+        if self.is_exempt(party, round) {
             return Ok(());
         }
         let sum = Sum::of(result);
@@ -177,7 +193,7 @@ impl Book {
         *told = before.max(news);
         let opposite = before.min(news) == News::NoSum && before.max(news) > News::Fault;
         let forgot = self.rolled_back.get(&party) >= Some(&round);
-        match opposite && !forgot && !self.is_exempt(round) {
+        match opposite && !forgot && !self.is_exempt(party, round) {
             true => Err(format!(
                 "P6: party {party} was told {before:?} of round {round}, and then {news:?}"
             )),
@@ -203,10 +219,10 @@ impl Book {
     /// P6: everybody whose vector is in a sum was told it, or that it counts and is lost here.
     pub fn everybody_was_told(&self, excused: &BTreeSet<usize>) -> Kept {
         for (round, survivors) in &self.counted {
-            if self.is_exempt(*round) {
-                continue;
-            }
             for party in survivors.difference(excused) {
+                if self.is_exempt(*party, *round) {
+                    continue;
+                }
                 let told = self.told.get(&(*party, *round));
                 if self.rolled_back.get(party) >= Some(round) {
                     continue;
@@ -219,5 +235,33 @@ impl Book {
             }
         }
         Ok(())
+    }
+
+    /// P6: a sum is told of the rounds that count, and of those that the coordinator says are in it.
+    pub fn counts_who_is_told(&self, number_of: Names) -> Kept {
+        for (round, sum) in &self.sums {
+            let told = sum.survivors.iter().map(|name| number_of(name));
+            let told: BTreeSet<Option<usize>> = told.collect();
+            let counted = self.counted.get(round).into_iter().flatten();
+            let counted: BTreeSet<Option<usize>> = counted.copied().map(Some).collect();
+            if told != counted {
+                return Err(format!(
+                    "P6: round {round} counts {counted:?}, and parties were told the sum of {told:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// P6: a job that is done has as many rounds that count as it says, where no round was forgotten.
+    pub fn all_rounds_count(&self, rounds: u32) -> Kept {
+        let forgot = !self.forgotten.is_empty() || !self.anew.is_empty();
+        let counted = self.counted.len();
+        match forgot || counted == rounds as usize {
+            true => Ok(()),
+            false => Err(format!(
+                "P6: the job is done after {counted} rounds that count, and not {rounds}"
+            )),
+        }
     }
 }

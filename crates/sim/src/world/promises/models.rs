@@ -13,7 +13,7 @@ impl Book {
     pub fn starts_from(&mut self, job: &Job, (party, round): (usize, u64), model: &Model) -> Kept {
         self.is_one(party, model)?;
         self.models.starts.insert((party, round), model.clone());
-        if self.is_exempt(round) {
+        if self.is_exempt(party, round) {
             return Ok(());
         }
         self.is_latest(job, party, round, model)
@@ -23,7 +23,7 @@ impl Book {
     pub fn ends_with(&mut self, job: &Job, party: usize, model: Option<&Model>) -> Kept {
         let Some(model) = model else {
             // Who could seal it may have gone.
-            return match job.hides_sum() || self.is_exempt(0) {
+            return match job.hides_sum() || self.misled {
                 true => Ok(()),
                 false => Err(format!(
                     "P8: the job is done for party {party}, without a model"
@@ -31,7 +31,7 @@ impl Book {
             };
         };
         self.is_one(party, model)?;
-        match self.is_exempt(0) {
+        match self.misled {
             true => Ok(()),
             false => self.is_latest(job, party, u64::MAX, model),
         }
@@ -62,8 +62,8 @@ impl Book {
         };
         // That of a round whose sum nobody has told yet is not known here; that of one that the coordinator has
         // forgotten is not compared.
-        let forgotten = |of: &Model| self.forgot(|round| self.models.after.get(round) == Some(of));
-        match expected.is_none_or(|expected| expected == *model) || forgotten(model) {
+        let forgotten = self.models.is_forgotten(model);
+        match expected.is_none_or(|expected| expected == *model) || forgotten {
             true => Ok(()),
             false => Err(format!(
                 "P8: party {party} is told model version {}, which is not that after the latest round before {before}",
@@ -98,7 +98,7 @@ impl Book {
         if !job.hides_sum() && Model::from_bytes(job, version, &bytes, hash).is_err() {
             return wrong("another hash");
         }
-        if !self.is_exempt(round) {
+        if !self.is_exempt(party, round) {
             self.models.after.insert(round, model.clone());
         }
         Ok(())

@@ -1,0 +1,141 @@
+//! An episode from its beginning to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blindsum_protocol::ProtocolName;
+
+use super::agenda::{Micros, Who};
+use super::faults::Faults;
+use super::{Broken, Kind, Tally, World};
+
+/// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back, and
+/// for each round that is left. A member that lies may end rounds, and has everybody wait for it.
+const COMING_BACK: Micros = 30_000_000;
+const ROUND: Micros = 12_000_000;
+const LIAR: Micros = 250_000_000;
+impl World {
+    /// Runs the episode to its end.
+    pub(super) fn run(mut self) -> Result<Tally, Broken> {
+        self.watched(Self::play)?;
+        Ok(self.done())
+    }
+
+    /// P4: what panics has broken a promise, and is told as such. Nothing is done with the world afterwards.
+    fn watched(
+        &mut self,
+        play: impl FnOnce(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        match catch_unwind(AssertUnwindSafe(|| play(self))) {
+            Ok(played) => played,
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+                let words = words.unwrap_or("without a word");
+                Err(self.broken(format!("P4: it panics: {words}")))
+            }
+        }
+    }
+
+    fn play(&mut self) -> Result<(), Broken> {
+        let storm = 300 + self.dice.below(3000);
+        while self.tally.steps < storm && !self.is_over() {
+            self.step()?;
+        }
+        if self.kind == Kind::LyingServer || self.may_last_for_ever() {
+            return Ok(());
+        }
+        self.last_blow();
+        // Nothing more goes wrong, but for who lies.
+        let lies = self.faults;
+        self.faults = Faults {
+            lie: lies.lie,
+            ..Faults::default()
+        };
+        self.log("from here on nothing goes wrong".into());
+        let left = u64::from(self.job.spec().rounds) + 1;
+        let each = ROUND + self.liar.map_or(0, |_| LIAR);
+        let until = self.time + COMING_BACK + left * each;
+        while !self.is_over() {
+            if self.time > until {
+                return Err(self.broken("P5: the job does not come to its end".into()));
+            }
+            self.step()?;
+        }
+        self.note_rounds()?;
+        let excused = self.liar.into_iter().chain(self.mortal).collect();
+        let kept = self.book.everybody_was_told(&excused);
+        self.check(kept)?;
+        let number_of = |name: &str| self.parties.iter().position(|party| *party.name == *name);
+        let kept = self.book.counts_who_is_told(&number_of);
+        self.check(kept)?;
+        let kept = self.book.all_rounds_count(self.job.spec().rounds);
+        self.check(kept)
+    }
+
+    /// The last thing that goes wrong: the coordinator is started again, with a store of an earlier time, or while
+    /// somebody is gone for good.
+    fn last_blow(&mut self) {
+        if !matches!(self.kind, Kind::Storm | Kind::Rollback) || self.server.machine.is_none() {
+            return;
+        }
+        let alive =
+            |number: &usize| self.lives(Who::Party(*number), self.life_of(Who::Party(*number)));
+        if let Some(number) = self.mortal.filter(alive) {
+            self.kill(Who::Party(number));
+        }
+        self.server.from_backup = self.kind == Kind::Rollback;
+        self.kill(Who::Server);
+    }
+
+    fn done(self) -> Tally {
+        let rounds = self.book.rounds() as u64;
+        Tally {
+            rounds,
+            spoilt: self.spoilt.len() as u64,
+            ..self.tally
+        }
+    }
+
+    /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
+    /// corrupt party.
+    fn may_last_for_ever(&self) -> bool {
+        self.liar.is_some() && self.job.spec().protocol.name() == ProtocolName::Flashe
+    }
+
+    /// Whether the job is done and everybody honest has heard so.
+    fn is_over(&self) -> bool {
+        let mut others = self.parties.iter().enumerate();
+        let excused = |number| self.liar == Some(number) || self.mortal == Some(number);
+        others.all(|(number, party)| party.over || excused(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blindsum_protocol::JobSpec;
+
+    use super::super::contents::sized;
+    use super::*;
+
+    /// A panic in an episode is told with the seed that leads to it.
+    #[test]
+    fn a_panic_is_a_broken_promise() {
+        let job = Arc::new(sized(&JobSpec::default(), 7).unwrap());
+        let mut world = World::new(job, 7).unwrap();
+        let broken = world.watched(|world| {
+            world.log("here it begins".into());
+            panic!("index {} out of bounds", 3)
+        });
+        let broken = broken.unwrap_err();
+        assert_eq!(broken.seed, 7);
+        assert_eq!(broken.what, "P4: it panics: index 3 out of bounds");
+        assert!(
+            broken
+                .story
+                .iter()
+                .any(|line| line.contains("here it begins"))
+        );
+    }
+}
