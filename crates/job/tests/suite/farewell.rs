@@ -144,7 +144,7 @@ fn case_54_the_last_model_is_asked_for_over_the_next_connection() {
         version,
         offset: 0,
         total: bytes.len() as u64,
-        data: bytes.into(),
+        data: bytes,
     });
     assert!(matches!(scene.over, Some(Over::JobDone(Some(_)))));
 }
