@@ -108,49 +108,105 @@ impl Member {
     /// The model that was written down last, where it is of use: it is of this job, and either a round goes on or only
     /// the parties have it.
     pub(super) async fn kept_model(&mut self) -> Result<Option<Model>, JobError> {
-        let of_use = self.memory.live.is_some() || self.hides_sum();
+        let goes_on = self.memory.live.is_some();
+        let of_use = goes_on || self.hides_sum();
         let (Some(state), Some(job), true) = (self.state.clone(), self.job.clone(), of_use) else {
             return Ok(None);
         };
-        // Killed on its way from one record to the other, the latest one is in the second.
-        if self.memory.live.is_none()
-            && let Some(next) = self.kept_in(&state, &job, NEXT).await?
-        {
-            return Ok(Some(next));
-        }
-        let model = self.kept_in(&state, &job, MODEL).await?;
-        self.kept = model.as_ref().map(Model::name);
-        Ok(model)
-    }
-
-    async fn kept_in(
-        &mut self,
-        state: &Arc<JobState>,
-        job: &Job,
-        record: &'static str,
-    ) -> Result<Option<Model>, JobError> {
-        let of = state.clone();
-        let bytes = self.hand.work(move || of.read(record)).await??;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let damaged = || state.failed(record, "damaged; remove it to go on without it");
-        let (version, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
-        let (hash, sealed) = rest.split_first_chunk::<32>().ok_or_else(damaged)?;
-        let name = pb::ModelName {
-            version: u64::from_be_bytes(*version),
-            hash: hash.to_vec(),
-            dim: 0,
+        let read = move || kept_model(&state, &job, goes_on);
+        let Some((model, record)) = self.hand.work(read).await?? else {
+            return Ok(None);
         };
-        let opened = state.key().open(&header(&name), sealed);
-        let opened = opened.map_err(|_| damaged())?;
-        let model = Model::from_holder(job, &name, &opened).map_err(|_| damaged())?;
-        info!(party = %self.identity.name, version = name.version, "the model was kept");
+        info!(party = %self.identity.name, version = model.version(), "the model was kept");
+        if record == MODEL {
+            self.kept = Some(model.name());
+        }
         Ok(Some(model))
     }
+}
+
+/// The model in the records, and which of them has it. A round that goes on starts from the first; killed on its way from
+/// one record to the other, a party has the latest one in the second.
+fn kept_model(
+    state: &JobState,
+    job: &Job,
+    goes_on: bool,
+) -> Result<Option<(Model, &'static str)>, JobError> {
+    let next = match goes_on {
+        true => None,
+        false => model_in(state, job, NEXT)?,
+    };
+    Ok(match next {
+        Some(next) => Some((next, NEXT)),
+        None => model_in(state, job, MODEL)?.map(|model| (model, MODEL)),
+    })
+}
+
+fn model_in(state: &JobState, job: &Job, record: &str) -> Result<Option<Model>, JobError> {
+    let Some(bytes) = state.read(record)? else {
+        return Ok(None);
+    };
+    let damaged = || state.failed(record, "damaged; remove it to go on without it");
+    let (version, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+    let (hash, sealed) = rest.split_first_chunk::<32>().ok_or_else(damaged)?;
+    let name = pb::ModelName {
+        version: u64::from_be_bytes(*version),
+        hash: hash.to_vec(),
+        dim: 0,
+    };
+    let opened = state.key().open(&header(&name), sealed);
+    let opened = opened.map_err(|_| damaged())?;
+    let model = Model::from_holder(job, &name, &opened).map_err(|_| damaged())?;
+    Ok(Some(model))
 }
 
 impl SealedModel {
     fn write(&self, state: &JobState, record: &str) -> Result<(), JobError> {
         let version = self.name.version.to_be_bytes();
         state.replace(record, &[&version, &self.name.hash, &self.bytes])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{JobSpec, ProtocolName};
+
+    use super::super::state::tests::state;
+    use super::*;
+    use crate::testing::rng;
+
+    #[test]
+    fn case_54_the_latest_model_is_in_a_record_at_every_moment() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Flashe.into(),
+            parties: 3,
+            dim: 2,
+            ..JobSpec::default()
+        };
+        let (job, state) = (spec.validate().unwrap(), state());
+        let model = Model::initial(&job);
+        let write = |version: u8, record: &str| {
+            let name = pb::ModelName {
+                version: version.into(),
+                hash: vec![version; 32],
+                dim: 2,
+            };
+            let key = state.key();
+            let bytes = key.seal(&header(&name), &model.to_bytes(), &mut rng(1));
+            SealedModel { name, bytes }.write(&state, record).unwrap();
+        };
+        let version = |goes_on: bool| {
+            let kept = kept_model(&state, &job, goes_on).unwrap();
+            kept.map(|(model, _)| model.version())
+        };
+        assert_eq!(version(false), None);
+        write(1, MODEL);
+        assert_eq!((version(true), version(false)), (Some(1), Some(1)));
+        // The party has come to the next model, and is killed before or after it is through with the round.
+        write(2, NEXT);
+        assert_eq!((version(true), version(false)), (Some(1), Some(2)));
+        write(2, MODEL);
+        state.remove(NEXT).unwrap();
+        assert_eq!(version(false), Some(2));
     }
 }
