@@ -3,9 +3,13 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use blindsum_job::JobError;
 use blindsum_job::records::Records;
+
+/// How long a party that has just left the job may take to let its records go: it says goodbye, and ends what it writes.
+const LETTING_GO: Duration = Duration::from_secs(3);
 
 /// The records of one job name. While they are open no other process can use them.
 pub(super) struct FileRecords {
@@ -27,7 +31,7 @@ impl FileRecords {
         fs::create_dir_all(&folder).map_err(|e| failed(&folder, e.to_string()))?;
         let path = folder.join("lock");
         let lock = File::create(&path).map_err(|e| failed(&path, e.to_string()))?;
-        lock.try_lock().map_err(|error| {
+        locked(&lock).map_err(|error| {
             let reason = match error {
                 TryLockError::WouldBlock => {
                     "another process takes part in this job with it".to_owned()
@@ -83,6 +87,19 @@ impl Records for FileRecords {
 
 fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Takes the lock, as soon as whoever is about to leave has let it go.
+fn locked(lock: &File) -> Result<(), TryLockError> {
+    let until = Instant::now() + LETTING_GO;
+    loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            taken => return taken,
+        }
+    }
 }
 
 #[cfg(test)]
