@@ -6,7 +6,7 @@
 A file has an arrow to the file that defines what it names: in a `use`, or in a path in the code, through
 whatever re-exports lie between; but what it names of a module above it is no arrow, so that parent and child
 may name each other. No way along the arrows may come back to where it began, neither between files nor
-between folders that lie side by side.
+between files and folders that lie side by side.
 A method that is called without the name of its type is not seen, and what is for tests only is left out.
 Exit status 1, with the names that tie each circle.
 """
@@ -39,15 +39,18 @@ def between_files(root: Module) -> Arrows:
     return found
 
 
-def between_folders(files: Arrows) -> Arrows:
-    """The same between the folders that lie side by side, by files: `here.rs names X of there.rs`."""
+def side_by_side(files: Arrows) -> Arrows:
+    """The same between what lies side by side: files, and folders with all that is in them.
+
+    With a name of or in a folder come the two files that it ties. Every circle of files is one of these too.
+    """
     found: Arrows = defaultdict(lambda: defaultdict(set))
     for start, ends in files.items():
         for end, names in ends.items():
-            ways = zip(start.parents[::-1], end.parents[::-1], strict=False)
-            parted = next(((one, other) for one, other in ways if one != other), None)
-            if parted:
-                found[parted[0]][parted[1]] |= {f"{name} ({start.name}, {end.name})" for name in names}
+            ways = zip((*start.parents[::-1], start), (*end.parents[::-1], end), strict=False)
+            one, other = next((one, other) for one, other in ways if one != other)
+            tied = "" if (one, other) == (start, end) else f" ({start.name}, {end.name})"
+            found[one][other] |= {name + tied for name in names}
     return found
 
 
@@ -70,17 +73,15 @@ def circles(arrows: Arrows) -> list[list[Path]]:
 
 def problems(source: Path) -> list[list[str]]:
     """The circles of the crate whose sources are in this folder: for each who is in it, then what ties it."""
-    files = between_files(crate(source))
+    arrows = side_by_side(between_files(crate(source)))
     found = []
-    for arrows in (files, between_folders(files)):
-        for group in circles(arrows):
-            shown = {path: str(path.relative_to(source)) for path in group}
-            ties = [(start, end) for start in group for end in group if end in arrows.get(start, {})]
-            said = [
-                f"{shown[start]} -> {shown[end]}: {', '.join(sorted(arrows[start][end]))}"
-                for start, end in ties
-            ]
-            found.append([f"a circle of {', '.join(shown.values())}", *said])
+    for group in circles(arrows):
+        shown = {path: str(path.relative_to(source)) for path in group}
+        ties = [(start, end) for start in group for end in group if end in arrows.get(start, {})]
+        said = [
+            f"{shown[start]} -> {shown[end]}: {', '.join(sorted(arrows[start][end]))}" for start, end in ties
+        ]
+        found.append([f"a circle of {', '.join(shown.values())}", *said])
     return found
 
 

@@ -31,7 +31,7 @@ pub mod store;
 #[cfg(test)]
 mod testing;
 
-pub use error::{JobError, StoreError};
+pub use error::{JobError, PolicyError, StoreError};
 pub use model::{Model, history_len, sealed_len};
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Everything that can go wrong on either side of the wire.
 
 use blindsum_crypto::CryptoError;
-use blindsum_job::party::PolicyError;
+use blindsum_job::PolicyError;
 use blindsum_job::{JobError, StoreError};
 use blindsum_protocol::SpecError;
 

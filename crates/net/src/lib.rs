@@ -32,7 +32,7 @@ pub mod store;
 use blindsum_job::{chunks, fingerprint, hex, seconds};
 
 pub use blindsum_job::chunks::CHUNK;
-pub use blindsum_job::{JobError, Model, StoreError, report};
+pub use blindsum_job::{JobError, Model, PolicyError, StoreError, report};
 pub use error::NetError;
 pub use limits::Limits;
 pub use tls::{CredentialFiles, Credentials, Reload};

@@ -4,9 +4,9 @@
 use blindsum_protocol::{Answer, Fault, Round, RoundKind};
 
 use super::member::Member;
-use super::policy::{Cohort, PolicyError};
-use crate::JobError;
+use super::policy::Cohort;
 use crate::pb::RoundRefusalCode;
+use crate::{JobError, PolicyError};
 
 impl Member {
     /// The party's rules on the members of a round, before anything is said in it. Where the party has no say in

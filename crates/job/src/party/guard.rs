@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blindsum_protocol::{PartySet, Round, SurvivorGuard};
 
-use super::policy::{Cohort, Groups, Policy, PolicyError};
+use super::policy::{Cohort, Groups, Policy};
+use crate::PolicyError;
 
 /// What a round's machine asks about its survivors.
 pub(super) struct Guard {

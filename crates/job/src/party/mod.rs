@@ -43,7 +43,7 @@ pub(crate) use certificates::Certificates;
 pub use exchange::{Begun, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
 pub use face::JobParty;
 pub use machine::check_update;
-pub use policy::{Cohort, Groups, Policy, PolicyError};
+pub use policy::{Cohort, Groups, Policy};
 pub use result::{Clipped, IntegerResult, RoundResult, Timings, Update};
 pub use sparse::kept_leftover;
 

@@ -121,14 +121,6 @@ impl TileMut<'_> {
         self.len() == 0
     }
 
-    /// The same lanes, to read.
-    pub const fn as_tile(&self) -> Tile<'_> {
-        match self {
-            TileMut::W32(lanes) => Tile::W32(lanes),
-            TileMut::W64(lanes) => Tile::W64(lanes),
-        }
-    }
-
     /// The same lanes for a shorter time, so that one tile can be passed to several kernels in turn.
     pub const fn reborrow(&mut self) -> TileMut<'_> {
         match self {

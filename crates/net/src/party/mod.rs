@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use blindsum_job::actor::Now;
 use blindsum_job::party::{Begun, Identity, Input, JobParty, LinkId, check_update};
 pub use blindsum_job::party::{
-    Clipped, IntegerResult, Policy, PolicyError, RoundResult, Settings, Timings, Update,
+    Clipped, IntegerResult, Policy, RoundResult, Settings, Timings, Update,
 };
 use blindsum_job::records::Records;
 use blindsum_protocol::Job;

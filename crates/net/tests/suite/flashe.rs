@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::common::fake::Fake;
 use crate::common::raw::Raw;
 use crate::common::*;
-use blindsum_net::party::{Party, PartyConfig, PolicyError, RoundResult};
+use blindsum_net::party::{Party, PartyConfig, RoundResult};
 use blindsum_net::pb;
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::store::{SqliteStore, Store};
-use blindsum_net::{Credentials, JobError, NetError};
+use blindsum_net::{Credentials, JobError, NetError, PolicyError};
 use blindsum_protocol::{Flashe, JobSpec, ModelUpdate};
 
 /// A party's next round, in which it gives ones.

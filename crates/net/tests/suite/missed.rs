@@ -9,8 +9,8 @@ use crate::common::scene::Scene;
 use crate::common::*;
 use blindsum_net::party::{Party, PartyConfig, RoundResult};
 use blindsum_net::pb::{self, party_frame::Frame};
-use blindsum_net::{JobError, Model, NetError};
-use blindsum_protocol::{Flashe, JobSpec, ProtocolName, Quantised};
+use blindsum_net::{Credentials, JobError, Model, NetError};
+use blindsum_protocol::{Flashe, Job, JobSpec, ProtocolName, Quantised};
 
 /// A party that was stopped with its vector out wakes up after its deadlines, and nothing that was said meanwhile has
 /// reached it. Beyond the deadlines of a round a party allows for half a minute, which this test lets pass.
@@ -145,6 +145,31 @@ fn offered(line: &mut Line, round: u64, model: &Model) -> Vec<u8> {
     }
 }
 
+/// A party sends its vector in round 1 and is killed. How the round began, and its sum.
+fn killed_after_its_answer(
+    fake: &Fake,
+    job: &Job,
+    (a, others): (&Credentials, &[&Credentials]),
+    config: impl Fn() -> PartyConfig + Send + 'static,
+) -> (pb::RoundStart, pb::Chunk) {
+    let (kill, killed) = channel::<()>();
+    let mortal = std::thread::spawn(move || {
+        let mut party = Party::join(config()).unwrap();
+        let mut round = party.next_round().unwrap().unwrap();
+        round.submit(vec![1.0f32; 5], 1).unwrap();
+        let _ = killed.recv();
+    });
+    let model = Model::new(1, vec![1.0; 5]);
+    let mut line = fake.welcome(job);
+    let nonce = offered(&mut line, 1, &model);
+    let start = Cast::new(a, &nonce, others).start(1, &model);
+    line.send(start.clone());
+    let told = tripled(job, &line.chunk());
+    drop(kill);
+    mortal.join().unwrap();
+    (start, told)
+}
+
 /// A party is killed with its vector out, and the model of its round is gone when it is started again. It is told the
 /// sum and then this; what it says to that, and what its caller hears of this round and of the next one.
 fn without_the_model_of_its_round(
@@ -161,23 +186,7 @@ fn without_the_model_of_its_round(
     };
     let model = Model::new(1, vec![1.0; 5]);
     let others = [&pki.party("b"), &pki.party("c")];
-    let (kill, killed) = channel::<()>();
-    let mortal = std::thread::spawn({
-        let config = config.clone();
-        move || {
-            let mut party = Party::join(config()).unwrap();
-            let mut round = party.next_round().unwrap().unwrap();
-            round.submit(vec![1.0f32; 5], 1).unwrap();
-            let _ = killed.recv();
-        }
-    });
-    let mut line = fake.welcome(&job);
-    let nonce = offered(&mut line, 1, &model);
-    let start = Cast::new(&a, &nonce, &others).start(1, &model);
-    line.send(start.clone());
-    let told = tripled(&job, &line.chunk());
-    drop(kill);
-    mortal.join().unwrap();
+    let (start, told) = killed_after_its_answer(&fake, &job, (&a, &others), config.clone());
     let jobs = std::fs::read_dir(folder.path().join("test")).unwrap();
     for job in jobs {
         let _ = std::fs::remove_file(job.unwrap().path().join("model"));
@@ -222,6 +231,55 @@ fn case_54_a_party_that_has_lost_the_model_of_its_round_hears_that_it_counts() {
         assert_eq!(code, pb::RoundRefusalCode::RoundRefusalUnable, "{reason}");
     });
     let missed = missed.expect("it hears nothing");
+    assert!(
+        matches!(missed, NetError::Job(JobError::Missed { round: 1, .. })),
+        "{missed}"
+    );
+}
+
+/// A party that was started again hears that its round counts, and is killed once more before its caller asks.
+#[test]
+fn case_54_a_round_that_is_missed_is_remembered_until_the_caller_hears_of_it() {
+    let pki = Pki::new(5);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let folder = tempfile::tempdir().unwrap();
+    let config = {
+        let (folder, url, a) = (folder.path().to_owned(), fake.url(), a.clone());
+        move || config_in(&folder, &url, &a)
+    };
+    let others = [&pki.party("b"), &pki.party("c")];
+    killed_after_its_answer(&fake, &job, (&a, &others), config.clone());
+    let counted = pb::RoundAborted {
+        round: 1,
+        reason: "it is over".into(),
+        counted: true,
+        ..pb::RoundAborted::default()
+    };
+    let (kill, killed) = channel::<()>();
+    let quiet = std::thread::spawn({
+        let config = config.clone();
+        move || {
+            let _party = join_again(config);
+            let _ = killed.recv();
+        }
+    });
+    let (mut line, hello) = fake.accept();
+    assert_eq!(hello.round, 1);
+    line.send(welcome(&job));
+    line.send(counted.clone());
+    // When it asks for the last model it has heard everything before.
+    line.send(pb::JobDone {
+        model: Some(name(&Model::new(2, vec![2.0; 5]))),
+    });
+    assert!(matches!(line.next(), Some(Frame::ModelRequest(_))));
+    drop(kill);
+    quiet.join().unwrap();
+    let again = std::thread::spawn(move || join_again(config).next_round().err());
+    let (line, hello) = fake.accept();
+    assert_eq!(hello.round, 1, "it has forgotten the round");
+    line.send(welcome(&job));
+    line.send(counted);
+    let missed = again.join().unwrap().expect("it hears nothing");
     assert!(
         matches!(missed, NetError::Job(JobError::Missed { round: 1, .. })),
         "{missed}"

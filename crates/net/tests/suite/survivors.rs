@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::common::fake::Fake;
 use crate::common::play::{Play, Reply, abort, offer, reply};
 use crate::common::*;
-use blindsum_net::party::{PartyConfig, Policy, PolicyError};
+use blindsum_net::party::{PartyConfig, Policy};
 use blindsum_net::pb::{RoundKind, RoundRefusalCode};
-use blindsum_net::{JobError, NetError};
+use blindsum_net::{JobError, NetError, PolicyError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 /// Protocols in which parties have a say in who survives, and in both modes.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::common::fake::{Cast, Fake, Line, done, job, name, one_round, tripled, welcome};
 use crate::common::raw::certificate;
 use crate::common::*;
-use blindsum_net::party::{PartyConfig, PolicyError, RoundResult};
+use blindsum_net::party::{PartyConfig, RoundResult};
 use blindsum_net::pb::{self, RoundRefusalCode};
-use blindsum_net::{Credentials, JobError, Model, NetError};
+use blindsum_net::{Credentials, JobError, Model, NetError, PolicyError};
 use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
 
 /// A party `a` that must refuse what `lie` makes of the beginning of its first round, with this reason,

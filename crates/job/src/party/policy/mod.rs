@@ -1,6 +1,5 @@
 //! A party's own rules: what it refuses, whatever the coordinator says.
 
-mod error;
 mod groups;
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,8 @@ use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fracti
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-pub use error::PolicyError;
+use crate::PolicyError;
+
 pub use groups::{Cohort, Groups};
 
 /// What a party agrees to. The CA is the one that the party trusts: members of a

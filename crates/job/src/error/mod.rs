@@ -1,12 +1,15 @@
 //! What can go wrong in a job, whatever carries it.
 
+mod policy;
+
 use std::path::PathBuf;
 
 use blindsum_crypto::CryptoError;
 use blindsum_protocol::{Fault, SpecError};
 
-use crate::party::PolicyError;
 use crate::pb::RefusalCode;
+
+pub use policy::PolicyError;
 
 /// Why a party has no result, or a job no next round.
 #[derive(Debug, thiserror::Error)]
