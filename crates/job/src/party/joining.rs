@@ -22,6 +22,10 @@ use crate::{JobError, Model, history_len, sealed_len};
 impl Member {
     /// A round may be joined.
     pub(super) async fn offered(&mut self, offer: pb::RoundOffer) -> Result<(), Ended> {
+        let active = self.active.as_ref().map(|active| active.number);
+        if active == Some(offer.round) && self.begun != active {
+            return Ok(self.offered_again(offer.round).await?);
+        }
         match &self.active {
             // One that comes late, or once more: no round begins before the one that it is in.
             Some(active) if offer.round <= active.number => return Ok(()),
@@ -40,6 +44,19 @@ impl Member {
         (self.done, self.farewell) = (None, None);
         self.offer = Some(offer);
         Ok(self.try_ready().await?)
+    }
+
+    /// The number of the round that this party is in is offered over a new connection: the coordinator knows nothing of
+    /// that round, as one whose store was put back. Nobody can say what became of it, and no party goes back to it.
+    async fn offered_again(&mut self, round: u64) -> Result<(), JobError> {
+        let reason = "the coordinator offers its number again, as if it had never been: its store was put back to an \
+            earlier time";
+        let error = JobError::RoundAborted {
+            round,
+            reason: reason.into(),
+        };
+        self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
+            .await
     }
 
     /// Answers the offer, once the caller waits for a round and the model is here.

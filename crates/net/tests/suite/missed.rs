@@ -286,6 +286,40 @@ fn case_54_a_round_that_is_missed_is_remembered_until_the_caller_hears_of_it() {
     );
 }
 
+/// A coordinator whose store was put back offers the number of the round that a party has sent its vector in. It waits
+/// for no party that waits for it.
+#[test]
+fn case_54_a_round_whose_number_is_offered_again_is_over() {
+    let pki = Pki::new(6);
+    let (fake, job, a) = (Fake::start(&pki), job(), pki.party("a"));
+    let party = one_round(party_config(&fake.url(), a.clone()));
+    let model = Model::initial(&job);
+    let mut line = fake.welcome(&job);
+    let nonce = line.offer(1, &model);
+    let cast = Cast::new(&a, &nonce, &[&pki.party("b"), &pki.party("c")]);
+    line.send(cast.start(1, &model));
+    line.chunk();
+    drop(line);
+    let (mut line, hello) = fake.accept();
+    assert_eq!(hello.round, 1);
+    line.send(welcome(&job));
+    line.send(pb::RoundOffer {
+        round: 1,
+        model: Some(name(&model)),
+    });
+    let (code, reason) = line.refusal();
+    assert_eq!(code, pb::RoundRefusalCode::RoundRefusalUnable, "{reason}");
+    let (outcome, _party) = party.join().unwrap();
+    let error = outcome.unwrap().unwrap().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            NetError::Job(JobError::RoundAborted { round: 1, .. })
+        ),
+        "{error}"
+    );
+}
+
 /// What came for a round that is not gone on with is not taken for a word on the next one.
 #[test]
 fn case_54_a_message_of_a_round_that_is_over_goes_with_it() {
