@@ -58,7 +58,11 @@ impl Member {
                 Err(Ended::Over(over)) => return Ok(over),
                 Err(Ended::Failed(error)) if self.is_no_matter(&error) => {
                     info!(party = %self.identity.name, %error, "the job is done all the same");
-                    return Ok(self.job_is_done());
+                    if self.untaken.is_none() {
+                        return Ok(self.job_is_done());
+                    }
+                    // It ends once the caller has its result.
+                    self.lose_link();
                 }
                 Err(Ended::Failed(error)) => return Err(error),
             }
@@ -231,6 +235,13 @@ impl Member {
     /// Until when the last model is asked for. A result that the caller has not taken yet waits for ever.
     fn farewell_until(&self) -> Option<Time> {
         self.farewell.filter(|_| self.untaken.is_none())
+    }
+
+    /// A piece of the last model has come: the next one has as much time.
+    pub(super) fn put_off_farewell(&mut self) {
+        if self.farewell.is_some() {
+            self.farewell = Some(self.hand.now() + FAREWELL);
+        }
     }
 
     /// The job is done, with its last model if that is here.

@@ -185,6 +185,7 @@ impl Member {
         match pushed.map_err(|e| wrong(format!("model: {e}")))? {
             Pushed::Part(assembly) => {
                 self.requested = Some((name, Some(assembly)));
+                self.put_off_farewell();
                 Ok(())
             }
             Pushed::Whole(bytes) => {

@@ -67,12 +67,14 @@ impl Member {
         let Some(state) = self.state.clone() else {
             return Ok(());
         };
-        self.kept = Some(sealed.name.clone());
+        let name = sealed.name.clone();
         let write = move || {
             sealed.write(&state, MODEL)?;
             state.remove(NEXT)
         };
-        self.hand.work(write).await?
+        self.hand.work(write).await??;
+        self.kept = Some(name);
+        Ok(())
     }
 
     /// The model as records have it, where they do not have it yet.
@@ -126,20 +128,20 @@ impl Member {
 }
 
 /// The model in the records, and which of them has it. A round that goes on starts from the first; killed on its way from
-/// one record to the other, a party has the latest one in the second.
+/// one record to the other, a party may have the latest one in either.
 fn kept_model(
     state: &JobState,
     job: &Job,
     goes_on: bool,
 ) -> Result<Option<(Model, &'static str)>, JobError> {
-    let next = match goes_on {
+    let in_next = match goes_on {
         true => None,
         false => model_in(state, job, NEXT)?,
     };
-    Ok(match next {
-        Some(next) => Some((next, NEXT)),
-        None => model_in(state, job, MODEL)?.map(|model| (model, MODEL)),
-    })
+    let in_model = model_in(state, job, MODEL)?;
+    let both = [(in_next, NEXT), (in_model, MODEL)].into_iter();
+    let both = both.filter_map(|(model, record)| Some((model?, record)));
+    Ok(both.max_by_key(|(model, _)| model.version()))
 }
 
 fn model_in(state: &JobState, job: &Job, record: &str) -> Result<Option<Model>, JobError> {
@@ -206,7 +208,11 @@ mod tests {
         write(2, NEXT);
         assert_eq!((version(true), version(false)), (Some(1), Some(2)));
         write(2, MODEL);
-        state.remove(NEXT).unwrap();
         assert_eq!(version(false), Some(2));
+        // It is killed again before the record of the next one is gone, and later ones came meanwhile.
+        write(3, MODEL);
+        assert_eq!((version(true), version(false)), (Some(3), Some(3)));
+        state.remove(NEXT).unwrap();
+        assert_eq!(version(false), Some(3));
     }
 }

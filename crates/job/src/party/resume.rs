@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use blindsum_protocol::{Job, PartyId};
 use tracing::warn;
@@ -21,7 +20,8 @@ use super::member::{Link, Member};
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
-    KeptModel, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION,
+    KeptModel, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
+    unix_millis_at,
 };
 use crate::pb::{self, RoundRefusalCode};
 use crate::records::Records;
@@ -88,6 +88,10 @@ impl Member {
             }),
             unopened: self.unopened,
             done: self.done.clone(),
+            farewell: self.farewell.map(|time| {
+                let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+                unix_millis_at(time, now, unix)
+            }),
             missed: self.missed.as_ref().map(|(round, reason)| Missed {
                 round: *round,
                 reason: reason.clone(),
@@ -201,6 +205,8 @@ impl Member {
     fn recall_link(&mut self, from: &mut Suspended) {
         (self.begun, self.offer) = (from.begun, from.offer.take());
         (self.newer, self.done) = (from.newer, from.done.take());
+        let (now, unix) = (self.hand.now(), self.hand.unix_millis());
+        self.farewell = from.farewell.map(|then| time_at(then, now, unix));
         self.certificates = Certificates::known(std::mem::take(&mut from.certificates));
         self.requested = from.requested.take().map(|requested| {
             let part = requested.part.and_then(Part::assembly);
@@ -289,7 +295,7 @@ impl Member {
                 from_snapshot: from.from_snapshot,
                 steps,
             });
-            active.deadline = now + Duration::from_millis(from.deadline.saturating_sub(unix));
+            active.deadline = time_at(from.deadline, now, unix);
             active.recall(from);
         }
         Ok(())

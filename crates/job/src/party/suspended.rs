@@ -2,6 +2,8 @@
 //!
 //! It is one sealed record, in the encoding of the wire's messages.
 
+use std::time::Duration;
+
 use blindsum_crypto::Zeroizing;
 use prost::Message as _;
 
@@ -80,6 +82,9 @@ pub(super) struct Suspended {
     /// The end of that round, where the caller was told its result and has not taken it.
     #[prost(message, optional, tag = "27")]
     pub untaken: Option<pb::RoundDone>,
+    /// Until when the last model is asked for, in milliseconds since 1970 UTC.
+    #[prost(uint64, optional, tag = "28")]
+    pub farewell: Option<u64>,
 }
 
 /// A model that was asked for, and what has come of it.
@@ -230,6 +235,17 @@ impl Part {
     }
 }
 
+/// A time as the wall clock has it, in milliseconds since 1970 UTC: each process has a clock of its own.
+pub(super) fn unix_millis_at(time: Time, now: Time, unix_millis: u64) -> u64 {
+    let left = u64::try_from((time - now).as_millis()).unwrap_or(u64::MAX);
+    unix_millis.saturating_add(left)
+}
+
+/// The time of this process at which the wall clock has this.
+pub(super) fn time_at(unix_millis_then: u64, now: Time, unix_millis: u64) -> Time {
+    now + Duration::from_millis(unix_millis_then.saturating_sub(unix_millis))
+}
+
 impl RoundUnderWay {
     /// The round that a party is in; none where its machine could not be brought back to where it is.
     pub fn of(active: &Active, now: Time, unix_millis: u64) -> Option<Self> {
@@ -243,7 +259,6 @@ impl RoundUnderWay {
         start.certificates = members.map(|member| member.certificate.clone()).collect();
         let receiving = active.receiving.as_ref();
         let update = active.update.as_ref();
-        let left = u64::try_from((active.deadline - now).as_millis()).unwrap_or(u64::MAX);
         Some(Self {
             start: Some(start),
             from_snapshot: past.from_snapshot,
@@ -258,7 +273,7 @@ impl RoundUnderWay {
             ahead: active.timings.ahead,
             protect: active.timings.protect,
             open: active.timings.open,
-            deadline: unix_millis.saturating_add(left),
+            deadline: unix_millis_at(active.deadline, now, unix_millis),
             unwanted: active.unwanted,
         })
     }

@@ -66,6 +66,12 @@ impl SealedModel {
         }
     }
 
+    /// Another process has this name now: it knows nothing of what the one before could not open.
+    pub fn forget_process(&mut self, name: &str) {
+        self.unopened.remove(name);
+        self.refusers.remove(name);
+    }
+
     fn failed(&mut self, sealer: Arc<str>) {
         *self.failures.entry(sealer).or_default() += 1;
     }
@@ -300,7 +306,8 @@ impl Lead {
         }
     }
 
-    /// A party that may have been asked for the model has gone.
+    /// A party that may have been asked for the model has gone, or has another connection: what it was asked, and what it
+    /// asked for, went with the one before.
     pub(super) fn forget_sealer(&mut self, name: &str) {
         let sealed = &mut self.sealed_model;
         sealed.waiting.remove(name);

@@ -54,7 +54,9 @@ impl Lead {
         }
         let older = self.members.get(name).map(|member| &member.link);
         let grace = self.parts.settings.reconnect_grace;
-        self.presence.judge(hello, link, older, grace)?;
+        if self.presence.judge(hello, link, older, grace)? {
+            self.sealed_model.forget_process(name);
+        }
         if let Some(older) = older {
             let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
             older.cut(last);
@@ -94,6 +96,8 @@ impl Lead {
             None => self.changed = self.hand.now(),
         }
         self.greet(&name, hello).await;
+        // What went over an older connection may be lost.
+        self.forget_sealer(&name);
         self.unpublished = true;
     }
 

@@ -54,15 +54,15 @@ struct Asked {
 }
 
 impl Presence {
-    /// Whether a connection is let in in the place of `older`, the one that is there under its name. What a process had
-    /// said that has ended since may come for so long as `grace`.
+    /// Whether a connection is let in in the place of `older`, the one that is there under its name; then, whether it is of
+    /// another process than the one before. What a process had said that has ended since may come for so long as `grace`.
     pub fn judge(
         &mut self,
         hello: &pb::Hello,
         newer: &Link,
         older: Option<&Link>,
         grace: Duration,
-    ) -> Result<(), pb::Refused> {
+    ) -> Result<bool, pb::Refused> {
         let odd = |bytes: &[u8]| !(bytes.is_empty() || bytes.len() == ID);
         if odd(&hello.process) || odd(&hello.token) {
             let reason = "Hello: the process and the token must have 0 or 16 bytes";
@@ -86,6 +86,8 @@ impl Presence {
             }
             _ => Ok(()),
         }?;
+        let before = self.0.get(name);
+        let is_another = before.is_some_and(|seat| seat.process != hello.process);
         let seat = Seat {
             process: hello.process.clone(),
             connection: hello.connection,
@@ -96,7 +98,7 @@ impl Presence {
             asked: None,
         };
         self.0.insert(name.clone(), seat);
-        Ok(())
+        Ok(is_another)
     }
 }
 

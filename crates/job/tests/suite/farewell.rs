@@ -8,8 +8,10 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::Model;
 use blindsum_job::actor::{Now, Time};
+use blindsum_job::chunks::CHUNK;
 use blindsum_job::party::{Effect, Identity, Input, JobParty, LinkId, Over, Settings, Told};
 use blindsum_job::pb::{self, CoordinatorFrame};
+use blindsum_job::records::MemoryRecords;
 use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -26,36 +28,17 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let mut rng = ChaCha20Rng::from_seed([3; 32]);
-        let validity = Validity {
-            not_before: BEGIN - 86_400,
-            not_after: BEGIN + 86_400,
-        };
-        let algorithm = Algorithm::Ed25519;
-        let ca = CertificateAuthority::create("test", algorithm, validity, &mut rng).unwrap();
-        let issued = ca.issue("a", &Kind::Party, algorithm, validity, &mut rng);
-        let identity = Identity {
-            name: "a".into(),
-            key: Arc::new(IdentityKey::from_pem(&issued.unwrap().key).unwrap()),
-            anchor: Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap()),
-            ca: [0; 32],
-        };
-        let spec = JobSpec {
-            protocol: ProtocolName::Plain.into(),
-            adversary: Adversary::SemiHonest,
-            parties: 3,
-            min_parties: 2,
-            dim: 4,
-            ..JobSpec::default()
-        };
-        let settings = Settings {
-            job: spec.job.clone(),
-            policy: policy(),
-            mask_memory: 0,
-        };
+        let (job, settings, identity) = parts(4);
+        Self::of(
+            job,
+            JobParty::open(settings, identity, None, now(0), [5; 32]),
+        )
+    }
+
+    fn of(job: Job, party: JobParty) -> Self {
         let mut scene = Self {
-            job: spec.validate().unwrap(),
-            party: JobParty::open(settings, identity, None, now(0), [5; 32]),
+            job,
+            party,
             link: LinkId(0),
             seconds: 0,
             over: None,
@@ -116,6 +99,38 @@ impl Scene {
             }
         }
     }
+}
+
+/// A job with so many coordinates, and who takes part in it.
+fn parts(dim: u64) -> (Job, Settings, Identity) {
+    let mut rng = ChaCha20Rng::from_seed([3; 32]);
+    let validity = Validity {
+        not_before: BEGIN - 86_400,
+        not_after: BEGIN + 86_400,
+    };
+    let algorithm = Algorithm::Ed25519;
+    let ca = CertificateAuthority::create("test", algorithm, validity, &mut rng).unwrap();
+    let issued = ca.issue("a", &Kind::Party, algorithm, validity, &mut rng);
+    let identity = Identity {
+        name: "a".into(),
+        key: Arc::new(IdentityKey::from_pem(&issued.unwrap().key).unwrap()),
+        anchor: Arc::new(TrustAnchor::from_pem(ca.certificate(), None).unwrap()),
+        ca: [0; 32],
+    };
+    let spec = JobSpec {
+        protocol: ProtocolName::Plain.into(),
+        adversary: Adversary::SemiHonest,
+        parties: 3,
+        min_parties: 2,
+        dim,
+        ..JobSpec::default()
+    };
+    let settings = Settings {
+        job: spec.job.clone(),
+        policy: policy(),
+        mask_memory: 0,
+    };
+    (spec.validate().unwrap(), settings, identity)
 }
 
 fn now(seconds: u64) -> Now {
@@ -180,4 +195,65 @@ fn case_54_an_offer_after_the_end_is_of_a_job_that_goes_on() {
     });
     scene.pass(100);
     assert!(scene.over.is_none());
+}
+
+/// A line on which a piece comes every 25 s is slow and no more.
+#[test]
+fn case_54_a_last_model_that_is_coming_in_is_waited_for() {
+    let (job, settings, identity) = parts(140_000);
+    let party = JobParty::open(settings, identity, None, now(0), [5; 32]);
+    let mut scene = Scene::of(job, party);
+    scene.hear_done();
+    scene.lose();
+    scene.connect();
+    let last = Model::first(&scene.job, vec![0.5; 140_000]);
+    let (bytes, version) = (last.to_bytes(), 1);
+    let name = pb::ModelName {
+        version,
+        ..last.name()
+    };
+    scene.hear(pb::JobDone { model: Some(name) });
+    let total = bytes.len() as u64;
+    for (piece, offset) in bytes.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+        scene.pass(25);
+        assert!(scene.over.is_none(), "{} s", scene.seconds);
+        scene.hear(pb::ModelChunk {
+            version,
+            offset,
+            total,
+            data: piece.to_vec().into(),
+        });
+    }
+    assert!(matches!(scene.over, Some(Over::JobDone(Some(_)))));
+}
+
+#[test]
+fn case_54_a_suspended_party_does_not_wait_for_the_last_model_for_ever() {
+    let records = Arc::new(MemoryRecords::default());
+    let resumed = |mark, seconds: u64| {
+        let (job, settings, identity) = parts(4);
+        let entropy = [6 + seconds as u8; 32];
+        let party = JobParty::resume(
+            settings,
+            identity,
+            records.clone(),
+            mark,
+            now(seconds),
+            entropy,
+        );
+        (job, party)
+    };
+    let (job, party) = resumed(0, 0);
+    let mut scene = Scene::of(job, party);
+    scene.hear_done();
+    scene.lose();
+    for seconds in [20, 40] {
+        scene.pass(20);
+        scene.hand(Input::Suspend);
+        (_, scene.party) = resumed(scene.party.mark(), seconds);
+        scene.carry_out();
+        assert!(scene.over.is_none());
+    }
+    scene.pass(20);
+    assert!(matches!(scene.over, Some(Over::JobDone(None))));
 }

@@ -9,7 +9,7 @@ use blindsum_job::JobError;
 use blindsum_job::records::Records;
 
 /// How long a party that has just left the job may take to let its records go: it says goodbye, and ends what it writes.
-const LETTING_GO: Duration = Duration::from_secs(3);
+const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// The records of one job name. While they are open no other process can use them.
 pub(super) struct FileRecords {

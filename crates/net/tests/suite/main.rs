@@ -24,6 +24,7 @@ mod results;
 mod rollback;
 mod rounds;
 mod sealed;
+mod sealers;
 mod search;
 mod sparse;
 mod survivors;

@@ -287,13 +287,18 @@ impl Raw {
             Frame::RoundStart(start) => Some(start),
             _ => None,
         });
+        self.learn_start(&start);
+        start
+    }
+
+    /// Keeps what the beginning of a round brings.
+    pub fn learn_start(&mut self, start: &pb::RoundStart) {
         for certificate in &start.certificates {
             let fingerprint = kdf::hash("blindsum certificate", &[certificate]);
             self.certificates
                 .insert(fingerprint.to_vec(), certificate.clone());
         }
         self.round = start.round;
-        start
     }
 
     fn start_machine(&mut self, start: &pb::RoundStart, value: f32) -> Vec<u8> {
