@@ -138,6 +138,13 @@ impl Book {
         self.rolled_back.insert(party, self.latest());
     }
 
+    /// Whether everybody who had the latest sum lost what it wrote down since: a model that only parties have is gone then.
+    pub fn is_latest_sum_lost(&self) -> bool {
+        let since = |round: &u64, party: &usize| self.rolled_back.get(party) >= Some(round);
+        let latest = self.counted.last_key_value();
+        latest.is_some_and(|(round, parties)| parties.iter().all(|party| since(round, party)))
+    }
+
     /// The latest round that anybody has said anything in.
     fn latest(&self) -> u64 {
         let said = self.said.keys().map(|(_, round, _)| *round);

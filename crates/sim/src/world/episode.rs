@@ -56,6 +56,9 @@ impl World {
         let each = ROUND + self.liar.map_or(0, |_| LIAR);
         let until = self.time + COMING_BACK + left * each;
         while !self.is_over() {
+            if self.job.hides_sum() && self.book.is_latest_sum_lost() {
+                return Ok(());
+            }
             if self.time > until {
                 return Err(self.broken("P5: the job does not come to its end".into()));
             }
