@@ -103,8 +103,8 @@ CASES = {
         "Parties that recompute it find out; the simulator says so",
     ),
     46: (
-        "The coordinator writes a job whose own parameters give a party away, or fill its memory",
-        "Refused by the party's policy; no sum over fewer honest parties than it says",
+        "A job, numbers or a graph of the coordinator that give a party away, or fill its memory",
+        "Refused by the party; no sum over fewer honest parties than its policy says; no choice of graphs",
     ),
     47: (
         "A small roster that holds all corrupt parties",

@@ -28,6 +28,7 @@ TOPICS = [
     "flashe_sparse_rounds",
     "graph",
     "masks",
+    "numbers",
     "options",
     "ramp",
     "ramp_rounds",

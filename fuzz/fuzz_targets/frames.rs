@@ -156,6 +156,7 @@ fn written(frame: Small) -> Vec<u8> {
             nonce,
             key_id,
             lacks_model: false,
+            commitment: Vec::new(),
         })
         .encode_to_vec(),
         Small::Chunk(round, stage, offset, total, data) => PartyFrame::from(pb::Chunk {
@@ -175,6 +176,7 @@ fn written(frame: Small) -> Vec<u8> {
                 certificates,
                 answers_taken: 0,
                 kind,
+                numbers: None,
             })
             .encode_to_vec()
         }

@@ -12,6 +12,7 @@ from .flashe_party import Owner, Round, SetupParty, SumParty
 from .flashe_refused import refused_in_setup, refused_in_sum
 from .identity import pem
 from .job import Job, Member, clips_context, key_setup_context, round_context
+from .numbers import Numbers
 from .play import NOW, authority_of, framed, identities_of, pick, words_of
 from .said import said
 from .tape import Tape
@@ -64,7 +65,7 @@ class Stages:
         self.step, self.owners, self.members = step, owners, members
         self.model_hash = pick(f"{job.job}/model/{step.number}")
         if step.kind == "sum":
-            context = round_context(job, step.number, members, self.model_hash)
+            context = round_context(job, step.number, members, self.model_hash, Numbers().to_bytes())
         else:
             context = key_setup_context(job, step.number, members)
         self.round = Round(job, step.number, len(members), context)

@@ -149,9 +149,9 @@ def roster_hash(members: list[Member]) -> bytes:
     return framed_hash("roster", roster_bytes(members))
 
 
-def round_context(job: Job, number: int, members: list[Member], model_hash: bytes) -> bytes:
+def round_context(job: Job, number: int, members: list[Member], model_hash: bytes, numbers: bytes) -> bytes:
     """What everybody in a round must agree on."""
-    parts = job.hash(), number.to_bytes(8, "big"), roster_hash(members), model_hash
+    parts = job.hash(), number.to_bytes(8, "big"), roster_hash(members), model_hash, numbers
     return framed_hash("blindsum round", *parts)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from . import wire
 from .identity import Authority, Identity, pem
 from .job import Job, Member, clips_context, round_context
+from .numbers import numbers_of
 from .said import said
 from .tape import Tape
 
@@ -78,7 +79,7 @@ class Stage:
 
     Attributes
     ----------
-    members, number, model_hash, context
+    members, number, model_hash, numbers, context
         What the round is bound to.
     identities
         Identity keys by rank.
@@ -97,7 +98,8 @@ class Stage:
             for name in [f"party-{i}"]
         ]
         self.number, self.model_hash = 3, pick(f"{job.job}/model")
-        self.context = round_context(job, self.number, self.members, self.model_hash)
+        self.numbers = numbers_of(job, len(self.members))
+        self.context = round_context(job, self.number, self.members, self.model_hash, self.numbers.to_bytes())
         self.stages: list[dict[str, Any]] = []
 
     def tape(self, rank: int) -> Tape:
@@ -124,6 +126,7 @@ class Stage:
             "job_hash": self.job.hash().hex(),
             "number": self.number,
             "model_hash": self.model_hash.hex(),
+            "numbers": list(astuple(self.numbers)),
             "ca": pem("CERTIFICATE", self.authority.certificate()),
             "now": NOW,
             "context": self.context.hex(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from . import derive, p256, shamir, wire
 from .identity import Identity
 from .job import Job, Member, round_context
+from .numbers import Numbers
 from .parameters import Parameters
 from .tape import Tape
 
@@ -30,8 +31,9 @@ class Round:
 
     @property
     def context(self) -> bytes:
-        """Hash of job, number, roster and model."""
-        return round_context(self.job, self.number, self.members, self.model_hash)
+        """Hash of job, number, roster, model and numbers."""
+        numbers = Numbers(self.parameters.neighbours, self.parameters.threshold)
+        return round_context(self.job, self.number, self.members, self.model_hash, numbers.to_bytes())
 
     def n(self) -> int:
         """Parties in the roster."""

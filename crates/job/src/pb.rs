@@ -4,7 +4,7 @@
 include!(concat!(env!("OUT_DIR"), "/blindsum.v1.rs"));
 
 /// Oldest and newest version of the wire that this program speaks.
-pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=2;
+pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=3;
 
 /// Name and version of this program, for logs and messages.
 pub const PROGRAM: &str = concat!("blindsum ", env!("CARGO_PKG_VERSION"));
@@ -29,6 +29,7 @@ frames!(PartyFrame, party_frame:
     RoundConfirmed(RoundConfirmed),
     ModelChunk(ModelChunk),
     ModelRefused(ModelRefused),
+    NonceOpening(NonceOpening),
 );
 
 frames!(CoordinatorFrame, coordinator_frame:
@@ -42,7 +43,28 @@ frames!(CoordinatorFrame, coordinator_frame:
     RoundDone(RoundDone),
     JobDone(JobDone),
     ModelWanted(ModelWanted),
+    RosterFixed(RosterFixed),
 );
+
+impl From<blindsum_protocol::Numbers> for Numbers {
+    fn from(numbers: blindsum_protocol::Numbers) -> Self {
+        Self {
+            neighbours: numbers.neighbours,
+            threshold: numbers.threshold,
+            packing: numbers.packing,
+        }
+    }
+}
+
+impl From<&Numbers> for blindsum_protocol::Numbers {
+    fn from(numbers: &Numbers) -> Self {
+        Self {
+            neighbours: numbers.neighbours,
+            threshold: numbers.threshold,
+            packing: numbers.packing,
+        }
+    }
+}
 
 impl Refused {
     /// A refusal without a token.

@@ -43,9 +43,12 @@ pub use crate::core::input::{Input, SparseInput};
 pub use crate::core::job::Job;
 pub use crate::core::kind::RoundKind;
 pub use crate::core::names::{Adversary, ModelUpdate, SuiteName};
+pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
-pub use crate::core::round::{ClientSetup, Excuse, Piece, Prepared, Round, RoundSum};
+pub use crate::core::round::{
+    ClientSetup, Excuse, Piece, Prepared, Round, RoundSum, nonce_commitment,
+};
 pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;

@@ -217,6 +217,22 @@ impl CertifiedRoster {
         self.keys.len()
     }
 
+    /// The same members, whose nonces have become known since.
+    ///
+    /// # Errors
+    ///
+    /// [`RosterError::Encoding`] unless there is a nonce for each member.
+    pub fn with_nonces(mut self, nonces: &[[u8; 32]]) -> Result<Self, RosterError> {
+        if nonces.len() != self.len() {
+            return Err(RosterError::Encoding("must have a nonce for each member"));
+        }
+        for (member, nonce) in self.roster.0.iter_mut().zip(nonces) {
+            member.nonce = *nonce;
+        }
+        self.hash = self.roster.hash()?;
+        Ok(self)
+    }
+
     /// [`Roster::hash`].
     pub fn hash(&self) -> [u8; 32] {
         self.hash

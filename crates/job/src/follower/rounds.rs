@@ -80,7 +80,7 @@ impl Server {
         if round.is_err() {
             self.certificates.forget_strangers(brought, anchor, now);
         }
-        round
+        round.map_err(|error| error.to_string())
     }
 
     /// Takes part in a round, which it does once.

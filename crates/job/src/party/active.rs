@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_crypto::roster::{Member, Roster};
-use blindsum_protocol::{Client, Job, Message, PartyId, Plan, Prepared, Round};
+use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
+use blindsum_protocol::{Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round};
 
 use super::certificates::Certificates;
 use super::guard::Guard;
@@ -13,8 +13,9 @@ use super::policy::Cohort;
 use super::result::{Clipped, RoundResult, Timings, Update};
 use crate::actor::Time;
 use crate::chunks::Assembly;
+use crate::error::wrong;
 use crate::pb;
-use crate::{Model, seconds};
+use crate::{JobError, Model, seconds};
 
 /// Time beyond the deadlines of a round for its messages to arrive.
 const SLACK: f64 = 30.0;
@@ -133,10 +134,45 @@ pub(crate) fn certified_round(
     certificates: &Certificates,
     model: Option<&Model>,
     unix_seconds: u64,
-) -> Result<Round, String> {
-    let name = start.model.as_ref().ok_or("RoundStart names no model")?;
+) -> Result<Round, JobError> {
+    let number = start.round;
+    let refused = |reason: &str| wrong(format!("round {number}: {reason}"));
+    let name = start.model.as_ref();
+    let name = name.ok_or_else(|| refused("RoundStart names no model"))?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
-        .map_err(|_| "the hash of the model must have 32 bytes")?;
+        .map_err(|_| refused("the hash of the model must have 32 bytes"))?;
+    let roster = certified_roster(start, anchor, certificates, unix_seconds)
+        .map_err(|reason| refused(&reason))?;
+    let (job, roster) = (job.clone(), Arc::new(roster));
+    let numbers = start
+        .numbers
+        .as_ref()
+        .map_or_else(Numbers::default, Numbers::from);
+    let round = match start.kind() {
+        pb::RoundKind::KeySetup if numbers != Numbers::default() => {
+            return Err(refused("the numbers of a key set-up must be 0"));
+        }
+        pb::RoundKind::KeySetup => Round::key_setup(job, number, roster),
+        pb::RoundKind::Sum => {
+            Round::told(job, number, roster, &hash, numbers).and_then(|round| match model {
+                None => Ok(round),
+                Some(model) => model.bind(round),
+            })
+        }
+    };
+    round.map_err(|fault| JobError::Fault {
+        round: number,
+        fault,
+    })
+}
+
+/// The members of a round with their certificates, every one of them checked.
+fn certified_roster(
+    start: &pb::RoundStart,
+    anchor: &TrustAnchor,
+    certificates: &Certificates,
+    unix_seconds: u64,
+) -> Result<CertifiedRoster, String> {
     let mut members = Vec::with_capacity(start.roster.len());
     for participant in &start.roster {
         let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_slice())
@@ -158,20 +194,9 @@ pub(crate) fn certified_round(
     if !members.is_sorted_by(|a, b| a.name < b.name) {
         return Err("the roster is not in the order of names".into());
     }
-    let roster = Roster(members)
+    Roster(members)
         .certify(anchor, unix_seconds)
-        .map_err(|e| e.to_string())?;
-    let (job, roster) = (job.clone(), Arc::new(roster));
-    let round = match start.kind() {
-        pb::RoundKind::KeySetup => Round::key_setup(job, start.round, roster),
-        pb::RoundKind::Sum => {
-            Round::new(job, start.round, roster, &hash).and_then(|round| match model {
-                None => Ok(round),
-                Some(model) => model.bind(round),
-            })
-        }
-    };
-    round.map_err(|fault| fault.to_string())
+        .map_err(|e| e.to_string())
 }
 
 /// The names of a round's parties.

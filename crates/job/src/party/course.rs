@@ -145,6 +145,7 @@ impl Member {
             Frame::RoundDone(done) => self.round_done(done).await?,
             Frame::ModelWanted(wanted) => self.model_wanted(wanted).await?,
             Frame::JobDone(done) => self.job_done(done)?,
+            Frame::RosterFixed(fixed) => self.roster_fixed(fixed).await?,
         }
         Ok(())
     }

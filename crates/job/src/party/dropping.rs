@@ -60,7 +60,7 @@ impl Member {
         if let Some(error) = error.filter(|_| active == Some(round)) {
             self.end_round(error);
         }
-        self.ready.take_if(|ready| ready.round == round);
+        self.ready.take_if(|pledge| pledge.ready.round == round);
         let live = &mut self.memory.live;
         match live.take_if(|live| live.round == round) {
             Some(_) => self.save(None).await,
@@ -94,7 +94,7 @@ impl Member {
     /// Whether this process has not taken up a round that the one before it left with its vector out.
     pub(super) fn is_from_before(&self, round: u64) -> bool {
         let mine = self.active.as_ref().map(|active| active.number) == Some(round)
-            || self.ready.as_ref().map(|ready| ready.round) == Some(round);
+            || self.ready.as_ref().map(|pledge| pledge.ready.round) == Some(round);
         let live = self.memory.live.as_ref();
         !mine && !self.is_told(round) && live.is_some_and(|live| live.round == round)
     }

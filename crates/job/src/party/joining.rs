@@ -11,6 +11,7 @@ use super::exchange::{Begun, Told};
 use super::guard::Guard;
 use super::member::{Ended, Member};
 use super::past::Past;
+use super::pledge::Pledge;
 use super::result::Timings;
 
 use super::state::Live;
@@ -79,9 +80,9 @@ impl Member {
             return Ok(());
         }
         self.offer = None;
-        let before = self.ready.as_ref().filter(|ready| ready.round == round);
-        let nonce = match before {
-            Some(ready) => ready.nonce.clone(),
+        let before = self.ready.take_if(|pledge| pledge.ready.round == round);
+        let mut pledge = match before {
+            Some(pledge) => pledge,
             None if round <= self.memory.last_round => {
                 let reason = format!(
                     "this party took part in round {} already and never goes back",
@@ -92,19 +93,16 @@ impl Member {
                 return self.refuse(round, code, error).await;
             }
             None => {
-                let mut nonce = vec![0; 32];
+                let mut nonce = [0; 32];
                 self.hand.random().fill_bytes(&mut nonce);
-                nonce
+                let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+                Pledge::new(job, round, &self.identity.name, nonce)
             }
         };
         self.memory.last_round = round;
         self.memory.live = Some(Live { round, answered: 0 });
-        let ready = pb::Ready {
-            round,
-            nonce,
-            key_id: key.map_or(Vec::new(), |key| key.to_vec()),
-            lacks_model,
-        };
+        pledge.ready.key_id = key.map_or(Vec::new(), |key| key.to_vec());
+        pledge.ready.lacks_model = lacks_model;
         if let Some(own) = self
             .model
             .as_ref()
@@ -114,8 +112,8 @@ impl Member {
             warn!(party = %self.identity.name, round, ours, offered,
                 "the round starts from an older model than the latest one here: the coordinator's store was restored, or it lies");
         }
-        self.ready = Some(ready.clone());
-        self.send(ready);
+        self.send(pledge.ready.clone());
+        self.ready = Some(pledge);
         Ok(())
     }
 
@@ -210,11 +208,15 @@ impl Member {
 
     /// The model has come: the party is ready with it, also where it was ready without it before.
     async fn tell_model(&mut self) -> Result<(), JobError> {
-        match self.ready.as_mut().filter(|ready| ready.lacks_model) {
+        match self
+            .ready
+            .as_mut()
+            .filter(|pledge| pledge.ready.lacks_model)
+        {
             None => self.try_ready().await,
-            Some(ready) => {
-                ready.lacks_model = false;
-                let ready = ready.clone();
+            Some(pledge) => {
+                pledge.ready.lacks_model = false;
+                let ready = pledge.ready.clone();
                 self.send(ready);
                 Ok(())
             }
@@ -222,7 +224,7 @@ impl Member {
     }
 
     /// Whether a round is one from before the latest one, which this party is in no more: what begins it comes late.
-    fn is_past(&self, round: u64) -> bool {
+    pub(super) fn is_past(&self, round: u64) -> bool {
         let live = self.memory.live.as_ref().map(|live| live.round);
         let active = self.active.as_ref().map(|active| active.number);
         round < self.memory.last_round && live != Some(round) && active != Some(round)
@@ -237,8 +239,7 @@ impl Member {
         let lacks_model = self.lacks_model(&start)?;
         let round = match self.certified(&mut start)? {
             Ok(round) => Arc::new(round),
-            Err(reason) => {
-                let error = wrong(format!("round {number}: {reason}"));
+            Err(error) => {
                 return self
                     .refuse(number, RoundRefusalCode::RoundRefusalFault, error)
                     .await;
@@ -287,7 +288,7 @@ impl Member {
     }
 
     /// What begins a round comes late: its result was told, or this party has gone on to later ones.
-    fn started_late(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
+    pub(super) fn started_late(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         if self.is_past(start.round) {
             // The coordinator may have forgotten, as one that was restored; to the caller it is no news.
             let reason = "this party has gone on to later rounds and never goes back";
@@ -308,7 +309,7 @@ impl Member {
     }
 
     /// Whether a sum that this process has not taken up starts from a model that is not here.
-    fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, JobError> {
+    pub(super) fn lacks_model(&mut self, start: &pb::RoundStart) -> Result<bool, JobError> {
         let active = self.active.as_ref().map(|active| active.number);
         if active == Some(start.round) || start.kind() != pb::RoundKind::Sum {
             return Ok(false);
@@ -318,11 +319,14 @@ impl Member {
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.
-    fn certified(&mut self, start: &mut pb::RoundStart) -> Result<Result<Round, String>, JobError> {
+    pub(super) fn certified(
+        &mut self,
+        start: &mut pb::RoundStart,
+    ) -> Result<Result<Round, JobError>, JobError> {
         let job = self.job.clone().ok_or_else(|| wrong("no Welcome"))?;
         let brought = match self.certificates.take(start, job.spec().parties) {
             Ok(brought) => brought,
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => return Ok(Err(wrong(format!("round {}: {reason}", start.round)))),
         };
         let model = self.model_of(start);
         let now = self.hand.unix_seconds();
@@ -393,8 +397,12 @@ impl Member {
         // It begins one round with one nonce. Where another process was ready, its nonce is in the snapshot's header.
         let ready = self.ready.take();
         if let Some(ready) = &ready {
-            if member.nonce[..] != ready.nonce {
+            if member.nonce != ready.nonce {
                 return Err(unable(another));
+            }
+            if let Err(reason) = ready.check(start, &round) {
+                let error = wrong(format!("round {number}: {reason}"));
+                return Err((RoundRefusalCode::RoundRefusalFault, error));
             }
             self.judge_roster(&round, &cohort(&round)).await?;
         }

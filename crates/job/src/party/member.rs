@@ -13,6 +13,7 @@ use super::guard::Guard;
 use super::introduction::Introduction;
 use super::leftover::Leftover;
 use super::marks::Marks;
+use super::pledge::Pledge;
 use super::state::{JobFolder, JobState, Memory};
 use super::sums::Sums;
 use super::suspended::RoundUnderWay;
@@ -77,8 +78,8 @@ pub(super) struct Member {
     pub told: Option<u64>,
     /// That result, until the caller has taken it.
     pub untaken: Option<Untaken>,
-    /// What this process said it is ready with, until the round begins. In no record: see [`JobState::write`].
-    pub ready: Option<pb::Ready>,
+    /// What this process said it is ready with, until the round begins.
+    pub ready: Option<Pledge>,
     /// The parties of earlier sums.
     pub sums: Sums,
     pub folder: Option<Arc<JobFolder>>,

@@ -20,8 +20,8 @@ use super::member::{Link, Member};
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
-    KeptModel, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
-    unix_millis_at,
+    KeptModel, KeptPledge, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION,
+    time_at, unix_millis_at,
 };
 use crate::pb::{self, RoundRefusalCode};
 use crate::records::Records;
@@ -77,7 +77,7 @@ impl Member {
             wanted: self.wanted,
             begun: self.begun,
             offer: self.offer.clone(),
-            ready: self.ready.clone(),
+            pledge: self.ready.as_ref().map(KeptPledge::of),
             last_round: self.memory.last_round,
             live: live.map(|live| live.round),
             answered: live.map_or(0, |live| live.answered),
@@ -178,7 +178,8 @@ impl Member {
         self.memory.live = from.live.map(|round| Live { round, answered });
         self.recall_model(&job, from.model.take()).await?;
         self.recall_link(&mut from);
-        (self.ready, self.unopened) = (from.ready.take(), from.unopened);
+        self.ready = from.pledge.take().and_then(KeptPledge::pledge);
+        self.unopened = from.unopened;
         (self.told, self.clipping_told) = (from.told, from.clipping_told);
         let missed = from.missed.take();
         self.missed = missed.map(|missed| (missed.round, missed.reason));
@@ -272,7 +273,8 @@ impl Member {
             &certificates,
             model,
             now,
-        )?;
+        )
+        .map_err(|error| error.to_string())?;
         let round = Arc::new(round);
         let me = round.roster().rank_of(&self.identity.name);
         let me = PartyId(me.ok_or("the roster lacks this party")?);

@@ -9,13 +9,14 @@ use prost::Message as _;
 
 use super::active::Active;
 use super::past::PastStep;
+use super::pledge::Pledge;
 use super::result::{Clipped, Timings, Update};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::pb;
 
 /// The form of this version.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// A suspended party.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -52,7 +53,7 @@ pub(super) struct Suspended {
     #[prost(message, optional, tag = "13")]
     pub offer: Option<pb::RoundOffer>,
     #[prost(message, optional, tag = "14")]
-    pub ready: Option<pb::Ready>,
+    pub pledge: Option<KeptPledge>,
     #[prost(uint64, tag = "15")]
     pub last_round: u64,
     /// The round under way, and how many messages of the coordinator were answered in it.
@@ -85,6 +86,18 @@ pub(super) struct Suspended {
     /// Until when the last model is asked for, in milliseconds since 1970 UTC.
     #[prost(uint64, optional, tag = "28")]
     pub farewell: Option<u64>,
+}
+
+/// What the party is ready with.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+pub(super) struct KeptPledge {
+    #[prost(message, optional, tag = "1")]
+    ready: Option<pb::Ready>,
+    #[prost(bytes = "vec", tag = "2")]
+    nonce: Vec<u8>,
+    #[prost(message, optional, tag = "3")]
+    opened: Option<pb::RosterFixed>,
 }
 
 /// A model that was asked for, and what has come of it.
@@ -218,6 +231,25 @@ impl Suspended {
             VERSION => Ok(read),
             other => Err(format!("form {other}, this program reads {VERSION}")),
         }
+    }
+}
+
+impl KeptPledge {
+    pub fn of(pledge: &Pledge) -> Self {
+        Self {
+            ready: Some(pledge.ready.clone()),
+            nonce: pledge.nonce.to_vec(),
+            opened: pledge.opened.clone(),
+        }
+    }
+
+    /// None where it is damaged.
+    pub fn pledge(self) -> Option<Pledge> {
+        Some(Pledge {
+            ready: self.ready?,
+            nonce: self.nonce.try_into().ok()?,
+            opened: self.opened,
+        })
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) struct Conduct {
     apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
     /// How often somebody lied, and the last round that it sits out.
     liars: BTreeMap<Arc<str>, (u32, u64)>,
+    /// How often somebody has not opened its nonce without having lied, since it last did, and the last round that it sits
+    /// out for that.
+    declined: BTreeMap<Arc<str>, (u32, u64)>,
     /// Who was here and not ready when a round began: it is not waited for again before it is.
     slow: BTreeSet<Arc<str>>,
     /// Who was not ready because the model was on its way; once.
@@ -61,6 +64,20 @@ impl Conduct {
         let of = |(one, other): &(Arc<str>, Arc<str>)| one == name || other == name;
         self.claims.retain(|claim, _| !of(claim));
         self.apart.retain(|pair, _| !of(pair));
+    }
+
+    /// Somebody could not open its nonce, or did not want to, which has ended a round. It need not be at fault; the
+    /// others must not lose one round after the other by it.
+    pub fn declined(&mut self, name: &Arc<str>, round: u64) {
+        let (times, until) = self.declined.entry(name.clone()).or_default();
+        let rounds = 1u64.checked_shl(*times).unwrap_or(MOST).min(MOST);
+        *until = round.saturating_add(rounds);
+        *times += 1;
+    }
+
+    /// Somebody has opened its nonce.
+    pub fn opened(&mut self, name: &str) {
+        self.declined.remove(name);
     }
 
     /// One party says that another one has lied in a round; gives who that shows to be a liar.
@@ -118,6 +135,12 @@ impl Conduct {
             let more = until - round;
             return Some(format!(
                 "it said what no honest party says, and sits out this round and {more} more"
+            ));
+        }
+        if let Some((_, until)) = self.declined.get(name).filter(|(_, u)| *u >= round) {
+            let more = until - round;
+            return Some(format!(
+                "it did not open its nonce in an earlier round, and sits out this round and {more} more"
             ));
         }
         let apart = |((one, other), pair): (&(Arc<str>, Arc<str>), &Pair)| {

@@ -40,10 +40,12 @@ impl Lead {
     pub(super) async fn run(mut self) {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) | Halt::Ended(reason) => Err(JobError::JobFailed {
-                job: self.name.clone(),
-                reason,
-            }),
+            Halt::Aborted(reason) | Halt::Unopened(reason) | Halt::Ended(reason) => {
+                Err(JobError::JobFailed {
+                    job: self.name.clone(),
+                    reason,
+                })
+            }
             Halt::Broken(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -83,7 +85,9 @@ impl Lead {
                 Ok(()) => failed_in_row = 0,
                 // Nobody can be certified: no round is to blame, and none begins before there is a new list.
                 Err(Halt::Aborted(_)) if self.list_is_over() => {}
-                Err(Halt::Aborted(reason)) => {
+                // Whoever ended it takes no part in the next one, which may as well begin now.
+                Err(Halt::Unopened(_)) if self.has_enough_others() => {}
+                Err(Halt::Aborted(reason) | Halt::Unopened(reason)) => {
                     failed_in_row += 1;
                     if failed_in_row >= self.parts.settings.failed_rounds {
                         return Halt::Ended(format!(
@@ -97,6 +101,14 @@ impl Lead {
                 Err(halt) => return halt,
             }
         }
+    }
+
+    /// Whether there are parties enough for a round without those that sit out the next one.
+    fn has_enough_others(&self) -> bool {
+        let next = self.begun.saturating_add(1);
+        let takes_part = |name: &&Arc<str>| self.conduct.sits_out(name, next).is_none();
+        let enough = self.parts.job.min_parties();
+        self.members.keys().filter(takes_part).count() >= enough
     }
 
     /// After a failed round, a moment for parties to come back.
@@ -332,7 +344,7 @@ impl Lead {
                 names.map(|name| name.to_string()).collect()
             }
             (None, Some(running)) => running.waiting_for(),
-            (None, None) => Vec::new(),
+            (None, None) => self.not_opened(),
         };
         self.board.set_status(JobStatus {
             job: before.job.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::CertificateError;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster, RosterError};
-use blindsum_protocol::{KeyName, Round, RoundKind};
+use blindsum_protocol::{Fault, KeyName, Round, RoundKind};
 use tracing::{info, warn};
 
 use super::face::Input;
@@ -37,6 +37,7 @@ pub(crate) struct Joining {
 /// A party that is ready for a round.
 pub(crate) struct ReadyParty {
     pub name: Arc<str>,
+    /// Its nonce, or its commitment to it.
     nonce: [u8; 32],
     /// The name of the key that it holds for the round; empty if it holds none.
     pub key_id: Vec<u8>,
@@ -112,14 +113,21 @@ impl Lead {
         let (kind, ready) = self.choose_kind(number, ready);
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
-        let (job, roster) = (self.parts.job.clone(), Arc::new(roster));
+        let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
+        let job = self.parts.job.clone();
         let round = match kind {
-            RoundKind::KeySetup => Round::key_setup(job, number, roster),
-            RoundKind::Sum => Round::new(job, number, roster, self.model.hash())
-                .and_then(|round| self.model.bind(round)),
+            RoundKind::KeySetup => Round::key_setup(job, number, Arc::new(roster)),
+            RoundKind::Sum => {
+                let numbers = job.numbers_for(roster.len()).map_err(aborted)?;
+                let roster = match job.commits_nonces() {
+                    true => self.open_nonces(number, roster, numbers).await?,
+                    false => roster,
+                };
+                Round::told(job, number, Arc::new(roster), self.model.hash(), numbers)
+                    .and_then(|round| self.model.bind(round))
+            }
         };
-        let round = round.map_err(|fault| Halt::Aborted(fault.kind.to_string()))?;
-        Ok(Arc::new(round))
+        Ok(Arc::new(round.map_err(aborted)?))
     }
 
     /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing
@@ -243,8 +251,15 @@ impl Lead {
     }
 
     fn ready(&mut self, name: Arc<str>, ready: pb::Ready) {
-        let Ok(nonce) = <[u8; 32]>::try_from(ready.nonce) else {
-            return self.refuse(&name, "Ready: the nonce must have 32 bytes");
+        let (said, not_said, what) = match self.parts.job.commits_nonces() {
+            true => (ready.commitment, ready.nonce, "commitment"),
+            false => (ready.nonce, ready.commitment, "nonce"),
+        };
+        let Some(nonce) = said.try_into().ok().filter(|_| not_said.is_empty()) else {
+            let reason = format!(
+                "Ready: in this job it must have a {what} of 32 bytes, and of nonce and commitment nothing else"
+            );
+            return self.refuse(&name, &reason);
         };
         let key_id = ready.key_id;
         if !(key_id.is_empty() || key_id.len() == size_of::<KeyName>()) {

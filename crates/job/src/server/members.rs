@@ -126,7 +126,9 @@ impl Lead {
 
     /// What a party that has just connected needs to go on.
     async fn greet(&mut self, name: &Arc<str>, hello: &pb::Hello) {
-        self.resume(name, hello).await;
+        if !self.resume_opening(name, hello.round) {
+            self.resume(name, hello).await;
+        }
         let Some(member) = self.members.get(name) else {
             return;
         };
@@ -159,6 +161,9 @@ impl Lead {
         }
         if let Some(joining) = &mut self.joining {
             joining.forget(name);
+        }
+        if let Some(opening) = &mut self.opening {
+            opening.lost(name, self.hand.now());
         }
         self.forget_sealer(name);
         self.changed = self.hand.now();

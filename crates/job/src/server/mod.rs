@@ -3,7 +3,7 @@
 //! [`JobServer`] is its face: whoever drives it hands in what has come ([`Input`]) and does what it asks for
 //! ([`Effect`]). Behind it stands code that goes from top to bottom. `job` is the course of a job from its first round
 //! to its end. `members` are its connected parties, `presence` says who speaks for a name, `revocation` who must go.
-//! `joining`, `running`, `round` and `collecting` are its rounds, `ended` what became of them, `hidden` what differs
+//! `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` what became of them, `hidden` what differs
 //! where the coordinator learns no sum.
 
 mod board;
@@ -18,6 +18,7 @@ mod job;
 mod joining;
 mod link;
 mod members;
+mod opening;
 mod owed;
 mod presence;
 mod revocation;
@@ -44,6 +45,7 @@ pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Set
 use hidden::SealedModel;
 use joining::Joining;
 use members::Member;
+use opening::Opening;
 use presence::Presence;
 use running::Running;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
@@ -176,6 +178,8 @@ struct Lead {
     /// Who was lost since the latest round was offered, and may come back.
     lost: BTreeSet<Arc<str>>,
     joining: Option<Joining>,
+    /// The roster that is fixed, while its members open their nonces.
+    opening: Option<Opening>,
     /// The round under way.
     running: Option<Running>,
     /// The latest ones that count, for parties that have not heard their end.
@@ -235,6 +239,7 @@ impl Lead {
             presence: Presence::default(),
             lost: BTreeSet::new(),
             joining: None,
+            opening: None,
             running: None,
             ended: Ended::stored(stored.ending),
             next_round: stored.next_round,
@@ -264,6 +269,8 @@ enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
+    /// A member of the round did not open its nonce: the next round does without it.
+    Unopened(String),
     /// The job ends without being done.
     Ended(String),
     /// The job cannot go on.

@@ -63,6 +63,10 @@ impl Lead {
                 self.abort(report, &reason).await?;
                 Err(Halt::Aborted(reason))
             }
+            Err(Halt::Unopened(reason)) => {
+                self.abort(report, &reason).await?;
+                Err(Halt::Unopened(reason))
+            }
             Err(Halt::Ended(reason)) => {
                 self.abort(report, &reason).await?;
                 Err(Halt::Ended(reason))

@@ -351,6 +351,7 @@ fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
         roster: members.iter().map(participant).collect(),
         certificates: members.iter().map(|m| m.certificate.clone()).collect(),
         answers_taken: 0,
+        numbers: Some(round.numbers().into()),
         kind: match round.kind() {
             RoundKind::Sum => pb::RoundKind::Sum,
             RoundKind::KeySetup => pb::RoundKind::KeySetup,
@@ -365,17 +366,27 @@ pub(super) fn start_frame(
     answers_taken: u32,
     sent: &mut HashSet<[u8; 32]>,
 ) -> pb::RoundStart {
-    let members = complete.roster.iter().zip(&complete.certificates);
-    let new = members.filter(|(participant, _)| {
-        let fingerprint = <[u8; 32]>::try_from(&participant.fingerprint[..]);
-        fingerprint.map_or(true, |fingerprint| sent.insert(fingerprint))
-    });
+    let fingerprints = complete.roster.iter().map(|member| &member.fingerprint[..]);
     pb::RoundStart {
         round: complete.round,
         model: complete.model.clone(),
         roster: complete.roster.clone(),
-        certificates: new.map(|(_, certificate)| certificate.clone()).collect(),
+        certificates: new_certificates(fingerprints, &complete.certificates, sent),
         answers_taken,
         kind: complete.kind,
+        numbers: complete.numbers,
     }
+}
+
+/// Of the certificates with these fingerprints those that a connection was not sent yet.
+pub(super) fn new_certificates<'a>(
+    fingerprints: impl Iterator<Item = &'a [u8]>,
+    certificates: &[Vec<u8>],
+    sent: &mut HashSet<[u8; 32]>,
+) -> Vec<Vec<u8>> {
+    let new = fingerprints.zip(certificates).filter(|(fingerprint, _)| {
+        let fingerprint = <[u8; 32]>::try_from(*fingerprint);
+        fingerprint.map_or(true, |fingerprint| sent.insert(fingerprint))
+    });
+    new.map(|(_, certificate)| certificate.clone()).collect()
 }

@@ -101,7 +101,8 @@ fn case_52_a_word_on_later_rounds_ends_no_punishment() {
     let honest: Vec<usize> = (1..10).collect();
     scene.play_with(&honest);
     scene.heard_by(0);
-    let ready = scene.parties[0].ready(1);
+    let job = scene.job.clone();
+    let ready = scene.parties[0].ready(&job, 1);
     scene.frame(0, ready);
     let starts = |frame: &Frame| matches!(frame, Frame::RoundStart(_));
     while !scene.frames_to(0).iter().any(starts) {

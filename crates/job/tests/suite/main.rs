@@ -6,6 +6,7 @@ mod ensemble;
 mod farewell;
 mod hostile;
 mod hosts;
+mod nonces;
 mod party;
 mod scene;
 mod suspended;

@@ -16,6 +16,7 @@ use blindsum_job::server::{LinkId, Peer, Traffic};
 use blindsum_job::{Model, fingerprint, result_name};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Job, MemoryVault, Message, PartyId, Round,
+    nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -40,6 +41,7 @@ pub struct Party {
     /// How many messages it has answered there.
     pub answered: u32,
     result: Vec<u8>,
+    nonce: [u8; 32],
     identity: Arc<IdentityKey>,
     certificate: Arc<[u8]>,
     /// Certificates that it was sent.
@@ -86,6 +88,7 @@ impl Party {
             round: None,
             answered: 0,
             result: Vec::new(),
+            nonce: [0; 32],
             identity: Arc::new(IdentityKey::from_pem(&credential.key).unwrap()),
             certificate: Arc::from(certificate.unwrap().as_ref()),
             known: BTreeMap::new(),
@@ -122,15 +125,35 @@ impl Party {
         }
     }
 
-    pub fn ready(&mut self, round: u64) -> pb::Ready {
-        let mut nonce = vec![0; 32];
-        self.rng.fill_bytes(&mut nonce);
-        let key_id = Vec::new();
-        pb::Ready {
-            round,
-            nonce,
-            key_id,
-            lacks_model: false,
+    pub fn ready(&mut self, job: &Job, round: u64) -> pb::Ready {
+        self.rng.fill_bytes(&mut self.nonce);
+        let commitment = nonce_commitment(job, round, &self.name, &self.nonce).to_vec();
+        let said = match job.commits_nonces() {
+            true => pb::Ready {
+                commitment,
+                ..pb::Ready::default()
+            },
+            false => pb::Ready {
+                nonce: self.nonce.to_vec(),
+                ..pb::Ready::default()
+            },
+        };
+        pb::Ready { round, ..said }
+    }
+
+    /// The roster is fixed: its nonce.
+    pub fn open(&mut self, fixed: &pb::RosterFixed) -> pb::NonceOpening {
+        self.learn(&fixed.certificates);
+        pb::NonceOpening {
+            round: fixed.round,
+            nonce: self.nonce.to_vec(),
+        }
+    }
+
+    fn learn(&mut self, certificates: &[Vec<u8>]) {
+        for certificate in certificates {
+            let name = fingerprint(certificate);
+            self.known.insert(name, certificate.clone());
         }
     }
 
@@ -142,10 +165,7 @@ impl Party {
         start: &pb::RoundStart,
         now: Now,
     ) -> Option<Message> {
-        for certificate in &start.certificates {
-            let name = fingerprint(certificate);
-            self.known.insert(name, certificate.clone());
-        }
+        self.learn(&start.certificates);
         if self
             .round
             .as_ref()
@@ -167,7 +187,9 @@ impl Party {
         let model = start.model.as_ref().unwrap();
         assert!(self.model.is(model));
         let me = PartyId(roster.rank_of(&self.name).unwrap());
-        let round = Round::new(job.clone(), start.round, roster, self.model.hash()).unwrap();
+        let numbers = start.numbers.as_ref().unwrap().into();
+        let hash = self.model.hash();
+        let round = Round::told(job.clone(), start.round, roster, hash, numbers).unwrap();
         let round = Arc::new(round);
         let setup = ClientSetup {
             round: round.clone(),

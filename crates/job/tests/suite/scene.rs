@@ -233,8 +233,12 @@ impl Scene {
     fn react(&mut self, party: usize, heard: Heard) {
         match heard {
             Heard::Frame(Frame::RoundOffer(offer)) => {
-                let ready = self.parties[party].ready(offer.round);
+                let ready = self.parties[party].ready(&self.job, offer.round);
                 self.frame(party, ready);
+            }
+            Heard::Frame(Frame::RosterFixed(fixed)) => {
+                let opening = self.parties[party].open(&fixed);
+                self.frame(party, opening);
             }
             Heard::Frame(Frame::RoundStart(start)) => {
                 let (job, anchor) = (self.job.clone(), self.anchor.clone());
@@ -267,7 +271,7 @@ impl Scene {
         let others: Vec<usize> = (0..last).collect();
         self.play_with(&others);
         self.heard_by(last);
-        let ready = self.parties[last].ready(1);
+        let ready = self.parties[last].ready(&self.job, 1);
         self.frame(last, ready);
         self.play_with(&others);
     }

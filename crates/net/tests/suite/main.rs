@@ -12,6 +12,7 @@ mod killed;
 mod memory;
 mod misbehaviour;
 mod missed;
+mod nonces;
 mod places;
 mod presence;
 mod rates;

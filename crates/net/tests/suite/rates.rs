@@ -127,8 +127,7 @@ fn case_31_a_round_that_is_refused_again_and_again() {
         raw.send(pb::Ready {
             round,
             nonce: vec![1; 32],
-            key_id: Vec::new(),
-            lacks_model: false,
+            ..pb::Ready::default()
         });
         raw.send(pb::RoundRefused {
             round,

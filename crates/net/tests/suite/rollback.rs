@@ -192,6 +192,9 @@ fn end(line: &Line<'_>, play: &Play, round: u64, kind: RoundKind) {
 
 /// Says a round again: its beginning, and then, as far as the party answers, the messages that ended its stages.
 fn repeat(line: &mut Line<'_>, play: &mut Play, told: &Told) {
+    if let Some(fixed) = told.fixed.clone() {
+        line.send(fixed);
+    }
     line.send(told.start.clone());
     let last = told.messages.len() - 1;
     while let Reply::Message(chunk) = reply(line) {

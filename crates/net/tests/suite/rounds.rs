@@ -285,6 +285,7 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
         .map(|name| Raw::join(&url, pki.party(name), name));
     let mut lost: Vec<Raw> = lost.collect();
     lost.iter_mut().for_each(Raw::ready);
+    lost.iter_mut().for_each(Raw::open_nonce);
     for raw in &mut lost {
         raw.started();
     }
@@ -328,7 +329,9 @@ fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
     let [mut lost, mut silent] =
         [NAMES[3], NAMES[4]].map(|name| Raw::join(&url, pki.party(name), name));
     lost.ready();
-    silent.begin();
+    silent.ready();
+    lost.open_nonce();
+    silent.started();
     drop(lost);
     let (only_you, reason) = silent.aborted();
     assert!(!only_you && reason.contains("need 5"), "{reason}");

@@ -313,6 +313,7 @@ fn case_52_who_has_refused_every_model_gets_a_new_key() {
                         nonce,
                         key_id,
                         lacks_model: true,
+                        ..pb::Ready::default()
                     });
                 }
             }

@@ -201,6 +201,14 @@ pub enum FaultKind {
     /// What a party keeps between rounds cannot be read or written.
     #[error("vault: {0}")]
     Vault(String),
+    /// A number of the round that breaks a rule.
+    #[error("{name}: {rule}")]
+    Number {
+        /// Which one.
+        name: &'static str,
+        /// The rule, with the values that break it.
+        rule: String,
+    },
     /// The thresholds cannot be met by this roster.
     #[error("no parameters for this roster: {0}")]
     Parameters(String),

@@ -11,6 +11,7 @@ pub(crate) mod input;
 pub(crate) mod job;
 pub(crate) mod kind;
 pub(crate) mod names;
+pub(crate) mod numbers;
 pub(crate) mod options;
 pub(crate) mod party;
 pub(crate) mod plan;

@@ -2,6 +2,7 @@
 
 use blindsum_crypto::seal::StorageKey;
 
+use crate::core::numbers::NumberRules;
 use crate::core::plan::Plan;
 use crate::core::round::{MakeMachines, OtherServer};
 use crate::core::sparsity::Sparsity;
@@ -23,6 +24,11 @@ pub(crate) struct ProtocolInfo {
     pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
     /// What the protocol chooses for a roster of so many parties where the job leaves it open, by name.
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
+    /// The numbers that a coordinator says of a round, where the protocol has any.
+    pub numbers: Option<NumberRules>,
+    /// Whether something is drawn from the context of a round that nobody may choose: parties commit to their nonces
+    /// before the roster is fixed then.
+    pub commits: fn(&JobSpec) -> bool,
     /// The protocol's own rules for a job.
     pub check: fn(&Job) -> Result<(), SpecError>,
     /// The machines of a round.

@@ -49,6 +49,8 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
         }))
     },
     key_setup: None,
+    numbers: None,
+    commits: |_| false,
     servers: &[],
 };
 

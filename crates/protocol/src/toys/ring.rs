@@ -53,6 +53,8 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
         }))
     },
     key_setup: None,
+    numbers: None,
+    commits: |_| false,
     servers: &[OtherServer {
         role: ServerRole::Decryptor,
         follow: |round| Ok(Box::new(Decryptor(round.clone()))),

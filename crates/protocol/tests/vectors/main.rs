@@ -2,6 +2,7 @@
 //! jobs, graphs and their parameters, and whole rounds byte by byte.
 
 mod keyed;
+mod numbers;
 mod options;
 mod refused;
 #[path = "../../../../vectors/support.rs"]

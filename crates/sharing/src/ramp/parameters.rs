@@ -20,7 +20,22 @@ pub struct RampRequest {
     pub packing: usize,
 }
 
-/// The parameters of a ramp sharing; every inequality holds.
+/// Parameters that somebody else has chosen, and what is known to judge them by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RampTold {
+    /// Parties n that hold shares.
+    pub parties: usize,
+    /// Parties c that may pool their shares.
+    pub corrupt: usize,
+    /// As in [`RampRequest`].
+    pub active: bool,
+    /// Shares k that rebuild a sum.
+    pub threshold: usize,
+    /// Words l in a polynomial.
+    pub packing: usize,
+}
+
+/// The parameters of a ramp sharing; every inequality on which privacy rests holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RampParameters {
     parties: usize,
@@ -39,6 +54,28 @@ pub struct ParameterError {
     pub rule: String,
 }
 
+fn least_random(corrupt: usize) -> usize {
+    corrupt.max(1)
+}
+
+/// Against an active adversary no two sets may be confirmed: `2k > n + c`.
+fn check_quorum(
+    field: &'static str,
+    threshold: usize,
+    n: usize,
+    c: usize,
+) -> Result<(), ParameterError> {
+    match 2 * threshold > n + c {
+        true => Ok(()),
+        false => broken(
+            field,
+            format!(
+                "active: 2k = 2*{threshold} > n + c = {n} + {c}, k the threshold of n = {n} parties"
+            ),
+        ),
+    }
+}
+
 fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
     Err(ParameterError { field, rule })
 }
@@ -47,7 +84,7 @@ impl RampRequest {
     /// The fewest random coefficients r of a polynomial: whoever knows at most r shares learns nothing. That
     /// are the c corrupt parties, or one party that is curious by itself.
     pub fn least_random(&self) -> usize {
-        self.corrupt.max(1)
+        least_random(self.corrupt)
     }
 }
 
@@ -92,11 +129,8 @@ impl RampParameters {
             );
             return broken(field, rule);
         }
-        if request.active && 2 * threshold <= n + c {
-            let rule = format!(
-                "active: 2k = 2*{threshold} > n + c = {n} + {c}, of n = {n} parties, d = {d} dropped"
-            );
-            return broken(field, rule);
+        if request.active {
+            check_quorum(field, threshold, n, c)?;
         }
         let most = threshold - random;
         let packing = match request.packing {
@@ -109,6 +143,43 @@ impl RampParameters {
                 return broken("packing", rule);
             }
         };
+        Ok(Self {
+            parties: n,
+            corrupt: c,
+            threshold,
+            packing,
+        })
+    }
+
+    /// Parameters that somebody else has chosen, where they keep the privacy of a party. Whether as many shares come
+    /// together as rebuild a sum is not asked: if not, nobody learns anything.
+    ///
+    /// # Errors
+    /// The inequality that fails, with its numbers: `n >= 2`, `k <= n`, `1 <= l <= k - r` with r = max(c, 1), and if
+    /// active `2k > n + c`.
+    pub fn told(told: &RampTold) -> Result<Self, ParameterError> {
+        let RampTold {
+            parties: n,
+            corrupt: c,
+            threshold,
+            packing,
+            ..
+        } = *told;
+        if n < 2 || threshold > n {
+            let rule =
+                format!("threshold k = {threshold} <= parties n = {n}, which are at least 2");
+            return broken("threshold", rule);
+        }
+        if told.active {
+            check_quorum("threshold", threshold, n, c)?;
+        }
+        let random = least_random(c);
+        if !(1..=threshold.saturating_sub(random)).contains(&packing) {
+            let rule = format!(
+                "1 <= packing l = {packing} <= threshold - r = {threshold} - {random}, r = max(c, 1)"
+            );
+            return broken("packing", rule);
+        }
         Ok(Self {
             parties: n,
             corrupt: c,

@@ -33,11 +33,22 @@ impl World {
                 },
                 1 => pb::Ready {
                     nonce: self.spoilt(ready.nonce.into()).into(),
+                    commitment: self.spoilt(ready.commitment.into()).into(),
                     ..ready
                 },
                 _ => pb::Ready {
                     key_id: vec![wild as u8; 16],
                     ..ready
+                },
+            }),
+            Up::NonceOpening(opening) => Up::NonceOpening(match wild % 2 {
+                0 => pb::NonceOpening {
+                    round: wild,
+                    ..opening
+                },
+                _ => pb::NonceOpening {
+                    nonce: self.spoilt(opening.nonce.into()).into(),
+                    ..opening
                 },
             }),
             Up::Chunk(chunk) if wild % 7 == 6 => Up::RoundRefused(pb::RoundRefused {

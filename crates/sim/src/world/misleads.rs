@@ -77,6 +77,7 @@ impl World {
                 },
                 ..offer
             }),
+            Frame::RosterFixed(fixed) => Frame::RosterFixed(self.another_roster(fixed, wild)),
             Frame::RoundStart(start) => Frame::RoundStart(self.another_start(start, wild)),
             Frame::Chunk(chunk) => Frame::Chunk(match wild % 4 {
                 0 => pb::Chunk {
@@ -109,14 +110,40 @@ impl World {
         CoordinatorFrame { frame: Some(lie) }
     }
 
+    /// Another roster that is said to be fixed: with other members or commitments, another order, other numbers.
+    fn another_roster(&mut self, fixed: pb::RosterFixed, wild: u64) -> pb::RosterFixed {
+        let mut fixed = fixed;
+        match wild % 4 {
+            0 => drop(fixed.roster.pop()),
+            1 => fixed.roster.reverse(),
+            2 => {
+                if let Some(numbers) = &mut fixed.numbers {
+                    numbers.threshold = numbers.threshold.saturating_sub(1);
+                }
+            }
+            _ => {
+                if let Some(member) = fixed.roster.first_mut() {
+                    let commitment = std::mem::take(&mut member.commitment);
+                    member.commitment = self.spoilt(commitment.into()).into();
+                }
+            }
+        }
+        fixed
+    }
+
     /// A beginning of the same round with other members, another order, or another memory of what was said.
     fn another_start(&mut self, start: pb::RoundStart, wild: u64) -> pb::RoundStart {
         let mut start = start;
-        match wild % 6 {
+        match wild % 7 {
             0 => drop(start.roster.pop()),
             1 => start.roster.reverse(),
             2 => start.answers_taken = wild as u32 % 5,
             3 => start.roster.truncate(1),
+            5 => {
+                if let Some(numbers) = &mut start.numbers {
+                    numbers.threshold = numbers.threshold.saturating_add(1);
+                }
+            }
             4 => {
                 let stranger = self.deceit.stranger.clone();
                 if let Some(last) = start.roster.last_mut() {

@@ -157,7 +157,7 @@ impl Fake {
 
 pub fn welcome(job: &Job) -> pb::Welcome {
     pb::Welcome {
-        version: 2,
+        version: *pb::WIRE_VERSIONS.end(),
         program: "fake".into(),
         job_spec: serde_json::to_string(job.spec()).unwrap(),
         job_hash: job.hash().to_vec(),
@@ -264,6 +264,7 @@ impl Cast {
             certificates,
             answers_taken: 0,
             kind: pb::RoundKind::Sum.into(),
+            numbers: None,
         }
     }
 }

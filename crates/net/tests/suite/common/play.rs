@@ -13,7 +13,7 @@ use blindsum_net::pb::{self, CoordinatorFrame};
 use blindsum_net::{Credentials, Model};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, MemoryVault, Message,
-    Outgoing, PartyId, Round, Seat, Server,
+    Outgoing, PartyId, Round, Seat, Server, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -27,6 +27,7 @@ use super::{Pki, now};
 pub enum Reply {
     Ready(pb::Ready),
     Message(pb::Chunk),
+    Opened(pb::NonceOpening),
     Refused(pb::RoundRefused),
     /// It asks for a model first.
     LacksModel,
@@ -39,6 +40,7 @@ pub fn reply(line: &mut Line<'_>) -> Reply {
         return match line.next() {
             Some(Frame::Ready(ready)) => Reply::Ready(ready),
             Some(Frame::Chunk(chunk)) => Reply::Message(chunk),
+            Some(Frame::NonceOpening(opening)) => Reply::Opened(opening),
             Some(Frame::RoundRefused(refused)) => Reply::Refused(refused),
             Some(Frame::ModelRequest(_)) => Reply::LacksModel,
             Some(_) => continue,
@@ -50,6 +52,8 @@ pub fn reply(line: &mut Line<'_>) -> Reply {
 /// A round as `a` was told it.
 #[derive(Clone)]
 pub struct Told {
+    /// The roster, where it was fixed first.
+    pub fixed: Option<pb::RosterFixed>,
     pub start: pb::RoundStart,
     /// The messages that ended its stages.
     pub messages: Vec<pb::Chunk>,
@@ -140,11 +144,29 @@ impl Play {
         let others: Vec<&Credentials> = self.others.iter().collect();
         let mut start = Cast::new(&self.a, &ready.nonce, &others).start(ready.round, &model);
         start.kind = kind.into();
+        if kind == pb::RoundKind::Sum {
+            let numbers = self.job.numbers_for(start.roster.len()).unwrap();
+            start.numbers = Some(numbers.into());
+        }
+        let fixed = (self.job.commits_nonces()).then(|| self.fixed(&start, &ready.commitment));
+        if let Some(fixed) = &fixed {
+            line.send(fixed.clone());
+            match reply(line) {
+                Reply::Opened(opening) => start.roster[0].nonce = opening.nonce,
+                Reply::Refused(refused) => {
+                    self.refused = Some(refused);
+                    return false;
+                }
+                _ => return false,
+            }
+            start.certificates.clear();
+        }
         let round = self.round_of(&start, &model);
         let mut server = Server::start(round.clone()).unwrap();
         let (mut clients, mut up) = self.begin(&round);
         line.send(start.clone());
         self.told.push(Told {
+            fixed,
             start,
             messages: Vec::new(),
         });
@@ -200,6 +222,28 @@ impl Play {
         }
     }
 
+    /// The roster of a round, fixed before it begins: `a` has committed to its nonce.
+    fn fixed(&self, start: &pb::RoundStart, committed: &[u8]) -> pb::RosterFixed {
+        let names = (1..).map(|rank| format!("b-{rank}"));
+        let others = start.roster[1..].iter().zip(names).map(|(member, name)| {
+            let nonce = member.nonce.clone().try_into().unwrap();
+            let commitment = nonce_commitment(&self.job, start.round, &name, &nonce);
+            (member, commitment.to_vec())
+        });
+        let all = std::iter::once((&start.roster[0], committed.to_vec())).chain(others);
+        let member = |(member, commitment): (&pb::Participant, Vec<u8>)| pb::Committed {
+            fingerprint: member.fingerprint.clone(),
+            commitment,
+        };
+        pb::RosterFixed {
+            round: start.round,
+            model: start.model.clone(),
+            roster: all.map(member).collect(),
+            certificates: start.certificates.clone(),
+            numbers: start.numbers,
+        }
+    }
+
     fn round_of(&self, start: &pb::RoundStart, model: &Model) -> Arc<Round> {
         let anchor = TrustAnchor::from_pem(&self.a.ca, None).unwrap();
         let members = std::iter::once(&self.a)
@@ -218,7 +262,10 @@ impl Play {
         assert_eq!(start.model, Some(name(model)));
         let round = match start.kind() {
             pb::RoundKind::KeySetup => Round::key_setup(job, start.round, roster),
-            pb::RoundKind::Sum => Round::new(job, start.round, roster, model.hash()),
+            pb::RoundKind::Sum => {
+                let numbers = start.numbers.as_ref().unwrap().into();
+                Round::told(job, start.round, roster, model.hash(), numbers)
+            }
         };
         Arc::new(round.unwrap())
     }

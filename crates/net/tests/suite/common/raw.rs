@@ -18,7 +18,7 @@ use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, JobSpec, MemoryVault,
-    PartyId, Round,
+    PartyId, Round, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -43,6 +43,7 @@ pub struct Raw {
     client: Option<Client>,
     vault: Arc<MemoryVault>,
     pub round: u64,
+    nonce: [u8; 32],
     /// What it sends when it is asked for the model, in place of it, the first piece only; nothing where there is none.
     pub sealed: Option<Vec<u8>>,
 }
@@ -106,8 +107,8 @@ pub fn certificate(credentials: &Credentials) -> Vec<u8> {
 
 pub fn hello(job: &str, name: &str) -> pb::Hello {
     pb::Hello {
-        first_version: 2,
-        last_version: 2,
+        first_version: *pb::WIRE_VERSIONS.start(),
+        last_version: *pb::WIRE_VERSIONS.end(),
         program: "raw".into(),
         job: job.into(),
         name: name.into(),
@@ -146,6 +147,7 @@ impl Raw {
             client: None,
             vault: Arc::default(),
             round: 0,
+            nonce: [0; 32],
             sealed: None,
         }
     }
@@ -268,37 +270,68 @@ impl Raw {
             Frame::RoundOffer(offer) => Some(offer),
             _ => None,
         });
-        let mut nonce = vec![0; 32];
-        self.rng.fill_bytes(&mut nonce);
-        let round = offer.round;
-        let held = self.job.as_ref().unwrap().held_key(&*self.vault, round);
-        let key_id = held.unwrap().map_or(Vec::new(), |key| key.to_vec());
+        self.rng.fill_bytes(&mut self.nonce);
+        let (round, job) = (offer.round, self.job.clone().unwrap());
+        let key_id = job.held_key(&*self.vault, round).unwrap();
+        let anchor = TrustAnchor::from_pem(&self.credentials.ca, None).unwrap();
+        let own = anchor.verify_party(&certificate(&self.credentials), now());
+        let commitment = nonce_commitment(&job, round, &own.unwrap().name, &self.nonce);
+        let commits = job.commits_nonces();
+        let said = |bytes: &[u8], it_is: bool| if it_is { bytes.to_vec() } else { Vec::new() };
         self.send(pb::Ready {
             round,
-            nonce,
-            key_id,
+            nonce: said(&self.nonce, !commits),
+            commitment: said(&commitment, commits),
+            key_id: key_id.map_or(Vec::new(), |key| key.to_vec()),
             lacks_model: false,
         });
     }
 
-    /// Reads the beginning of a round and makes the machine.
+    /// Reads the beginning of a round, for which it opens its nonce where that is asked for.
     pub fn started(&mut self) -> pb::RoundStart {
-        let start = self.until(|frame| match frame {
-            Frame::RoundStart(start) => Some(start),
-            _ => None,
+        loop {
+            match self.next().expect("the stream ended") {
+                Frame::RosterFixed(fixed) => self.open_for(&fixed),
+                Frame::RoundStart(start) => {
+                    self.learn_start(&start);
+                    return start;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Opens its nonce once the roster is fixed, where the parties of the job commit to theirs.
+    pub fn open_nonce(&mut self) {
+        if self.job.as_ref().is_some_and(|job| job.commits_nonces()) {
+            let fixed = self.until(|frame| match frame {
+                Frame::RosterFixed(fixed) => Some(fixed),
+                _ => None,
+            });
+            self.open_for(&fixed);
+        }
+    }
+
+    fn open_for(&mut self, fixed: &pb::RosterFixed) {
+        self.know(&fixed.certificates);
+        self.send(pb::NonceOpening {
+            round: fixed.round,
+            nonce: self.nonce.to_vec(),
         });
-        self.learn_start(&start);
-        start
     }
 
     /// Keeps what the beginning of a round brings.
     pub fn learn_start(&mut self, start: &pb::RoundStart) {
-        for certificate in &start.certificates {
+        self.know(&start.certificates);
+        self.round = start.round;
+    }
+
+    fn know(&mut self, certificates: &[Vec<u8>]) {
+        for certificate in certificates {
             let fingerprint = kdf::hash("blindsum certificate", &[certificate]);
             self.certificates
                 .insert(fingerprint.to_vec(), certificate.clone());
         }
-        self.round = start.round;
     }
 
     fn start_machine(&mut self, start: &pb::RoundStart, value: f32) -> Vec<u8> {
@@ -322,7 +355,10 @@ impl Raw {
         let job = self.job.clone().unwrap();
         let (of, roster) = (job.clone(), Arc::new(roster));
         let round = match start.kind() {
-            pb::RoundKind::Sum => Round::new(of, start.round, roster, &hash).unwrap(),
+            pb::RoundKind::Sum => {
+                let numbers = start.numbers.as_ref().unwrap().into();
+                Round::told(of, start.round, roster, &hash, numbers).unwrap()
+            }
             pb::RoundKind::KeySetup => Round::key_setup(of, start.round, roster).unwrap(),
         };
         let needs_input = round.plan().input_stage() == Some(0);
@@ -422,6 +458,7 @@ impl Raw {
             client: self.client,
             vault: self.vault,
             round: self.round,
+            nonce: self.nonce,
             sealed: self.sealed,
             ..new
         }

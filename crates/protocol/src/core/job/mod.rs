@@ -10,7 +10,7 @@ use blindsum_math::words::{Width, Words};
 
 use crate::core::plan::{Opens, Plan};
 use crate::core::vault::{KeyName, Vault};
-use crate::{FaultKind, JobSpec, RoundKind, ServerRole, SpecError};
+use crate::{Fault, FaultKind, JobSpec, RoundKind, ServerRole, SpecError};
 
 /// A checked job specification.
 #[derive(Clone, Debug)]
@@ -134,6 +134,28 @@ impl Job {
     /// Whether only the parties learn the sum.
     pub fn hides_sum(&self) -> bool {
         self.plan.opens() == Opens::Parties
+    }
+
+    /// A round has as many parties as the job allows.
+    ///
+    /// # Errors
+    /// More or fewer.
+    pub(crate) fn check_roster_size(&self, have: usize) -> Result<(), Fault> {
+        let (least, most) = (self.min_parties(), self.spec.parties as usize);
+        if have < least {
+            let kind = FaultKind::TooFewSurvivors { have, need: least };
+            return Err(Fault::server(kind));
+        }
+        if have > most {
+            let rule = format!("parties in the roster = {have} <= parties = {most}");
+            return Err(Fault::server(FaultKind::Parameters(rule)));
+        }
+        Ok(())
+    }
+
+    /// Whether parties commit to their nonces before the roster of a round is fixed.
+    pub fn commits_nonces(&self) -> bool {
+        (self.spec.info().commits)(&self.spec)
     }
 
     /// The name of the key that a party can use in round `number`, if it holds one: no secret. Who holds none

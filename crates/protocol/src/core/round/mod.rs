@@ -2,11 +2,13 @@
 //! they begin.
 
 mod machines;
+mod nonce;
 mod setup;
 pub(crate) mod stages;
 mod sum;
 
 pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
+pub use nonce::nonce_commitment;
 pub(crate) use setup::{Ahead, Starter};
 pub use setup::{ClientSetup, Prepared};
 pub(crate) use stages::{
@@ -22,7 +24,7 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_encode::Encoding;
 
 use crate::core::plan::Plan;
-use crate::{Fault, FaultKind, Job, PartyId, RoundKind, ServerRole};
+use crate::{Fault, FaultKind, Job, Numbers, PartyId, RoundKind, ServerRole};
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and
 /// the model that everybody starts from. Both machines are made from it.
@@ -30,6 +32,7 @@ pub struct Round {
     job: Arc<Job>,
     kind: RoundKind,
     number: u64,
+    numbers: Numbers,
     roster: Arc<CertifiedRoster>,
     context: Context,
     key_context: Context,
@@ -40,9 +43,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Binds a round. Its context is
-    /// `H("blindsum round"; job hash, number, roster hash, model hash)`: two parties who were told
-    /// different things derive different keys, and what one of them sends is useless to the other.
+    /// Binds a round with the numbers that a coordinator chooses: see [`told`](Self::told).
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`.
@@ -52,7 +53,29 @@ impl Round {
         roster: Arc<CertifiedRoster>,
         model_hash: &[u8; 32],
     ) -> Result<Self, Fault> {
-        Self::of(RoundKind::Sum, job, number, roster, &[model_hash])
+        let numbers = job.numbers_for(roster.len())?;
+        Self::told(job, number, roster, model_hash, numbers)
+    }
+
+    /// Binds a round with the numbers that the coordinator has told. Its context is
+    /// `H("blindsum round"; job hash, number, roster hash, model hash, numbers)`: two parties who were told
+    /// different things derive different keys, and what one of them sends is useless to the other.
+    ///
+    /// # Errors
+    /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
+    /// rule of [`check_numbers`](Job::check_numbers).
+    pub fn told(
+        job: Arc<Job>,
+        number: u64,
+        roster: Arc<CertifiedRoster>,
+        model_hash: &[u8; 32],
+        numbers: Numbers,
+    ) -> Result<Self, Fault> {
+        job.check_roster_size(roster.len())?;
+        job.check_numbers(roster.len(), numbers)
+            .map_err(Fault::server)?;
+        let bound: [&[u8]; 2] = [model_hash, &numbers.to_bytes()];
+        Self::of(RoundKind::Sum, job, number, roster, numbers, &bound)
     }
 
     /// Binds a key set-up, by the context `H("blindsum key set-up"; job hash, number, roster hash)`.
@@ -68,7 +91,9 @@ impl Round {
             let rule = format!("parties of {} share no key", job.spec().protocol);
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
-        Self::of(RoundKind::KeySetup, job, number, roster, &[])
+        job.check_roster_size(roster.len())?;
+        let none = Numbers::default();
+        Self::of(RoundKind::KeySetup, job, number, roster, none, &[])
     }
 
     fn of(
@@ -76,26 +101,12 @@ impl Round {
         job: Arc<Job>,
         number: u64,
         roster: Arc<CertifiedRoster>,
-        model_hash: &[&[u8; 32]],
+        numbers: Numbers,
+        bound: &[&[u8]],
     ) -> Result<Self, Fault> {
-        let (least, most) = (job.min_parties(), job.spec().parties as usize);
-        if roster.len() < least {
-            let kind = FaultKind::TooFewSurvivors {
-                have: roster.len(),
-                need: least,
-            };
-            return Err(Fault::server(kind));
-        }
-        if roster.len() > most {
-            let rule = format!(
-                "parties in the roster = {} <= parties = {most}",
-                roster.len()
-            );
-            return Err(Fault::server(FaultKind::Parameters(rule)));
-        }
         let (number_bytes, roster_hash) = (number.to_be_bytes(), roster.hash());
         let mut parts: Vec<&[u8]> = vec![job.hash(), &number_bytes, &roster_hash];
-        parts.extend(model_hash.iter().map(|hash| hash.as_slice()));
+        parts.extend(bound);
         let context = Context(kdf::hash(kind.label(), &parts));
         Ok(Self {
             encoding: job.encoding().clone(),
@@ -103,6 +114,7 @@ impl Round {
             job,
             kind,
             number,
+            numbers,
             roster,
             context,
             key_context: context,
@@ -195,6 +207,11 @@ impl Round {
         self.number
     }
 
+    /// How many neighbours, shares and words in a polynomial there are in it; all 0 in a key set-up.
+    pub fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
     /// The parties, in order.
     pub fn roster(&self) -> &Arc<CertifiedRoster> {
         &self.roster
@@ -264,6 +281,30 @@ mod tests {
         let clips: Vec<f64> = narrow.encoding().tensors().map(|(_, clip)| clip).collect();
         assert_eq!(clips, [1.0, 0.25]);
         assert_eq!(narrow.encoding().width(), plain.encoding().width());
+    }
+
+    /// Abuse case 46: parties that were told different numbers have no keys in common.
+    #[test]
+    fn case_46_other_numbers_are_another_context() {
+        let spec = JobSpec {
+            protocol: ProtocolName::SecAgg.into(),
+            parties: 6,
+            dim: 5,
+            ..JobSpec::default()
+        };
+        let cohort = Cohort::new(spec, 1);
+        let Round { job, roster, .. } = &*cohort.round;
+        let told = |threshold| {
+            let numbers = Numbers {
+                threshold,
+                ..cohort.round.numbers()
+            };
+            let (job, roster) = (job.clone(), roster.clone());
+            Round::told(job, 7, roster, &[9; 32], numbers).unwrap()
+        };
+        let chosen = cohort.round.numbers().threshold;
+        assert_eq!(told(chosen).context(), told(chosen).context());
+        assert_ne!(told(chosen).context(), told(chosen + 1).context());
     }
 
     #[test]

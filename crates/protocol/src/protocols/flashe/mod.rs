@@ -73,6 +73,8 @@ static INFO: ProtocolInfo = ProtocolInfo {
         held: held::key_id,
         storage_key: held::storage_key,
     }),
+    numbers: None,
+    commits: |_| false,
     servers: &[],
 };
 

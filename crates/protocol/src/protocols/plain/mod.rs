@@ -51,6 +51,8 @@ static INFO: ProtocolInfo = ProtocolInfo {
         }))
     },
     key_setup: None,
+    numbers: None,
+    commits: |_| false,
     servers: &[],
 };
 

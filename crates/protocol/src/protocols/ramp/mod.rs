@@ -28,11 +28,12 @@ use std::sync::Arc;
 
 use blindsum_sharing::SharingError;
 use blindsum_sharing::ramp::{
-    Embedding, ParameterError, RampParameters, RampRequest, RampSharing, Residues,
+    Embedding, ParameterError, RampParameters, RampRequest, RampSharing, RampTold, Residues,
 };
 
 use rand_core::CryptoRng;
 
+use crate::core::numbers::{NumberRules, absent, as_asked, broken};
 use crate::core::plan::Stage;
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round::Machines;
@@ -40,7 +41,8 @@ use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerS
 use crate::kit::consistency::{Signatures, Signed};
 use crate::kit::wire::{Bounded, HEADER};
 use crate::{
-    Adversary, Fault, FaultKind, Job, JobSpec, Opens, Plan, ProtocolChoice, Round, SpecError,
+    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, ProtocolChoice, Round,
+    SpecError,
 };
 
 impl ProtocolTable for Fssa {
@@ -63,6 +65,11 @@ static INFO: ProtocolInfo = ProtocolInfo {
     sparsity: |_| None,
     check,
     parameters: chosen,
+    numbers: Some(NumberRules {
+        choose,
+        check: check_numbers,
+    }),
+    commits: |_| false,
     machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
     key_setup: None,
     servers: &[],
@@ -103,6 +110,53 @@ fn parameters(job: &Job, n: usize) -> Result<RampParameters, ParameterError> {
     })
 }
 
+fn choose(job: &Job, n: usize) -> Result<Numbers, SpecError> {
+    let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    Ok(Numbers {
+        neighbours: 0,
+        threshold: found.threshold() as u32,
+        packing: found.packing() as u32,
+    })
+}
+
+/// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
+fn told(job: &Job, n: usize, numbers: Numbers) -> Result<RampParameters, FaultKind> {
+    absent("neighbours", numbers.neighbours)?;
+    let spec = job.spec();
+    let asked = Asked::of(spec);
+    as_asked("threshold", numbers.threshold, asked.threshold)?;
+    as_asked("packing", numbers.packing, asked.packing)?;
+    let told = RampTold {
+        parties: n,
+        corrupt: spec.corrupt_parties(),
+        active: spec.adversary == Adversary::Active,
+        threshold: numbers.threshold as usize,
+        packing: numbers.packing as usize,
+    };
+    RampParameters::told(&told).map_err(|error| FaultKind::Number {
+        name: error.field,
+        rule: error.rule,
+    })
+}
+
+/// Privacy, and that no party has to send more than the plan of the job allows.
+fn check_numbers(job: &Job, n: usize, numbers: Numbers) -> Result<(), FaultKind> {
+    let parameters = told(job, n, numbers)?;
+    let column = residues(job)?.share_len() * parameters.blocks(job.lanes());
+    let columns = framed((n - 1) * messages::sealed_len(column));
+    let most = job.plan().answer(1).map_or(0, |step| step.largest);
+    match columns <= most {
+        true => Ok(()),
+        false => broken(
+            "packing",
+            format!(
+                "packing l = {}: the columns have {columns} bytes, no round of this job needs more than {most}",
+                numbers.packing
+            ),
+        ),
+    }
+}
+
 fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
     let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
     let residues = residues(job).map_err(|e| SpecError::new("encoding", e.to_string()))?;
@@ -131,10 +185,8 @@ fn prepare(job: &Job, parameters: RampParameters) -> Result<RampSharing, Sharing
 
 /// The sharing of a round.
 fn sharing_of(round: &Round) -> Result<RampSharing, Fault> {
-    let refused = |rule: String| Fault::server(FaultKind::Parameters(rule));
-    let parameters =
-        parameters(round.job(), round.parties()).map_err(|e| refused(e.to_string()))?;
-    prepare(round.job(), parameters).map_err(|e| refused(e.to_string()))
+    let parameters = told(round.job(), round.parties(), round.numbers()).map_err(Fault::server)?;
+    prepare(round.job(), parameters).map_err(|e| Fault::server(e.into()))
 }
 
 /// The machines of a round, which share what its sharing needs.
@@ -172,6 +224,11 @@ fn required_inputs(round: &Round, sharing: &RampSharing) -> usize {
         .max(sharing.parameters().threshold())
 }
 
+/// Bytes of a message with a body of so many.
+fn framed(body: usize) -> u64 {
+    (HEADER + body) as u64
+}
+
 /// Columns are as large as in any roster that the job allows: a smaller one packs fewer words.
 fn plan(job: &Job, _parties: usize) -> Plan {
     let (spec, most) = (job.spec(), job.spec().parties as usize);
@@ -184,10 +241,7 @@ fn plan(job: &Job, _parties: usize) -> Plan {
     });
     let (column, all) = columns.fold((0, 0), |(a, b), (x, y)| (a.max(x), b.max(y)));
     let set = most.div_ceil(8);
-    let stage = |name, up: usize, down: usize| {
-        let framed = |bytes| (HEADER + bytes) as u64;
-        Stage::new(name, framed(up), framed(down))
-    };
+    let stage = |name, up: usize, down: usize| Stage::new(name, framed(up), framed(down));
     let mut stages = vec![
         stage(
             "advertise-keys",

@@ -11,8 +11,10 @@ use crate::PartyId;
 /// The Harary graph H(n, κ) over a random order of the parties: everybody is the neighbour of the
 /// ⌊κ/2⌋ next ones on either side of a circle, and of the one opposite if κ is odd (Bell20 §3.1).
 ///
-/// The order is drawn from the round's context, which holds a fresh nonce of every party: nobody knows
-/// it before all parties have spoken.
+/// The order is drawn from the round's context, which holds a fresh nonce of every party. Against an active adversary
+/// parties commit to their nonces first and say them once everything else of the context is fixed
+/// ([`nonce_commitment`](crate::nonce_commitment)): whoever speaks last knows the order that its nonce leads to, but has
+/// no other one to say. All it can do is to end the round.
 pub struct AggregationGraph {
     parameters: GraphParameters,
     /// The party at each place of the circle.

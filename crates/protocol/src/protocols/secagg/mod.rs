@@ -27,11 +27,14 @@ use std::sync::Arc;
 use blindsum_sharing::Point;
 use rand_core::CryptoRng;
 
+use crate::core::numbers::{NumberRules, absent};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
 use crate::core::round::Machines;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, ServerStage};
-use crate::{Adversary, Fault, FaultKind, Job, JobSpec, Opens, PartyId, Plan, Round, SpecError};
+use crate::{
+    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, PartyId, Plan, Round, SpecError,
+};
 
 impl ProtocolTable for SecAgg {
     fn info(&self) -> &'static ProtocolInfo {
@@ -52,8 +55,13 @@ static INFO: ProtocolInfo = ProtocolInfo {
     min_parties,
     sparsity: |_| None,
     parameters,
+    numbers: Some(NumberRules {
+        choose,
+        check: check_numbers,
+    }),
+    commits,
     check,
-    machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round)?)))),
+    machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round))))),
     key_setup: None,
     servers: &[],
 };
@@ -98,11 +106,30 @@ fn parameters(job: &Job, parties: usize) -> Result<Parameters, SpecError> {
     ])
 }
 
-/// The graph of a round.
-fn graph_of(round: &Round) -> Result<AggregationGraph, Fault> {
-    let parameters = GraphParameters::find(round.job().spec(), round.parties())
-        .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))?;
-    Ok(AggregationGraph::draw(parameters, round.context()))
+fn choose(job: &Job, parties: usize) -> Result<Numbers, SpecError> {
+    let found = GraphParameters::find(job.spec(), parties)?;
+    Ok(Numbers {
+        neighbours: found.neighbours() as u32,
+        threshold: found.threshold() as u32,
+        packing: 0,
+    })
+}
+
+fn check_numbers(job: &Job, parties: usize, numbers: Numbers) -> Result<(), FaultKind> {
+    absent("packing", numbers.packing)?;
+    GraphParameters::told(job.spec(), parties, numbers).map(|_| ())
+}
+
+/// A sparse graph must be drawn after everybody has committed to what it is drawn from: the bounds against an active
+/// adversary are those of one graph, and not of the best of many.
+fn commits(spec: &JobSpec) -> bool {
+    spec.adversary == Adversary::Active && !Sharing::of(spec).complete
+}
+
+/// The graph of a round, whose numbers were checked when it was bound.
+fn graph_of(round: &Round) -> AggregationGraph {
+    let parameters = GraphParameters::of_round(round.parties(), round.numbers());
+    AggregationGraph::draw(parameters, round.context())
 }
 
 /// The machines of a round, which share its graph.

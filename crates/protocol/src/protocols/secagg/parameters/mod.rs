@@ -19,9 +19,11 @@
 //! The tails are those of the hypergeometric distribution, added over all parties (Bell20 §4, with
 //! exact tails where the paper bounds them). On the complete graph they become certainties.
 
+mod told;
+
 use super::options::Sharing;
 use super::tails::{Hypergeometric, Sample};
-use crate::{Adversary, JobSpec, SpecError};
+use crate::{Adversary, JobSpec, Numbers, SpecError};
 
 /// Security bounds may fail with probability 2^-40.
 const LOG2_SECURITY: f64 = -40.0;
@@ -93,6 +95,15 @@ impl GraphParameters {
         Ok(())
     }
 
+    /// The numbers of a round, which were checked by [`told`](Self::told).
+    pub(super) fn of_round(parties: usize, numbers: Numbers) -> Self {
+        Self {
+            parties,
+            neighbours: numbers.neighbours as usize,
+            threshold: numbers.threshold as usize,
+        }
+    }
+
     /// Parties in the roster.
     pub fn parties(&self) -> usize {
         self.parties
@@ -130,6 +141,8 @@ struct Bounds<'a> {
     /// Those that the job asks for; 0 where it leaves them open.
     neighbours: usize,
     threshold: usize,
+    /// log2 of the probability with which the security bounds may fail.
+    log2_security: f64,
     tails: &'a Hypergeometric,
 }
 
@@ -146,6 +159,7 @@ impl<'a> Bounds<'a> {
             complete: asked.complete,
             neighbours: asked.neighbours,
             threshold: asked.threshold,
+            log2_security: LOG2_SECURITY,
             tails,
         }
     }
@@ -212,7 +226,7 @@ impl<'a> Bounds<'a> {
         let reached = || {
             let threshold = Some(self.threshold).filter(|chosen| *chosen != 0)?;
             sparse().find(|&neighbours| {
-                let whole = self.log2_cut(neighbours) < LOG2_SECURITY;
+                let whole = self.log2_cut(neighbours) < self.log2_security;
                 whole && threshold <= self.most_threshold(neighbours)
             })
         };
@@ -231,12 +245,12 @@ impl<'a> Bounds<'a> {
             0 => least,
             chosen => chosen,
         };
-        self.log2_cut(neighbours) < LOG2_SECURITY
+        self.log2_cut(neighbours) < self.log2_security
             && (least..=self.most_threshold(neighbours)).contains(&threshold)
     }
 
-    /// Meets all bounds with this many neighbours, or says which one fails.
-    fn check(&self, neighbours: usize) -> Result<GraphParameters, ParameterError> {
+    /// Neighbours enough that no sum of a piece of the graph is learnt.
+    fn check_graph(&self, neighbours: usize) -> Result<(), ParameterError> {
         let floor = CHEAP_NEIGHBOURS.min(self.parties - 1);
         if self.active && neighbours < floor {
             let rule =
@@ -244,7 +258,7 @@ impl<'a> Bounds<'a> {
             return fails("neighbours", rule);
         }
         let cut = self.log2_cut(neighbours);
-        if cut >= LOG2_SECURITY {
+        if cut >= self.log2_security {
             let rule = format!(
                 "the graph of survivors falls apart with probability 2^{cut:.0}, not below 2^-40: \
                  neighbours = {neighbours} are too few for {} corrupt and {} dropped parties",
@@ -252,6 +266,37 @@ impl<'a> Bounds<'a> {
             );
             return fails("neighbours", rule);
         }
+        Ok(())
+    }
+
+    /// A threshold that no corrupt holders reach, nor two stories: at least the least one.
+    fn check_threshold(
+        &self,
+        holders: usize,
+        least: usize,
+        threshold: usize,
+    ) -> Result<(), ParameterError> {
+        if (least..=holders).contains(&threshold) {
+            return Ok(());
+        }
+        let rule = format!(
+            "{least} <= threshold = {threshold} <= holders = {holders}: below {least}, {} corrupt \
+             parties of {} break the privacy of some party with probability 2^-40 or more{}",
+            self.corrupt,
+            self.parties,
+            if self.active {
+                " (active: 2*threshold > holders + corrupt holders, threshold > neighbours/2 + 1 + corrupt \
+                 parties in a run of neighbours/2)"
+            } else {
+                ""
+            },
+        );
+        fails("threshold", rule)
+    }
+
+    /// Meets all bounds with this many neighbours, or says which one fails.
+    fn check(&self, neighbours: usize) -> Result<GraphParameters, ParameterError> {
+        self.check_graph(neighbours)?;
         let (least, most) = (
             self.least_threshold(neighbours),
             self.most_threshold(neighbours),
@@ -266,21 +311,7 @@ impl<'a> Bounds<'a> {
                 .clamp(least, most.max(least)),
             chosen => chosen,
         };
-        if threshold < least || threshold > holders {
-            let rule = format!(
-                "{least} <= threshold = {threshold} <= holders = {holders}: below {least}, {} corrupt \
-                 parties of {} break the privacy of some party with probability 2^-40 or more{}",
-                self.corrupt,
-                self.parties,
-                if self.active {
-                    " (active: 2*threshold > holders + corrupt holders, threshold > neighbours/2 + 1 + corrupt \
-                     parties in a run of neighbours/2)"
-                } else {
-                    ""
-                },
-            );
-            return fails("threshold", rule);
-        }
+        self.check_threshold(holders, least, threshold)?;
         if threshold > most {
             let rule = format!(
                 "threshold = {threshold} <= {most}: with {} dropouts of {}, fewer than {threshold} of a \
@@ -322,7 +353,7 @@ impl<'a> Bounds<'a> {
         // The most corrupt holders that some honest party has, but for probability 2^-40.
         let honest = self.parties.saturating_sub(corrupt);
         let around_one = self.around_one(neighbours, corrupt);
-        let most_corrupt = self.tails.most(around_one, honest, LOG2_SECURITY);
+        let most_corrupt = self.tails.most(around_one, honest, self.log2_security);
         if !self.active {
             return most_corrupt + 1;
         }
@@ -336,11 +367,11 @@ impl<'a> Bounds<'a> {
         }
         let among_witnesses =
             self.tails
-                .most(self.witnesses(neighbours, corrupt), 1, LOG2_SECURITY);
+                .most(self.witnesses(neighbours, corrupt), 1, self.log2_security);
         let quorum = (holders + most_corrupt.max(among_witnesses)) / 2 + 1;
         // Both runs of every honest party, to its left and to its right.
         let run = self.around_one(neighbours / 2, corrupt);
-        let in_a_run = self.tails.most(run, 2 * honest, LOG2_SECURITY);
+        let in_a_run = self.tails.most(run, 2 * honest, self.log2_security);
         quorum.max(neighbours / 2 + neighbours % 2 + 2 + in_a_run)
     }
 

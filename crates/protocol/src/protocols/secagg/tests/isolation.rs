@@ -85,7 +85,7 @@ impl Attack {
     ) -> Self {
         let mut rig = Rig::at(spec, 0);
         let round = rig.cohort.round.clone();
-        let graph = graph_of(&round).unwrap();
+        let graph = graph_of(&round);
         let keys = rig.up.iter().map(|(&party, message)| {
             let sent: Advertise = decode("keys", body(message)).unwrap();
             let key = PublicKey::parse(suite_of(&round), sent.mask_key.as_slice()).unwrap();
@@ -155,7 +155,7 @@ impl Attack {
     }
 
     fn graph(&self) -> AggregationGraph {
-        graph_of(&self.rig.cohort.round).unwrap()
+        graph_of(&self.rig.cohort.round)
     }
 
     /// Tells every party its story about who survived and keeps the signatures of those who believe it.

@@ -187,7 +187,7 @@ fn sparse() -> JobSpec {
 /// They have signed the set of survivors; and the witnesses.
 fn sparse_signatures() -> (Rig, Vec<PartyId>) {
     let rig = Rig::at(sparse(), CONSISTENCY);
-    let graph = crate::protocols::secagg::graph_of(&rig.cohort.round).unwrap();
+    let graph = crate::protocols::secagg::graph_of(&rig.cohort.round);
     (rig, graph.witnesses())
 }
 
@@ -232,7 +232,7 @@ fn case_01_only_witnesses_confirm_survivors() {
 #[test]
 fn case_01_fewer_signatures_than_the_threshold() {
     let (mut rig, _) = sparse_signatures();
-    let graph = crate::protocols::secagg::graph_of(&rig.cohort.round).unwrap();
+    let graph = crate::protocols::secagg::graph_of(&rig.cohort.round);
     let need = graph.parameters().threshold();
     rig.serve().unwrap();
     let fault = signatures_changed(&mut rig, |signatures| signatures.entries.truncate(need - 1));
@@ -301,7 +301,7 @@ fn case_01_a_party_without_enough_holders_reveals_nothing() {
     for missing in [0, 1] {
         let mut rig = Rig::at(sparse(), MASKED_INPUT);
         rig.serve().unwrap();
-        let graph = crate::protocols::secagg::graph_of(&rig.cohort.round).unwrap();
+        let graph = crate::protocols::secagg::graph_of(&rig.cohort.round);
         let need = graph.parameters().threshold();
         let mut neighbours = graph.neighbours(PartyId(0));
         // The party itself is one of its holders.

@@ -30,7 +30,7 @@ impl Revealed {
         };
         let round = Cohort::new(spec, 3).round;
         let common = Common {
-            graph: graph_of(&round).unwrap().into(),
+            graph: graph_of(&round).into(),
             round: round.clone(),
         };
         let rng = &mut ChaCha20Rng::seed_from_u64(5);

@@ -1,0 +1,77 @@
+//! The roster of a round is fixed: the party checks it as it checks the beginning of a round, and opens its nonce.
+
+use super::active::cohort;
+use super::member::Member;
+use super::pledge::as_start;
+use crate::JobError;
+use crate::error::wrong;
+use crate::pb::{self, RoundRefusalCode};
+
+impl Member {
+    /// The members of a round are fixed, who have committed to their nonces.
+    pub(super) async fn roster_fixed(&mut self, fixed: pb::RosterFixed) -> Result<(), JobError> {
+        let number = fixed.round;
+        let mut start = as_start(&fixed);
+        let active = self.active.as_ref().map(|active| active.number);
+        // A round that has begun comes once more, if anything does: its nonce is not this party's any more.
+        let has_begun = active == Some(number) || self.is_from_before(number);
+        if has_begun || self.is_told(number) || self.is_past(number) {
+            return self.started_late(start);
+        }
+        match self.open_nonce(fixed, &mut start).await? {
+            Ok(opening) => {
+                self.send(opening);
+                Ok(())
+            }
+            Err((code, error)) => self.refuse(number, code, error).await,
+        }
+    }
+
+    /// The nonce, where everything is as it must be; or why the round is refused.
+    async fn open_nonce(
+        &mut self,
+        fixed: pb::RosterFixed,
+        start: &mut pb::RoundStart,
+    ) -> Result<Result<pb::NonceOpening, (RoundRefusalCode, JobError)>, JobError> {
+        let number = fixed.round;
+        let fault = |reason: String| {
+            let error = wrong(format!("round {number}: {reason}"));
+            (RoundRefusalCode::RoundRefusalFault, error)
+        };
+        let unable = |reason: &str| {
+            let reason = reason.to_owned();
+            let error = JobError::Dropped {
+                round: number,
+                reason,
+            };
+            Err((RoundRefusalCode::RoundRefusalUnable, error))
+        };
+        if self.lacks_model(start)? {
+            return Ok(unable("it starts from another model than the one offered"));
+        }
+        let round = match self.certified(start)? {
+            Ok(round) => round,
+            Err(error) => return Ok(Err((RoundRefusalCode::RoundRefusalFault, error))),
+        };
+        let ready = self.ready.as_ref();
+        let Some(pledge) = ready.filter(|pledge| pledge.ready.round == number) else {
+            return Ok(unable("this party was not ready for it"));
+        };
+        let me = round.roster().rank_of(&self.identity.name);
+        let key = me.and_then(|me| round.roster().verifying_key(me));
+        let member = me.and_then(|me| round.roster().member(me));
+        let committed = member.is_some_and(|member| member.nonce[..] == pledge.ready.commitment);
+        if key != Some(self.identity.key.verifying_key()) || !committed {
+            return Ok(unable(
+                "the roster lacks this party, or holds another key or commitment of it",
+            ));
+        }
+        if let Err(refused) = self.judge_roster(&round, &cohort(&round)).await {
+            return Ok(Err(refused));
+        }
+        let Some(pledge) = &mut self.ready else {
+            return Ok(unable("this party was not ready for it"));
+        };
+        Ok(pledge.open(fixed).map_err(fault))
+    }
+}

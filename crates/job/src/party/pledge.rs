@@ -1,0 +1,105 @@
+//! What a party is ready with: its nonce of a round, to which it commits first where a graph is drawn from it.
+//!
+//! Whoever knows all other nonces could try its own until the graph suits it. So a party says its nonce only once the
+//! roster is fixed, for that roster and no other, and takes part in no round but the one that was fixed. Everybody in it
+//! can check that nobody had a choice: the round has the nonces to which its members committed, all of them.
+
+use blindsum_protocol::{Job, Round, nonce_commitment};
+
+use crate::pb;
+
+/// A nonce, and what was said of it.
+pub(super) struct Pledge {
+    /// What the coordinator was told.
+    pub ready: pb::Ready,
+    /// In no record but that of a suspended party: see [`JobState::write`](super::state::JobState::write).
+    pub nonce: [u8; 32],
+    /// The roster for which it was opened.
+    pub opened: Option<pb::RosterFixed>,
+}
+
+impl Pledge {
+    /// Of a party of this name, for a round of the job.
+    pub fn new(job: &Job, round: u64, name: &str, nonce: [u8; 32]) -> Self {
+        let (said, commitment) = match job.commits_nonces() {
+            true => {
+                let commitment = nonce_commitment(job, round, name, &nonce);
+                (Vec::new(), commitment.to_vec())
+            }
+            false => (nonce.to_vec(), Vec::new()),
+        };
+        Self {
+            ready: pb::Ready {
+                round,
+                nonce: said,
+                commitment,
+                ..pb::Ready::default()
+            },
+            nonce,
+            opened: None,
+        }
+    }
+
+    /// The nonce, for a roster that is fixed: the first one, or that one once more.
+    ///
+    /// # Errors
+    /// It was opened for another one.
+    pub fn open(&mut self, mut fixed: pb::RosterFixed) -> Result<pb::NonceOpening, String> {
+        fixed.certificates.clear();
+        let opened = self.opened.get_or_insert_with(|| fixed.clone());
+        match *opened == fixed {
+            true => Ok(pb::NonceOpening {
+                round: fixed.round,
+                nonce: self.nonce.to_vec(),
+            }),
+            false => Err("a roster is fixed a second time, with something else in it".into()),
+        }
+    }
+
+    /// A round begins with the members that were fixed, and the nonces to which they committed.
+    ///
+    /// # Errors
+    /// What is not as it was fixed.
+    pub fn check(&self, start: &pb::RoundStart, round: &Round) -> Result<(), String> {
+        if !round.job().commits_nonces() {
+            return Ok(());
+        }
+        let fixed = self.opened.as_ref();
+        let fixed = fixed.ok_or("it begins before its roster was fixed")?;
+        if (&start.model, &start.numbers) != (&fixed.model, &fixed.numbers) {
+            return Err("it begins with another model or other numbers than were fixed".into());
+        }
+        let members = start.roster.iter().map(|member| &member.fingerprint);
+        if !members.eq(fixed.roster.iter().map(|member| &member.fingerprint)) {
+            return Err("it begins with other members than were fixed".into());
+        }
+        for (member, fixed) in round.roster().members().iter().zip(&fixed.roster) {
+            let name = &member.name;
+            let commitment = nonce_commitment(round.job(), start.round, name, &member.nonce);
+            if commitment[..] != fixed.commitment {
+                return Err(format!(
+                    "the nonce of {name} is not the one that it committed to"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A roster that is fixed as the beginning of a round, in which commitments stand for nonces: what is checked of one
+/// is checked of the other.
+pub(super) fn as_start(fixed: &pb::RosterFixed) -> pb::RoundStart {
+    let member = |member: &pb::Committed| pb::Participant {
+        fingerprint: member.fingerprint.clone(),
+        nonce: member.commitment.clone(),
+    };
+    pb::RoundStart {
+        round: fixed.round,
+        model: fixed.model.clone(),
+        roster: fixed.roster.iter().map(member).collect(),
+        certificates: fixed.certificates.clone(),
+        answers_taken: 0,
+        kind: pb::RoundKind::Sum.into(),
+        numbers: fixed.numbers,
+    }
+}

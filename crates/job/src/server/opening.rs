@@ -1,0 +1,285 @@
+//! Before a round whose graph is drawn from its members' nonces: the roster is fixed, and each member opens the nonce to
+//! which it committed.
+//!
+//! Whoever is left out now would give the coordinator a choice of graphs, since it knows the other nonces. So all members
+//! open, or there is no such round: the next one is offered at once, with fresh nonces, and without whoever did not open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_crypto::roster::CertifiedRoster;
+use blindsum_protocol::{Numbers, nonce_commitment};
+use tracing::{info, warn};
+
+use super::face::Input;
+use super::job::Event;
+use super::running::new_certificates;
+use super::{Halt, Lead};
+use crate::actor::Time;
+use crate::pb::party_frame::Frame;
+use crate::{foreign, pb, seconds};
+
+/// A roster that is fixed.
+pub(crate) struct Opening {
+    number: u64,
+    /// What its members are told, with the certificates of all.
+    fixed: pb::RosterFixed,
+    members: BTreeMap<Arc<str>, Opener>,
+    /// Who will not open, and why: the round has failed.
+    failed: Option<(Arc<str>, String)>,
+}
+
+/// A member that opens its nonce.
+struct Opener {
+    commitment: [u8; 32],
+    nonce: Option<[u8; 32]>,
+    /// When its connection was lost.
+    lost: Option<Time>,
+}
+
+impl Opening {
+    /// The members of this roster have commitments where others have nonces.
+    fn new(number: u64, roster: &CertifiedRoster, model: pb::ModelName, numbers: Numbers) -> Self {
+        let members = roster.members().iter();
+        let committed = members.clone().map(|member| pb::Committed {
+            fingerprint: crate::fingerprint(&member.certificate).to_vec(),
+            commitment: member.nonce.to_vec(),
+        });
+        let opener = |commitment| Opener {
+            commitment,
+            nonce: None,
+            lost: None,
+        };
+        Self {
+            number,
+            fixed: pb::RosterFixed {
+                round: number,
+                model: Some(model),
+                roster: committed.collect(),
+                certificates: members.clone().map(|m| m.certificate.clone()).collect(),
+                numbers: Some(numbers.into()),
+            },
+            members: members
+                .map(|member| (member.name.as_str().into(), opener(member.nonce)))
+                .collect(),
+            failed: None,
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    /// Whether this is a member that has not opened yet.
+    fn misses(&self, name: &str) -> bool {
+        let member = self.members.get(name);
+        member.is_some_and(|member| member.nonce.is_none())
+    }
+
+    /// Who has not opened yet.
+    fn missing(&self) -> impl Iterator<Item = &Arc<str>> {
+        let missing = self.members.iter().filter(|(_, m)| m.nonce.is_none());
+        missing.map(|(name, _)| name)
+    }
+
+    /// The connection of a member was lost.
+    pub fn lost(&mut self, name: &str, now: Time) {
+        if let Some(member) = self.members.get_mut(name) {
+            member.lost.get_or_insert(now);
+        }
+    }
+
+    /// A member will not open.
+    fn fail(&mut self, name: &Arc<str>, reason: String) {
+        self.failed.get_or_insert((name.clone(), reason));
+    }
+
+    /// The first of those that have not opened who was lost, and when.
+    fn first_lost(&self) -> Option<(Time, &Arc<str>)> {
+        let missing = self.members.iter().filter(|(_, m)| m.nonce.is_none());
+        missing.filter_map(|(name, m)| Some((m.lost?, name))).min()
+    }
+}
+
+impl Lead {
+    /// The roster with the nonces of all its members, who have committed to them.
+    pub(super) async fn open_nonces(
+        &mut self,
+        number: u64,
+        roster: CertifiedRoster,
+        numbers: Numbers,
+    ) -> Result<CertifiedRoster, Halt> {
+        // Parties have had the time to come: nobody waits for more of them, should this round come to nothing.
+        self.met = true;
+        let opening = Opening::new(number, &roster, self.model.name(), numbers);
+        let names: Vec<Arc<str>> = opening.members.keys().cloned().collect();
+        self.opening = Some(opening);
+        info!(job = %self.name, round = number, parties = names.len(), "roster fixed");
+        for name in &names {
+            self.send_fixed(name);
+        }
+        self.unpublished = true;
+        let collected = self.collect_nonces(number).await;
+        let opening = self.opening.take();
+        collected?;
+        let members = opening.map_or_else(BTreeMap::new, |opening| opening.members);
+        // In the order of names, as the roster.
+        let nonces = members.into_values().filter_map(|member| member.nonce);
+        let opened = roster.with_nonces(&nonces.collect::<Vec<_>>());
+        opened.map_err(|error| Halt::Aborted(error.to_string()))
+    }
+
+    /// Whose nonces are waited for, if any.
+    pub(super) fn not_opened(&self) -> Vec<String> {
+        let missing = self.opening.iter().flat_map(Opening::missing);
+        missing.map(|name| name.to_string()).collect()
+    }
+
+    /// Tells a member that the roster is fixed, now or once it is back.
+    pub(super) fn send_fixed(&mut self, name: &str) {
+        let Some(opening) = &mut self.opening else {
+            return;
+        };
+        let Some(member) = self.members.get_mut(name) else {
+            return opening.lost(name, self.hand.now());
+        };
+        let fixed = &opening.fixed;
+        let fingerprints = fixed.roster.iter().map(|member| &member.fingerprint[..]);
+        let frame = pb::RosterFixed {
+            certificates: new_certificates(fingerprints, &fixed.certificates, &mut member.sent),
+            ..fixed.clone()
+        };
+        member.link.frame(frame.into());
+        if let Some(opener) = opening.members.get_mut(name) {
+            opener.lost = None;
+        }
+    }
+
+    /// A party connects while nonces are opened; true where it needs no more words about a round.
+    pub(super) fn resume_opening(&mut self, name: &Arc<str>, round: u64) -> bool {
+        let Some(opening) = &mut self.opening else {
+            return false;
+        };
+        let is_now = opening.number == round;
+        match (opening.has(name), is_now) {
+            (true, true) => self.send_fixed(name),
+            (true, false) => {
+                // Its nonce lived in the process that drew it.
+                let reason = "it was started again without its nonce";
+                self.will_not_open(name, reason.into());
+            }
+            (false, true) => {
+                let reason = "the roster was fixed without this party";
+                self.tell_dropped(round, name, reason);
+            }
+            (false, false) => return false,
+        }
+        is_now
+    }
+
+    /// A member that cannot open or does not want to: it has done nothing wrong, and waits for another round. Where its
+    /// nonce is known already the round can begin, and do without it.
+    fn will_not_open(&mut self, name: &Arc<str>, reason: String) {
+        let opening = self.opening.as_mut();
+        if let Some(opening) = opening.filter(|opening| opening.misses(name)) {
+            opening.fail(name, reason);
+            self.conduct.declined(name, self.begun);
+        }
+    }
+
+    /// A member that lies about its nonce.
+    fn lied_opening(&mut self, name: &Arc<str>, reason: String) {
+        self.conduct.lied(name, self.begun);
+        if let Some(opening) = &mut self.opening {
+            opening.fail(name, reason);
+        }
+    }
+
+    /// Until all have opened; or who has not.
+    async fn collect_nonces(&mut self, number: u64) -> Result<(), Halt> {
+        let time = self.parts.job.spec().stage_deadline;
+        let deadline = self.hand.now() + seconds(time);
+        let grace = self.parts.settings.reconnect_grace;
+        loop {
+            let Some(opening) = &self.opening else {
+                return Ok(());
+            };
+            if let Some((name, reason)) = &opening.failed {
+                warn!(job = %self.name, round = number, party = %name, %reason, "did not open its nonce");
+                let reason = format!("{name} did not open its nonce: {reason}");
+                return Err(Halt::Unopened(reason));
+            }
+            if opening.missing().next().is_none() {
+                return Ok(());
+            }
+            let now = self.hand.now();
+            let lost = opening.first_lost();
+            let lost = lost.map(|(since, name)| (since + grace, name.clone()));
+            let until = match lost {
+                Some((until, name)) if until <= now => {
+                    self.will_not_open(&name, "its connection was lost".into());
+                    continue;
+                }
+                Some((until, _)) => until.min(deadline),
+                None => deadline,
+            };
+            if now >= deadline {
+                self.too_late(&format!("it said nothing within {time} s"));
+                continue;
+            }
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.opening_input(number, input).await;
+            }
+        }
+    }
+
+    /// The deadline has passed: who is connected has kept its nonce back.
+    fn too_late(&mut self, reason: &str) {
+        let missing = self.opening.iter().flat_map(Opening::missing);
+        for name in missing.cloned().collect::<Vec<_>>() {
+            match self.members.contains_key(&name) {
+                true => self.lied_opening(&name, reason.into()),
+                false => self.will_not_open(&name, "its connection was lost".into()),
+            }
+        }
+    }
+
+    async fn opening_input(&mut self, number: u64, input: Input) {
+        match self.handle(input).await {
+            Some(Event::Frame {
+                name,
+                frame: Frame::NonceOpening(opened),
+            }) if opened.round == number => self.nonce_opened(&name, &opened.nonce),
+            Some(Event::Frame {
+                name,
+                frame: Frame::RoundRefused(refusal),
+            }) if refusal.round == number => {
+                let reason = format!("it refuses the round: {}", foreign(&refusal.reason));
+                self.will_not_open(&name, reason);
+            }
+            _ => {}
+        }
+    }
+
+    /// A nonce, which must be the one to which its party committed.
+    fn nonce_opened(&mut self, name: &Arc<str>, nonce: &[u8]) {
+        let Some(opening) = &mut self.opening else {
+            return;
+        };
+        let Some(member) = opening.members.get_mut(name) else {
+            return;
+        };
+        let nonce = <[u8; 32]>::try_from(nonce).ok();
+        let fits = |nonce: &[u8; 32]| {
+            nonce_commitment(&self.parts.job, opening.number, name, nonce) == member.commitment
+        };
+        match nonce.filter(fits) {
+            Some(nonce) => {
+                member.nonce = Some(nonce);
+                self.conduct.opened(name);
+                self.unpublished = true;
+            }
+            None => self.lied_opening(name, "its nonce is not the one that it committed to".into()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a party makes of the numbers that the coordinator has told: it derives none, and checks those on which its
+//! privacy rests.
+
+use super::{Bounds, GraphParameters, LOG2_SECURITY, ParameterError};
+use crate::core::numbers::{as_asked, broken};
+use crate::protocols::secagg::tails::Hypergeometric;
+use crate::{FaultKind, JobSpec, Numbers};
+
+/// A probability counts as below 2^-40 up to 2^(-40 + 10^-6). In doubles log2 of a tail comes out wrong by less than
+/// 10^-8 for 10,000 parties, however it is computed, so that two programs that both compute in doubles never disagree
+/// about numbers that one of them has chosen. It costs less than a millionth of the bound.
+const TOLERANCE: f64 = 1e-6;
+
+impl GraphParameters {
+    /// The numbers that the coordinator has told, for a roster of so many parties. Whether enough holders survive is
+    /// not asked: without them the round has no result, and nobody learns anything.
+    ///
+    /// # Errors
+    /// [`FaultKind::Number`]: the number and the rule that it breaks.
+    pub fn told(spec: &JobSpec, parties: usize, numbers: Numbers) -> Result<Self, FaultKind> {
+        let tails = Hypergeometric::new(parties);
+        let bounds = Bounds {
+            log2_security: LOG2_SECURITY + TOLERANCE,
+            ..Bounds::new(spec, parties, &tails)
+        };
+        bounds.check_degree(numbers.neighbours)?;
+        as_asked("threshold", numbers.threshold, bounds.threshold)?;
+        let told = Self::of_round(parties, numbers);
+        let least = |bounds: &Bounds<'_>| {
+            bounds.check_graph(told.neighbours)?;
+            let least = bounds.least_threshold(told.neighbours);
+            bounds.check_threshold(told.holders(), least, told.threshold)
+        };
+        match least(&bounds) {
+            Ok(()) => Ok(told),
+            Err(ParameterError { field, rule }) => broken(field, rule),
+        }
+    }
+}
+
+impl Bounds<'_> {
+    /// There is such a graph, and it is the one that the job asks for.
+    fn check_degree(&self, told: u32) -> Result<(), FaultKind> {
+        let (n, neighbours) = (self.parties, told as usize);
+        if n < 2 || !(1..n).contains(&neighbours) {
+            let rule = format!("1 <= neighbours = {told} < parties in the round = {n}");
+            return broken("neighbours", rule);
+        }
+        if neighbours % 2 == 1 && n % 2 == 1 {
+            let rule = format!("neighbours * parties in the round = {told} * {n} must be even");
+            return broken("neighbours", rule);
+        }
+        let asked = match (self.complete, self.neighbours) {
+            (true, _) => n - 1,
+            (false, 0) => 0,
+            (false, chosen) => self.drawable(chosen),
+        };
+        as_asked("neighbours", told, asked)
+    }
+}
