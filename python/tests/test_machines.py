@@ -116,7 +116,7 @@ def test_an_old_state_takes_its_round_up_never_again(tmp_path):
     job.run()
     assert job.check() == 4
     # Before its update was out, with the latest mark and with its own.
-    state, mark = old[4]
+    state, mark = old[5]
     identity = {"identity": party.identity, "ca": party.ca, "policy": bs.Policy()}
     live = machines.PartyMachine.open("queue", **identity, state=state, mark=mark)
     dead = machines.PartyMachine.open("queue", **identity, state=state, mark=party.mark)
