@@ -26,6 +26,9 @@ Work = Callable[[Callable[[str], object]], object]
 EXAMPLES = """\
 examples:
   blindsum bench round --protocol secagg+ --parties 10 --dim 1e5      # processes and TLS, beside plain
+  blindsum bench load --protocol plain --parties 5000 --dim 10        # memory of idle connections
+  blindsum bench load --protocol plain --parties 1000 --dim 10000 --rounds 2
+  blindsum bench link --protocol secagg+ --parties 3 --dim 1000000    # 40 Mbit/s and 50 ms
   blindsum bench secagg                                               # targets and measurements
   blindsum bench secagg --scale --markdown docs/benchmarks/secagg.md
   blindsum bench pss --markdown docs/benchmarks/pss.md
@@ -46,6 +49,25 @@ def add(parser: argparse.ArgumentParser) -> None:
     rounds.add_argument("--rounds", type=int, default=5, metavar="R", help="rounds that count (default 5)")
     rounds.add_argument("--json", action="store_true", help="print one JSON object")
     rounds.set_defaults(run=_rounds)
+
+    load = actions.add_parser("load", help="many parties over TLS: what they cost the coordinator in memory")
+    add_spec_arguments(load, own=["rounds"])
+    load.add_argument(
+        "--rounds", type=int, default=0, metavar="R", help="rounds they take part in (default 0)"
+    )
+    load.add_argument("--json", action="store_true", help="print one JSON object")
+    load.set_defaults(run=_load)
+
+    link = actions.add_parser("link", help="whether what parties send keeps a slow and long link full")
+    add_spec_arguments(link, own=["rounds"])
+    link.add_argument(
+        "--megabits", type=float, default=40.0, metavar="M", help="10⁶ bits a second (default 40)"
+    )
+    link.add_argument(
+        "--round-trip", type=float, default=50.0, metavar="MS", help="milliseconds (default 50)"
+    )
+    link.add_argument("--json", action="store_true", help="print one JSON object")
+    link.set_defaults(run=_link)
 
     secagg = actions.add_parser("secagg", help="secagg and secagg+ against their targets")
     secagg.add_argument("--scale", action="store_true", help="also thousands of parties; takes minutes")
@@ -88,15 +110,17 @@ def _rounds(options: argparse.Namespace) -> int:
         "up_bytes": measured.up_bytes / plain.up_bytes,
         "down_bytes": measured.down_bytes / plain.down_bytes,
     }
+    to_raw = {cost.protocol: cost.fastest / cost.raw.fastest for cost in costs}
     if options.json:
         whole = {
             "measured": dataclasses.asdict(measured),
             "plain": dataclasses.asdict(plain),
             "ratio": ratios,
+            "ratio_to_raw_tls": to_raw,
         }
         print(json.dumps(whole))
     else:
-        _show_rounds(costs, ratios)
+        _show_rounds(costs, ratios, to_raw)
     return EXIT_SUM
 
 
@@ -104,24 +128,92 @@ def _shown(bar: console.Progress) -> Callable[[dict[str, Any]], None]:
     return lambda status: bar.update(status["rounds_done"], "rounds done")
 
 
-def _show_rounds(costs: list[RoundCost], ratios: dict[str, float]) -> None:
+def _show_rounds(costs: list[RoundCost], ratios: dict[str, float], to_raw: dict[str, float]) -> None:
     rows = [
         [
             cost.protocol,
             f"{1000 * cost.seconds:.1f}",
+            f"{1000 * cost.fastest:.1f}",
+            f"{1000 * cost.raw.fastest:.1f}",
+            f"{to_raw[cost.protocol]:.2f}",
             console.bytes_text(cost.up_bytes),
             console.bytes_text(cost.down_bytes),
         ]
         for cost in costs
     ]
-    rows.append(
-        ["ratio", f"{ratios['seconds']:.2f}", f"{ratios['up_bytes']:.3f}", f"{ratios['down_bytes']:.3f}"]
-    )
+    up, down = f"{ratios['up_bytes']:.3f}", f"{ratios['down_bytes']:.3f}"
+    rows.append(["ratio", f"{ratios['seconds']:.2f}", "", "", "", up, down])
     cost = costs[-1]
     title = f"{cost.parties} parties, {cost.dim} coordinates, {cost.rounds} rounds on the loopback interface"
-    console.table(title, ["protocol", "ms per round", "up per party", "down per party"], rows)
+    header = [
+        "protocol",
+        "ms per round",
+        "fastest",
+        "raw TLS",
+        "fastest ÷ raw",
+        "up per party",
+        "down per party",
+    ]
+    console.table(title, header, rows)
     for name, seconds in cost.stages.items():
         print(f"  {name:<16} {1000 * seconds:8.1f} ms")
+
+
+def _load(options: argparse.Namespace) -> int:
+    from benches.load import measure
+    from blindsum.errors import ConfigError
+
+    if options.rounds < 0:
+        raise ConfigError("--rounds", f"0 <= {options.rounds} must hold")
+    asked = spec_from(options)
+    patience = dict.fromkeys(["join_deadline", "input_deadline", "stage_deadline"], 3600.0)
+    # A job has a round at least; where none is wanted nobody asks for it.
+    spec = spec_from(options, rounds=max(1, options.rounds), min_parties=asked.parties, **patience)
+    with sigterm_interrupts(), console.progress("load", 1, quiet=options.json) as bar:
+        cost = measure(spec, options.rounds, lambda text: bar.update(0, text))
+    if options.json:
+        print(json.dumps({"protocol": spec.protocol.name, "dim": spec.dim, **dataclasses.asdict(cost)}))
+        return EXIT_SUM
+    rows = [
+        ["before the first party", console.bytes_text(cost.before_bytes)],
+        ["all connected, idle", console.bytes_text(cost.idle_bytes)],
+        ["an idle connection", console.bytes_text(cost.connection_bytes)],
+        ["the most until the end", console.bytes_text(cost.most_bytes)],
+    ]
+    title = f"{spec.protocol.name}: {cost.parties} parties, {spec.dim} coordinates, memory of the coordinator"
+    console.table(title, ["when", "memory"], rows)
+    for number, seconds in enumerate(cost.rounds, 1):
+        print(f"  round {number}: {seconds:.2f} s")
+    return EXIT_SUM
+
+
+def _link(options: argparse.Namespace) -> int:
+    from benches.link import Link, measure
+    from blindsum.errors import ConfigError
+
+    for name, value in (("--megabits", options.megabits), ("--round-trip", options.round_trip)):
+        if not 0 < value <= 1e6:
+            raise ConfigError(name, f"0 < {value} <= 1000000 must hold")
+    spec = spec_from(options, rounds=1)
+    link = Link(options.megabits, options.round_trip / 1000)
+    with sigterm_interrupts(), console.progress("link", 1, quiet=options.json):
+        cost = measure(spec, link)
+    if options.json:
+        link_and_cost = {**dataclasses.asdict(link), **dataclasses.asdict(cost)}
+        print(json.dumps({"protocol": spec.protocol.name, **link_and_cost}))
+        return EXIT_SUM
+    rows = [
+        ["a party sends", console.bytes_text(cost.up_bytes)],
+        ["the link needs", f"{cost.least:.2f} s"],
+        ["the stage took", f"{cost.seconds:.2f} s"],
+        ["of the link's time", f"{100 * cost.least / cost.seconds:.0f} %"],
+    ]
+    title = (
+        f"{spec.protocol.name}: {spec.parties} parties, each over {link.megabits:g} Mbit/s and "
+        f"{1000 * link.round_trip:g} ms"
+    )
+    console.table(title, ["", ""], rows)
+    return EXIT_SUM
 
 
 def _secagg(options: argparse.Namespace) -> int:

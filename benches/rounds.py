@@ -12,6 +12,7 @@ from typing import Any
 
 from benches import ROOT
 from benches.party import DIM
+from blindsum import _native
 from blindsum.coordinator import stored_rounds
 from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
@@ -19,6 +20,22 @@ from blindsum.testing import Cluster, PartyProcess
 
 OnStatus = Callable[[dict[str, Any]], object]
 OnText = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class RawCost:
+    """What moving the bytes of a round costs over TLS alone: all parties send, then all receive.
+
+    Attributes
+    ----------
+    seconds : float
+        From the coordinator's word to begin until the last party has everything: the median.
+    fastest : float
+        The same of the fastest time.
+    """
+
+    seconds: float
+    fastest: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,8 @@ class RoundCost:
         Seconds of each stage.
     up_bytes, down_bytes : float
         Of one party's connection until the result, TLS and HTTP/2 included, and the result itself.
+    raw : RawCost
+        What the same bytes cost over TLS alone.
     """
 
     protocol: str
@@ -50,6 +69,7 @@ class RoundCost:
     stages: dict[str, float]
     up_bytes: float
     down_bytes: float
+    raw: RawCost
 
 
 # What says which vectors there are and who waits for whom, and nothing of how they are protected.
@@ -99,12 +119,38 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
             for status in cluster.statuses():
                 on_status(status)
         reports = stored_rounds(cluster.store, spec.job)
-    for report in reports:
-        if report["state"] != "done" or len(report["survivors"]) < spec.parties:
-            lost = "; ".join(text for stage in report["stages"] for text in stage["dropped"].values())
-            raise BlindsumError(f"round {report['number']} lost parties: {report['reason'] or lost}")
-    sums = [report for report in reports if not report["key_setup"]]
-    return _cost(spec, sums[1:])
+        _check(spec, reports)
+        sums = [report for report in reports if not report["key_setup"]][1:]
+        up, down = _bytes(spec, sums)
+        raw = measure_raw(folder / "pki", [party.name for party in parties], up, down, len(sums))
+    return _cost(spec, sums, up, down, raw)
+
+
+def measure_raw(certificates: Path, parties: list[str], up: float, down: float, times: int) -> RawCost:
+    """Move as many bytes as a round has over TLS alone, over as many connections, with the same certificates.
+
+    Parameters
+    ----------
+    certificates
+        The folder of the CA, with those of ``coordinator`` and of the parties.
+    parties
+        Their names.
+    up, down
+        Bytes of each party to the coordinator, and then back.
+    times
+        How often; one more goes before them and is not counted.
+    """
+    coordinator, *pems = [
+        (
+            str(certificates / f"{name}.pem"),
+            str(certificates / f"{name}.key"),
+            str(certificates / "ca.pem"),
+            None,
+        )
+        for name in ["coordinator", *parties]
+    ]
+    _first, *seconds = _native.tls_transfers(coordinator, pems, round(up), round(down), times + 1)
+    return RawCost(seconds=median(seconds), fastest=min(seconds))
 
 
 def measure_in_turns(specs: Iterable[JobSpec], times: int, on_text: OnText) -> list[RoundCost]:
@@ -127,10 +173,27 @@ def measure_in_turns(specs: Iterable[JobSpec], times: int, on_text: OnText) -> l
     return [min(costs, key=lambda cost: cost.fastest) for _, costs in jobs]
 
 
-def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
+def _check(spec: JobSpec, reports: list[dict[str, Any]]) -> None:
+    for report in reports:
+        if report["state"] != "done" or len(report["survivors"]) < spec.parties:
+            lost = "; ".join(text for stage in report["stages"] for text in stage["dropped"].values())
+            raise BlindsumError(f"round {report['number']} lost parties: {report['reason'] or lost}")
+
+
+def _bytes(spec: JobSpec, reports: list[dict[str, Any]]) -> tuple[float, float]:
+    """Give what one party sends and receives in a round."""
     wires = [list(report["wire"].values()) for report in reports]
     # What is sent after the last stage is not in the traffic of the connections.
     results = [list(report["stages"][-1]["bytes"].values()) for report in reports]
+    up = median(sum(one["up"] for one in wire) / spec.parties for wire in wires)
+    down = median(
+        sum(one["down"] for one in wire + result) / spec.parties
+        for wire, result in zip(wires, results, strict=True)
+    )
+    return up, down
+
+
+def _cost(spec: JobSpec, reports: list[dict[str, Any]], up: float, down: float, raw: RawCost) -> RoundCost:
     return RoundCost(
         protocol=spec.protocol.name,
         parties=spec.parties,
@@ -142,9 +205,7 @@ def _cost(spec: JobSpec, reports: list[dict[str, Any]]) -> RoundCost:
             name: median(report["stages"][place]["seconds"] for report in reports)
             for place, name in enumerate(spec.stages)
         },
-        up_bytes=median(sum(one["up"] for one in wire) / spec.parties for wire in wires),
-        down_bytes=median(
-            sum(one["down"] for one in wire + result) / spec.parties
-            for wire, result in zip(wires, results, strict=True)
-        ),
+        up_bytes=up,
+        down_bytes=down,
+        raw=raw,
     )

@@ -7,7 +7,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={folder}");
     let files = protox::compile(["blindsum.proto"], [folder])?;
     prost_build::Config::new()
-        .bytes([".blindsum.v1.Chunk.data", ".blindsum.v1.ModelChunk.data"])
+        .bytes([
+            ".blindsum.v1.Chunk.data",
+            ".blindsum.v1.ModelChunk.data",
+            // The same ones go to every party of a round.
+            ".blindsum.v1.RoundStart.certificates",
+            ".blindsum.v1.Participant",
+            ".blindsum.v1.RosterFixed.certificates",
+            ".blindsum.v1.Committed",
+        ])
         .compile_fds(files)?;
     Ok(())
 }

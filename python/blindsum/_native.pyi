@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -184,3 +184,11 @@ def flashe_sparse(
     coordinates: list[list[int]],
     seconds: float,
 ) -> tuple[tuple[int, int, int], tuple[float, float], tuple[float, float, float, float]]: ...
+def tls_transfers(
+    coordinator: Pem, parties: Sequence[Pem], up: int, down: int, times: int
+) -> list[float]: ...
+
+class Crowd:
+    def __new__(cls, url: str, job: str, pems: list[tuple[str, str]], ca: str, policy: str) -> Crowd: ...
+    def round(self, update: list[float]) -> None: ...
+    def close(self) -> None: ...

@@ -113,6 +113,54 @@ def test_rounds_are_compared_with_plain(capsys, protocol):
     assert report["ratio"]["up_bytes"] == pytest.approx(
         report["measured"]["up_bytes"] / report["plain"]["up_bytes"]
     )
+    # Beside each the same bytes over TLS alone.
+    raw = {name: report[name]["raw"] for name in ("plain", "measured")}
+    assert all(0 < cost["fastest"] <= cost["seconds"] for cost in raw.values())
+    assert report["ratio_to_raw_tls"] == {
+        "plain": pytest.approx(report["plain"]["fastest"] / raw["plain"]["fastest"]),
+        protocol: pytest.approx(report["measured"]["fastest"] / raw["measured"]["fastest"]),
+    }
+
+
+def test_the_table_of_rounds_has_raw_tls_beside_them(capsys):
+    assert (
+        main(["bench", "round", "--protocol", "plain", "--parties", "3", "--dim", "10", "--rounds", "1"]) == 0
+    )
+    said = capsys.readouterr().out
+    assert "raw TLS" in said
+    assert "fastest ÷ raw" in said
+
+
+def test_many_parties_cost_a_coordinator_memory(capsys):
+    words = ["bench", "load", "--protocol", "plain", "--parties", "20", "--dim", "100"]
+    assert main([*words, "--rounds", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["protocol"], report["parties"], len(report["rounds"])) == ("plain", 20, 2)
+    assert 0 < report["before_bytes"] < report["idle_bytes"] <= report["most_bytes"]
+    assert report["connection_bytes"] == (report["idle_bytes"] - report["before_bytes"]) / 20
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "an idle connection" in said
+    assert "round 1" not in said
+
+
+def test_a_round_goes_over_a_link(capsys):
+    words = ["bench", "link", "--protocol", "plain", "--parties", "3", "--dim", "1000", "--round-trip", "10"]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert 2000 < report["up_bytes"] < 5000
+    assert report["least"] == pytest.approx(8 * report["up_bytes"] / 40e6 + 0.01)
+    # Nothing comes earlier than a round trip later.
+    assert report["seconds"] > report["round_trip"] == 0.01
+    assert main(words) == 0
+    assert "of the link's time" in capsys.readouterr().out
+    assert main([*words, "--megabits", "0"]) == 2
+    assert "--megabits" in capsys.readouterr().err
+
+
+def test_no_round_is_fewer_than_none(capsys):
+    assert main(["bench", "load", "--parties", "3", "--dim", "9", "--rounds", "-1"]) == 2
+    assert "--rounds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

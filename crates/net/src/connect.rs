@@ -1,22 +1,33 @@
 //! Reaching a coordinator: TCP, TLS, HTTP/2, each with its own clear failure.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::header::{CONTENT_TYPE, TE};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Status, Streaming};
+use tonic_prost::ProstDecoder;
+use tower::Service;
 
 use crate::NetError;
+use crate::ahead::Ahead;
 use crate::chunks::CHUNK;
 use crate::error::with_causes;
+use crate::pb::CoordinatorFrame;
 use crate::pb::coordinator_client::CoordinatorClient;
 use crate::stream::{Traffic, Watched};
+use crate::wire::{CONNECT, LARGEST_PIECE, Sending, Sent};
 
 /// Bytes of the largest frame that is taken: a round's start names every party and brings certificates.
 const MAX_FRAME: usize = 256 << 20;
@@ -39,12 +50,45 @@ pub(crate) enum ConnectError {
     Never(NetError),
 }
 
-type Stream = TokioIo<Watched<TlsStream<TcpStream>>>;
+type Stream = TokioIo<Watched<TlsStream<Ahead<TcpStream>>>>;
 
 /// A connection and what went through it.
 pub(crate) struct Connected {
-    pub client: CoordinatorClient<Channel>,
+    pub channel: Channel,
     pub traffic: Arc<Traffic>,
+}
+
+impl Connected {
+    /// Opens a party's stream: what it sends, and what the coordinator does.
+    pub async fn stream(
+        &mut self,
+        frames: mpsc::Receiver<Sent>,
+    ) -> Result<Streaming<CoordinatorFrame>, Status> {
+        let body = Body::new(Sending::request(ReceiverStream::new(frames)));
+        let request = http::Request::post(CONNECT)
+            .header(TE, "trailers")
+            .header(CONTENT_TYPE, "application/grpc")
+            .body(body)
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let ready = poll_fn(|cx| self.channel.poll_ready(cx)).await;
+        ready.map_err(|error| Status::from_error(error.into()))?;
+        let response = self.channel.call(request).await;
+        let response = response.map_err(|error| Status::from_error(error.into()))?;
+        match Status::from_header_map(response.headers()) {
+            // It says so where nothing else follows.
+            Some(status) => Err(status),
+            None => {
+                let (status, decoder) = (response.status(), ProstDecoder::default());
+                let (body, most) = (response.into_body(), Some(MAX_FRAME));
+                Ok(Streaming::new_response(decoder, body, status, None, most))
+            }
+        }
+    }
+
+    /// Questions how jobs stand.
+    pub fn client(self) -> CoordinatorClient<Channel> {
+        CoordinatorClient::new(self.channel).max_decoding_message_size(MAX_FRAME)
+    }
 }
 
 impl Target {
@@ -100,7 +144,7 @@ impl Target {
         };
         let _ = stream.set_nodelay(true);
         let connector = TlsConnector::from(self.tls.clone());
-        let shake = connector.connect(self.server_name.clone(), stream);
+        let shake = connector.connect(self.server_name.clone(), Ahead::new(stream));
         let stream = match timeout(time, shake).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(self.tls_failed(&error)),
@@ -110,10 +154,7 @@ impl Target {
         let stream = TokioIo::new(Watched::new(stream, traffic.clone()));
         let channel = timeout(time, self.http(stream)).await;
         match channel {
-            Ok(Ok(channel)) => Ok(Connected {
-                client: CoordinatorClient::new(channel).max_decoding_message_size(MAX_FRAME),
-                traffic,
-            }),
+            Ok(Ok(channel)) => Ok(Connected { channel, traffic }),
             Ok(Err(error)) => Err(self.broken(&traffic, with_causes(&error))),
             Err(_) => Err(late("HTTP/2")),
         }
@@ -131,6 +172,7 @@ impl Target {
             .http2_keep_alive_interval(self.keepalive)
             .keep_alive_timeout(self.keepalive)
             .keep_alive_while_idle(true)
+            .max_frame_size(Some(LARGEST_PIECE))
             .initial_stream_window_size(Some(2 * CHUNK as u32))
             .initial_connection_window_size(Some(4 * CHUNK as u32))
             .connect_with_connector(connector)

@@ -12,6 +12,9 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
+mod ahead;
+#[cfg(feature = "bench")]
+pub mod bench;
 mod connect;
 mod error;
 mod limits;
@@ -21,6 +24,7 @@ mod relay;
 mod stream;
 mod system;
 mod tls;
+mod wire;
 
 pub mod coordinator;
 pub mod party;

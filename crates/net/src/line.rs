@@ -10,42 +10,39 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::Stream;
 
+use crate::wire::Sent;
+
 /// Frames that the connection has not taken yet.
-pub(crate) struct Waiting<F>(Arc<Mutex<mpsc::Receiver<F>>>);
+#[derive(Clone)]
+pub(crate) struct Waiting(Arc<Mutex<mpsc::Receiver<Sent>>>);
 
-impl<F> Clone for Waiting<F> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<F> Waiting<F> {
+impl Waiting {
     /// Drops all of them.
     pub fn clear(&self) {
         let mut frames = self.frames();
         while frames.try_recv().is_ok() {}
     }
 
-    fn frames(&self) -> MutexGuard<'_, mpsc::Receiver<F>> {
+    fn frames(&self) -> MutexGuard<'_, mpsc::Receiver<Sent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The session's end of a line.
-pub(crate) struct Line<F> {
-    pub frames: mpsc::Sender<F>,
-    pub waiting: Waiting<F>,
+pub(crate) struct Line {
+    pub frames: mpsc::Sender<Sent>,
+    pub waiting: Waiting,
     taken: oneshot::Receiver<Infallible>,
 }
 
 /// The connection's end of a line: a stream of frames that ends with the session.
-pub(crate) struct Taking<F> {
-    waiting: Waiting<F>,
+pub(crate) struct Taking {
+    waiting: Waiting,
     _taken: oneshot::Sender<Infallible>,
 }
 
 /// A line on which so many frames may wait.
-pub(crate) fn line<F>(ahead: usize) -> (Line<F>, Taking<F>) {
+pub(crate) fn line(ahead: usize) -> (Line, Taking) {
     let (frames, receiver) = mpsc::channel(ahead);
     let waiting = Waiting(Arc::new(Mutex::new(receiver)));
     let (_taken, taken) = oneshot::channel();
@@ -57,7 +54,7 @@ pub(crate) fn line<F>(ahead: usize) -> (Line<F>, Taking<F>) {
     (line, Taking { waiting, _taken })
 }
 
-impl<F> Line<F> {
+impl Line {
     /// Ends the stream; whether the connection takes what is left of it, each frame in this time.
     pub async fn end(self, timeout: Duration) -> bool {
         let left = self.frames.max_capacity() - self.frames.capacity();
@@ -68,15 +65,15 @@ impl<F> Line<F> {
     }
 }
 
-impl<F> Stream for Taking<F> {
-    type Item = F;
+impl Stream for Taking {
+    type Item = Sent;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Sent>> {
         self.waiting.frames().poll_recv(cx)
     }
 }
 
-impl<F> Drop for Taking<F> {
+impl Drop for Taking {
     /// Nobody takes anything any more, and the session hears of it.
     fn drop(&mut self) {
         self.waiting.frames().close();

@@ -10,36 +10,13 @@ use crate::chunks::pieces;
 use crate::line::Waiting;
 use crate::pb;
 use crate::relay::{Chunk, Relayed};
-
-/// A frame type that chunks of messages travel in.
-pub(crate) trait Frame: Send + 'static {
-    fn chunk(chunk: pb::Chunk) -> Self;
-    fn model_chunk(chunk: pb::ModelChunk) -> Self;
-}
-
-impl Frame for pb::PartyFrame {
-    fn chunk(chunk: pb::Chunk) -> Self {
-        chunk.into()
-    }
-
-    fn model_chunk(chunk: pb::ModelChunk) -> Self {
-        chunk.into()
-    }
-}
-
-impl Frame for pb::CoordinatorFrame {
-    fn chunk(chunk: pb::Chunk) -> Self {
-        chunk.into()
-    }
-
-    fn model_chunk(chunk: pb::ModelChunk) -> Self {
-        chunk.into()
-    }
-}
+use crate::wire::{Frames, Sent};
 
 /// One thing to send.
 pub(crate) enum Queued<F> {
     Frame(F),
+    /// A frame that goes to many.
+    Encoded(Sent),
     /// A protocol message.
     Message {
         round: u64,
@@ -75,7 +52,7 @@ pub(crate) struct Queue<F> {
     queued: mpsc::UnboundedReceiver<Queued<F>>,
     farewell: mpsc::Receiver<F>,
     /// What has left the queue and is dropped as well when the stream is ended before its time.
-    waiting: Option<Waiting<F>>,
+    waiting: Option<Waiting>,
 }
 
 impl<F> Clone for Outbox<F> {
@@ -87,7 +64,7 @@ impl<F> Clone for Outbox<F> {
     }
 }
 
-impl<F: Frame> Outbox<F> {
+impl<F: Frames> Outbox<F> {
     /// An outbox and what empties it.
     pub fn new() -> (Self, Queue<F>) {
         let (queue, queued) = mpsc::unbounded_channel();
@@ -102,7 +79,7 @@ impl<F: Frame> Outbox<F> {
 
     /// An outbox before a line, whose frames are dropped as well where the receiver does not take them in time, or
     /// the stream is [ended now](Self::end_now).
-    pub fn before(waiting: Waiting<F>) -> (Self, Queue<F>) {
+    pub fn before(waiting: Waiting) -> (Self, Queue<F>) {
         let (outbox, queue) = Self::new();
         let waiting = Some(waiting);
         (outbox, Queue { waiting, ..queue })
@@ -114,7 +91,7 @@ impl<F: Frame> Outbox<F> {
     }
 
     /// Drops what is queued, what is being sent, and what waits in the line: this frame is the last one. A receiver that
-    /// reads nothing keeps no model in memory; HTTP/2 has copied the piece that it has taken.
+    /// reads nothing keeps no more in memory than what HTTP/2 has taken already, until its connection is cut.
     pub fn end_now(&self, frame: F) {
         let _ = self.farewell.try_send(frame);
     }
@@ -141,9 +118,9 @@ pub(crate) enum SendEnd {
 }
 
 /// Sends what is queued until the end; each frame must be taken within `timeout`.
-pub(crate) async fn send_all<F: Frame>(
+pub(crate) async fn send_all<F: Frames>(
     queue: Queue<F>,
-    stream: &mpsc::Sender<F>,
+    stream: &mpsc::Sender<Sent>,
     timeout: Duration,
 ) -> SendEnd {
     let Queue {
@@ -162,28 +139,29 @@ pub(crate) async fn send_all<F: Frame>(
         waiting.clear();
     }
     match last {
-        Ok(last) => sender.last(last).await,
+        Ok(last) => sender.last(&last).await,
         Err(end) => end,
     }
 }
 
-struct Sender<'a, F> {
-    stream: &'a mpsc::Sender<F>,
+struct Sender<'a> {
+    stream: &'a mpsc::Sender<Sent>,
     timeout: Duration,
 }
 
-impl<F: Frame> Sender<'_, F> {
-    async fn queued(&self, mut queued: mpsc::UnboundedReceiver<Queued<F>>) -> SendEnd {
+impl Sender<'_> {
+    async fn queued<F: Frames>(&self, mut queued: mpsc::UnboundedReceiver<Queued<F>>) -> SendEnd {
         while let Some(queued) = queued.recv().await {
             let sent = match queued {
-                Queued::Frame(frame) => self.send(frame).await,
-                Queued::Last(frame) => return self.last(frame).await,
+                Queued::Frame(frame) => self.send(Sent::whole(&frame)).await,
+                Queued::Encoded(frame) => self.send(frame).await,
+                Queued::Last(frame) => return self.last(&frame).await,
                 Queued::Message {
                     round,
                     stage,
                     message,
-                } => self.message(round, stage, message).await,
-                Queued::Model { version, values } => self.model(version, values).await,
+                } => self.message::<F>(round, stage, message).await,
+                Queued::Model { version, values } => self.model::<F>(version, values).await,
             };
             if let Err(end) = sent {
                 return end;
@@ -192,11 +170,14 @@ impl<F: Frame> Sender<'_, F> {
         SendEnd::Finished
     }
 
-    async fn last(&self, frame: F) -> SendEnd {
-        self.send(frame).await.err().unwrap_or(SendEnd::Finished)
+    async fn last(&self, frame: &impl Frames) -> SendEnd {
+        self.send(Sent::whole(frame))
+            .await
+            .err()
+            .unwrap_or(SendEnd::Finished)
     }
 
-    async fn send(&self, frame: F) -> Result<(), SendEnd> {
+    async fn send(&self, frame: Sent) -> Result<(), SendEnd> {
         match tokio::time::timeout(self.timeout, self.stream.send(frame)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(SendEnd::Closed),
@@ -204,7 +185,12 @@ impl<F: Frame> Sender<'_, F> {
         }
     }
 
-    async fn message(&self, round: u64, stage: u8, message: Content) -> Result<(), SendEnd> {
+    async fn message<F: Frames>(
+        &self,
+        round: u64,
+        stage: u8,
+        message: Content,
+    ) -> Result<(), SendEnd> {
         let total = message.len() as u64;
         let chunk = |offset, data| {
             F::chunk(pb::Chunk {
@@ -236,7 +222,7 @@ impl<F: Frame> Sender<'_, F> {
         Ok(())
     }
 
-    async fn model(&self, version: u64, values: Bytes) -> Result<(), SendEnd> {
+    async fn model<F: Frames>(&self, version: u64, values: Bytes) -> Result<(), SendEnd> {
         let total = values.len() as u64;
         for (offset, data) in pieces(values) {
             let chunk = pb::ModelChunk {
@@ -301,7 +287,7 @@ mod tests {
         drop(stream);
         let mut sent = Vec::new();
         while let Some(frame) = frames.recv().await {
-            sent.push(frame.frame.unwrap());
+            sent.push(frame.frame::<CoordinatorFrame>().frame.unwrap());
         }
         assert!(matches!(
             sent.pop(),
@@ -356,8 +342,8 @@ mod tests {
 
     #[tokio::test]
     async fn case_31_a_stream_that_is_ended_now_keeps_nothing_for_a_receiver_that_reads_nothing() {
-        let (line, mut taking) = line::<CoordinatorFrame>(2);
-        let (outbox, queue) = Outbox::before(line.waiting.clone());
+        let (line, mut taking) = line(2);
+        let (outbox, queue) = Outbox::<CoordinatorFrame>::before(line.waiting.clone());
         let kept = Arc::new(());
         for version in 1..=2 {
             let values = Seen {
@@ -376,14 +362,19 @@ mod tests {
         outbox.end_now(pb::JobDone { model: None }.into());
         assert_eq!(polled(sending).await, Some(SendEnd::Finished));
         assert_eq!(Arc::strong_count(&kept), 1);
-        let last = taking.next().await.unwrap().frame;
+        let last = taking
+            .next()
+            .await
+            .unwrap()
+            .frame::<CoordinatorFrame>()
+            .frame;
         assert!(matches!(last, Some(coordinator_frame::Frame::JobDone(_))));
     }
 
     #[tokio::test]
     async fn case_31_a_stream_that_is_not_taken_in_time_keeps_nothing() {
-        let (line, _taking) = line::<CoordinatorFrame>(2);
-        let (outbox, queue) = Outbox::before(line.waiting.clone());
+        let (line, _taking) = line(2);
+        let (outbox, queue) = Outbox::<CoordinatorFrame>::before(line.waiting.clone());
         let kept = Arc::new(());
         let values = Seen {
             bytes: vec![7; 3 * CHUNK],

@@ -32,8 +32,8 @@ impl Question {
     /// # Errors
     /// The coordinator is not reached or trusted, or knows no such job.
     pub async fn ask(&self) -> Result<Vec<JobStatus>, NetError> {
-        let mut connected = self.connect().await?;
-        let reply = connected.client.status(self.request()).await;
+        let mut client = self.connect().await?.client();
+        let reply = client.status(self.request()).await;
         parse(reply.map_err(|status| failed(&status))?.into_inner())
     }
 
@@ -56,12 +56,12 @@ impl Question {
     pub async fn watch(
         &self,
     ) -> Result<impl Stream<Item = Result<Vec<JobStatus>, NetError>> + use<>, NetError> {
-        let mut connected = self.connect().await?;
-        let replies = connected.client.watch(self.request()).await;
+        let mut client = self.connect().await?.client();
+        let replies = client.watch(self.request()).await;
         let replies = replies.map_err(|status| failed(&status))?.into_inner();
         Ok(replies.map(move |reply| {
             // The connection lives as long as its client.
-            let _alive = &connected;
+            let _alive = &client;
             parse(reply.map_err(|status| failed(&status))?)
         }))
     }

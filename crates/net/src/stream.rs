@@ -1,6 +1,6 @@
 //! A connection that counts its bytes and remembers why it broke.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -45,6 +45,14 @@ impl<S> Watched<S> {
         Self { stream, traffic }
     }
 
+    fn written(&self, result: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(written)) = result {
+            let written = *written as u64;
+            self.traffic.written.fetch_add(written, Ordering::Relaxed);
+        }
+        self.note(result);
+    }
+
     fn note<T>(&self, result: &Poll<io::Result<T>>) {
         if let Poll::Ready(Err(error)) = result {
             let _ = self.traffic.error.set(error.to_string());
@@ -74,12 +82,22 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if let Poll::Ready(Ok(written)) = &result {
-            let written = *written as u64;
-            self.traffic.written.fetch_add(written, Ordering::Relaxed);
-        }
-        self.note(&result);
+        self.written(&result);
         result
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.written(&result);
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -68,6 +68,13 @@ class Cluster:
         The model of round 1.
     limits
         Limits of the coordinator.
+
+    Attributes
+    ----------
+    store : Path
+        The coordinator's file.
+    url : str
+        Where it is, once it runs.
     """
 
     def __init__(
@@ -81,6 +88,7 @@ class Cluster:
     ) -> None:
         self.spec = spec
         self.store = folder / "job.sqlite"
+        self.url = ""
         self._folder = folder
         self._parties = parties
         self._model = model
@@ -131,6 +139,11 @@ class Cluster:
             if process.wait(timeout=30) != 0 and name not in self._killed:
                 raise self._failure(name)
 
+    @property
+    def coordinator_pid(self) -> int:
+        """The process of the coordinator."""
+        return self._running["coordinator"].pid
+
     def kill(self, name: str) -> None:
         """End a party at once, with SIGKILL."""
         self._killed.add(name)
@@ -162,11 +175,11 @@ class Cluster:
         if ready is None:
             process.wait()
             raise self._failure("coordinator")
-        self._url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
+        self.url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
 
     def _start_party(self, party: PartyProcess) -> None:
         certificates = self._folder / "pki"
-        words = ["join", self._url, "--json", "--job", self.spec.job, "--train", party.train]
+        words = ["join", self.url, "--json", "--job", self.spec.job, "--train", party.train]
         words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
         # The job is this process's own: the parties take this very one, whatever it is.
         rules = [f"job_hash={self.spec.hash}", f"allowed_protocols={self.spec.protocol.name}"]

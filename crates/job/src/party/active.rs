@@ -175,9 +175,9 @@ fn certified_roster(
 ) -> Result<CertifiedRoster, String> {
     let mut members = Vec::with_capacity(start.roster.len());
     for participant in &start.roster {
-        let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_slice())
+        let fingerprint = <[u8; 32]>::try_from(participant.fingerprint.as_ref())
             .map_err(|_| "a fingerprint must have 32 bytes")?;
-        let nonce = <[u8; 32]>::try_from(participant.nonce.as_slice())
+        let nonce = <[u8; 32]>::try_from(participant.nonce.as_ref())
             .map_err(|_| "a nonce must have 32 bytes")?;
         let certificate = certificates
             .get(&fingerprint)

@@ -39,16 +39,16 @@ impl Certificates {
             ));
         }
         let members = start.roster.iter();
-        let mut needed: HashSet<&[u8]> = members
-            .map(|member| member.fingerprint.as_slice())
-            .collect();
+        let mut needed: HashSet<&[u8]> =
+            members.map(|member| member.fingerprint.as_ref()).collect();
         let mut found = Vec::with_capacity(count);
         for certificate in certificates {
             let fingerprint = crate::fingerprint(&certificate);
             if !needed.remove(&fingerprint[..]) {
                 return Err("a certificate of no member, or one twice".into());
             }
-            found.push((fingerprint, certificate));
+            // A copy: the frame that it came in is larger.
+            found.push((fingerprint, certificate.to_vec()));
         }
         let brought = Brought(found.iter().map(|(fingerprint, _)| *fingerprint).collect());
         self.0.extend(found);
@@ -95,12 +95,12 @@ mod tests {
     /// A beginning with these certificates, in which all of them are needed.
     fn start(certificates: &[Vec<u8>]) -> pb::RoundStart {
         let roster = certificates.iter().map(|certificate| pb::Participant {
-            fingerprint: crate::fingerprint(certificate).to_vec(),
-            nonce: vec![0; 32],
+            fingerprint: crate::fingerprint(certificate).to_vec().into(),
+            nonce: vec![0; 32].into(),
         });
         pb::RoundStart {
             roster: roster.collect(),
-            certificates: certificates.to_vec(),
+            certificates: certificates.iter().cloned().map(Into::into).collect(),
             ..pb::RoundStart::default()
         }
     }
@@ -131,9 +131,9 @@ mod tests {
         for number in 0..100u32 {
             let junk = |length: usize| [vec![0; length], number.to_be_bytes().to_vec()].concat();
             let mut unneeded = start(&[junk(9)]);
-            unneeded.certificates = vec![junk(10)];
+            unneeded.certificates = vec![junk(10).into()];
             let mut more = start(&[junk(11)]);
-            more.certificates.push(junk(12));
+            more.certificates.push(junk(12).into());
             for (mut wrong, says) in [
                 (
                     start(&[junk(1), junk(2), junk(3), junk(4)]),

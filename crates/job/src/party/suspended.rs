@@ -288,7 +288,9 @@ impl RoundUnderWay {
         };
         let mut start = past.start.clone();
         let members = active.round.roster().members().iter();
-        start.certificates = members.map(|member| member.certificate.clone()).collect();
+        start.certificates = members
+            .map(|member| member.certificate.clone().into())
+            .collect();
         let receiving = active.receiving.as_ref();
         let update = active.update.as_ref();
         Some(Self {

@@ -42,8 +42,8 @@ impl Opening {
     fn new(number: u64, roster: &CertifiedRoster, model: pb::ModelName, numbers: Numbers) -> Self {
         let members = roster.members().iter();
         let committed = members.clone().map(|member| pb::Committed {
-            fingerprint: crate::fingerprint(&member.certificate).to_vec(),
-            commitment: member.nonce.to_vec(),
+            fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
+            commitment: member.nonce.to_vec().into(),
         });
         let opener = |commitment| Opener {
             commitment,
@@ -56,7 +56,10 @@ impl Opening {
                 round: number,
                 model: Some(model),
                 roster: committed.collect(),
-                certificates: members.clone().map(|m| m.certificate.clone()).collect(),
+                certificates: members
+                    .clone()
+                    .map(|m| m.certificate.clone().into())
+                    .collect(),
                 numbers: Some(numbers.into()),
             },
             members: members

@@ -342,14 +342,17 @@ impl Running {
 fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
     let members = round.roster().members();
     let participant = |member: &Member| pb::Participant {
-        fingerprint: crate::fingerprint(&member.certificate).to_vec(),
-        nonce: member.nonce.to_vec(),
+        fingerprint: crate::fingerprint(&member.certificate).to_vec().into(),
+        nonce: member.nonce.to_vec().into(),
     };
     pb::RoundStart {
         round: round.number(),
         model: Some(model),
         roster: members.iter().map(participant).collect(),
-        certificates: members.iter().map(|m| m.certificate.clone()).collect(),
+        certificates: members
+            .iter()
+            .map(|m| m.certificate.clone().into())
+            .collect(),
         answers_taken: 0,
         numbers: Some(round.numbers().into()),
         kind: match round.kind() {
@@ -381,9 +384,9 @@ pub(super) fn start_frame(
 /// Of the certificates with these fingerprints those that a connection was not sent yet.
 pub(super) fn new_certificates<'a>(
     fingerprints: impl Iterator<Item = &'a [u8]>,
-    certificates: &[Vec<u8>],
+    certificates: &[bytes::Bytes],
     sent: &mut HashSet<[u8; 32]>,
-) -> Vec<Vec<u8>> {
+) -> Vec<bytes::Bytes> {
     let new = fingerprints.zip(certificates).filter(|(fingerprint, _)| {
         let fingerprint = <[u8; 32]>::try_from(*fingerprint);
         fingerprint.map_or(true, |fingerprint| sent.insert(fingerprint))

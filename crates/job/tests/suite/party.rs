@@ -150,10 +150,10 @@ impl Party {
         }
     }
 
-    fn learn(&mut self, certificates: &[Vec<u8>]) {
+    fn learn(&mut self, certificates: &[bytes::Bytes]) {
         for certificate in certificates {
             let name = fingerprint(certificate);
-            self.known.insert(name, certificate.clone());
+            self.known.insert(name, certificate.to_vec());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Taking connections: TCP, the TLS handshake within its time, and the name of who it is.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tonic::transport::server::Connected;
 use tracing::{debug, info, warn};
 
 use super::places::{Calling, Calls, Place, Places};
+use crate::ahead::Ahead;
 use crate::limits::Limits;
 use crate::seconds;
 use crate::stream::{Traffic, Watched};
@@ -70,7 +72,7 @@ impl Peer {
 
 /// A connection after the handshake; holds its place among the connections until it is dropped.
 pub(crate) struct Connection {
-    stream: TlsStream<Watched<TcpStream>>,
+    stream: TlsStream<Ahead<Watched<TcpStream>>>,
     peer: Peer,
     cuts: mpsc::Receiver<()>,
     is_cut: bool,
@@ -115,6 +117,19 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         self.uncut(cx)?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.uncut(cx)?;
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -230,7 +245,11 @@ async fn cut_when_idle(peer: Peer, time: Duration) {
 }
 
 /// What a handshake leads to: the stream, who is at its other end, and where it is heard that it is to be cut.
-type Shaken = (TlsStream<Watched<TcpStream>>, Peer, mpsc::Receiver<()>);
+type Shaken = (
+    TlsStream<Ahead<Watched<TcpStream>>>,
+    Peer,
+    mpsc::Receiver<()>,
+);
 
 /// The handshake, and the party's name out of its certificate.
 async fn shake(
@@ -241,7 +260,7 @@ async fn shake(
 ) -> Result<Shaken, String> {
     let _ = stream.set_nodelay(true);
     let traffic = Arc::new(Traffic::default());
-    let stream = Watched::new(stream, traffic.clone());
+    let stream = Ahead::new(Watched::new(stream, traffic.clone()));
     let mut stream = match acceptor.accept(stream).into_fallible().await {
         Ok(stream) => stream,
         Err((error, stream)) => {
@@ -277,7 +296,7 @@ async fn shake(
 
 /// Reads what the peer still sends, for a moment: closing a socket with unread bytes resets it, and
 /// the alert that says what is wrong would never be read.
-async fn linger(mut stream: Watched<TcpStream>) {
+async fn linger(mut stream: Ahead<Watched<TcpStream>>) {
     let _ = stream.shutdown().await;
     let mut rest = [0; 4096];
     let drain = async { while matches!(stream.read(&mut rest).await, Ok(1..)) {} };

@@ -34,16 +34,16 @@ use tracing::info;
 
 use crate::chunks::CHUNK;
 use crate::limits::Limits;
-use crate::pb::coordinator_server::CoordinatorServer;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
+use crate::wire::LARGEST_PIECE;
 use crate::{Model, NetError, seconds};
 use driver::Driver;
 pub use file::ConfigFile;
-use service::{Jobs, ServedJob, Service};
+use service::{Doorway, Jobs, ServedJob, Service};
 
 /// What a coordinator is started with.
 pub struct Config {
@@ -349,18 +349,22 @@ async fn serve(
     };
     let watching = side.clone().watch();
     let keepalive = seconds(limits.keepalive);
-    let service = CoordinatorServer::new(service).max_decoding_message_size(CHUNK + 4096);
     let mut stop = stopping.clone();
     let serving = Server::builder()
         .http2_keepalive_interval(Some(keepalive))
         .http2_keepalive_timeout(Some(keepalive))
+        .max_frame_size(Some(LARGEST_PIECE))
         .initial_stream_window_size(Some(2 * CHUNK as u32))
         .initial_connection_window_size(Some(4 * CHUNK as u32))
         .max_concurrent_streams(Some(8))
         .http2_max_header_list_size(Some(16 * 1024))
-        .serve_with_incoming_shutdown(service, ReceiverStream::new(connections), async move {
-            let _ = stop.wait_for(|stopping| *stopping).await;
-        });
+        .serve_with_incoming_shutdown(
+            Doorway::new(service),
+            ReceiverStream::new(connections),
+            async move {
+                let _ = stop.wait_for(|stopping| *stopping).await;
+            },
+        );
     let late = async {
         let _ = stopping.wait_for(|stopping| *stopping).await;
         tokio::time::sleep(Duration::from_secs(2)).await;

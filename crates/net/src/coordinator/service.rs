@@ -1,28 +1,39 @@
 //! The gRPC service: streams go to sessions, questions to the jobs' latest status.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
+use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstDecoder;
 
 use super::driver::JobHandle;
 use super::listener::Peer;
 use super::places::Calling;
 use super::session::Sessions;
+use crate::chunks::CHUNK;
 use crate::line::line;
-use crate::pb::coordinator_server::Coordinator;
-use crate::pb::{CoordinatorFrame, PartyFrame, StatusReply, StatusRequest};
+use crate::pb::questions::coordinator_server::{Coordinator, CoordinatorServer};
+use crate::pb::{StatusReply, StatusRequest};
 use crate::report::JobStatus;
 use crate::system::unix_seconds;
+use crate::wire::{CONNECT, Sending};
 
 /// Frames that wait for the connection; each holds at most one chunk.
 const FRAMES_AHEAD: usize = 4;
+
+/// Bytes of the largest frame of a party: a chunk, with what is said about it.
+const LARGEST_OF_A_PARTY: usize = CHUNK + 4096;
 
 /// A job as the service sees it.
 #[derive(Clone)]
@@ -63,8 +74,15 @@ impl Asker {
 }
 
 fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
-    let peer = request.extensions().get::<Peer>().cloned();
-    peer.ok_or_else(|| Status::unauthenticated("no verified certificate"))
+    request
+        .extensions()
+        .get::<Peer>()
+        .cloned()
+        .ok_or_else(unknown)
+}
+
+fn unknown() -> Status {
+    Status::unauthenticated("no verified certificate")
 }
 
 impl Service {
@@ -77,6 +95,31 @@ impl Service {
             sessions,
             anchor,
         }
+    }
+
+    /// Takes the stream of a party.
+    fn connect(&self, request: http::Request<Body>) -> http::Response<Body> {
+        let (parts, body) = request.into_parts();
+        let Some(peer) = parts.extensions.get::<Peer>().cloned() else {
+            return unknown().into_http();
+        };
+        let inbound = Streaming::new_request(
+            ProstDecoder::default(),
+            body,
+            None,
+            Some(LARGEST_OF_A_PARTY),
+        );
+        let (line, taking) = line(FRAMES_AHEAD);
+        let sessions = self.sessions.clone();
+        let calling = peer.calling();
+        tokio::spawn(async move {
+            sessions.serve(peer, inbound, line).await;
+            drop(calling);
+        });
+        let mut response = http::Response::new(Body::new(Sending::response(taking)));
+        let grpc = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert(CONTENT_TYPE, grpc);
+        response
     }
 
     /// Waits for its turn, and looks whether it may ask then.
@@ -108,25 +151,45 @@ impl Service {
     }
 }
 
+/// What answers requests: streams of parties are taken as they are, everything else is the generated code's.
+#[derive(Clone)]
+pub(crate) struct Doorway {
+    service: Arc<Service>,
+    others: CoordinatorServer<Service>,
+}
+
+impl Doorway {
+    pub fn new(service: Service) -> Self {
+        let service = Arc::new(service);
+        let others = CoordinatorServer::from_arc(service.clone());
+        Self {
+            others: others.max_decoding_message_size(LARGEST_OF_A_PARTY),
+            service,
+        }
+    }
+}
+
+impl tower::Service<http::Request<Body>> for Doorway {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if request.uri().path() != CONNECT {
+            return self.others.call(request);
+        }
+        let service = self.service.clone();
+        Box::pin(async move { Ok(service.connect(request)) })
+    }
+}
+
 #[tonic::async_trait]
 impl Coordinator for Service {
-    type ConnectStream = Answers<CoordinatorFrame>;
     type WatchStream = Answers<StatusReply>;
-
-    async fn connect(
-        &self,
-        request: Request<Streaming<PartyFrame>>,
-    ) -> Result<Response<Self::ConnectStream>, Status> {
-        let peer = peer(&request)?;
-        let (line, taking) = line(FRAMES_AHEAD);
-        let sessions = self.sessions.clone();
-        let calling = peer.calling();
-        tokio::spawn(async move {
-            sessions.serve(peer, request.into_inner(), line).await;
-            drop(calling);
-        });
-        Ok(Response::new(Box::pin(taking.map(Ok))))
-    }
 
     async fn status(
         &self,

@@ -45,12 +45,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
 
     /// Serves one stream to its end. Whoever does not take what ends it loses the connection, and with it all that
     /// HTTP/2 holds for the stream.
-    pub async fn serve(
-        &self,
-        peer: Peer,
-        inbound: Streaming<PartyFrame>,
-        line: Line<CoordinatorFrame>,
-    ) {
+    pub async fn serve(&self, peer: Peer, inbound: Streaming<PartyFrame>, line: Line) {
         self.converse(&peer, inbound, &line).await;
         if !line.end(seconds(self.limits.chunk_timeout)).await {
             info!(party = %peer.name, address = %peer.address, "connection cut: it takes nothing");
@@ -58,12 +53,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
         }
     }
 
-    async fn converse(
-        &self,
-        peer: &Peer,
-        mut inbound: Streaming<PartyFrame>,
-        line: &Line<CoordinatorFrame>,
-    ) {
+    async fn converse(&self, peer: &Peer, mut inbound: Streaming<PartyFrame>, line: &Line) {
         let (chunk_timeout, stream) = (seconds(self.limits.chunk_timeout), &line.frames);
         let pace = self.paces.of(&peer.name);
         tokio::select! {

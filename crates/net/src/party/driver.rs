@@ -11,7 +11,6 @@ use blindsum_protocol::Job;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tracing::warn;
 
@@ -151,11 +150,8 @@ impl Driver {
     }
 
     /// One connection, from the Hello to its end.
-    async fn converse(&mut self, connected: Connected, time: Duration) -> Ended {
-        let Connected {
-            mut client,
-            traffic,
-        } = connected;
+    async fn converse(&mut self, mut connected: Connected, time: Duration) -> Ended {
+        let traffic = connected.traffic.clone();
         let (outbox, queue) = Outbox::new();
         self.outbox = Some(outbox);
         self.link.0 += 1;
@@ -168,9 +164,9 @@ impl Driver {
         let timeout = seconds(self.config.chunk_timeout);
         let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
         let broken = |status: tonic::Status| self.target.broken(&traffic, with_causes(&status));
-        let connect = client.connect(ReceiverStream::new(frames));
+        let connect = connected.stream(frames);
         let mut inbound = match tokio::time::timeout(time, connect).await {
-            Ok(Ok(response)) => response.into_inner(),
+            Ok(Ok(inbound)) => inbound,
             Ok(Err(status)) => return self.no_connection(broken(status)),
             Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
         };

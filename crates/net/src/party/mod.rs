@@ -37,7 +37,7 @@ pub use blindsum_job::party::{
 };
 use blindsum_job::records::Records;
 use blindsum_protocol::Job;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use tracing::debug;
@@ -76,7 +76,7 @@ pub struct Party {
     handed: Option<u64>,
     over: bool,
     final_model: Option<Model>,
-    /// Runs the connection, which is a task; ended in the background when the party is dropped.
+    /// Runs the connection, which is a task; ended in the background when the party is dropped. None where others keep it.
     runtime: Option<(Runtime, JoinHandle<()>)>,
 }
 
@@ -100,18 +100,31 @@ impl Party {
     /// Credentials that cannot be used, a coordinator that is not reached or trusted or refuses, a job
     /// that breaks the policy.
     pub fn join(config: PartyConfig) -> Result<Self, NetError> {
-        config.check()?;
-        let identity = config.credentials.identity()?;
-        let side = identity.side.clone();
-        let tls = side.current().config.clone();
-        let server_name = config.server_name.as_deref();
-        let target = Target::new(&config.url, server_name, tls, seconds(config.keepalive))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("blindsum-party")
             .enable_all()
             .build()
             .map_err(NetError::system)?;
+        let (mut party, task) = Self::join_on(config, runtime.handle())?;
+        party.runtime = Some((runtime, task));
+        Ok(party)
+    }
+
+    /// The same on threads that somebody else keeps, until the task has ended.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn join_on(
+        config: PartyConfig,
+        threads: &Handle,
+    ) -> Result<(Self, JoinHandle<()>), NetError> {
+        config.check()?;
+        let identity = config.credentials.identity()?;
+        let side = identity.side.clone();
+        let tls = side.current().config.clone();
+        let server_name = config.server_name.as_deref();
+        let target = Target::new(&config.url, server_name, tls, seconds(config.keepalive))?;
         let (commands, received) = tokio::sync::mpsc::unbounded_channel();
         let (sender, notices) = channel();
         let name = identity.name.clone();
@@ -133,14 +146,14 @@ impl Party {
             results: None,
             gave_up: None,
         };
-        let task = runtime.spawn(driver.run());
-        runtime.spawn(side.clone().watch());
+        let task = threads.spawn(driver.run());
+        threads.spawn(side.clone().watch());
         let job = match notices.recv() {
             Ok(Notice::Joined(job)) => job,
             Ok(Notice::Failed(error)) => return Err(error),
             _ => return Err(NetError::Left),
         };
-        Ok(Self {
+        let party = Self {
             name,
             job,
             reload: Reload::of(side),
@@ -150,8 +163,9 @@ impl Party {
             handed: None,
             over: false,
             final_model: None,
-            runtime: Some((runtime, task)),
-        })
+            runtime: None,
+        };
+        Ok((party, task))
     }
 
     /// The party's name, as in its certificate.

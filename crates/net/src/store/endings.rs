@@ -146,7 +146,7 @@ pub(super) mod tests {
         Ending {
             start: pb::RoundStart {
                 round,
-                certificates: vec![vec![7; 100]],
+                certificates: vec![vec![7; 100].into()],
                 ..pb::RoundStart::default()
             },
             stage: 3,

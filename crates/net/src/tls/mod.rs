@@ -120,7 +120,7 @@ impl Credentials {
     }
 
     /// The coordinator's side of TLS: only certificates of the CA for parties are let in.
-    fn server(&self) -> Result<ServerConfig, NetError> {
+    pub(crate) fn server(&self) -> Result<ServerConfig, NetError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()

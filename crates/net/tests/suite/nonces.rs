@@ -52,9 +52,9 @@ impl Scene {
             pb::Committed {
                 fingerprint: member.fingerprint.clone(),
                 commitment: if name == "a" {
-                    ready.commitment.clone()
+                    ready.commitment.clone().into()
                 } else {
-                    other
+                    other.into()
                 },
             }
         });
@@ -144,7 +144,7 @@ fn case_46_a_round_is_the_one_for_which_nonces_were_opened() {
                 ..fixed
             });
             assert_eq!(opened(line), nonce);
-            start.roster[0].nonce = nonce;
+            start.roster[0].nonce = nonce.into();
             change(&scene, &ready, &mut start);
             line.send(start);
             refused(line, says);
@@ -162,7 +162,11 @@ fn case_46_a_nonce_is_opened_for_one_roster_only() {
             fixed.roster[3] = other.roster[3].clone();
             fixed.certificates = vec![other.certificates[3].clone()];
         },
-        |_, _, fixed| fixed.roster[1].commitment[5] ^= 1,
+        |_, _, fixed| {
+            let mut another = fixed.roster[1].commitment.to_vec();
+            another[5] ^= 1;
+            fixed.roster[1].commitment = another.into();
+        },
         |_, _, fixed| fixed.numbers.as_mut().unwrap().threshold += 1,
     ];
     for (seed, change) in (11..).zip(changes) {
@@ -190,7 +194,7 @@ fn case_46_a_round_that_begins_before_its_roster_is_fixed_is_refused() {
         let (fixed, mut start) = scene.fixed(&ready, &["b", "c", "d"]);
         start.certificates = fixed.certificates;
         // Whoever knows no nonce can only say another one.
-        start.roster[0].nonce = vec![0; 32];
+        start.roster[0].nonce = vec![0; 32].into();
         line.send(start);
         let (code, reason) = line.refusal();
         assert_eq!(code, RoundRefusalCode::RoundRefusalUnable, "{reason}");

@@ -78,11 +78,11 @@ fn case_46_certificates_that_no_roster_needs_are_refused() {
         assert!(reason.contains(says), "{reason}");
         assert!(party.join().unwrap().0.is_err());
     };
-    let many = |start: &mut pb::RoundStart| start.certificates.resize(5, vec![7]);
+    let many = |start: &mut pb::RoundStart| start.certificates.resize(5, vec![7].into());
     more(many, "5 certificates for 2 members", 27);
-    let large = |start: &mut pb::RoundStart| start.certificates[1] = vec![7; (64 << 10) + 1];
+    let large = |start: &mut pb::RoundStart| start.certificates[1] = vec![7; (64 << 10) + 1].into();
     more(large, "a certificate of 65537 bytes, more than 65536", 28);
-    let other = |start: &mut pb::RoundStart| start.certificates[1] = vec![7];
+    let other = |start: &mut pb::RoundStart| start.certificates[1] = vec![7].into();
     more(other, "a certificate of no member", 29);
 }
 

@@ -2,6 +2,7 @@
 
 mod flashe;
 mod masks;
+mod network;
 mod sparse;
 
 use pyo3::prelude::*;
@@ -13,5 +14,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(flashe::flashe_masks, module)?)?;
     module.add_function(wrap_pyfunction!(flashe::flashe_expected_masks, module)?)?;
     module.add_function(wrap_pyfunction!(sparse::flashe_sparse, module)?)?;
+    module.add_class::<network::Crowd>()?;
+    module.add_function(wrap_pyfunction!(network::tls_transfers, module)?)?;
     Ok(())
 }

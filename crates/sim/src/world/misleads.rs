@@ -124,7 +124,7 @@ impl World {
             _ => {
                 if let Some(member) = fixed.roster.first_mut() {
                     let commitment = std::mem::take(&mut member.commitment);
-                    member.commitment = self.spoilt(commitment.into()).into();
+                    member.commitment = self.spoilt(commitment);
                 }
             }
         }
@@ -147,13 +147,13 @@ impl World {
             4 => {
                 let stranger = self.deceit.stranger.clone();
                 if let Some(last) = start.roster.last_mut() {
-                    last.fingerprint = blindsum_job::fingerprint(&stranger).to_vec();
-                    start.certificates.push(stranger);
+                    last.fingerprint = blindsum_job::fingerprint(&stranger).to_vec().into();
+                    start.certificates.push(stranger.into());
                 }
             }
             _ => {
                 if let Some(member) = start.roster.first_mut() {
-                    member.nonce = self.spoilt(std::mem::take(&mut member.nonce).into()).into();
+                    member.nonce = self.spoilt(std::mem::take(&mut member.nonce));
                 }
             }
         }

@@ -251,10 +251,12 @@ impl Cast {
 
     pub fn start(&self, round: u64, model: &Model) -> pb::RoundStart {
         let roster = self.0.iter().map(|(certificate, nonce)| pb::Participant {
-            fingerprint: kdf::hash("blindsum certificate", &[certificate]).to_vec(),
-            nonce: nonce.clone(),
+            fingerprint: kdf::hash("blindsum certificate", &[certificate])
+                .to_vec()
+                .into(),
+            nonce: nonce.clone().into(),
         });
-        let certificates = self.0.iter().map(|(certificate, _)| certificate.clone());
+        let certificates = self.0.iter().map(|(one, _)| one.clone().into());
         let mut certificates: Vec<_> = certificates.collect();
         certificates.dedup();
         pb::RoundStart {

@@ -152,7 +152,7 @@ impl Play {
         if let Some(fixed) = &fixed {
             line.send(fixed.clone());
             match reply(line) {
-                Reply::Opened(opening) => start.roster[0].nonce = opening.nonce,
+                Reply::Opened(opening) => start.roster[0].nonce = opening.nonce.into(),
                 Reply::Refused(refused) => {
                     self.refused = Some(refused);
                     return false;
@@ -226,14 +226,14 @@ impl Play {
     fn fixed(&self, start: &pb::RoundStart, committed: &[u8]) -> pb::RosterFixed {
         let names = (1..).map(|rank| format!("b-{rank}"));
         let others = start.roster[1..].iter().zip(names).map(|(member, name)| {
-            let nonce = member.nonce.clone().try_into().unwrap();
+            let nonce = member.nonce.as_ref().try_into().unwrap();
             let commitment = nonce_commitment(&self.job, start.round, &name, &nonce);
             (member, commitment.to_vec())
         });
         let all = std::iter::once((&start.roster[0], committed.to_vec())).chain(others);
         let member = |(member, commitment): (&pb::Participant, Vec<u8>)| pb::Committed {
             fingerprint: member.fingerprint.clone(),
-            commitment,
+            commitment: commitment.into(),
         };
         pb::RosterFixed {
             round: start.round,
@@ -253,7 +253,7 @@ impl Play {
             let certificate = certificate(credentials);
             Member {
                 name: anchor.verify_party(&certificate, now()).unwrap().name,
-                nonce: participant.nonce.clone().try_into().unwrap(),
+                nonce: participant.nonce.as_ref().try_into().unwrap(),
                 certificate,
             }
         });

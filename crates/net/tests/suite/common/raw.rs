@@ -326,21 +326,21 @@ impl Raw {
         self.round = start.round;
     }
 
-    fn know(&mut self, certificates: &[Vec<u8>]) {
+    fn know(&mut self, certificates: &[bytes::Bytes]) {
         for certificate in certificates {
             let fingerprint = kdf::hash("blindsum certificate", &[certificate]);
             self.certificates
-                .insert(fingerprint.to_vec(), certificate.clone());
+                .insert(fingerprint.to_vec(), certificate.to_vec());
         }
     }
 
     fn start_machine(&mut self, start: &pb::RoundStart, value: f32) -> Vec<u8> {
         let anchor = TrustAnchor::from_pem(&self.credentials.ca, None).unwrap();
         let members = start.roster.iter().map(|participant| {
-            let certificate = self.certificates[&participant.fingerprint].clone();
+            let certificate = self.certificates[participant.fingerprint.as_ref()].clone();
             Member {
                 name: anchor.verify_party(&certificate, now()).unwrap().name,
-                nonce: participant.nonce.clone().try_into().unwrap(),
+                nonce: participant.nonce.as_ref().try_into().unwrap(),
                 certificate,
             }
         });
