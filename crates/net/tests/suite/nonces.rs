@@ -110,7 +110,11 @@ fn case_46_a_round_is_the_one_for_which_nonces_were_opened() {
     type Change = fn(&Scene, &pb::Ready, &mut pb::RoundStart);
     let changes: [(Change, &str); 4] = [
         (
-            |_, _, start| start.roster[1].nonce[5] ^= 1,
+            |_, _, start| {
+                let mut nonce = start.roster[1].nonce.to_vec();
+                nonce[5] ^= 1;
+                start.roster[1].nonce = nonce.into();
+            },
             "the nonce of b is not the one that it committed to",
         ),
         (

@@ -1,6 +1,7 @@
 //! A CA, coordinators and parties on loopback, for the tests of this folder.
 #![allow(dead_code)]
 
+mod encoded;
 pub mod fake;
 pub mod logs;
 pub mod play;

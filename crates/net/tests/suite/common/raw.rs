@@ -11,14 +11,13 @@ use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_encode::Encoder;
-use blindsum_math::words::{TileMut, Words};
 use blindsum_net::pb::coordinator_client::CoordinatorClient;
 use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, FaultKind, Input, Job, JobSpec, MemoryVault,
-    PartyId, Round, nonce_commitment,
+    Answer, AnySurvivors, Client, ClientSetup, Input, Job, JobSpec, MemoryVault, PartyId, Round,
+    nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -30,6 +29,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+use super::encoded::Encoded;
 use super::{PATIENCE, now};
 
 pub struct Raw {
@@ -46,31 +46,6 @@ pub struct Raw {
     nonce: [u8; 32],
     /// What it sends when it is asked for the model, in place of it, the first piece only; nothing where there is none.
     pub sealed: Option<Vec<u8>>,
-}
-
-/// Words, all of them or those at two coordinates.
-struct Encoded {
-    words: Words,
-    coordinates: Option<[u32; 2]>,
-}
-
-impl Input for Encoded {
-    fn lanes(&self) -> usize {
-        self.coordinates.map_or(self.words.len(), |two| two.len())
-    }
-
-    fn coordinates(&self) -> Option<&[u32]> {
-        self.coordinates.as_ref().map(<[u32; 2]>::as_slice)
-    }
-
-    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
-        let words = (first_lane..).map(|lane| self.words.get(lane));
-        match tile {
-            TileMut::W32(lanes) => lanes.iter_mut().zip(words).for_each(|(l, w)| *l = w as u32),
-            TileMut::W64(lanes) => lanes.iter_mut().zip(words).for_each(|(l, w)| *l = w),
-        }
-        Ok(())
-    }
 }
 
 /// A connection with TLS of another library than the product's own.
