@@ -7,45 +7,48 @@ from typing import Any
 
 from . import flashe
 from .flashe_party import Held, SetupParty, leader_of
-from .refused import HEADER, Change, changed, flip, frames, lists
-from .wire import key_for, opaque, variable_length
+from .refused import HEADER, RANK, Change, changed, flip, frames, lists
+from .wire import LENGTH, key_for, opaque, vector
 
-SIGNATURE = 2 + 64
-SEALED = 4 + 1 + 56
+SIGNATURE = LENGTH + 64
+SEALED = RANK + LENGTH + 56
 """Bytes of a signature, and of a sealed key with its receiver."""
+NAMED = RANK + LENGTH
+KEY = NAMED + LENGTH
+"""Where, in the entry of a party that names no key, the fresh key begins: with its length, and without."""
 
 
 def adverts_down(message: bytes, party: SetupParty) -> Iterator[Change]:
     """Changes of the list of fresh keys, of parties that hold no key yet."""
-    entry = 4 + 1 + 1 + 32 + SIGNATURE
+    entry = KEY + 32 + SIGNATURE
     yield from lists(message, entry)
-    head = HEADER + 2
+    head = HEADER + LENGTH
     content = message[head:]
     entries = [content[i : i + entry] for i in range(0, len(content), entry)]
 
     def listed(parts: list[bytes]) -> bytes:
-        return message[:HEADER] + variable_length(sum(map(len, parts))) + b"".join(parts)
+        return message[:HEADER] + vector(parts)
 
     own, others = entries[party.me], [e for i, e in enumerate(entries) if i != party.me]
     yield "the party itself is not listed", listed(others)
     yield "too few parties", listed([own])
-    named = [e[:4] + opaque(bytes(15)) + e[5:] for e in entries]
+    named = [e[:RANK] + opaque(bytes(15)) + e[NAMED:] for e in entries]
     yield "names of keys of another length", listed(named)
-    key = own[6:38]
-    taken = [e if i == party.me else e[:6] + key + e[38:] for i, e in enumerate(entries)]
+    key = own[KEY : KEY + 32]
+    taken = [e if i == party.me else e[:KEY] + key + e[KEY + 32 :] for i, e in enumerate(entries)]
     yield "one fresh key for all", listed(taken)
-    low = [e if i == party.me else e[:6] + bytes(32) + e[38:] for i, e in enumerate(entries)]
+    low = [e if i == party.me else e[:KEY] + bytes(32) + e[KEY + 32 :] for i, e in enumerate(entries)]
     yield "keys of low order", listed(low)
     # Party 0 leads and checks all that it seals to; the others check the leader and themselves.
     other = head + entry * (1 - party.me)
-    yield "a key that its owner did not sign", flip(message, other + 6)
+    yield "a key that its owner did not sign", flip(message, other + KEY)
     yield "a signature that is not right", flip(message, other + entry - 1)
     yield "a name of a key that its owner did not sign", listed([name_key(e) for e in entries])
 
 
 def name_key(entry: bytes) -> bytes:
     """The entry of a party that holds no key, with the name of one."""
-    return entry[:4] + opaque(bytes(16)) + entry[5:]
+    return entry[:RANK] + opaque(bytes(16)) + entry[NAMED:]
 
 
 def keys_down(message: bytes, party: SetupParty) -> Iterator[Change]:
@@ -67,7 +70,7 @@ def keys_down(message: bytes, party: SetupParty) -> Iterator[Change]:
         head + key_for(party.seal(party.me, leader, held.delivered())),
     )
     yield "no key", head + key_for(b"")
-    yield "a length that is not in its shortest form", head + b"\x40" + message[HEADER:]
+    yield "a length beyond the message", head + b"\xff" * LENGTH + message[HEADER + LENGTH :]
     # The leader is a party and may lie.
     yield "a key without the set-up in which it was made", sealed(held.key)
     yield "a key that is too long", sealed(held.delivered() + b"\0")
@@ -92,14 +95,14 @@ def upward(stage: str, message: bytes) -> Iterator[Change]:
     """Changes that the coordinator notices; what is sealed is not for it, and a tag tells it nothing."""
     yield from frames(message)
     if stage == "advertise-keys":
-        key = message[HEADER + 2 : HEADER + 34]
-        yield (
-            "a name of a key of another length",
-            message[:HEADER] + opaque(bytes(15)) + message[HEADER + 1 :],
-        )
-        yield "a key of low order", message[: HEADER + 2] + bytes(32) + message[HEADER + 34 :]
-        yield "a key that is too short", message[: HEADER + 1] + opaque(key[1:]) + message[HEADER + 34 :]
-        yield "a key that its owner did not sign", flip(message, HEADER + 2)
+        named = HEADER + LENGTH
+        start = named + LENGTH
+        key, rest = message[start : start + 32], message[start + 32 :]
+        other_name = message[:HEADER] + opaque(bytes(15)) + message[named:]
+        yield "a name of a key of another length", other_name
+        yield "a key of low order", message[:start] + bytes(32) + rest
+        yield "a key that is too short", message[:named] + opaque(key[1:]) + rest
+        yield "a key that its owner did not sign", flip(message, start)
         yield "a signature that is not right", flip(message, -1)
         yield "no signature", message[:-SIGNATURE] + opaque(b"")
     elif stage == "deliver-key":

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from .ramp_party import Party
-from .refused import HEADER, SIGNATURE, Change, changed, flip, frames, lists
+from .refused import HEADER, RANK, SIGNATURE, Change, changed, flip, frames, lists
+from .wire import LENGTH
 
-ENTRY = 4 + 33 + 66
+ENTRY = RANK + LENGTH + 32 + LENGTH + 64
 """Bytes of a party's entry in the list of keys, for X25519."""
 BITMAP = 1
 
@@ -39,7 +40,7 @@ def downward(stage: str, message: bytes, party: Party) -> Iterator[Change]:
     yield from frames(message)
     if stage == "advertise-keys":
         yield from lists(message, ENTRY)
-        yield "a key that its owner did not sign", flip(message, HEADER + 2 + 4 + 1)
+        yield "a key that its owner did not sign", flip(message, HEADER + LENGTH + RANK + LENGTH)
         yield "a signature that is not right", flip(message, -1)
     elif stage == "share-vector":
         yield from columns_down(message, party)
@@ -55,7 +56,7 @@ def upward(stage: str, message: bytes, party: Party) -> Iterator[Change]:
     """Changes that the coordinator notices; what is sealed is not for it."""
     yield from frames(message)
     if stage == "advertise-keys":
-        yield "a key that its owner did not sign", flip(message, HEADER + 1)
+        yield "a key that its owner did not sign", flip(message, HEADER + LENGTH)
         yield "a signature that is not right", flip(message, -1)
     elif stage == "consistency":
         yield "a signature that is not right", flip(message, -1)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .wire import variable_length
+from .wire import LENGTH, opaque, vector
 
 HEADER = 34
-SEALED, SIGNATURE, SHARE, ENTRY_KEYS = 4 + 2 + 96, 4 + 2 + 64, 4 + 40, 4 + 33 + 33 + 66
+RANK = 4
+SEALED, SIGNATURE, SHARE = RANK + LENGTH + 96, RANK + LENGTH + 64, RANK + 40
+ENTRY_KEYS = RANK + 2 * (LENGTH + 32) + LENGTH + 64
 """Bytes of an entry of each list, for X25519."""
 
 DOWN = ("advertise-keys", ENTRY_KEYS), ("share-keys", SEALED), ("consistency", SIGNATURE)
@@ -36,20 +38,18 @@ def frames(message: bytes) -> Iterator[Change]:
 def lists(message: bytes, size: int, before: int = 0) -> Iterator[Change]:
     """Changes of the list at the end of a message, of entries of ``size`` bytes."""
     start = HEADER + before
-    prefix = 1 << (message[start] >> 6)
-    head, content = message[:start], message[start + prefix :]
+    head, content = message[:start], message[start + LENGTH :]
     entries = [content[i : i + size] for i in range(0, len(content), size)]
-    assert message == head + variable_length(len(content)) + b"".join(entries)
+    assert message == head + vector(entries)
 
     def listed(parts: list[bytes]) -> bytes:
-        return head + variable_length(sum(map(len, parts))) + b"".join(parts)
+        return head + vector(parts)
 
     yield "parties do not ascend", listed([entries[1], entries[0], *entries[2:]])
     yield "a party twice", listed([entries[0], *entries])
     yield "nobody listed", listed([])
-    length = (len(content) | 0x80000000).to_bytes(4, "big")
-    yield "a length that is not in its shortest form", head + length + content
-    yield "a length that ends within an entry", head + variable_length(len(content) - 1) + content
+    yield "a length beyond the message", head + b"\xff" * LENGTH + content
+    yield "a length that ends within an entry", head + opaque(content[:-1]) + content[-1:]
     yield "a party outside the roster", listed([*entries[:-1], flip(entries[-1], 0)])
 
 
@@ -60,7 +60,7 @@ def downward(stage: str, message: bytes, rank: int) -> Iterator[Change]:
     if size:
         yield from lists(message, size)
     if stage == "advertise-keys":
-        yield "a key that its owner did not sign", flip(message, HEADER + 2 + 4 + 2)
+        yield "a key that its owner did not sign", flip(message, HEADER + LENGTH + RANK + LENGTH)
         yield "a signature that is not right", flip(message, -1)
     elif stage == "share-keys":
         yield "sealed shares that do not open", flip(message, -1)
@@ -80,7 +80,7 @@ def upward(stage: str, message: bytes) -> Iterator[Change]:
     if size:
         yield from lists(message, size, before=32 if stage == "share-keys" else 0)
     if stage == "advertise-keys":
-        yield "a key that its owner did not sign", flip(message, HEADER + 1)
+        yield "a key that its owner did not sign", flip(message, HEADER + LENGTH)
     elif stage == "masked-input":
         yield "padding bits", flip(message, -1, 0x80)
     elif stage == "consistency":

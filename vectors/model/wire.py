@@ -6,18 +6,13 @@ from .derive import VERSION, rank_bytes
 from .words import pack
 
 
-def variable_length(length: int) -> bytes:
-    """Length prefix of RFC 9000 section 16, as short as possible."""
-    for exponent in range(4):
-        size = 1 << exponent
-        if length < 1 << (8 * size - 2):
-            return (length | exponent << (8 * size - 2)).to_bytes(size, "big")
-    raise ValueError(f"{length} is no length")
+LENGTH = 4
+"""Bytes of the length of what has one."""
 
 
 def opaque(content: bytes) -> bytes:
     """Bytes behind their length."""
-    return variable_length(len(content)) + content
+    return len(content).to_bytes(LENGTH, "big") + content
 
 
 def vector(elements: list[bytes]) -> bytes:

@@ -4,7 +4,7 @@
 use blindsum_crypto::sign::{IdentityKey, SIGNATURE_LEN};
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::kit::wire::{Bounded, Opaque, PARTY, PREFIX, ascending, encode};
+use crate::kit::wire::{Bounded, Opaque, PARTY, PREFIX, ascending, encode, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
 
 /// Label of what parties sign over the survivor set.
@@ -54,6 +54,7 @@ impl Bounded for Signed {
 /// Signatures over the survivor set, in rank order; the same for everybody.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(crate) struct Signatures {
+    #[tls_codec(with = "list")]
     pub entries: Vec<SignatureEntry>,
 }
 

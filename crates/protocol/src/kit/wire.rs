@@ -1,11 +1,11 @@
 //! The frame around every protocol message, and how bodies are read.
 //!
-//! `version: u8 ‖ stage: u8 ‖ context: 32 bytes ‖ body`. Control messages are TLS presentation
-//! language (RFC 8446 §3, vectors with RFC 9000 length prefixes); a packed vector is the rest of the
-//! message, its length fixed by the job. Trailing bytes are refused.
+//! `version: u8 ‖ stage: u8 ‖ context: 32 bytes ‖ body`, all of it in TLS presentation language (RFC 8446 §3). A vector
+//! has its length in bytes before it, a u32. What is as long as the round says, as a set of parties or packed words, has
+//! no length. Trailing bytes are refused.
 
 use blindsum_crypto::kdf::Context;
-use tls_codec::{DeserializeBytes, Error, SerializeBytes, Size, TlsVarInt, VLByteSlice};
+use tls_codec::{DeserializeBytes, SerializeBytes, TlsByteVecU32};
 
 use crate::{FaultKind, Round};
 
@@ -73,7 +73,7 @@ pub fn encode<T: SerializeBytes>(field: &'static str, value: &T) -> Result<Vec<u
         .map_err(|e| FaultKind::malformed(field, e.to_string()))
 }
 
-/// Bytes of a length prefix at most.
+/// Bytes of a length.
 pub(crate) const PREFIX: usize = 4;
 /// Bytes of a party's rank.
 pub(crate) const PARTY: usize = 4;
@@ -114,40 +114,31 @@ pub(crate) fn ascending(parties: impl IntoIterator<Item = u32>) -> bool {
     })
 }
 
-/// Bytes with a length prefix. The codec's own type panics in debug builds where the bytes are cut short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opaque(pub Vec<u8>);
+/// Bytes behind their length.
+pub(crate) type Opaque = TlsByteVecU32;
 
-impl Opaque {
-    /// The bytes without the prefix.
-    pub fn as_slice(&self) -> &[u8] {
-        &self.0
+/// How a list is written and read: its elements behind the number of their bytes.
+pub(crate) mod list {
+    use tls_codec::{DeserializeBytes, Error, SerializeBytes, Size, TlsVecU32};
+
+    use super::{Opaque, PREFIX};
+
+    pub fn tls_serialized_len<T: Size>(list: &[T]) -> usize {
+        PREFIX + list.iter().map(Size::tls_serialized_len).sum::<usize>()
     }
-}
 
-impl From<Vec<u8>> for Opaque {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+    pub fn tls_serialize_bytes<T: SerializeBytes>(list: &[T]) -> Result<Vec<u8>, Error> {
+        let mut elements = Vec::new();
+        for element in list {
+            elements.extend(element.tls_serialize_bytes()?);
+        }
+        Opaque::from(elements).tls_serialize_bytes()
     }
-}
 
-impl Size for Opaque {
-    fn tls_serialized_len(&self) -> usize {
-        VLByteSlice(&self.0).tls_serialized_len()
-    }
-}
-
-impl SerializeBytes for Opaque {
-    fn tls_serialize_bytes(&self) -> Result<Vec<u8>, Error> {
-        VLByteSlice(&self.0).tls_serialize_bytes()
-    }
-}
-
-impl DeserializeBytes for Opaque {
-    fn tls_deserialize_bytes(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
-        let (length, rest) = TlsVarInt::tls_deserialize_bytes(bytes)?;
-        let length = usize::try_from(length.value())?;
-        let (bytes, rest) = rest.split_at_checked(length).ok_or(Error::EndOfStream)?;
-        Ok((Self(bytes.to_vec()), rest))
+    pub fn tls_deserialize_bytes<T>(bytes: &[u8]) -> Result<(Vec<T>, &[u8]), Error>
+    where
+        T: SerializeBytes + DeserializeBytes + Size,
+    {
+        TlsVecU32::tls_deserialize_bytes(bytes).map(|(list, rest)| (list.into_vec(), rest))
     }
 }

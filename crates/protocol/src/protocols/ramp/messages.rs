@@ -12,7 +12,7 @@ use blindsum_crypto::seal::SEAL_OVERHEAD;
 use blindsum_crypto::sign::SIGNATURE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
+use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 
 /// What the keys that seal columns are for.
 pub(super) const PURPOSE: &str = "share";
@@ -41,6 +41,7 @@ impl Bounded for Advertise {
 /// The keys of all who advertised, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Keys {
+    #[tls_codec(with = "list")]
     pub entries: Vec<KeyEntry>,
 }
 

@@ -13,7 +13,7 @@ use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_sharing::SHARE_LEN;
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
-use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
+use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 
 /// Bytes of two sealed shares.
 pub(super) const SEALED_SHARES: usize = 2 * SHARE_LEN + SEAL_OVERHEAD;
@@ -40,6 +40,7 @@ impl Bounded for Advertise {
 /// The keys of a party's holders, itself among them, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct NeighbourKeys {
+    #[tls_codec(with = "list")]
     pub entries: Vec<KeyEntry>,
 }
 
@@ -61,6 +62,7 @@ pub(super) struct KeyEntry {
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct SharesOut {
     pub commitment: [u8; 32],
+    #[tls_codec(with = "list")]
     pub sealed: Vec<SealedShares>,
 }
 
@@ -75,6 +77,7 @@ impl Bounded for SharesOut {
 /// Sealed shares from a party's neighbours, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct SharesIn {
+    #[tls_codec(with = "list")]
     pub sealed: Vec<SealedShares>,
 }
 
@@ -97,6 +100,7 @@ pub(super) struct SealedShares {
 /// seed if the party survived, of the mask key if it dropped.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Revealed {
+    #[tls_codec(with = "list")]
     pub shares: Vec<RevealedShare>,
 }
 

@@ -12,7 +12,7 @@ use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
 use crate::core::vault::KeyName;
 use crate::kit::keys::check_signed;
-use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX};
+use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 use crate::protocols::flashe::held::DELIVERED;
 use crate::{FaultKind, PartyId, Round};
 
@@ -57,6 +57,7 @@ impl Bounded for Advert {
 /// What everybody advertised, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Keys {
+    #[tls_codec(with = "list")]
     pub entries: Vec<Entry>,
 }
 
@@ -77,6 +78,7 @@ pub(super) struct Entry {
 /// The key of the job, sealed to each party that lacks it, in rank order.
 #[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
 pub(super) struct Delivery {
+    #[tls_codec(with = "list")]
     pub sealed: Vec<SealedKey>,
 }
 

@@ -79,7 +79,12 @@ pub(super) fn adverts_of(body: &[u8], change: fn(&mut Vec<ListedAdvert>)) -> Vec
             key,
             signature,
         } = entry.advert;
-        (entry.party, key_id.0, key.0, signature.0)
+        (
+            entry.party,
+            key_id.into_vec(),
+            key.into_vec(),
+            signature.into_vec(),
+        )
     };
     let mut entries = keys.entries.into_iter().map(entry).collect();
     change(&mut entries);

@@ -108,7 +108,9 @@ impl ServerStage for AwaitDelivery {
             return Err(FaultKind::malformed("delivery", rule));
         }
         let keys = delivery.sealed.into_iter();
-        self.sealed = keys.map(|key| (PartyId(key.party), key.sealed.0)).collect();
+        self.sealed = keys
+            .map(|key| (PartyId(key.party), key.sealed.into_vec()))
+            .collect();
         Ok(())
     }
 

@@ -376,7 +376,7 @@ fn case_27_a_delivery_to_a_stranger() {
     rig.answer_all().unwrap();
     let mut delivery = body(&rig.up[&PartyId(0)]).to_vec();
     // The last entry is party 3's: `party: u32 ‖ length ‖ sealed key`.
-    let at = delivery.len() - (4 + 1 + 56);
+    let at = delivery.len() - (4 + 4 + 56);
     delivery[at + 3] = 4;
     let message = with_body(&rig.up[&PartyId(0)].clone(), &delivery);
     let fault = rig.receive(PartyId(0), &message).unwrap_err();
@@ -459,7 +459,7 @@ fn holders_are_not_sent_the_key_again() {
     rig.serve().unwrap();
     let lengths = rig.down.values().map(|message| body(message).len());
     // A length, and the sealed key of 40 bytes with its tag.
-    assert_eq!(lengths.collect::<Vec<_>>(), [1, 1, 1, 57, 1]);
+    assert_eq!(lengths.collect::<Vec<_>>(), [4, 4, 4, 60, 4]);
 }
 
 /// Who has nothing to say to the list of keys has nothing to say to it again.
