@@ -11,7 +11,7 @@ use super::heard::Heard;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartySet};
+use crate::{Fault, FaultKind, Input, PartySet, SurvivorListError};
 
 /// One party's side of one round.
 ///
@@ -241,6 +241,11 @@ impl Client {
                 Ok(Answer::Wait)
             }
             ClientStep::Done(sum) => {
+                // Else the caller would take its update for counted.
+                if !sum.survivors.contains(self.setup.me) {
+                    let kind = FaultKind::BadSurvivorList(SurvivorListError::SelfDropped);
+                    return Err(Fault::server(kind));
+                }
                 self.state = State::Done;
                 Ok(Answer::Done(sum))
             }

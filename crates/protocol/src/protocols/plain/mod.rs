@@ -143,3 +143,35 @@ impl ServerStage for CollectInputs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Rig;
+    use crate::{Answer, Fault, FaultKind, JobSpec, PartyId, ProtocolName, SurvivorListError};
+
+    #[test]
+    fn a_sum_is_for_those_who_are_in_it() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain.into(),
+            parties: 5,
+            dim: 9,
+            ..JobSpec::default()
+        };
+        let mut rig = Rig::new(spec, 1);
+        rig.up.remove(&PartyId(4));
+        rig.serve().unwrap();
+        let of_others = rig.down[&PartyId(0)].clone();
+        let left_out = FaultKind::BadSurvivorList(SurvivorListError::SelfDropped);
+        assert_eq!(
+            rig.answer_to(PartyId(4), &of_others).unwrap_err(),
+            Fault::server(left_out)
+        );
+        let again = rig.answer_to(PartyId(4), &of_others).unwrap_err();
+        assert_eq!(again, Fault::caller(FaultKind::Ended));
+        let Ok(Answer::Done(sum)) = rig.answer_to(PartyId(0), &of_others) else {
+            panic!("no sum");
+        };
+        let expected = rig.cohort.sum_of((0..4).map(PartyId));
+        assert!(sum.sum == expected, "another sum");
+    }
+}

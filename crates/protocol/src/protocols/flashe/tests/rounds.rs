@@ -10,7 +10,7 @@ use crate::protocols::flashe::shape;
 use crate::testing::{Given, storage_key};
 use crate::{
     Client, ClientSetup, Culprit, EncodingChoice, EncodingName, Flashe, Integers, Masking,
-    MemoryVault, Quantised, Round,
+    MemoryVault, Quantised, Round, SurvivorListError,
 };
 
 const MASKINGS: [Masking; 2] = [Masking::Double, Masking::Single];
@@ -303,6 +303,22 @@ fn case_34_a_wrong_sum_is_noticed() {
             assert_ended(&mut rig, PartyId(0));
         }
     }
+}
+
+/// Abuse case 34: a right sum of the others is none for a party that is not among them.
+#[test]
+fn case_34_a_sum_without_the_party_is_refused() {
+    let mut rig = rig(spec(5)).again(3);
+    rig.up.remove(&PartyId(4));
+    rig.serve().unwrap();
+    let of_others = rig.down[&PartyId(0)].clone();
+    let fault = rig.answer_to(PartyId(4), &of_others).unwrap_err();
+    let left_out = FaultKind::BadSurvivorList(SurvivorListError::SelfDropped);
+    assert_eq!(fault, Fault::server(left_out));
+    let again = rig.answer_to(PartyId(4), &of_others).unwrap_err();
+    assert_eq!(again, Fault::caller(FaultKind::Ended));
+    let counted = rig.answer_to(PartyId(0), &of_others);
+    assert!(matches!(counted, Ok(Answer::Done(_))));
 }
 
 /// Abuse case 34: every bit of the sum and of its check counts.
