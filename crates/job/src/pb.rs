@@ -1,7 +1,7 @@
-//! The messages of `proto/blindsum.proto`, and how frames are made of them.
+//! The messages of `proto/blindsum.proto`, and how frames are made of them. `crates/schema` writes the former.
 #![allow(missing_docs, clippy::all)]
 
-include!(concat!(env!("OUT_DIR"), "/blindsum.v1.rs"));
+include!("generated/messages.rs");
 
 /// Oldest and newest version of the wire that this program speaks.
 pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=3;

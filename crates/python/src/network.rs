@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use blindsum_net::{CredentialFiles, Credentials, JobError, NetError, StoreError};
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::errors::{IntoPyErr, raise};
 
@@ -29,12 +32,13 @@ pub fn credentials(pem: Pem) -> Result<Credentials, NetError> {
 #[pyfunction]
 pub fn log_to_stderr(py: Python<'_>, filter: &str) -> PyResult<()> {
     let refused = |rule: String| raise(py, "ConfigError", ("log", rule));
-    let filter =
-        tracing_subscriber::EnvFilter::try_new(filter).map_err(|e| refused(e.to_string()))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter: Result<Targets, ParseError> = filter.parse();
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        .with_filter(filter.map_err(|e| refused(e.to_string()))?);
+    tracing_subscriber::registry()
+        .with(lines)
         .try_init()
         .map_err(|e| refused(e.to_string()))
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, Once};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -18,7 +18,8 @@ static LINES: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::ne
 pub fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let asked = std::env::var("RUST_LOG").unwrap_or_default();
+        let filter: Targets = asked.parse().unwrap();
         let shown = tracing_subscriber::fmt::layer().with_test_writer();
         let _ = tracing_subscriber::registry()
             .with(shown.with_filter(filter))

@@ -1,0 +1,83 @@
+//! Writes the Rust code of the wire from `proto/blindsum.proto`, without an external compiler.
+//!
+//! The code lies beside the sources of the crates that use it, so that whoever builds them need not build what makes it.
+//! After a change of the schema: `cargo run -p blindsum-schema`. A test sees when that was forgotten.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// Fields that share their bytes: pieces of messages, and what goes to every party of a round.
+const SHARED: [&str; 6] = [
+    ".blindsum.v1.Chunk.data",
+    ".blindsum.v1.ModelChunk.data",
+    ".blindsum.v1.RoundStart.certificates",
+    ".blindsum.v1.Participant",
+    ".blindsum.v1.RosterFixed.certificates",
+    ".blindsum.v1.Committed",
+];
+
+/// Writes the files, and says which.
+fn main() -> Result<(), Box<dyn Error>> {
+    for (path, code) in generated()? {
+        std::fs::write(&path, code)?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// Each file with its code: the messages, the service that carries them, and the service without the streams of parties,
+/// which the coordinator takes by itself: generated code would copy every frame.
+fn generated() -> Result<[(PathBuf, String); 3], Box<dyn Error>> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let schema = protox::compile(["blindsum.proto"], [crates.join("../proto")])?;
+    let mut questions = schema.clone();
+    for service in questions.file.iter_mut().flat_map(|file| &mut file.service) {
+        service.method.retain(|method| method.name() != "Connect");
+    }
+    let messages = made(|folder| {
+        let mut made = prost_build::Config::new();
+        made.bytes(SHARED)
+            .out_dir(folder)
+            .compile_fds(schema.clone())
+    })?;
+    let service = made(|folder| tonic().out_dir(folder).compile_fds(schema.clone()))?;
+    let questions = made(|folder| {
+        tonic()
+            .build_client(false)
+            .out_dir(folder)
+            .compile_fds(questions)
+    })?;
+    let beside = |name: &str| crates.join(name).canonicalize();
+    let net = beside("net/src/generated")?;
+    Ok([
+        (beside("job/src/generated")?.join("messages.rs"), messages),
+        (net.join("service.rs"), service),
+        (net.join("questions.rs"), questions),
+    ])
+}
+
+/// What the makers of services all do: the messages are those of another crate.
+fn tonic() -> tonic_prost_build::Builder {
+    tonic_prost_build::configure().extern_path(".blindsum.v1", "::blindsum_job::pb")
+}
+
+/// The code that is written into a folder.
+fn made(write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<String, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    write(folder.path())?;
+    // The package of the schema names the file.
+    Ok(std::fs::read_to_string(
+        folder.path().join("blindsum.v1.rs"),
+    )?)
+}
+
+#[test]
+fn the_code_is_as_in_the_schema() {
+    for (path, code) in generated().unwrap() {
+        assert!(
+            std::fs::read_to_string(&path).unwrap() == code,
+            "{} is not what proto/blindsum.proto says: run `cargo run -p blindsum-schema`",
+            path.display()
+        );
+    }
+}
