@@ -18,7 +18,7 @@ export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench experiments fuzz mutants docs build format clean \
-	test-rust test-python lint-rust lint-python vectors cases
+	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 mutants: .state/tools ## Take each defence out once and see its tests turn red (takes hours)
 	$(PYTHON) tools/mutants.py
 
+schema: ## Write the Rust code of the wire again, after a change of proto/
+	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml
+
 docs: ## API documentation, and check the links of docs/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(PYTHON) tools/links.py
@@ -68,10 +71,10 @@ clean: ## Remove everything that was built or installed here
 
 lint-rust: .state/tools
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --features blindsum-python/timers --locked -j $(JOBS) -- -D warnings
+	cargo clippy --workspace --all-targets --features blindsum-python/testing --locked -j $(JOBS) -- -D warnings
 
 test-rust: .state/tools
-	$(PYTHON) tools/test_rust.py --workspace --locked -j $(JOBS)
+	$(PYTHON) tools/test_rust.py --workspace --exclude blindsum-bench --features blindsum-python/testing --locked -j $(JOBS)
 
 lint-python: .state/debug
 	$(BIN)/ruff check .
@@ -87,15 +90,17 @@ cases:
 	$(PYTHON) tools/cases.py --check
 	$(PYTHON) tools/links.py
 	$(PYTHON) tools/circles.py
+	$(PYTHON) tools/generated.py
 
 test-python: .state/debug
 	$(BIN)/pytest
 
-# The native module, in the same profile as `cargo test` so that they share what they build. It is
-# always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are in no wheel.
+# The native module, in the same profile and with the same features as in `cargo test` so that they share what they
+# build. It is always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are
+# in no wheel.
 .PHONY: .state/debug .state/release .state/bench
 .state/debug: .state/tools
-	$(BIN)/maturin develop --uv --locked --quiet --profile dev --features timers
+	$(BIN)/maturin develop --uv --locked --quiet --profile dev --features testing
 
 .state/bench: .state/tools
 	$(BIN)/maturin develop --uv --locked --release --features timers

@@ -296,7 +296,7 @@ def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
         "Written by `blindsum bench pss`. A ratio below 1 is a target that is missed.",
         "",
         f"* Machine: {facts['machine']}; build: `make bench`.",
-        f"* Peer: the crate {PEER} in the same run of `cargo bench -p blindsum-sharing --bench pss`: the",
+        f"* Peer: the crate {PEER} in the same run of `cargo bench -p blindsum-bench --bench pss`: the",
         "  inverse transform of a block's 64 values and the forward one to 1,024 points, both negacyclic.",
         "",
         console.markdown_table(_pss_header(), [row.cells for row in found.rows]),

@@ -1,4 +1,4 @@
-//! The messages of `proto/blindsum.proto`, and how frames are made of them. `crates/schema` writes the former.
+//! The messages of `proto/blindsum.proto`, and how frames are made of them. `tools/schema` writes the former.
 #![allow(missing_docs, clippy::all)]
 
 include!("generated/messages.rs");

@@ -1,4 +1,4 @@
-//! The messages of `proto/blindsum.proto`, and the service that carries them. `crates/schema` writes the latter.
+//! The messages of `proto/blindsum.proto`, and the service that carries them. `tools/schema` writes the latter.
 #![allow(missing_docs, clippy::all)]
 
 pub use blindsum_job::pb::*;

@@ -1,7 +1,7 @@
 //! Packed sharing, in ns a share on one core: interpolation of the k values of a block, evaluation at n points and
 //! encoding; and the products that put secrets together again.
 //!
-//! `cargo bench -p blindsum-math --bench transform` first prints the best of many short runs, which a busy machine
+//! `cargo bench -p blindsum-bench --bench transform` first prints the best of many short runs, which a busy machine
 //! hardly disturbs, then criterion's statistics.
 #![allow(missing_docs)]
 

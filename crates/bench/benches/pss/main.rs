@@ -2,7 +2,7 @@
 //! transforms on every backend and of the whole sharing; of the thesis' radix-2 and radix-3 transforms in
 //! plain compiled code; and of the same transforms by the crate tfhe-ntt.
 //!
-//! `cargo bench -p blindsum-sharing --bench pss` prints the least time of many runs, which a busy machine
+//! `cargo bench -p blindsum-bench --bench pss` prints the least time of many runs, which a busy machine
 //! hardly disturbs; with `-- --json` one JSON object a line; `--quick` takes the smallest size only.
 //! `cargo test` runs it with `--quick`'s size once, to see that it works.
 #![allow(missing_docs)]

@@ -1,7 +1,7 @@
 //! Packing words and adding packed words, in ns a lane on one core: a tile in the cache, and a server that
 //! folds uploads of 10^6 words into a sum.
 //!
-//! `cargo bench -p blindsum-math --bench words` first prints the best of many short runs, which a busy machine
+//! `cargo bench -p blindsum-bench --bench words` first prints the best of many short runs, which a busy machine
 //! hardly disturbs, then criterion's statistics.
 #![allow(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! Mask expansion fused with the addition: GB/s of keystream on one core, for every backend, width of
 //! lane, number of keys and size of vector; and the limit of the machine, which is the AES rounds alone.
 //!
-//! `cargo bench -p blindsum-crypto --bench mask` first prints the best of many short runs, and what
+//! `cargo bench -p blindsum-bench --bench mask` first prints the best of many short runs, and what
 //! fraction of the limit that is (a busy machine hardly disturbs it), then criterion's statistics; a
 //! filter such as `limit` or `vaes512` behind `--` limits the latter.
 #![allow(missing_docs)]

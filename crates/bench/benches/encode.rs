@@ -1,7 +1,7 @@
 //! Encoding and decoding, in ns a coordinate on one core: a tile in the cache, and a vector of 10^6. Then what
 //! sparse rounds and clipping bounds from earlier rounds need.
 //!
-//! `cargo bench -p blindsum-encode --bench encode` first prints the best of many short runs, which a busy
+//! `cargo bench -p blindsum-bench --bench encode` first prints the best of many short runs, which a busy
 //! machine hardly disturbs, then criterion's statistics.
 #![allow(missing_docs)]
 

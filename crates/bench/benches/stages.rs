@@ -1,11 +1,11 @@
 //! What the stages of a client take within a round, from the update to the message and from the message to the sum:
-//! encoding, packing, frames and fresh pages included, beside which `cargo bench -p blindsum-he` times the cipher.
+//! encoding, packing, frames and fresh pages included, beside which the bench `flashe` times the cipher.
 //!
 //! One core. Each stage is timed in many rounds for every party; the least is what it takes, the median what the
 //! machine made of it. Pages are the minor faults of one party, where the system counts them.
 //!
 //! ```text
-//! cargo bench -p blindsum-protocol --bench stages -- 262144
+//! cargo bench -p blindsum-bench --bench stages -- 262144
 //! ```
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use blindsum_protocol::{
     RoundSum, Seat, Server, ServerRole, SparseInput,
 };
 
-#[path = "../src/testing.rs"]
+#[path = "../../protocol/src/testing.rs"]
 #[allow(dead_code)]
 mod testing;
 

@@ -5,7 +5,7 @@
 //!
 //! Sparse vectors have a tenth of the coordinates each.
 //!
-//! `cargo bench -p blindsum-he --bench flashe` first prints the best of many short runs (a busy machine
+//! `cargo bench -p blindsum-bench --bench flashe` first prints the best of many short runs (a busy machine
 //! hardly disturbs it), then criterion's statistics; a filter such as `decrypt` behind `--` limits the
 //! latter.
 #![allow(missing_docs)]
