@@ -81,6 +81,7 @@ lint-python: .state/debug
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/options.py --check
+	$(BIN)/python tools/pictures.py --check
 
 vectors:
 	$(PYTHON) vectors/make.py --check

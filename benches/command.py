@@ -321,7 +321,11 @@ def _flashe(options: argparse.Namespace) -> int:
     _work(options, steps(found))
     facts = {"machine": machine()}
     if options.markdown:
-        Path(options.markdown).write_text(_flashe_markdown(found, facts))
+        page = Path(options.markdown)
+        page.write_text(_flashe_markdown(found, facts))
+        for table in tables(found):
+            if table.file:
+                page.with_name(table.file).write_text(table.csv)
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import io
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
-from benches.flashe import KEPT, MODELS, NUMBERS, SETS, SWEEP_DIM, TIMED, Measured
+from benches.flashe import KEPT, MODELS, NUMBERS, SETS, SWEEP_DIM, TIMED, Measured, SweepPoint
 from benches.he.measure import CIPHERTEXTS, HeCost
 from benches.rows import HEADER, number
 from blindsum.cli.console import markdown_table
@@ -24,18 +27,39 @@ encrypt, decrypt and add. ``None``: out of memory."""
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title and what must be known to read it."""
+    """A table with a title and what must be known to read it.
+
+    Attributes
+    ----------
+    title, header, rows, note
+        What is shown.
+    file : str
+        Where the table is too long for a page: the CSV file beside the page that has all of its rows.
+    few : list of list of str
+        The rows that the page shows then.
+    """
 
     title: str
     header: list[str]
     rows: list[list[str]]
     note: str = ""
+    file: str = ""
+    few: list[list[str]] = field(default_factory=list)
 
     @property
     def markdown(self) -> str:
         """As a section of a page."""
-        parts = [f"## {self.title}", markdown_table(self.header, self.rows)]
-        return "\n\n".join([*parts[:1], *([self.note] if self.note else []), *parts[1:]])
+        every = f"[{self.file}]({self.file}) has all {len(self.rows)} rows." if self.file else ""
+        note = " ".join(part for part in (self.note, every) if part)
+        rows = self.few if self.file else self.rows
+        return "\n\n".join([f"## {self.title}", *([note] if note else []), markdown_table(self.header, rows)])
+
+    @property
+    def csv(self) -> str:
+        """Every row, as CSV."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.header, *self.rows])
+        return text.getvalue()
 
 
 def tables(found: Measured) -> list[Table]:
@@ -130,15 +154,40 @@ def _masks(found: Measured) -> Table:
         "single, counted",
         "single, Theorem 2",
     ]
-    note = f"Masks a lane that a survivor computes, mean of {SETS} random sets of survivors."
-    return Table("Masks, counted and by Theorem 2", header, rows, note)
+    note = f"Masks that a survivor computes for each word, mean of {SETS} random sets of survivors."
+    if found.sweep:
+        apart = max(abs(point.double_masks / point.double_expected - 1) for point in found.sweep)
+        note += f" With double masking they are at most {apart:.0%} away from those of the theorem."
+    few = _few(found, rows, (0, 0.1, 0.5))
+    return Table("Masks, counted and by Theorem 2", header, rows, note, "flashe-masks.csv", few)
+
+
+def _lost(point: SweepPoint) -> str:
+    """The part of the parties that is lost."""
+    return f"{1 - point.survivors / point.parties:.2g}"
+
+
+def _few(found: Measured, rows: list[list[str]], dropouts: Collection[float]) -> list[list[str]]:
+    """The rows of the sweep with these dropouts."""
+    named = {f"{dropout:.2g}" for dropout in dropouts}
+    return [row for point, row in zip(found.sweep, rows, strict=True) if _lost(point) in named]
+
+
+def _turns(found: Measured) -> str:
+    """From which dropout on single masking is the faster one, for each number of parties."""
+    first: dict[int, str] = {}
+    for point in sorted(found.sweep, key=lambda point: -point.survivors):
+        if point.single_ms < point.double_ms:
+            first.setdefault(point.parties, _lost(point))
+    turns = [f"{dropout} ({parties} parties)" for parties, dropout in sorted(first.items())]
+    return f"Single masking is the faster one from these dropouts on: {', '.join(turns)}." if turns else ""
 
 
 def _dropout(found: Measured) -> Table:
     rows = [
         [
             f"{point.parties}",
-            f"{1 - point.survivors / point.parties:.2g}",
+            _lost(point),
             number(point.double_ms),
             number(point.single_ms),
             "double" if point.double_ms <= point.single_ms else "single",
@@ -149,9 +198,13 @@ def _dropout(found: Measured) -> Table:
     header = ["n", "dropout", "double, ms", "single, ms", "faster", "fewer masks"]
     note = (
         f"Encryption and decryption of {SWEEP_DIM:,} values of 16 bits, one core; the median of {TIMED} "
-        'random sets of survivors. `masking = "cheaper"` chooses by Theorem 2 and the dropout of the job.'
+        'random sets of survivors. `masking = "cheaper"` chooses by Theorem 2 and the dropout of the job. '
+        + _turns(found)
     )
-    return Table("Dropout, double against single masking (Figure 12)", header, rows, note)
+    title = "Dropout, double against single masking (Figure 12)"
+    return Table(
+        title, header, rows, note.rstrip(), "flashe-dropout.csv", _few(found, rows, (0, 0.1, 0.4, 0.5))
+    )
 
 
 def _ahead(found: Measured) -> Table:

@@ -20,7 +20,20 @@ from pathlib import Path
 from rust_modules import Module, crate
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATES = ("math", "crypto", "encode", "sharing", "he", "protocol", "job", "sim", "net", "daemon", "python", "bench")
+CRATES = (
+    "math",
+    "crypto",
+    "encode",
+    "sharing",
+    "he",
+    "protocol",
+    "job",
+    "sim",
+    "net",
+    "daemon",
+    "python",
+    "bench",
+)
 
 # Who names what of whom: the file or folder, then that of what is named, then the names.
 Arrows = dict[Path, dict[Path, set[str]]]

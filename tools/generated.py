@@ -2,8 +2,8 @@
 
     python3 tools/generated.py
 
-Each file names, in its first line, the SHA-256 of the schema that it was made from and of the code behind that line. So
-nobody who builds or tests the program needs to build what writes the code.
+Each file names, in its first line, the SHA-256 of the schema that it was made from and of the code behind
+that line. So nobody who builds or tests the program needs to build what writes the code.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from blindsum.options import *  # noqa: F403
+    from blindsum.plan import Step
     from blindsum.rounds import Clipped, Round, RoundResult, Timings
     from blindsum.session import Policy, Session, join
     from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
@@ -80,6 +81,7 @@ _HOME = {
     "StageReport": "simulation",
     "simulate": "simulation",
     "JobSpec": "spec",
+    "Step": "plan",
     "Tensor": "tables",
     "protocols": "spec",
     "__version__": "_native",
@@ -109,6 +111,7 @@ __all__ = [
     "SimulationResult",
     "SpecError",
     "StageReport",
+    "Step",
     "StoreError",
     "Tally",
     "Tensor",

@@ -73,7 +73,7 @@ def as_vector(update: object, dim: int | None = None, what: str = "update") -> V
     """
     array = _as_array(update, what)
     if dim is not None and array.size != dim:
-        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), the job's dim is {dim}")
+        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
     if array.dtype.newbyteorder("=") == np.float64:
         return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
     return np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
@@ -107,7 +107,7 @@ def as_integers(
     """
     array = _as_numbers(update, what)
     if dim is not None and array.size != dim:
-        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), the job's dim is {dim}")
+        raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
     if array.dtype.kind == "O":
         array = _from_python_integers(array.reshape(-1).tolist(), bits, what)
     elif array.dtype.kind not in "iu":
@@ -234,7 +234,7 @@ def unflatten(
     shapes = [np.shape(item) for item in items]
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
     if vector.ndim != 1 or vector.size != sum(sizes):
-        raise InputError(f"vector: shape {vector.shape}, the arrays have {sum(sizes)} elements together")
+        raise InputError(f"vector: shape {vector.shape}, but the arrays have {sum(sizes)} elements together")
     ends = np.cumsum(sizes)
     parts = [
         vector[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, shapes, strict=True)

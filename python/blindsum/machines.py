@@ -198,7 +198,7 @@ class PartyMachine:
         """
         spec = self.spec
         if spec is None:
-            raise InputError("update: the party has not joined the job yet; wait for Joined")
+            raise InputError("update: the party has not joined the job yet; wait for the event Joined")
         vector, whole = checked_update(spec, update, weight)
         self._native.submit(number, vector, whole, *_clocks(now, wall))
 

@@ -271,6 +271,6 @@ class ClippingLog:
         self._told = True
         advice = "raise clip in the job"
         if isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq":
-            advice = f"a few are meant to be; where it is many, {advice}"
-        text = "job %r, round %d: %s (clip = %g); the mean lacks that: %s"
+            advice = f"a few are meant to be; if there are many, {advice}"
+        text = "job %r, round %d: %s (clip = %g); the mean does not have what was cut off: %s"
         logger.warning(text, spec.job, number, what, spec.clip, advice)

@@ -111,7 +111,7 @@ class Policy:
             rule = f"{self.job_hash!r} must be 64 hexadecimal digits, as JobSpec.hash"
             raise ConfigError("policy.job_hash", rule)
         if checks.fraction("policy.min_corrupt", self.min_corrupt) == 1:
-            raise ConfigError("policy.min_corrupt", "1 must be below 1: then nobody is honest")
+            raise ConfigError("policy.min_corrupt", "1 must be below 1: with 1 every party may be corrupt")
         for name in _COUNTS:
             checks.setting(f"policy.{name}", getattr(self, name), 0, MOST_COUNTED)
         if self.max_weight is not None:

@@ -258,7 +258,7 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     except TypeError as error:
         raise InputError(f"updates: must be one array per party, not {updates!r}") from error
     if len(rows) > spec.parties:
-        raise InputError(f"updates: {len(rows)}, but the job has parties = {spec.parties}")
+        raise InputError(f"updates: {len(rows)} given, but the job has parties = {spec.parties}")
     named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]
     if isinstance(spec.encoding, Integers):
         return [as_integers(row, spec.dim, spec.encoding.bits, name) for name, row in named]
@@ -272,7 +272,7 @@ def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
         raise InputError(f"weights: must be a sequence of whole numbers, not {weights!r}") from error
     whole = [checks.weight(f"weights[{place}]", weight, spec) for place, weight in enumerate(given)]
     if len(whole) != parties:
-        raise InputError(f"weights: {len(whole)}, but there are {parties} updates; give one for each")
+        raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")
     return whole
 
 

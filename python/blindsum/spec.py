@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from blindsum import _native
 from blindsum.errors import SpecError
 from blindsum.options import ENCODINGS, PROTOCOLS, JobArguments, JobFields
+from blindsum.plan import Step
 from blindsum.tables import UNSET, Table, Tensor
 
 
@@ -102,6 +103,16 @@ class JobSpec(JobFields):
     def key_setup_stages(self) -> tuple[str, ...]:
         """Names of the stages in which parties get the key of the job; empty where they need none."""
         return tuple(self._checked["key_setup_stages"])
+
+    @property
+    def plan(self) -> tuple[Step, ...]:
+        """What may be said in a round of ``parties``: two steps for each stage, in order."""
+        return tuple(Step(**step) for step in self._checked["plan"])
+
+    @property
+    def key_setup_plan(self) -> tuple[Step, ...]:
+        """The same of the round in which parties get the key of the job; empty where they need none."""
+        return tuple(Step(**step) for step in self._checked["key_setup_plan"])
 
     @property
     def hides_sum(self) -> bool:

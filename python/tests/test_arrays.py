@@ -125,7 +125,7 @@ def test_a_tensor_with_gradient_is_refused_with_the_way_out():
 
 
 def test_another_size_is_refused_with_both():
-    with pytest.raises(bs.InputError, match=r"4 elements \(shape \(2, 2\)\), the job's dim is 5"):
+    with pytest.raises(bs.InputError, match=r"4 elements \(shape \(2, 2\)\), but the job's dim is 5"):
         as_vector(np.ones((2, 2)), 5)
 
 

@@ -176,8 +176,31 @@ def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     assert "Times marked ~ are those of 16 ciphertexts, multiplied." in page
     assert "Absent here: tenseal." in page
     assert "| 20 | 0.5 | 0.9 | 0.8 | single | single |" in page
+    assert "[flashe-dropout.csv](flashe-dropout.csv) has all 1 rows." in page
     assert "Sparse" not in page
     assert "65,536 numbers" not in page
+
+
+def test_long_tables_are_files_beside_the_page():
+    survivors = (20, 18, 10, 8)
+    found = flashe.Measured(
+        sweep=[flashe.SweepPoint(20, left, 9.9, 11.0, 21.0, 21.0, 1.0, 20 / left) for left in survivors]
+    )
+    masks, dropout = [table for table in flashe_page.tables(found) if table.file]
+    assert [row[1] for row in masks.few] == ["20", "18", "10"]
+    assert "at most 10% away" in masks.note
+    assert [line.split(",")[1] for line in dropout.csv.splitlines()] == ["dropout", "0", "0.1", "0.5", "0.6"]
+    assert [row[1] for row in dropout.few] == ["0", "0.1", "0.5"]
+    assert "| 20 | 0.6 |" not in dropout.markdown
+
+
+def test_single_masking_is_said_to_be_faster_from_where_it_is():
+    times = [(20, 1.0, 2.0), (10, 1.0, 0.9), (4, 1.0, 0.5)]
+    found = flashe.Measured(
+        sweep=[flashe.SweepPoint(20, left, 1.0, 1.0, 1.0, 1.0, *both) for left, *both in times]
+    )
+    dropout = flashe_page.tables(found)[-1]
+    assert dropout.note.endswith("from these dropouts on: 0.5 (20 parties).")
 
 
 def test_steps_cover_the_tables(monkeypatch):

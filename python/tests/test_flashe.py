@@ -23,6 +23,11 @@ def job(**changes):
 def test_what_follows_from_the_protocol():
     spec = job()
     assert (spec.stages, spec.key_setup_stages, spec.hides_sum) == (("upload",), SETUP_STAGES, True)
+    setup = spec.key_setup_plan
+    assert (tuple(step.name for step in setup[::2]), len(setup)) == (SETUP_STAGES, 6)
+    assert not any(step.input for step in setup)
+    # Only the leader delivers the key, and which party that is the plan does not know.
+    assert [step.speaker for step in setup[::2]] == ["parties", "few", "parties"]
     assert job(masking="single").parameters == {"masks": 1}
     assert job(masking="double").parameters == {"masks": 2}
     other = bs.JobSpec(protocol="secagg+", parties=6, dim=100)
@@ -260,7 +265,7 @@ def test_a_party_that_comes_too_late_has_no_model(place, tmp_path, monkeypatch, 
         options = ["--train", "late:step", "--out", tmp_path / "c.npy"]
         monkeypatch.chdir(tmp_path)
         assert main([*map(str, words), *map(str, rules), *map(str, options)]) == 1
-    assert "--out: the last model is not here: this party missed the last round" in capsys.readouterr().err
+    assert "--out: this party does not have the last model: it missed" in capsys.readouterr().err
     assert not (tmp_path / "c.npy").exists()
 
 
@@ -270,7 +275,7 @@ def test_the_coordinator_cannot_write_the_model(place, tmp_path, capsys):
     words = ["serve", "--job", path, "--identity", place.folder / "agg", "--ca", place.folder / "ca.pem"]
     options = ["--store", tmp_path / "job.sqlite", "--out", tmp_path / "final.npy"]
     assert main([*map(str, words), *map(str, options)]) == 2
-    assert "--out: only the parties of a flashe job have its model" in capsys.readouterr().err
+    assert "write it at a party, with blindsum join --out" in capsys.readouterr().err
     assert not (tmp_path / "job.sqlite").exists()
 
 

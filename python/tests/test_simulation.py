@@ -108,7 +108,7 @@ def test_settings_that_break_a_rule_are_named():
     assert caught.value.field == "drop_at"
     with pytest.raises(bs.ConfigError):
         bs.simulate(spec(), drop=1.5)
-    with pytest.raises(bs.InputError, match="6, but the job has parties = 5"):
+    with pytest.raises(bs.InputError, match="6 given, but the job has parties = 5"):
         bs.simulate(spec(), updates(6))
     with pytest.raises(bs.InputError, match="weight"):
         bs.simulate(spec(), updates(), weights=[1, 1, 1, 1, 2])
@@ -129,7 +129,7 @@ def test_weights_may_be_whole_numbers_of_numpy_and_as_many_as_parties():
     job = spec(parties=3, max_weight=5)
     result = bs.simulate(job, updates(3), weights=np.array([1, 5, 2], dtype=np.int16))
     assert result.exact
-    with pytest.raises(bs.InputError, match=r"weights: 2, but there are 3 updates"):
+    with pytest.raises(bs.InputError, match=r"weights: 2 given, but there are 3 updates"):
         bs.simulate(job, updates(3), weights=[1, 1])
     with pytest.raises(bs.InputError, match=r"weights: must be a sequence of whole numbers, not 3"):
         bs.simulate(job, updates(3), weights=3)

@@ -69,6 +69,36 @@ def test_what_follows_from_the_fields():
     assert len(bytes.fromhex(spec.hash)) == 32
 
 
+def test_a_plan_says_who_says_what_to_whom():
+    spec = bs.JobSpec(protocol="secagg+", parties=10, dim=100_000, input_deadline=7, stage_deadline=3)
+    up, down = spec.plan[::2], spec.plan[1::2]
+    assert tuple(step.name for step in up) == tuple(step.name for step in down) == spec.stages
+    assert [step.stage for step in up] == [step.stage for step in down] == list(range(5))
+    assert {(step.speaker, step.hearer) for step in up} == {("parties", "coordinator")}
+    assert {(step.speaker, step.hearer) for step in down} == {("coordinator", "parties")}
+    small = 4096 + 10 * 1024
+    assert spec.plan[4] == bs.Step(
+        stage=2,
+        name="masked-input",
+        speaker="parties",
+        hearer="coordinator",
+        input=True,
+        relayed=False,
+        optional=False,
+        enough=spec.quorum,
+        largest=small + spec.packed_bytes,
+        deadline=7.0,
+    )
+    assert [step.deadline for step in up] == [3, 3, 7, 3, 3]
+    assert [step.name for step in spec.plan if step.input] == [spec.input_stage]
+    assert spec.key_setup_plan == ()
+
+
+def test_a_plan_says_what_is_passed_on():
+    spec = bs.JobSpec(protocol="fssa", parties=10, dim=1000)
+    assert [step.name for step in spec.plan if step.relayed] == ["share-vector"]
+
+
 def test_every_field_changes_the_hash():
     spec = bs.JobSpec(**PLAIN)
     options = {"bits": 8, "clip": 0.5, "rounding": "nearest", "max_weight": 9}

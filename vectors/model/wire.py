@@ -5,7 +5,6 @@ from __future__ import annotations
 from .derive import VERSION, rank_bytes
 from .words import pack
 
-
 LENGTH = 4
 """Bytes of the length of what has one."""
 

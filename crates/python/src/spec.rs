@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindsum_protocol::options;
-use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, SpecError};
+use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, SpecError, Step, Who};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -48,8 +48,10 @@ fn described(job: &Job) -> String {
         "packed_bytes": job.packed_len(),
         "min_parties": job.min_parties(),
         "stages": job.plan().stages(),
+        "plan": steps(job.plan()),
         "input_stage": job.plan().input_stage(),
         "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
+        "key_setup_plan": job.key_setup_plan().map_or_else(Vec::new, steps),
         "hides_sum": job.hides_sum(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),
@@ -58,6 +60,37 @@ fn described(job: &Job) -> String {
         "dropouts": job.spec().dropouts_among(job.spec().parties as usize),
     });
     description.to_string()
+}
+
+/// The steps of a plan, in order.
+fn steps(plan: &Plan) -> Vec<Value> {
+    let step = |step: &Step| {
+        json!({
+            "stage": step.stage,
+            "name": step.name,
+            "speaker": who(step.speaker),
+            "hearer": who(step.hearer),
+            "input": step.input,
+            "relayed": step.relayed,
+            "optional": step.optional,
+            "enough": step.enough,
+            "largest": step.largest,
+            "deadline": step.deadline,
+        })
+    };
+    plan.steps().iter().map(step).collect()
+}
+
+/// Who speaks or hears, in a word.
+fn who(who: Who) -> String {
+    match who {
+        Who::Parties => "parties".into(),
+        Who::Few => "few".into(),
+        Who::Party(party) => format!("party {}", party.0),
+        Who::Coordinator => "coordinator".into(),
+        Who::Servers => "servers".into(),
+        Who::Server(role) => role.to_string(),
+    }
 }
 
 /// Names of the protocols, in the order in which they are listed to users.

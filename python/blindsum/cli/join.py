@@ -221,8 +221,8 @@ def _write_model(path: str, model: Any) -> None:
 
     if model is None:
         raise HiddenModelError(
-            "--out: the last model is not here: this party missed the last round, and the coordinator does "
-            "not know it; a party of that round has it in its file"
+            "--out: this party does not have the last model: it missed the last round, and the coordinator "
+            "of this job never has the model; a party of that round has it in its file"
         )
     np.save(path, model)
 

@@ -105,7 +105,9 @@ def _run(options: argparse.Namespace) -> int:
     spec = spec_from_file(options.job)
     if options.out and spec.hides_sum:
         raise ConfigError(
-            "--out", f"only the parties of a {spec.protocol.name} job have its model: join --out"
+            "--out",
+            f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
+            "with blindsum join --out",
         )
     coordinator = Coordinator(
         spec,

@@ -124,7 +124,7 @@ def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
     idle = [flag for flag, default in ROUNDS_ONLY.items() if getattr(options, flag) != default]
     if idle:
         flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in idle)
-        raise ConfigError("--faults", f"draws what happens by itself: leave {flags} out")
+        raise ConfigError("--faults", f"a campaign draws what happens: leave {flags} out")
     steps = options.faults
     with console.progress("simulating", steps, quiet=options.json) as bar:
         try:
