@@ -93,8 +93,9 @@ cases:
 	$(PYTHON) tools/circles.py
 	$(PYTHON) tools/generated.py
 
+# Most tests wait for processes and deadlines, so more of them run than there are cores.
 test-python: .state/debug
-	$(BIN)/pytest
+	$(BIN)/pytest -n $$(( 2 * $(JOBS) )) --dist loadfile
 
 # The native module, in the same profile and with the same features as in `cargo test` so that they share what they
 # build. It is always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are

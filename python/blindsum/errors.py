@@ -102,7 +102,7 @@ class ResultMissed(RoundAborted):
     """
 
     def __init__(self, number: int, reason: str) -> None:
-        text = f"round {number} counts this party's update, but its result did not come here: {reason}"
+        text = f"round {number} counts this party's update, but this party did not get its result: {reason}"
         BlindsumError.__init__(self, text)
         self.number = number
         self.reason = reason

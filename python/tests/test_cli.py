@@ -64,7 +64,7 @@ def test_simulate_says_when_there_is_no_sum(command):
     status, out, _ = command(*words, "--json")
     report = json.loads(out)
     assert (status, report["outcome"], report["exact"]) == (3, "abort", False)
-    assert "too few survivors: have 3, need 4" in report["fault"]
+    assert "too few parties are left: 3, the round needs 4" in report["fault"]
     status, out, _ = command(*words)
     assert status == 3
     assert "no sum" in out

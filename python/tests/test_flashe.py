@@ -130,7 +130,7 @@ def test_a_failed_key_setup_is_told():
     assert (result.outcome, result.exact) == ("abort", False)
     assert "does not hold the key of the job" in result.fault
     assert result.key_setup.holders == 0
-    assert "too few survivors" in result.key_setup.fault
+    assert "too few parties are left" in result.key_setup.fault
 
 
 def test_simulate_shows_the_key_setup(capsys):
@@ -145,7 +145,7 @@ def test_simulate_shows_the_key_setup(capsys):
     report = json.loads(capsys.readouterr().out)
     assert (report["key_setup"]["holders"], report["survivors"]) == (5, 5)
     assert main([*words, "--drop-at", "deliver-key:4"]) == 3
-    assert "the key set-up failed: round: too few survivors" in capsys.readouterr().out
+    assert "the key set-up failed: round: too few parties are left" in capsys.readouterr().out
 
 
 def hidden(place, **fields):

@@ -88,7 +88,7 @@ def test_dropouts_are_not_in_the_sum():
 def test_too_many_dropouts_abort_with_a_named_fault():
     result = bs.simulate(spec(min_parties=4), updates(), drop_at=["input:2"])
     assert result.outcome == "abort"
-    assert "too few survivors" in result.fault
+    assert "too few parties are left" in result.fault
     assert result.mean is None
 
 

@@ -130,7 +130,9 @@ pub enum CertificateError {
     #[error("certificate: revoked")]
     Revoked,
     /// The job has revocation lists, but none of the CA that signed it.
-    #[error("certificate: no revocation list of its CA")]
+    #[error(
+        "certificate: there is no revocation list of the CA that signed it; give this side that list"
+    )]
     RevocationUnknown,
     /// The revocation list has another signature than that of the CA that signed it.
     #[error("revocation list: not signed by the job's CA")]

@@ -46,7 +46,7 @@ pub enum EncodeError {
         bits: u32,
     },
     /// Integers for an encoding that has none, or their sums asked of it.
-    #[error("unsigned integers need the encoding integers")]
+    #[error("the values are integers, and this job takes real numbers: use encoding = integers")]
     Integers,
     /// Floating-point numbers for an encoding of integers.
     #[error("the encoding integers takes unsigned integers, not floating-point numbers")]

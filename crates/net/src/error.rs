@@ -55,7 +55,7 @@ pub enum NetError {
         reason: String,
     },
     /// A wait took longer than the caller allowed.
-    #[error("nothing within {seconds} s: {what}")]
+    #[error("waited {seconds} s in vain: {what}")]
     Timeout {
         /// How long was waited.
         seconds: f64,

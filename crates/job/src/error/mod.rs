@@ -57,7 +57,9 @@ pub enum JobError {
         reason: String,
     },
     /// A round counts this party's update, and its result is lost for it.
-    #[error("round {round} counts this party's update, but its result did not come here: {reason}")]
+    #[error(
+        "round {round} counts this party's update, but this party did not get its result: {reason}"
+    )]
     Missed {
         /// The round.
         round: u64,

@@ -22,7 +22,7 @@ pub enum PolicyError {
     },
     /// What the job holds against.
     #[error(
-        "policy require_adversary: the job holds against {holds}, this party requires {required}; ask for \
+        "policy require_adversary: the job protects against {holds}, this party requires {required}; ask for \
          another job, or lower require_adversary"
     )]
     Adversary {
@@ -166,7 +166,7 @@ pub enum PolicyError {
     },
     /// With earlier sums, the one over this cohort tells few parties apart from the others.
     #[error(
-        "policy min_cohort_change: with earlier sums this one tells {have} parties apart from the others, \
+        "policy min_cohort_change: together with earlier sums this one would show the sum of {have} parties alone, \
          this party wants {need}: {honest} honest ones and {corrupt} that may be corrupt"
     )]
     Differencing {

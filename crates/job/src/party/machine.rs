@@ -152,7 +152,7 @@ pub(super) fn result(
     let mut mean = vec![0.0f32; job.spec().dim as usize];
     let (encoding, survivors) = (round.encoding(), sum.survivors.len());
     let dishonest =
-        |e: EncodeError| JobError::Coordinator(format!("the sum is none of honest parties: {e}"));
+        |e: EncodeError| JobError::Coordinator(format!("no honest parties can have this sum: {e}"));
     let least = job.spec().least_contributors();
     let total_weight = match &sum.contributors {
         None => encoding.decode_mean(&sum.sum, survivors, &mut mean),

@@ -113,7 +113,7 @@ impl Member {
             return self.missed(round, reason.into()).await;
         }
         let Some(computed) = computed else {
-            let reason = "it ended, and its result did not come here".into();
+            let reason = "it ended, and this party did not get its result".into();
             let error = JobError::Dropped { round, reason };
             return self.drop_round(round, Some(error)).await;
         };

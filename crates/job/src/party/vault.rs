@@ -91,7 +91,10 @@ mod tests {
         assert_eq!(kept.mark, 7);
         state.replace("vault", &[&sealed[1..]]).unwrap();
         let damaged = open().read().err().unwrap().to_string();
-        assert!(damaged.contains("vault: damaged"), "{damaged}");
+        assert!(
+            damaged.contains("vault: damaged or of another party"),
+            "{damaged}"
+        );
         state.replace("mark", &[b"7"]).unwrap();
         let short = open().read().err().unwrap().to_string();
         assert!(short.contains("must have 8 bytes"), "{short}");

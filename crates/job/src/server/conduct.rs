@@ -134,7 +134,7 @@ impl Conduct {
         if let Some(until) = self.sentence(name, round) {
             let more = until - round;
             return Some(format!(
-                "it said what no honest party says, and sits out this round and {more} more"
+                "it broke the protocol in an earlier round, and sits out this round and {more} more"
             ));
         }
         if let Some((_, until)) = self.declined.get(name).filter(|(_, u)| *u >= round) {
@@ -157,7 +157,7 @@ impl Conduct {
         };
         let other = self.apart.iter().find_map(apart)?;
         Some(format!(
-            "it or {other} is not honest, one has accused the other: they do not take part together"
+            "it or {other} lies, one has accused the other: they do not take part together"
         ))
     }
 

@@ -248,7 +248,7 @@ impl Lead {
         let stalls = |part: &Part| part.next_until <= now;
         let asked = &mut self.sealed_model.asked;
         if let Some((name, _)) = asked.take_if(|(_, part)| part.as_ref().is_some_and(stalls)) {
-            warn!(job = %self.name, party = %name, "it does not go on sending the model");
+            warn!(job = %self.name, party = %name, "it stopped in the middle of sending the model");
             self.sealed_model.failed(name);
             self.ask_for_model();
         }

@@ -286,7 +286,7 @@ impl Lead {
         let finished = self.hand.work(move || finish(&of, &model, outcome, &told));
         let finished = finished
             .await?
-            .map_err(|e| Halt::Aborted(format!("the sum is none of honest parties: {e}")))?;
+            .map_err(|e| Halt::Aborted(format!("no honest parties can have this sum: {e}")))?;
         for member in round.roster().members() {
             self.settle(&member.name);
         }

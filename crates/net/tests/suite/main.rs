@@ -8,6 +8,7 @@ mod connections;
 mod farewells;
 mod flashe;
 mod integers;
+mod joining;
 mod killed;
 mod memory;
 mod misbehaviour;

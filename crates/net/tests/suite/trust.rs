@@ -126,7 +126,7 @@ fn a_roster_beyond_the_jobs_bounds_or_out_of_order_is_refused() {
     };
     refuses(7, unordered, FAULT, "order of names");
     let alone = |_: &Pki, honest: &Cast| Cast(honest.0[..1].to_vec());
-    refuses(8, alone, FAULT, "too few survivors: have 1, need 2");
+    refuses(8, alone, FAULT, "left: 1, the round needs 2");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn case_12_a_cohort_that_differs_by_one_from_an_earlier_one_is_refused_also_afte
     let (code, reason) = line.refusal();
     assert_eq!(code, POLICY);
     assert!(
-        reason.contains("tells 1 parties apart from the others"),
+        reason.contains("would show the sum of 1 parties alone"),
         "{reason}"
     );
     assert!(matches!(
@@ -240,7 +240,7 @@ fn case_12_jobs_that_break_the_policy_are_refused() {
             config.policy.require_adversary = Some(Adversary::Active);
             secagg(spec);
         },
-        "the job holds against semi-honest, this party requires active",
+        "the job protects against semi-honest adversaries, this party requires active",
     );
     refuses_job(
         13,

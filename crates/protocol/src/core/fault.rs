@@ -99,10 +99,10 @@ pub enum FaultKind {
         stage: u8,
     },
     /// The sender is not in the roster, or lost its place earlier in the round.
-    #[error("not a member of this stage")]
+    #[error("this sender has no part in this stage")]
     NotAMember,
     /// The machine met a fault before and answers nothing more.
-    #[error("this side of the round has ended")]
+    #[error("this side of the round has ended: after a fault it takes no more messages")]
     Ended,
     /// A public key that must not be used.
     #[error("unusable key of {owner}: {reason}")]
@@ -122,7 +122,7 @@ pub enum FaultKind {
     #[error("bad survivor list: {0}")]
     BadSurvivorList(SurvivorListError),
     /// Not enough parties are left to go on safely.
-    #[error("too few survivors: have {have}, need {need}")]
+    #[error("too few parties are left: {have}, the round needs {need}")]
     TooFewSurvivors {
         /// How many there are.
         have: usize,
@@ -136,7 +136,9 @@ pub enum FaultKind {
         reason: String,
     },
     /// Not enough parties signed the same survivor set.
-    #[error("inconsistent survivor sets: {have} parties signed this one, need {need}")]
+    #[error(
+        "inconsistent sets of survivors: {have} parties signed the one that this party was told, {need} are needed"
+    )]
     Inconsistent {
         /// How many signatures over this party's view verify.
         have: usize,
@@ -144,7 +146,9 @@ pub enum FaultKind {
         need: usize,
     },
     /// A sealed share that does not open.
-    #[error("sealed share from {from} does not open")]
+    #[error(
+        "sealed share from {from} does not open: it was changed on the way, or sealed for another party or round"
+    )]
     Sealed {
         /// Who is said to have sealed it.
         from: PartyId,
@@ -186,7 +190,7 @@ pub enum FaultKind {
     #[error("this party does not hold the key of the job for this round")]
     NoKey,
     /// Parties hold different keys of the job.
-    #[error("not the key of the job that the others hold")]
+    #[error("this party holds another key of the job than the others")]
     OtherKey,
     /// A round in which something may have been encrypted already.
     #[error(
@@ -199,7 +203,7 @@ pub enum FaultKind {
         next: u64,
     },
     /// What a party keeps between rounds cannot be read or written.
-    #[error("vault: {0}")]
+    #[error("the record of the key of the job: {0}")]
     Vault(String),
     /// A number of the round that breaks a rule.
     #[error("{name}: {rule}")]
@@ -230,7 +234,7 @@ pub enum SurvivorListError {
     #[error("names parties outside the roster")]
     OutsideRoster,
     /// The party that is asked is said to have dropped.
-    #[error("lists the receiver itself as dropped")]
+    #[error("says that this party itself has dropped out")]
     SelfDropped,
     /// A party that never took part is listed as alive.
     #[error("{0} is listed as alive but had dropped before")]

@@ -198,7 +198,9 @@ impl Policy {
         if enough {
             return Ok(());
         }
-        let holds = holds.map_or("nobody".into(), |adversary| adversary.to_string());
+        let holds = holds.map_or("nobody".into(), |adversary| {
+            format!("{adversary} adversaries")
+        });
         Err(PolicyError::Adversary { holds, required })
     }
 

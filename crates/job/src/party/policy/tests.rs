@@ -65,7 +65,7 @@ fn case_46_jobs_that_hold_against_less_are_refused() {
     assert_eq!(
         refused(semi_honest),
         PolicyError::Adversary {
-            holds: "semi-honest".into(),
+            holds: "semi-honest adversaries".into(),
             required: Adversary::Active
         }
     );

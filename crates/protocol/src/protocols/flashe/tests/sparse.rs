@@ -239,7 +239,7 @@ fn case_28_changed_lists_of_places() {
     let cases: [(&str, Change); 6] = [
         ("scheme = 3", |body| body[0] = 3),
         ("must be 2, double masking", |body| body[0] = 1),
-        ("survivors", |body| body[1] = 1),
+        ("too few parties are left", |body| body[1] = 1),
         ("not a bitmap", |body| body[1] |= 0x80),
         ("nothing must follow", |body| body.push(0)),
         ("cut short", |body| body.truncate(body.len() - 1)),
