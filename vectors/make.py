@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 
 TOPICS = [
     "aciq",
+    "connection",
     "crypto",
     "encoding",
     "flashe",
@@ -28,8 +29,10 @@ TOPICS = [
     "flashe_sparse_rounds",
     "graph",
     "masks",
+    "model",
     "numbers",
     "options",
+    "plain",
     "ramp",
     "ramp_rounds",
     "round",

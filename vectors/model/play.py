@@ -121,6 +121,8 @@ class Stage:
 
     def bound_to(self) -> dict[str, Any]:
         """What everybody knows before the first message."""
+        clips = [] if self.job.encoding == "integers" else self.job.halved_clips()
+        of_halved = {"halved_clips_context": clips_context(self.context, clips).hex()} if clips else {}
         return {
             "spec": said(self.job),
             "job_hash": self.job.hash().hex(),
@@ -130,7 +132,7 @@ class Stage:
             "ca": pem("CERTIFICATE", self.authority.certificate()),
             "now": NOW,
             "context": self.context.hex(),
-            "halved_clips_context": clips_context(self.context, self.job.halved_clips()).hex(),
+            **of_halved,
             "width": self.job.width(),
         }
 

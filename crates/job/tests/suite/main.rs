@@ -8,5 +8,10 @@ mod hostile;
 mod hosts;
 mod nonces;
 mod party;
+mod recorded;
 mod scene;
+#[path = "../../../../vectors/support.rs"]
+#[allow(dead_code)]
+mod support;
 mod suspended;
+mod vectors;

@@ -178,6 +178,7 @@ fn ranks(parties: &[PartyId]) -> Vec<u32> {
 
 const SECAGG: &str = include_str!("../../../../vectors/secagg.json");
 const RAMP: &str = include_str!("../../../../vectors/ramp_rounds.json");
+const PLAIN: &str = include_str!("../../../../vectors/plain.json");
 const FLASHE: &str = include_str!("../../../../vectors/flashe_rounds.json");
 const SPARSE: &str = include_str!("../../../../vectors/flashe_sparse_rounds.json");
 
@@ -206,6 +207,13 @@ fn rounds_of_secagg_are_the_same_byte_by_byte() {
     for (transcript, graph) in load::<Transcript>(SECAGG, "rounds").iter().zip(graphs) {
         graph.check(&transcript.round());
         // Its server draws nothing.
+        transcript.play(&mut Tape::new(&[]));
+    }
+}
+
+#[test]
+fn rounds_of_plain_are_the_same_byte_by_byte() {
+    for transcript in load::<Transcript>(PLAIN, "rounds") {
         transcript.play(&mut Tape::new(&[]));
     }
 }
@@ -248,6 +256,7 @@ fn refused(file: &str) -> usize {
 
 #[test]
 fn changed_messages_are_refused() {
+    refused::check(PLAIN);
     refused::check(SECAGG);
     refused::check(RAMP);
 }

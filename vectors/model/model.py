@@ -1,0 +1,121 @@
+"""Models: what follows from the means of rounds, and the hashes that name them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from . import aciq, wire
+from .crypto import pick
+from .derive import framed_hash
+from .encoding import single
+from .job import Job, Tensor
+from .said import said
+
+SMALLEST, LARGEST = 2.0**-149, single(3.4028234663852886e38)
+
+
+def singles(values: list[float]) -> bytes:
+    """IEEE 754 singles, little-endian."""
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+@dataclass
+class Model:
+    """Values with their version, and the history where the bounds follow from earlier rounds."""
+
+    job: Job
+    values: list[float]
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        tensors = self.job.tensors or (Tensor("", self.job.dim, self.job.clip),)
+        self.history = [aciq.Tensor(t.len, t.clip) for t in tensors] if self.job.clipping == "aciq" else []
+
+    def parts(self) -> list[bytes]:
+        """What is hashed."""
+        history = [bytes.fromhex(aciq.state(self.history))] if self.history else []
+        return [singles(self.values), *history]
+
+    def hash(self) -> bytes:
+        """The name of the model."""
+        return framed_hash("blindsum model", *self.parts())
+
+    def take(self, mean: list[float], survivors: int) -> None:
+        """The model after a round."""
+        if self.job.model_update == "none":
+            return
+        # The sum of two singles as a double, rounded to a single, is their sum in single precision.
+        added = [single(value + step) for value, step in zip(self.values, mean, strict=True)]
+        self.values = mean if self.job.model_update == "replace" else added
+        self.version += 1
+        rest = mean
+        for tensor in self.history:
+            of_tensor, rest = rest[: tensor.length], rest[tensor.length :]
+            tensor.observe(survivors * aciq.squares(of_tensor) / tensor.length)
+
+    def shown(self) -> dict[str, object]:
+        """What the file says of it."""
+        return {"version": self.version, "bytes": b"".join(self.parts()).hex(), "hash": self.hash().hex()}
+
+
+def values_of(label: str, count: int, size: float = 1.0) -> list[float]:
+    """Singles around 0, of about this size."""
+    digests = (sha256(f"{label}/{i}".encode()).digest() for i in range(count))
+    return [single(size * (int.from_bytes(digest[:8], "little") / 2**63 - 1.0)) for digest in digests]
+
+
+def grown(job: Job, first: list[float], means: list[tuple[int, list[float]]]) -> dict[str, object]:
+    """A model and those after it, by the survivors of each round and their mean."""
+    model = Model(job, first)
+    start, rounds = model.shown(), []
+    for survivors, mean in means:
+        model.take(mean, survivors)
+        rounds.append({"survivors": survivors, "mean": singles(mean).hex(), "model": model.shown()})
+    return {"spec": said(job), "first": start, "rounds": rounds}
+
+
+def hidden(job: Job, first: list[float]) -> dict[str, object]:
+    """Names of the models after the first one, where only the parties learn their values."""
+    model = Model(job, first)
+    start, name, rounds = model.shown(), model.hash(), []
+    for number in range(3):
+        label = f"{job.job}/{number}"
+        told = wire.frame(pick(f"{label}/context"), 0, pick(f"{label}/body", 3 + 40 * number))
+        name = framed_hash("blindsum hidden model", name, told)
+        rounds.append({"told": told.hex(), "version": number + 1, "hash": name.hex()})
+    return {"spec": said(job), "first": start, "rounds": rounds}
+
+
+def vectors() -> dict[str, object]:
+    """Everything that goes into ``model.json``."""
+    job = Job(job="model", protocol="plain", dim=5)
+    tensors = (Tensor("a", 3, 1.0), Tensor("b", 20, 0.5))
+    powers = replace(job, dim=23, tensors=tensors, clipping="aciq", bits=6)
+    edges = [0.0, -0.0, SMALLEST, LARGEST, 1.0]
+    zeros = [0.0] * 23
+    flashe = Job(job="hidden", protocol="flashe", dim=5)
+    return {
+        "models": [
+            grown(job, edges, [(3, [-0.0, -0.0, SMALLEST, -1.0, 2.0**-25]), (2, values_of("add", 5))]),
+            grown(replace(job, model_update="replace"), edges, [(2, values_of("replace", 5))]),
+            grown(replace(job, model_update="none"), [], [(3, values_of("none", 5))]),
+            grown(replace(job, model_update="none"), edges, [(3, values_of("none", 5))]),
+            grown(
+                powers,
+                zeros,
+                [
+                    (3, values_of("one", 23)),
+                    (2, values_of("two", 23, 0.01)),
+                    (3, [*zeros[3:], 0.5, 0.25, 0.125]),
+                ],
+            ),
+            grown(replace(job, clipping="aciq"), edges, [(3, values_of("whole", 5))]),
+        ],
+        "hidden": [
+            hidden(flashe, values_of("hidden", 5)),
+            hidden(replace(flashe, clipping="aciq"), [0.0] * 5),
+            hidden(replace(flashe, model_update="none"), []),
+        ],
+    }
