@@ -17,6 +17,8 @@ mod ahead;
 pub mod bench;
 mod connect;
 mod error;
+#[cfg(test)]
+mod held;
 mod limits;
 mod line;
 mod outbox;

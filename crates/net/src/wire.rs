@@ -183,6 +183,11 @@ mod tests {
     use super::*;
     use crate::pb::{CoordinatorFrame, PartyFrame};
 
+    /// Where a length takes one byte more, or a frame of TLS or HTTP/2 begins.
+    const LENGTHS: [usize; 11] = [
+        1, 127, 128, 4095, 4096, 4097, 16_384, 262_143, 262_144, 262_145, 1_048_576,
+    ];
+
     /// What goes over the wire is what the schema says, however it lies in memory.
     fn agrees(sent: Sent, frame: &impl Message) {
         let mut expected = vec![0];
@@ -210,7 +215,7 @@ mod tests {
 
     #[test]
     fn frames_are_encoded_as_the_schema_says() {
-        for length in [1, 127, 128, 262_144] {
+        for length in LENGTHS {
             let chunk = pb::Chunk {
                 round: 7,
                 stage: 3,
@@ -243,5 +248,55 @@ mod tests {
         }
         let done = CoordinatorFrame::from(pb::JobDone { model: None });
         agrees(Sent::whole(&done), &done);
+    }
+
+    /// What is sent is read by gRPC as it was, in pieces of whatever length it comes.
+    #[tokio::test]
+    async fn frames_are_read_as_they_were_sent() {
+        let chunk = |length: usize| pb::Chunk {
+            total: length as u64,
+            data: (0..length).map(|i| i as u8).collect::<Vec<u8>>().into(),
+            ..Default::default()
+        };
+        let frames: Vec<Sent> = LENGTHS
+            .map(|length| CoordinatorFrame::chunk(chunk(length)))
+            .into();
+        let body = Sending::response(tokio_stream::iter(frames));
+        let whole = data_of(body).await;
+        for piece in [5, 4096, 65_537, whole.len()] {
+            let pieces = whole.chunks(piece).map(|part| Sent {
+                head: whole.slice_ref(part),
+                data: Bytes::new(),
+            });
+            let pieces: Vec<Sent> = pieces.collect();
+            let mut read = tonic::Streaming::<CoordinatorFrame>::new_response(
+                tonic_prost::ProstDecoder::default(),
+                Sending::response(tokio_stream::iter(pieces)),
+                http::StatusCode::OK,
+                None,
+                Some(2 << 20),
+            );
+            for length in LENGTHS {
+                let frame = read.message().await.unwrap().unwrap();
+                assert_eq!(frame, CoordinatorFrame::from(chunk(length)));
+            }
+            assert_eq!(read.message().await.unwrap(), None);
+        }
+    }
+
+    /// All data of a body, before its trailers.
+    async fn data_of(mut body: impl Body<Data = Bytes, Error = Infallible> + Unpin) -> Bytes {
+        let mut whole = Vec::new();
+        loop {
+            let next = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+            match next.unwrap().unwrap().into_data() {
+                Ok(data) => whole.extend(data),
+                Err(trailers) => {
+                    let trailers = trailers.into_trailers().unwrap();
+                    assert_eq!(trailers["grpc-status"], "0");
+                    return whole.into();
+                }
+            }
+        }
     }
 }

@@ -35,6 +35,13 @@ const FRAMES_AHEAD: usize = 4;
 /// Bytes of the largest frame of a party: a chunk, with what is said about it.
 const LARGEST_OF_A_PARTY: usize = CHUNK + 4096;
 
+/// Headers of gRPC that say how messages are compressed, and how they may be.
+const ENCODING: &str = "grpc-encoding";
+const ENCODINGS_TAKEN: &str = "grpc-accept-encoding";
+
+/// What they say where nothing is compressed.
+const PLAIN: &str = "identity";
+
 /// A job as the service sees it.
 #[derive(Clone)]
 pub(crate) struct ServedJob {
@@ -81,6 +88,16 @@ fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
         .ok_or_else(unknown)
 }
 
+/// What a client hears that compresses: what it may use instead.
+fn compressed() -> http::Response<Body> {
+    let status =
+        Status::unimplemented("frames are not compressed here: grpc-encoding must be identity");
+    let mut response = status.into_http();
+    let plain = HeaderValue::from_static(PLAIN);
+    response.headers_mut().insert(ENCODINGS_TAKEN, plain);
+    response
+}
+
 fn unknown() -> Status {
     Status::unauthenticated("no verified certificate")
 }
@@ -103,6 +120,9 @@ impl Service {
         let Some(peer) = parts.extensions.get::<Peer>().cloned() else {
             return unknown().into_http();
         };
+        if parts.headers.get(ENCODING).is_some_and(|it| it != PLAIN) {
+            return compressed();
+        }
         let inbound = Streaming::new_request(
             ProstDecoder::default(),
             body,

@@ -7,6 +7,7 @@ mod bounds;
 mod connections;
 mod farewells;
 mod flashe;
+mod framing;
 mod integers;
 mod joining;
 mod killed;

@@ -3,6 +3,7 @@
 
 mod encoded;
 pub mod fake;
+pub mod http2;
 pub mod logs;
 pub mod play;
 pub mod proxy;
