@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments fuzz mutants docs build format clean \
+.PHONY: help demo test bench experiments interop fuzz mutants docs build format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -49,6 +49,11 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 
 mutants: .state/tools ## Take each defence out once and see its tests turn red (takes hours)
 	$(PYTHON) tools/mutants.py
+
+interop: .state/debug ## A client written from the documents alone, in jobs with the program's own parties
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --group interop
+	cd tools/interop && ../../$(BIN)/python -m pytest -p no:cacheprovider
+	cd tools/interop && ../../$(BIN)/python play.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

@@ -2,7 +2,6 @@
 
 use crate::common::raw::Raw;
 use crate::common::*;
-use blindsum_net::report::JobState;
 use blindsum_protocol::ProtocolName;
 
 #[test]

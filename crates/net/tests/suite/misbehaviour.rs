@@ -201,7 +201,10 @@ fn case_28_garbage_costs_its_sender_its_place_only() {
     bad.begin();
     bad.send_message(0, &[7; 50]);
     let (only_me, reason) = bad.aborted();
-    assert!(only_me && reason.contains("wire version 7"), "{reason}");
+    assert!(
+        only_me && reason.contains("messages of version 7"),
+        "{reason}"
+    );
     for party in honest {
         let rounds = party.join().unwrap().unwrap();
         assert_eq!(rounds[0].as_ref().unwrap().survivors, ["a", "b"]);
@@ -436,5 +439,8 @@ fn case_57_what_shows_a_fault_is_kept() {
     });
     let expected = [(None, vec![7; 50]), (Some("b"), vec![9; 70])];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
-    assert!(faults[0].what.contains("wire version 7"), "{faults:?}");
+    assert!(
+        faults[0].what.contains("messages of version 7"),
+        "{faults:?}"
+    );
 }

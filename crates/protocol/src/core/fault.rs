@@ -74,7 +74,7 @@ pub enum FaultKind {
         rule: String,
     },
     /// The other side speaks another version of the wire format.
-    #[error("wire version {got} is not spoken here, {supported} is")]
+    #[error("messages of version {got} are not spoken here, those of version {supported} are")]
     Version {
         /// The version in the message.
         got: u8,

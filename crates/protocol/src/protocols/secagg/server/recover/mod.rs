@@ -7,6 +7,7 @@ use blindsum_crypto::secret::Secret;
 use blindsum_sharing::{Locator, Point, Reconstructor, Share};
 use rayon::prelude::*;
 
+use self::search::{MOST_TRIES, ways_to_leave_out};
 use super::Common;
 use super::masked_sum::MaskedSum;
 use crate::kit::keys::suite_of;
@@ -32,7 +33,8 @@ enum Rebuilt {
 /// Rebuilds the secrets of one round.
 ///
 /// Every secret is first interpolated from t shares and compared with what its owner published; all owners at
-/// once. Only where that fails are all shares decoded, which finds the wrong ones. Who is found has been *accused*
+/// once. Only where that fails are all shares decoded, which finds the wrong ones; where they are too many for that,
+/// as one of five of which four are needed, sets of holders are tried one by one. Who is found has been *accused*
 /// by that owner: either it lied, or the owner dealt it a share that fits no other. From then on, the shares of
 /// the least accused holders are taken, so that whoever lies about every owner costs one decoding and not one an
 /// owner. As long as t holders are not accused at all, every decoding accuses one liar more or is due to a lying
@@ -164,7 +166,13 @@ impl<'a> Recovery<'a> {
             return Ok(rebuilt);
         }
         let bad = || Fault::nobody(FaultKind::BadShares { owner });
-        let wrong = self.locate(held).map_err(|_| bad())?;
+        let wrong = match self.locate(held) {
+            Ok(wrong) => wrong,
+            Err(_) => self.search(owner, held).map_err(Fault::nobody)?,
+        };
+        if wrong.is_empty() {
+            return Err(bad());
+        }
         for &liar in &wrong {
             self.accused.entry(liar).or_default().push(owner);
         }
@@ -193,6 +201,54 @@ impl<'a> Recovery<'a> {
             .into_iter()
             .filter_map(|at| holders.get(at).copied())
             .collect())
+    }
+
+    /// The same where too many are wrong for decoding: the t holders are found whose shares give what the owner
+    /// published, and of the others those that do not fit. Nobody where none are found within [`MOST_TRIES`].
+    fn search(
+        &mut self,
+        owner: PartyId,
+        held: &HeldShares,
+    ) -> Result<BTreeSet<PartyId>, FaultKind> {
+        let holders: Vec<PartyId> = held.keys().copied().collect();
+        let spare = holders.len().saturating_sub(self.threshold());
+        for out in ways_to_leave_out(holders.len(), spare).take(MOST_TRIES) {
+            let out: BTreeSet<PartyId> = out
+                .iter()
+                .filter_map(|&at| holders.get(at))
+                .copied()
+                .collect();
+            let taken = holders.iter().filter(|holder| !out.contains(holder));
+            let taken: Vec<PartyId> = taken.copied().collect();
+            if !self.gives(owner, held, &taken)? {
+                continue;
+            }
+            let mut wrong = BTreeSet::new();
+            for holder in out {
+                let rest = taken.iter().skip(1);
+                let swapped: Vec<PartyId> = rest.copied().chain([holder]).collect();
+                if !self.gives(owner, held, &swapped)? {
+                    wrong.insert(holder);
+                }
+            }
+            return Ok(wrong);
+        }
+        Ok(BTreeSet::new())
+    }
+
+    /// Whether the shares of these t holders give what the owner published.
+    fn gives(
+        &self,
+        owner: PartyId,
+        held: &HeldShares,
+        holders: &[PartyId],
+    ) -> Result<bool, FaultKind> {
+        let shares: Vec<&Share> = holders
+            .iter()
+            .filter_map(|holder| held.get(holder))
+            .collect();
+        let secret = self.weights(holders)?.reconstruct(&shares);
+        Ok(secret.is_ok_and(|secret| self.verify(owner, Secret::from(*secret)).is_some()))
     }
 
     /// Computes the weights of t holders, unless they are known.
@@ -248,5 +304,6 @@ fn points_of(holders: &[PartyId]) -> Result<Vec<Point>, FaultKind> {
     holders.iter().map(|&holder| point_of(holder)).collect()
 }
 
+mod search;
 #[cfg(test)]
 mod tests;

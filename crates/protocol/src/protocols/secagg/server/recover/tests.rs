@@ -120,6 +120,37 @@ fn case_51_liars_about_every_owner_cost_one_decoding() {
     }
 }
 
+/// Case 51: where one share more is there than is needed, decoding corrects nothing. What the owners published tells
+/// who lies all the same.
+#[test]
+fn case_51_a_liar_beyond_what_decoding_corrects_is_found() {
+    for liar in 0..5 {
+        let mut revealed = Revealed::new(5);
+        assert_eq!(revealed.correctable(), 0);
+        (0..5).for_each(|owner| revealed.spoil(owner, liar));
+        let (searches, faults) = revealed.rebuild();
+        assert_eq!(
+            (searches, named(&faults)),
+            (usize::from(liar < 4), [liar].repeat(usize::from(liar < 4)))
+        );
+    }
+}
+
+/// Case 51: a secret of which too few shares are right ends the round, also where all ways to leave some out are too
+/// many to try.
+#[test]
+fn case_51_too_many_liars_end_the_round() {
+    for n in [5, 60] {
+        let mut revealed = Revealed::new(n);
+        (0..n)
+            .step_by(2)
+            .for_each(|holder| revealed.spoil(1, holder));
+        let mut recovery = Recovery::new(&revealed.common, &revealed.masked, &revealed.shares);
+        let fault = recovery.rebuild().err().unwrap();
+        assert_eq!(fault.kind, FaultKind::BadShares { owner: PartyId(1) });
+    }
+}
+
 /// Case 51: liars who take turns cost one decoding each.
 #[test]
 fn case_51_liars_about_some_owners_cost_one_decoding_each() {
@@ -190,11 +221,12 @@ fn who_spoils_its_own_share_is_named_alone() {
     assert_eq!((decodings, faults), (1, vec![expected]));
 }
 
-/// Beyond what can be corrected the round ends with the first owner's name.
+/// Where fewer than t shares are right the round ends with the first owner's name.
 #[test]
-fn more_liars_than_can_be_corrected() {
+fn more_liars_than_shares_to_spare() {
     let mut revealed = Revealed::new(30);
-    for liar in 0..=revealed.correctable() {
+    let threshold = revealed.common.graph.parameters().threshold() as u32;
+    for liar in 0..=30 - threshold {
         revealed.spoil(7, liar);
         revealed.spoil(20, liar);
     }
