@@ -17,12 +17,27 @@ const MOST: u64 = 1000;
 /// Rounds for which two that accuse each other are kept apart.
 const APART: u64 = 20;
 
+/// Rounds in which somebody has opened its nonce until it is forgotten that it once did not. Whoever were forgiven sooner
+/// could end a good part of all rounds, and a few of them in turn nearly all.
+const FORGIVEN: u32 = 10;
+
 /// Two parties of whom one has accused the other.
 struct Pair {
     /// The latest round in which it did.
     since: u64,
     /// Who of the two has left a round since that came to nothing.
     left: Option<Arc<str>>,
+}
+
+/// Somebody who did not open its nonce.
+#[derive(Default)]
+struct Declined {
+    /// How often.
+    times: u32,
+    /// The last round that it sits out for that.
+    until: u64,
+    /// The rounds since in which all have opened, it among them.
+    opened: u32,
 }
 
 /// How the members of a job have behaved since the coordinator started. Rounds are counted from then on: no party has a
@@ -37,9 +52,8 @@ pub(super) struct Conduct {
     apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
     /// How often somebody lied, and the last round that it sits out.
     liars: BTreeMap<Arc<str>, (u32, u64)>,
-    /// How often somebody has not opened its nonce without having lied, since it last did, and the last round that it sits
-    /// out for that.
-    declined: BTreeMap<Arc<str>, (u32, u64)>,
+    /// Who has ended rounds by not opening its nonce, without having lied.
+    declined: BTreeMap<Arc<str>, Declined>,
     /// Who was here and not ready when a round began: it is not waited for again before it is.
     slow: BTreeSet<Arc<str>>,
     /// Who was not ready because the model was on its way; once.
@@ -69,15 +83,23 @@ impl Conduct {
     /// Somebody could not open its nonce, or did not want to, which has ended a round. It need not be at fault; the
     /// others must not lose one round after the other by it.
     pub fn declined(&mut self, name: &Arc<str>, round: u64) {
-        let (times, until) = self.declined.entry(name.clone()).or_default();
-        let rounds = 1u64.checked_shl(*times).unwrap_or(MOST).min(MOST);
-        *until = round.saturating_add(rounds);
-        *times += 1;
+        let declined = self.declined.entry(name.clone()).or_default();
+        let rounds = 1u64.checked_shl(declined.times).unwrap_or(MOST).min(MOST);
+        *declined = Declined {
+            times: declined.times + 1,
+            until: round.saturating_add(rounds),
+            opened: 0,
+        };
     }
 
-    /// Somebody has opened its nonce.
+    /// All have opened their nonces, and this is one of them.
     pub fn opened(&mut self, name: &str) {
-        self.declined.remove(name);
+        if let Some(declined) = self.declined.get_mut(name) {
+            declined.opened += 1;
+            if declined.opened >= FORGIVEN {
+                self.declined.remove(name);
+            }
+        }
     }
 
     /// One party says that another one has lied in a round; gives who that shows to be a liar.
@@ -137,8 +159,9 @@ impl Conduct {
                 "it broke the protocol in an earlier round, and sits out this round and {more} more"
             ));
         }
-        if let Some((_, until)) = self.declined.get(name).filter(|(_, u)| *u >= round) {
-            let more = until - round;
+        let declined = self.declined.get(name);
+        if let Some(declined) = declined.filter(|declined| declined.until >= round) {
+            let more = declined.until - round;
             return Some(format!(
                 "it did not open its nonce in an earlier round, and sits out this round and {more} more"
             ));

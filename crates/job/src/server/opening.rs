@@ -125,6 +125,9 @@ impl Lead {
         let collected = self.collect_nonces(number).await;
         let opening = self.opening.take();
         collected?;
+        for name in &names {
+            self.conduct.opened(name);
+        }
         let members = opening.map_or_else(BTreeMap::new, |opening| opening.members);
         // In the order of names, as the roster.
         let nonces = members.into_values().filter_map(|member| member.nonce);
@@ -227,7 +230,7 @@ impl Lead {
                 None => deadline,
             };
             if now >= deadline {
-                self.too_late(&format!("it said nothing within {time} s"));
+                self.too_late(time)?;
                 continue;
             }
             if let Some(input) = self.next_input(Some(until)).await? {
@@ -236,15 +239,25 @@ impl Lead {
         }
     }
 
-    /// The deadline has passed: who is connected has kept its nonce back.
-    fn too_late(&mut self, reason: &str) {
-        let missing = self.opening.iter().flat_map(Opening::missing);
-        for name in missing.cloned().collect::<Vec<_>>() {
-            match self.members.contains_key(&name) {
-                true => self.lied_opening(&name, reason.into()),
-                false => self.will_not_open(&name, "its connection was lost".into()),
-            }
+    /// The deadline has passed. Who has said nothing may have kept its nonce back, or its connection is dead and nobody
+    /// knows yet. Where it is more than may lie, what is at fault is nothing of theirs.
+    fn too_late(&mut self, seconds: f64) -> Result<(), Halt> {
+        let missing = self.opening.iter().flat_map(Opening::missing).cloned();
+        let (here, lost): (Vec<_>, Vec<_>) =
+            missing.partition(|name| self.members.contains_key(name));
+        let said_nothing = format!("said nothing within {seconds} s");
+        for name in &lost {
+            self.will_not_open(name, "its connection was lost".into());
         }
+        if here.len() > self.parts.job.spec().corrupt_parties() {
+            let count = here.len();
+            let reason = format!("{count} parties did not open their nonces: they {said_nothing}");
+            return Err(Halt::Aborted(reason));
+        }
+        for name in &here {
+            self.will_not_open(name, format!("it {said_nothing}"));
+        }
+        Ok(())
     }
 
     async fn opening_input(&mut self, number: u64, input: Input) {
@@ -279,7 +292,6 @@ impl Lead {
         match nonce.filter(fits) {
             Some(nonce) => {
                 member.nonce = Some(nonce);
-                self.conduct.opened(name);
                 self.unpublished = true;
             }
             None => self.lied_opening(name, "its nonce is not the one that it committed to".into()),

@@ -69,6 +69,10 @@ pub struct Ensemble {
     brought: BTreeMap<u64, Vec<CoordinatorFrame>>,
     /// What hosts were told in the place of a result.
     pub failures: Vec<(String, JobError)>,
+    /// The latest roster that was fixed, as each host heard it.
+    fixed: BTreeMap<usize, pb::RosterFixed>,
+    /// The nonces that hosts opened, and for which rosters.
+    pub opened: BTreeMap<(usize, Vec<u8>), Vec<pb::RosterFixed>>,
 }
 
 impl Ensemble {
@@ -131,6 +135,8 @@ impl Ensemble {
             replay_one_in: 0,
             brought: BTreeMap::new(),
             failures: Vec::new(),
+            fixed: BTreeMap::new(),
+            opened: BTreeMap::new(),
         }
     }
 
@@ -199,6 +205,7 @@ impl Ensemble {
     }
 
     fn frame_to(&mut self, host: usize, link: u64, frame: CoordinatorFrame) {
+        self.note_roster(host, &frame);
         self.give(host, |machine, now| match machine {
             Machine::Party(party) => party.handle(now, party::Input::Frame(LinkId(link), frame)),
             Machine::Server(server) => {
@@ -307,6 +314,14 @@ impl Ensemble {
     pub fn lose(&mut self, number: usize) {
         self.kill(number);
         self.hosts[number].lost = true;
+    }
+
+    /// The connection of a host ends, which makes another one soon.
+    pub fn disconnect(&mut self, number: usize) {
+        if let Some(link) = self.hosts[number].link {
+            self.cut(number);
+            self.lost_at(number, link, "the connection is lost");
+        }
     }
 
     /// The connection of a host ends, if it has one.

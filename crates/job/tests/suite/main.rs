@@ -7,6 +7,7 @@ mod farewell;
 mod hostile;
 mod hosts;
 mod nonces;
+mod opening;
 mod party;
 mod recorded;
 mod scene;

@@ -9,7 +9,7 @@ use blindsum_protocol::{JobSpec, ProtocolName};
 use super::scene::{Heard, Scene};
 
 /// Six parties of which five are enough. Nobody waits for a join deadline.
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     Scene::new(
         JobSpec {
             protocol: ProtocolName::SecAggPlus.into(),
@@ -27,7 +27,7 @@ fn scene() -> Scene {
 }
 
 /// Everybody is ready, and the first party is told that the roster is fixed; what it says of that is in `says`.
-fn fixed_for_the_first(scene: &mut Scene, says: impl FnOnce(&mut Scene, pb::RosterFixed)) {
+pub fn fixed_for_the_first(scene: &mut Scene, says: impl FnOnce(&mut Scene, pb::RosterFixed)) {
     scene.connect_all();
     let others: Vec<usize> = (1..6).collect();
     scene.play_with(&others);
@@ -45,7 +45,7 @@ fn fixed_for_the_first(scene: &mut Scene, says: impl FnOnce(&mut Scene, pb::Rost
 
 /// The first round has come to nothing, for this reason, and the second one has a sum without the first party, long
 /// before any join deadline.
-fn the_next_one_does_without(scene: &mut Scene, says: &str) {
+pub fn the_next_one_does_without(scene: &mut Scene, says: &str) {
     let all: Vec<usize> = (0..6).collect();
     for _ in 0..1000 {
         if scene.server.status().rounds_done > 0 {

@@ -156,11 +156,16 @@ impl Scene {
     pub fn wait(&mut self) -> Duration {
         let until = self.server.wake().unwrap();
         let passed = until - self.now.time;
-        self.now.time = until;
-        self.now.unix_millis += passed.as_millis() as u64;
+        self.pass(passed);
+        passed
+    }
+
+    /// So much time passes.
+    pub fn pass(&mut self, time: Duration) {
+        self.now.time = self.now.time + time;
+        self.now.unix_millis += time.as_millis() as u64;
         self.server.tick(self.now);
         self.carry_out();
-        passed
     }
 
     /// Does what the server asks for, tasks in place, until it waits.

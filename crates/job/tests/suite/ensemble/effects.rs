@@ -1,9 +1,10 @@
 //! What parties and the other servers want done.
 
 use blindsum_job::follower;
-use blindsum_job::party::{self, Over, Told, Update};
-use blindsum_job::pb::CoordinatorFrame;
+use blindsum_job::party::{self, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
+use blindsum_job::pb::party_frame::Frame as UpFrame;
+use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
@@ -22,7 +23,17 @@ impl Ensemble {
                 task.run();
                 machine.worked(now, ticket);
             }
-            party::Effect::Send(link, say) => self.events.push_back(Event::ToServer(link.0, say)),
+            party::Effect::Send(link, say) => {
+                if let Say::Frame(PartyFrame {
+                    frame: Some(UpFrame::NonceOpening(opening)),
+                }) = &say
+                {
+                    let opened = (number, opening.nonce.clone());
+                    let rosters = self.opened.entry(opened).or_default();
+                    rosters.push(self.fixed[&number].clone());
+                }
+                self.events.push_back(Event::ToServer(link.0, say));
+            }
             party::Effect::Reconnect(link, _) => {
                 if host.link == Some(link.0) {
                     self.cut(number);
@@ -57,6 +68,15 @@ impl Ensemble {
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
                 Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
             },
+        }
+    }
+
+    /// Notes the roster that a host hears is fixed, whatever certificates its connection was sent already.
+    pub(super) fn note_roster(&mut self, host: usize, frame: &CoordinatorFrame) {
+        if let Some(DownFrame::RosterFixed(fixed)) = &frame.frame {
+            let mut fixed = fixed.clone();
+            fixed.certificates.clear();
+            self.fixed.insert(host, fixed);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Parties whose process ends after every message: what they are is sealed in between, and the job goes on.
 
+mod nonces;
 mod process;
 mod world;
 
