@@ -1,8 +1,10 @@
 """Secure aggregation for federated learning.
 
 Blindsum computes the sum (or weighted mean) of vectors held by parties who may not see each other's
-vectors. Everything a user meets is one of five nouns: the job specification, the roster of a round,
-the round, its stages, and the survivors whose update is in the sum.
+vectors. Five nouns are everywhere: the job specification (:class:`JobSpec`), a round, its roster (the parties
+that take part), its stages, and its survivors (the parties whose update is in the sum).
+
+Start with :func:`simulate` for a job in this process, :func:`join` for a party and :class:`Coordinator`.
 
 >>> import blindsum as bs
 >>> spec = bs.JobSpec(protocol="plain", parties=3, dim=4)

@@ -150,7 +150,8 @@ def _as_array(update: object, what: str) -> Floats:
     if isinstance(update, (list, tuple, dict)):
         raise InputError(
             f"{what}: a {type(update).__name__} is not an array; "
-            "blindsum.flatten(...) joins several arrays to one vector"
+            "np.asarray(x, np.float32) makes one of numbers, "
+            "blindsum.flatten(x) joins several arrays to one vector"
         )
     if str(getattr(update, "dtype", "")) == "torch.bfloat16" and hasattr(update, "float"):
         update = update.float()

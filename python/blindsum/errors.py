@@ -58,7 +58,8 @@ class Fault(BlindsumError):
     Attributes
     ----------
     culprit : str
-        ``"server"``, ``"party 3"``, ``"caller"`` or ``"round"`` (nobody in particular).
+        ``"server"`` (the coordinator), ``"party 3"`` (by rank), ``"caller"`` (the program that uses this
+        package) or ``"round"`` (nobody in particular).
     kind : str
         What happened.
     """

@@ -26,19 +26,19 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Plain(Protocol):
-    """No protection: the server sees every update. The baseline."""
+    """No protection: the coordinator sees every update. The baseline."""
 
     name: ClassVar[str] = "plain"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecAgg(Protocol):
-    """Double masking on the complete graph (Bonawitz17).
+    """Double masking on the complete graph (Bonawitz et al. 2017).
 
     Attributes
     ----------
     threshold : int
-        Shares that rebuild a party's secret; 0 finds it. By default ``0``.
+        How many shares rebuild a party's secret; 0 chooses a safe number. By default ``0``.
     """
 
     name: ClassVar[str] = "secagg"
@@ -47,14 +47,14 @@ class SecAgg(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SecAggPlus(Protocol):
-    """Double masking on a random sparse graph (Bell20).
+    """Double masking on a random sparse graph (Bell et al. 2020).
 
     Attributes
     ----------
     neighbours : int
-        Neighbours of a party in the graph; 0 finds the smallest safe number. By default ``0``.
+        Neighbours of a party in the graph; 0 chooses the smallest safe number. By default ``0``.
     threshold : int
-        Shares that rebuild a party's secret; 0 finds it. By default ``0``.
+        How many shares rebuild a party's secret; 0 chooses a safe number. By default ``0``.
     """
 
     name: ClassVar[str] = "secagg+"
@@ -69,9 +69,9 @@ class Fssa(Protocol):
     Attributes
     ----------
     threshold : int
-        Sums of shares that rebuild the sum; 0 finds it. By default ``0``.
+        How many sums of shares rebuild the sum; 0 chooses. By default ``0``.
     packing : int
-        Words packed into one sharing polynomial; 0 chooses. By default ``0``.
+        How many words share one polynomial; 0 chooses. By default ``0``.
     """
 
     name: ClassVar[str] = "fssa"
@@ -86,9 +86,9 @@ class Pss(Protocol):
     Attributes
     ----------
     threshold : int
-        Sums of shares that rebuild the sum; 0 finds it. By default ``0``.
+        How many sums of shares rebuild the sum; 0 chooses. By default ``0``.
     packing : int
-        Words packed into one sharing polynomial; 0 chooses. By default ``0``.
+        How many words share one polynomial; 0 chooses. By default ``0``.
     """
 
     name: ClassVar[str] = "pss"
@@ -98,7 +98,7 @@ class Pss(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Flashe(Protocol):
-    """Additively symmetric encryption: the server learns nothing (FLASHE).
+    """Additively symmetric encryption: the coordinator learns nothing (FLASHE).
 
     Attributes
     ----------
@@ -216,8 +216,8 @@ class JobFields:
     job : str
         Name of the job, ``[a-z0-9._-]{1,64}``. By default ``"job"``.
     adversary : str
-        Against whom it must hold. ``semi-honest``: They follow the protocol and look; ``active``: They do
-        whatever they like. By default ``"active"``.
+        Against whom the job must protect updates. ``semi-honest``: Coordinator and corrupt parties follow the
+        protocol, and look at all they can; ``active``: They do whatever they like. By default ``"active"``.
     suite : str
         Key agreement between parties. ``x25519``: X25519; ``p256``: NIST P-256. By default ``"x25519"``.
     min_parties : int
@@ -229,7 +229,7 @@ class JobFields:
         How numbers become words, with the options of that: ``"name"``, or a table with ``name`` and options.
         By default ``"quantised"``.
     corrupt : float
-        Fraction of the parties that may work together with the server. By default ``0.1``.
+        Fraction of ``parties`` that may work together with the coordinator. By default ``0.1``.
     dropout : float
         Fraction of the parties that may drop out of a round. By default ``0.1``.
     join_deadline : float

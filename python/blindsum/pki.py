@@ -211,8 +211,9 @@ def sign(
     name = path.name.removesuffix(".csr") if name is None else name
     target = _with_ending(Path(out if out is not None else path.parent) / name, ".pem")
     if not replace:
-        _refuse_existing(target)
+        _refuse_existing(target, advice="move it away first, or renew it with --replace (replace=True)")
     text = _read(path, "signing request")
+    _need(text, "CERTIFICATE REQUEST", f"signing request {path}", "`blindsum pki request NAME` makes one")
     certificate = _native.pki_sign(_authority(ca), text, name, _hosts(hosts), days)
     if replace:
         _replace(target, certificate)
@@ -261,7 +262,7 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
 
 
 def _serial(ca: Path, certificate: Path) -> str:
-    text = _read(certificate, "certificate")
+    text = _read_certificate(certificate)
     if not _native.pki_has_signed(_authority(ca), text):
         raise IdentityError(
             f"certificate {certificate}: not signed by CA {ca}, which can only revoke what it has signed"
@@ -271,7 +272,7 @@ def _serial(ca: Path, certificate: Path) -> str:
 
 def show(certificate: AnyPath) -> dict[str, Any]:
     """Say what is in a certificate file; nothing of it is verified."""
-    return dict(_native.pki_describe(_read(Path(certificate), "certificate")))
+    return dict(_native.pki_describe(_read_certificate(Path(certificate))))
 
 
 def _authority(folder: AnyPath) -> tuple[str, str]:
@@ -294,10 +295,10 @@ def _with_ending(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _refuse_existing(*paths: Path) -> None:
+def _refuse_existing(*paths: Path, advice: str = "move it away first") -> None:
     for path in paths:
         if path.exists():
-            raise IdentityError(f"{path} exists and is not overwritten; move it away first")
+            raise IdentityError(f"{path} exists and is not overwritten; {advice}")
 
 
 def _write_pair(prefix: Path, certificate: str, key: str) -> Identity:
@@ -328,3 +329,14 @@ def _read(path: Path, what: str) -> str:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise IdentityError(f"{what} {path}: cannot be read: {error}") from error
+
+
+def _read_certificate(path: Path) -> str:
+    text = _read(path, "certificate")
+    _need(text, "CERTIFICATE", f"certificate {path}", "give a file NAME.pem of a party, coordinator or CA")
+    return text
+
+
+def _need(text: str, section: str, what: str, advice: str) -> None:
+    if f"{section}-----" not in text:
+        raise IdentityError(f"{what}: has no section {section}; {advice}")

@@ -54,21 +54,23 @@ class Policy:
         The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
         or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
     min_corrupt_parties : int
-        So many parties at least may work with the coordinator, however few parties a job has; it must
-        tolerate as many.
+        How many parties may work with the coordinator, however few the job has; the job must tolerate as
+        many.
     min_honest : int
-        No sum over fewer honest parties than this: beside the corrupt ones, ``ceil(min_corrupt * parties)``
-        or ``min_corrupt_parties``, so many must be in the smallest sum of the job and in every set of
-        survivors; and no coordinate of a sparse job is handed out that fewer have sent.
+        Fewest honest parties in a sum. ``ceil(min_corrupt * parties)`` parties may be corrupt, or
+        ``min_corrupt_parties`` where that is more. The smallest sum of the job and every set of survivors
+        must have ``min_honest`` parties beside them. A coordinate of a sparse job must be sent by
+        ``min_honest`` parties before it is handed out.
     min_cohort : int
         Smallest number of certified parties in a round: of two, each learns the other's update.
     min_cohort_change : int
-        Whatever is computed from several sums that the party had a part in must have so many honest parties
-        in it, and ``min_honest`` at least; one sum alone is judged by ``min_honest``. Where vectors change
-        little, the difference of two sums over almost the same parties is one party's update: survivors are
-        refused that tell fewer parties apart from those of earlier sums. Corrupt parties come on top, as many
-        as in ``min_honest``. 0 allows everything. In ``plain`` and ``flashe`` the cohorts of rounds are
-        compared. Sums are remembered while the rule is on, across processes with a ``state_dir``.
+        Fewest honest parties that the sums of several rounds, taken together, may set apart; 0 allows
+        everything. Where vectors change little, the difference of two sums over almost the same parties is
+        one party's update. So survivors are refused that would set apart, with those of earlier sums that
+        this party had a part in, a group with fewer honest parties than this, or than ``min_honest`` where
+        that is more. Corrupt parties come on top, as many as for ``min_honest``, which alone judges a single
+        sum. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sums are remembered while the
+        rule is on, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int
@@ -176,8 +178,9 @@ class Session:
         blindsum.NetworkError
             The coordinator is lost for too long, or refuses this party.
         blindsum.PolicyError, blindsum.RoundAborted, blindsum.Fault
-            This party takes no part in a round; or, :class:`blindsum.ResultMissed`, a round from before it
-            was started again counts its update. The call may be repeated, for the next one.
+            This party takes no part in a round; or (:class:`blindsum.ResultMissed`) its update counts in a
+            round from before it was started again, whose result it did not get. The call may be repeated, for
+            the next round.
         """
         found = self._next_round(timeout)
         if isinstance(found, BlindsumError):
@@ -323,10 +326,10 @@ def join(
     server_name
         The name in the coordinator's certificate, where it is not the host of ``url``.
     state_dir
-        A folder in which the party remembers the round under way, so that it can go on after a crash (once
-        its update is out; killed before, it takes part in the next round), the survivors it answered for
-        and, where :attr:`JobSpec.hides_sum`, the key of the job and
-        the model. Without it a party that comes back gets both from the others.
+        A folder in which the party remembers the round under way, so that it can go on after a crash. It can
+        once its update was sent; a party that is killed before that takes part in the next round. The folder
+        also holds the survivors that the party answered for and, where :attr:`JobSpec.hides_sum`, the key of
+        the job and the model. Without a folder a party that comes back gets key and model from the others.
     give_up_after
         Seconds for which the coordinator is tried, at first and after every lost connection.
     mask_memory

@@ -189,15 +189,15 @@ def simulate(
     spec
         The job.
     updates
-        One array of ``dim`` elements per party, or an array of shape ``(parties, dim)``; float32 and
-        float64 are used in place. Where the job's encoding is ``"integers"``, arrays or lists of
-        integers from 0 to ``2**bits - 1``. ``None`` makes random ones.
+        One array of ``dim`` elements per party, or an array of shape ``(parties, dim)``; fewer than the
+        job's ``parties`` make a smaller round. float32 and float64 are used in place. Where the job's
+        encoding is ``"integers"``, arrays or lists of integers from 0 to ``2**bits - 1``. ``None`` makes
+        random ones.
     weights
         A weight per party, a whole number from 1 to ``max_weight``; ``None`` gives every party weight 1
         (where updates are random, a random weight).
     drop
-        Fraction of the parties that vanishes before the input stage: as many as a job with this
-        ``dropout`` tolerates.
+        Fraction of the parties that vanishes before the input stage, rounded down as for ``dropout``.
     drop_at
         Further parties that vanish, by stage; also by a stage of the key set-up.
     rounds

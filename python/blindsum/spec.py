@@ -111,7 +111,7 @@ class JobSpec(JobFields):
 
     @property
     def key_setup_plan(self) -> tuple[Step, ...]:
-        """The same of the round in which parties get the key of the job; empty where they need none."""
+        """Like :attr:`plan`, for the round in which parties get the job's key; empty where they need none."""
         return tuple(Step(**step) for step in self._checked["key_setup_plan"])
 
     @property

@@ -172,3 +172,15 @@ def test_a_request_that_is_signed_again_renews_the_certificate(ca, tmp_path):
     assert second.public_key() == first.public_key()
     assert second.not_valid_after_utc > first.not_valid_after_utc
     assert load(tmp_path / "hospital-a.pem") == second
+
+
+def test_a_file_that_holds_something_else_is_named(ca, tmp_path):
+    wrong = tmp_path / "job.toml"
+    wrong.write_text("parties = 3\n")
+    for use, section in (
+        (lambda: pki.show(wrong), "CERTIFICATE"),
+        (lambda: pki.revoke(ca, [wrong]), "CERTIFICATE"),
+        (lambda: pki.sign(ca, wrong, name="a"), "CERTIFICATE REQUEST"),
+    ):
+        with pytest.raises(bs.IdentityError, match=f"job.toml: has no section {section};"):
+            use()

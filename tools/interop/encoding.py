@@ -1,4 +1,4 @@
-"""From numbers to words and back, and how words are packed: docs/wire.md and "Words and masks"."""
+"""Numbers to words and back, and how words are packed: docs/wire-derivations.md, also "Words and masks"."""
 
 from __future__ import annotations
 

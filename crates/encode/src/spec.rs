@@ -223,13 +223,15 @@ impl EncodingSpec {
         }
         let weight = self.max_weight;
         if u128::from(weight) * ((1 << bits) - 1) >= 1 << 52 {
-            let rule = format!("max_weight * (2^bits - 1) = {weight} * (2^{bits} - 1) < 2^52");
+            let rule =
+                format!("max_weight * (2^bits - 1) = {weight} * (2^{bits} - 1) < 2^52 must hold");
             return Err(EncodeError::spec("max_weight", rule));
         }
         let width = bits + ceil_log2(self.parties as u128 * u128::from(weight));
         if width > 64 {
             let rule = format!(
-                "bits + ceil(log2(parties * max_weight)) = {bits} + ceil(log2({} * {weight})) = {width} <= 64",
+                "bits + ceil(log2(parties * max_weight)) = {bits} + ceil(log2({} * {weight})) = {width} <= 64 \
+                 must hold",
                 self.parties
             );
             return Err(EncodeError::spec("bits", rule));
@@ -253,7 +255,7 @@ impl EncodingSpec {
         let low = bits.min(LOW_BITS);
         if low + carry > 64 {
             let rule = format!(
-                "min(bits, 32) + ceil(log2(parties * max_weight)) = {low} + ceil(log2({} * {})) = {} <= 64",
+                "min(bits, 32) + ceil(log2(parties * max_weight)) = {low} + ceil(log2({} * {})) = {} <= 64 must hold",
                 self.parties,
                 self.max_weight,
                 low + carry

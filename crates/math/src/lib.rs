@@ -1,4 +1,5 @@
-//! Z_2^b word vectors, bit-packing, prime fields and their transforms
+//! The arithmetic that the other crates are built on: vectors of words modulo 2^b and their packing, prime fields, and
+//! over these fields transforms, polynomials and Reed–Solomon codes.
 
 #![deny(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! Secure aggregation protocols as byte machines.
 //!
-//! A protocol is two state machines, [`Client`] and [`Server`], and a [`Follower`] for each further server,
-//! that eat bytes and give bytes. There is no socket, no clock, no thread that outlives a call and no hidden randomness in here: the
-//! simulator, the coordinator service, the Python binding and the fuzzers drive the same machines,
-//! and the same seed and inputs give the same bytes.
+//! A protocol is two state machines that take bytes and give bytes: [`Client`], a party's side, and [`Server`], the
+//! coordinator's. (A protocol with further servers has a [`Follower`] for each.) There is no socket, no clock, no
+//! thread that outlives a call and no hidden randomness in here: the simulator, the coordinator service, the Python
+//! binding and the fuzzers drive the same machines, and the same seed and inputs give the same bytes.
 //!
 //! Read in this order: [`JobSpec`] (what is agreed before anything is sent), [`Round`] (what one
 //! aggregation is bound to), [`Client`] and [`Server`] (the machines), [`Fault`] (what can go wrong,

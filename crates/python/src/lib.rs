@@ -1,7 +1,7 @@
 //! The native module of the Python package: a thin binding, `blindsum._native`.
 //!
-//! Everything that a user sees has its form in `python/blindsum`; here values cross the border, errors
-//! become exceptions, and the GIL is released around work.
+//! Everything that a user sees has its form in `python/blindsum`; here values are converted,
+//! errors become exceptions, and the GIL is released around work.
 #![forbid(unsafe_code)]
 
 mod campaign;

@@ -219,7 +219,7 @@ impl Scenario {
         let counts: usize = self.drop_at.iter().map(|drop| drop.count as usize).sum();
         let dropped = self.dropped_before_input(parties) + counts;
         if dropped > parties {
-            let rule = format!("parties that drop = {dropped} <= parties = {parties}");
+            let rule = format!("parties that drop = {dropped} <= parties = {parties} must hold");
             return Err(SimError::scenario("drop_at", rule));
         }
         self.network.check()?;

@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="FRACTION",
-        help="parties that vanish before the input stage: as many as a job with this dropout tolerates",
+        help="fraction of the parties that vanishes before the input stage, rounded down",
     )
     parser.add_argument(
         "--drop-at",
@@ -213,5 +213,5 @@ def _show_costs(title: str, costs: SimulationResult | KeySetupReport, whole: str
             console.bytes_text(costs.down_bytes_per_party),
         ]
     )
-    header = ["stage", "client ms (median / max)", "server ms", "up per party", "down per party"]
+    header = ["stage", "party ms (median / max)", "coordinator ms", "up per party", "down per party"]
     console.table(title, header, rows)

@@ -143,7 +143,7 @@ fn impossible_encodings_are_refused() {
     assert_eq!(refusal(65, 1, 1), "bits: 1 <= bits = 65 <= 64");
     assert_eq!(
         refusal(64, 2, u32::MAX),
-        "bits: min(bits, 32) + ceil(log2(parties * max_weight)) = 32 + ceil(log2(2 * 4294967295)) = 65 <= 64"
+        "bits: min(bits, 32) + ceil(log2(parties * max_weight)) = 32 + ceil(log2(2 * 4294967295)) = 65 <= 64 must hold"
     );
     assert!(refusal(16, (1 << 16) + 2, u32::MAX).contains("= 65 <= 64"));
     let mut tensors = spec(3, EncodingKind::Integers { bits: 8 }, 2, 1);

@@ -64,7 +64,8 @@ impl Lead {
                 return self.tell_dropped(round, name, &reason);
             }
             Some((round, party, None)) => {
-                let reason = "started again without its state of the round";
+                let reason =
+                    "started again before its update was out, or without its state of the round";
                 self.leave_round(round, party, reason);
             }
             _ => {}

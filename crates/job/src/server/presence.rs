@@ -129,7 +129,8 @@ impl Seat {
             since: newer.hand.now(),
             before: None,
         };
-        let reason = "another process of this party was here before: come again with the token";
+        let reason = "another process of this party was here before: connect again with the token, as a party does by \
+                      itself";
         Err(self.asked.insert(asked).again(reason))
     }
 }

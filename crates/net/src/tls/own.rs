@@ -140,8 +140,8 @@ impl Credentials {
             ),
             E::CoordinatorUsage => (
                 Part::Certificate,
-                "this is a party's or another's; a coordinator's is made by: blindsum pki issue CA NAME \
-                 --coordinator --host HOST"
+                "this is the certificate of a party, or made by something else; a coordinator's is made by: \
+                 blindsum pki issue CA NAME --coordinator --host HOST"
                     .into(),
             ),
             E::RevocationUnknown | E::RevocationListForeign => (

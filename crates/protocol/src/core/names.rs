@@ -6,7 +6,7 @@ use crate::core::options::choice;
 choice! {
     /// What the server and the corrupt parties may do.
     Adversary {
-        /// They follow the protocol and look.
+        /// Coordinator and corrupt parties follow the protocol, and look at all they can.
         SemiHonest = "semi-honest",
         /// They do whatever they like.
         Active = "active",

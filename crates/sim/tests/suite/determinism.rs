@@ -208,7 +208,7 @@ fn wrong_scenarios_name_their_field() {
                 drop_at: vec!["input:5".parse().unwrap()],
                 ..base.clone()
             },
-            "scenario: drop_at: parties that drop = 9 <= parties = 8",
+            "scenario: drop_at: parties that drop = 9 <= parties = 8 must hold",
         ),
         (
             Scenario {

@@ -41,7 +41,7 @@ impl JobSpec {
         (info.check)(&job)?;
         if job.min_parties() > job.spec.parties as usize {
             let rule = format!(
-                "min_parties = {} <= parties = {}",
+                "min_parties = {} <= parties = {} must hold",
                 job.min_parties(),
                 job.spec.parties
             );

@@ -117,7 +117,12 @@ impl Bounds {
             Edge::At(most) => value <= most,
             Edge::Beyond(most) => value < most,
         };
-        (!above || !below).then(|| self.inequality(&format!("{name} = {}", shown(value))))
+        (!above || !below).then(|| {
+            format!(
+                "{} must hold",
+                self.inequality(&format!("{name} = {}", shown(value)))
+            )
+        })
     }
 
     /// The range as an inequality about `what`.

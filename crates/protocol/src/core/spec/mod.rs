@@ -42,7 +42,7 @@ table! {
         dim: u64 = 1, within(1.0, MAX_DIM as f64);
         /// Name of the job, `[a-z0-9._-]{1,64}`.
         job: String = "job".into(), fits("^[a-z0-9._-]{1,64}$", is_name, "a name is 1 to 64 of a-z 0-9 . _ -");
-        /// Against whom it must hold.
+        /// Against whom the job must protect updates.
         adversary: Adversary = Adversary::Active;
         /// Key agreement between parties.
         suite: SuiteName = SuiteName::X25519;
@@ -53,7 +53,7 @@ table! {
         rounds: u32 = 1;
         /// How numbers become words, with the options of that: `"name"`, or a table with `name` and options.
         encoding: EncodingChoice = Quantised::default().into();
-        /// Fraction of the parties that may work together with the server.
+        /// Fraction of `parties` that may work together with the coordinator.
         corrupt: f64 = 0.1, fraction();
         /// Fraction of the parties that may drop out of a round.
         dropout: f64 = 0.1, fraction();

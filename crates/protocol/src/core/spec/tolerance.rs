@@ -80,8 +80,8 @@ impl JobSpec {
         let why = match self.adversary {
             Adversary::SemiHonest => "the sum of one party is its vector".into(),
             Adversary::Active => format!(
-                "with {c} corrupt {} (corrupt = {} of parties = {n}, at least 1) fewer leave the sum of one honest \
-                 party",
+                "with {c} corrupt {} (corrupt = {} of parties = {n}, at least 1), a sum of fewer may have only one \
+                 honest party in it",
                 if c == 1 { "party" } else { "parties" },
                 self.corrupt
             ),

@@ -7,7 +7,7 @@ use crate::core::sparsity::Sparsity;
 use crate::{EncodingName, JobSpec, ModelUpdate, ProtocolChoice, SpecError};
 
 table! {
-    /// Additively symmetric encryption: the server learns nothing (FLASHE).
+    /// Additively symmetric encryption: the coordinator learns nothing (FLASHE).
     Flashe = "flashe";
     options {
         /// How many masks hide a word.

@@ -20,7 +20,7 @@ use crate::kit::vector::pack_input;
 use crate::{Fault, FaultKind, Opens, PartyId, PartySet, Plan, Round};
 
 table! {
-    /// No protection: the server sees every update. The baseline.
+    /// No protection: the coordinator sees every update. The baseline.
     Plain = "plain";
     options {}
 }

@@ -9,9 +9,9 @@ table! {
     /// Ramp sharing, words in the values (PSS).
     Pss = "pss";
     options {
-        /// Sums of shares that rebuild the sum; 0 finds it.
+        /// How many sums of shares rebuild the sum; 0 chooses.
         threshold: u32 = 0;
-        /// Words packed into one sharing polynomial; 0 chooses.
+        /// How many words share one polynomial; 0 chooses.
         packing: u32 = 0;
     }
 }

@@ -4,21 +4,21 @@ use crate::core::options::table;
 use crate::{JobSpec, ProtocolChoice};
 
 table! {
-    /// Double masking on the complete graph (Bonawitz17).
+    /// Double masking on the complete graph (Bonawitz et al. 2017).
     SecAgg = "secagg";
     options {
-        /// Shares that rebuild a party's secret; 0 finds it.
+        /// How many shares rebuild a party's secret; 0 chooses a safe number.
         threshold: u32 = 0;
     }
 }
 
 table! {
-    /// Double masking on a random sparse graph (Bell20).
+    /// Double masking on a random sparse graph (Bell et al. 2020).
     SecAggPlus = "secagg+";
     options {
-        /// Neighbours of a party in the graph; 0 finds the smallest safe number.
+        /// Neighbours of a party in the graph; 0 chooses the smallest safe number.
         neighbours: u32 = 0;
-        /// Shares that rebuild a party's secret; 0 finds it.
+        /// How many shares rebuild a party's secret; 0 chooses a safe number.
         threshold: u32 = 0;
     }
 }

@@ -176,7 +176,7 @@ impl<'a> Bounds<'a> {
             let (chosen, most) = (self.neighbours, self.parties - 1);
             return fails(
                 "neighbours",
-                format!("neighbours = {chosen} <= parties - 1 = {most}"),
+                format!("neighbours = {chosen} <= parties - 1 = {most} must hold"),
             );
         }
         if self.full && self.neighbours % 2 == 1 && self.parties % 2 == 1 {
@@ -253,8 +253,9 @@ impl<'a> Bounds<'a> {
     fn check_graph(&self, neighbours: usize) -> Result<(), ParameterError> {
         let floor = CHEAP_NEIGHBOURS.min(self.parties - 1);
         if self.active && neighbours < floor {
-            let rule =
-                format!("active: neighbours = {neighbours} >= min(16, parties - 1) = {floor}");
+            let rule = format!(
+                "active: neighbours = {neighbours} >= min(16, parties - 1) = {floor} must hold"
+            );
             return fails("neighbours", rule);
         }
         let cut = self.log2_cut(neighbours);
