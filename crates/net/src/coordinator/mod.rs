@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,9 @@ pub struct Coordinator {
     farewell: Duration,
 }
 
+/// A coordinator that is starting.
+pub type Started = Pin<Box<dyn Future<Output = Result<Coordinator, NetError>> + Send>>;
+
 /// Runs a coordinator until `shutdown` comes, or its jobs are over where the configuration says so.
 /// `ready` is called with the address once parties can connect.
 ///
@@ -114,7 +118,12 @@ impl Coordinator {
     ///
     /// # Errors
     /// The first thing that is wrong: nothing runs then.
-    pub async fn start(config: Config) -> Result<Self, NetError> {
+    pub fn start(config: Config) -> Started {
+        // Boxed, all that it runs is compiled here once, and not in each crate that waits for it.
+        Box::pin(Self::begin(config))
+    }
+
+    async fn begin(config: Config) -> Result<Self, NetError> {
         let limits = config.limits.clone();
         let (side, jobs) = judge(&limits, config.credentials, config.jobs)?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
