@@ -10,6 +10,7 @@ fuzz/corpus, what breaks it in fuzz/artifacts. Exit status 1 if a target found s
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -19,8 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
-# MiB in total and at once, seconds for one input, bytes of one.
-LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=256", "-timeout=20", "-max_len=4096")
+# Bytes of one input.
+LONGEST = 4096
+# MiB in total and at once, seconds for one input.
+LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=256", "-timeout=20", f"-max_len={LONGEST}")
 
 
 def targets() -> list[str]:
@@ -42,6 +45,19 @@ def cargo_fuzz() -> tuple[list[str], dict[str, str]]:
     return ["cargo", "fuzz"], environment | {"RUSTC_BOOTSTRAP": "1"}
 
 
+def record_frames() -> None:
+    """Put the frames of the recorded connections among what `frames` has learnt, as any bytes."""
+    place = ROOT / "fuzz" / "corpus" / "frames"
+    place.mkdir(parents=True, exist_ok=True)
+    recorded = json.loads((ROOT / "vectors" / "connection.json").read_text())
+    for connection, case in enumerate(recorded["connections"]):
+        for number, said in enumerate(case["frames"]):
+            # Four bytes choose the first form of an input, and the rest is its contents.
+            frame = bytes(4) + bytes.fromhex(said["frame"])
+            if len(frame) <= LONGEST:
+                (place / f"recorded-{connection}-{number}-{said['what']}").write_bytes(frame)
+
+
 def main() -> int:
     """Run the targets; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -54,6 +70,7 @@ def main() -> int:
         if name not in known:
             parser.error(f"there is no target {name}; there are {', '.join(known)}")
     command, environment = cargo_fuzz()
+    record_frames()
     failed = []
     for place, name in enumerate(chosen, start=1):
         print(f"fuzz: {name} ({place} of {len(chosen)}), {options.seconds} s", flush=True)

@@ -32,8 +32,11 @@ enum Case {
 #[derive(Arbitrary, Debug)]
 enum Small {
     Hello(String, String, u32, u64),
-    Ready(u64, Vec<u8>, Vec<u8>),
+    Ready(u64, Vec<u8>, Vec<u8>, Vec<u8>),
+    Opening(u64, Vec<u8>),
+    Confirmed(u64, Vec<u8>, Vec<u8>),
     Chunk(u64, u32, u64, u64, Vec<u8>),
+    Fixed(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>, [u32; 3]),
     Start(u64, Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>, i32),
     Refused(i32, String),
 }
@@ -151,12 +154,25 @@ fn written(frame: Small) -> Vec<u8> {
             ..Default::default()
         })
         .encode_to_vec(),
-        Small::Ready(round, nonce, key_id) => PartyFrame::from(pb::Ready {
+        Small::Ready(round, nonce, commitment, key_id) => PartyFrame::from(pb::Ready {
             round,
             nonce,
             key_id,
             lacks_model: false,
-            commitment: Vec::new(),
+            commitment,
+        })
+        .encode_to_vec(),
+        Small::Opening(round, nonce) => {
+            PartyFrame::from(pb::NonceOpening { round, nonce }).encode_to_vec()
+        }
+        Small::Confirmed(round, hash, result) => PartyFrame::from(pb::RoundConfirmed {
+            round,
+            model: Some(pb::ModelName {
+                version: round,
+                hash,
+                dim: round,
+            }),
+            result,
         })
         .encode_to_vec(),
         Small::Chunk(round, stage, offset, total, data) => PartyFrame::from(pb::Chunk {
@@ -167,13 +183,34 @@ fn written(frame: Small) -> Vec<u8> {
             data: data.into(),
         })
         .encode_to_vec(),
+        Small::Fixed(round, roster, certificates, [neighbours, threshold, packing]) => {
+            let committed = |(fingerprint, commitment): (Vec<u8>, Vec<u8>)| pb::Committed {
+                fingerprint: fingerprint.into(),
+                commitment: commitment.into(),
+            };
+            CoordinatorFrame::from(pb::RosterFixed {
+                round,
+                model: None,
+                roster: roster.into_iter().map(committed).collect(),
+                certificates: certificates.into_iter().map(Bytes::from).collect(),
+                numbers: Some(pb::Numbers {
+                    neighbours,
+                    threshold,
+                    packing,
+                }),
+            })
+            .encode_to_vec()
+        }
         Small::Start(round, roster, certificates, kind) => {
-            let participant = |(fingerprint, nonce)| pb::Participant { fingerprint, nonce };
+            let participant = |(fingerprint, nonce): (Vec<u8>, Vec<u8>)| pb::Participant {
+                fingerprint: fingerprint.into(),
+                nonce: nonce.into(),
+            };
             CoordinatorFrame::from(pb::RoundStart {
                 round,
                 model: None,
                 roster: roster.into_iter().map(participant).collect(),
-                certificates,
+                certificates: certificates.into_iter().map(Bytes::from).collect(),
                 answers_taken: 0,
                 kind,
                 numbers: None,

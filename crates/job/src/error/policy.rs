@@ -179,6 +179,21 @@ pub enum PolicyError {
         /// How many parties of the job may be corrupt, by the policy.
         corrupt: usize,
     },
+    /// Too many graphs were drawn with this party's nonces that were of no use to it.
+    #[error(
+        "the coordinator has seen {unused} graphs of this job and ended the rounds before this party had sent its vector; \
+         it sent {sent}, and draws {allowed} such graphs at most, 1000 and one for each vector that it sent: whoever ends \
+         rounds may be looking for a graph that gives a party away. Find out from the coordinator's reports who ended them, \
+         and agree on a job with another name, without them, or on secagg, which draws no graph"
+    )]
+    Graphs {
+        /// Rounds that ended after this party had opened its nonce and before it sent its vector.
+        unused: u64,
+        /// Rounds in which it sent its vector.
+        sent: u64,
+        /// How many may end like that by now.
+        allowed: u64,
+    },
 }
 
 fn list(names: &[ProtocolName]) -> String {

@@ -93,9 +93,12 @@ impl Member {
                 return self.refuse(round, code, error).await;
             }
             None => {
+                let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
+                if job.commits_nonces() {
+                    self.check_draws(round)?;
+                }
                 let mut nonce = [0; 32];
                 self.hand.random().fill_bytes(&mut nonce);
-                let job = self.job.as_ref().ok_or_else(|| wrong("no Welcome"))?;
                 Pledge::new(job, round, &self.identity.name, nonce)
             }
         };

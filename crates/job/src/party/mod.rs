@@ -10,6 +10,7 @@ mod certificates;
 mod clipping;
 mod consent;
 mod course;
+mod draws;
 mod dropping;
 mod exchange;
 mod face;

@@ -1,4 +1,7 @@
-//! The roster of a round is fixed: the party checks it as it checks the beginning of a round, and opens its nonce.
+//! The roster of a round is fixed: the party checks it as it checks the beginning of a round, counts the graph that is
+//! drawn, and opens its nonce.
+
+use tracing::warn;
 
 use super::active::cohort;
 use super::member::Member;
@@ -69,9 +72,45 @@ impl Member {
         if let Err(refused) = self.judge_roster(&round, &cohort(&round)).await {
             return Ok(Err(refused));
         }
+        // What it was opened for already comes once more after a connection was lost.
+        let draws = self.ready.as_ref().is_some_and(|it| it.opened.is_none());
+        if draws && let Err(error) = self.note_draw(number).await {
+            return Ok(Err((RoundRefusalCode::RoundRefusalUnable, error)));
+        }
         let Some(pledge) = &mut self.ready else {
             return Ok(unable("this party was not ready for it"));
         };
         Ok(pledge.open(fixed).map_err(fault))
+    }
+
+    /// Whether this party commits to a nonce for one more round. Where it does not the coordinator is told why.
+    ///
+    /// # Errors
+    /// Its part in the job is over.
+    pub(super) fn check_draws(&self, round: u64) -> Result<(), JobError> {
+        let draws = &self.memory.draws;
+        draws.check().map_err(|error| {
+            self.send(pb::RoundRefused {
+                round,
+                code: RoundRefusalCode::RoundRefusalPolicy.into(),
+                reason: error.to_string(),
+                ..pb::RoundRefused::default()
+            });
+            error.into()
+        })
+    }
+
+    /// One more graph is drawn: that is written down before this party's nonce is said.
+    pub(super) async fn note_draw(&mut self, round: u64) -> Result<(), JobError> {
+        self.memory.draws.drawn(round);
+        if self.memory.draws.is_news() {
+            let draws = &self.memory.draws;
+            warn!(party = %self.identity.name, job = %self.settings.job, unused = draws.unused, sent = draws.sent,
+                most = draws.allowed(),
+                "many rounds ended after this party had opened its nonce and before it sent its vector: somebody may be \
+                 looking for a graph that gives it away; at the most its part in the job ends. The coordinator's reports \
+                 name who ended them");
+        }
+        self.save(None).await
     }
 }

@@ -166,6 +166,7 @@ impl Member {
         self.memory = Memory {
             last_round: self.memory.last_round.max(from.last_round),
             live: None,
+            draws: self.memory.draws.clone(),
         };
         self.wanted = from.wanted;
         let Some(welcome) = from.welcome.take() else {

@@ -10,6 +10,7 @@ use blindsum_crypto::seal::StorageKey;
 use blindsum_crypto::sign::IdentityKey;
 use serde::{Deserialize, Serialize};
 
+use super::draws::Draws;
 use crate::records::{Records, storage_key};
 use crate::{JobError, hex};
 
@@ -22,6 +23,9 @@ pub(crate) struct Memory {
     pub last_round: u64,
     /// The round under way. In a record only with the machine's snapshot: nothing else could go on in it.
     pub live: Option<Live>,
+    /// The graphs that were drawn with this party's nonces.
+    #[serde(default)]
+    pub draws: Draws,
 }
 
 /// A round under way.
@@ -241,6 +245,7 @@ pub(super) mod tests {
         let memory = Memory {
             last_round: round,
             live: Some(Live { round, answered }),
+            ..Memory::default()
         };
         opened.state.write(&memory, Some(b"sealed")).unwrap();
         assert_eq!(job.last().unwrap(), memory);

@@ -167,6 +167,9 @@ impl Member {
         if let Some(live) = &mut self.memory.live {
             live.answered = heard;
         }
+        if self.active.as_ref().is_some_and(Active::may_count) {
+            self.memory.draws.sends(round);
+        }
         if let Err(error) = self.save(snapshot).await {
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;

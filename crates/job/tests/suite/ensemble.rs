@@ -105,6 +105,7 @@ impl Ensemble {
                 link: None,
                 lost: false,
                 over: false,
+                dies_opening: false,
                 results: BTreeMap::new(),
             }
         });
@@ -341,7 +342,7 @@ impl Ensemble {
 
     /// The coordinator is killed, and started again with its store.
     pub fn restart_server(&mut self) {
-        self.server_lives += 1;
+        self.server_lives = self.server_lives.wrapping_add(1);
         let (store, lives) = (self.store.clone(), self.server_lives);
         self.server = open(&self.job, &self.anchor, &store, self.now, lives);
         for (link, number) in std::mem::take(&mut self.links) {

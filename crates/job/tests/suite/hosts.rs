@@ -72,6 +72,8 @@ pub struct Host {
     pub lost: bool,
     /// Whether it has heard that the job is done.
     pub over: bool,
+    /// Whether it is killed each time it has opened its nonce.
+    pub dies_opening: bool,
     /// What it was told, by round.
     pub results: BTreeMap<u64, RoundResult>,
 }

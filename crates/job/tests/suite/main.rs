@@ -2,6 +2,7 @@
 
 mod actors;
 mod coordinating;
+mod draws;
 mod ensemble;
 mod farewell;
 mod hostile;

@@ -19,6 +19,11 @@ impl World {
         }
         let wild = self.wild();
         let said = frame.frame?;
+        if !greets && self.dice.chance(0.05) {
+            return Some(PartyFrame {
+                frame: never_said(wild),
+            });
+        }
         let lie = match said {
             Up::Hello(hello) => Up::Hello(pb::Hello {
                 round: wild,
@@ -41,7 +46,9 @@ impl World {
                     ..ready
                 },
             }),
-            Up::NonceOpening(opening) => Up::NonceOpening(match wild % 2 {
+            // It keeps its nonce back, for the graph does not suit it.
+            Up::NonceOpening(_) if wild % 3 == 2 => return None,
+            Up::NonceOpening(opening) => Up::NonceOpening(match wild % 3 {
                 0 => pb::NonceOpening {
                     round: wild,
                     ..opening
@@ -76,9 +83,22 @@ impl World {
                     ..chunk
                 },
             }),
-            Up::RoundConfirmed(confirmed) => Up::RoundConfirmed(pb::RoundConfirmed {
-                result: self.spoilt(confirmed.result.into()).into(),
-                ..confirmed
+            Up::RoundConfirmed(confirmed) => Up::RoundConfirmed(match wild % 3 {
+                0 => pb::RoundConfirmed {
+                    round: wild,
+                    ..confirmed
+                },
+                1 => pb::RoundConfirmed {
+                    model: confirmed.model.map(|model| pb::ModelName {
+                        version: wild,
+                        ..model
+                    }),
+                    ..confirmed
+                },
+                _ => pb::RoundConfirmed {
+                    result: self.spoilt(confirmed.result.into()).into(),
+                    ..confirmed
+                },
             }),
             Up::ModelChunk(chunk) => Up::ModelChunk(pb::ModelChunk {
                 data: self.spoilt(chunk.data),
@@ -123,5 +143,110 @@ impl World {
             (false, None) => bytes.push(0),
         }
         bytes.into()
+    }
+}
+
+/// A frame that no party may say then: the coordinator ends the connection of whoever does.
+fn never_said(wild: u64) -> Option<Up> {
+    match wild % 4 {
+        0 => Some(Up::Hello(pb::Hello::default())),
+        1 => Some(Up::ModelRefused(pb::ModelRefused { version: wild })),
+        2 => Some(Up::Ready(pb::Ready {
+            round: wild,
+            nonce: vec![7; 32],
+            commitment: vec![7; 32],
+            ..pb::Ready::default()
+        })),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blindsum_protocol::{JobSpec, ProtocolName};
+
+    use super::super::faults::Kind;
+    use super::*;
+
+    /// All that is said in the place of a frame, by somebody who always lies.
+    fn lies_for(frame: &PartyFrame) -> Vec<Option<PartyFrame>> {
+        let spec = JobSpec {
+            protocol: ProtocolName::SecAggPlus.into(),
+            parties: 4,
+            dim: 2,
+            ..JobSpec::default()
+        };
+        let job = Arc::new(spec.validate().unwrap());
+        let faults = super::super::Faults {
+            lie: 1.0,
+            ..super::super::Faults::default()
+        };
+        let mut world = World::with(job, 7, Kind::Liar, faults).unwrap();
+        let liar = world.liar.unwrap();
+        let lies = (0..300).map(|_| world.perhaps_lie(liar, frame.clone()));
+        lies.collect()
+    }
+
+    fn frames(lies: &[Option<PartyFrame>]) -> impl Iterator<Item = &Up> {
+        let said = lies.iter().flatten();
+        said.filter_map(|frame| frame.frame.as_ref())
+    }
+
+    #[test]
+    fn openings_are_wrong_or_kept_back() {
+        let opening = pb::NonceOpening {
+            round: 5,
+            nonce: vec![1; 32],
+        };
+        let lies = lies_for(&opening.clone().into());
+        // More often than any frame is.
+        assert!(lies.iter().filter(|lie| lie.is_none()).count() > 60);
+        let openings: Vec<_> = frames(&lies)
+            .filter_map(|frame| match frame {
+                Up::NonceOpening(lie) => Some(lie),
+                _ => None,
+            })
+            .collect();
+        let of_round = |lie: &&&pb::NonceOpening| lie.round == 5 && lie.nonce != opening.nonce;
+        assert!(openings.iter().filter(of_round).count() > 30);
+        assert!(openings.iter().any(|lie| lie.round != 5));
+    }
+
+    #[test]
+    fn confirmations_are_of_other_rounds_models_and_results() {
+        let confirmed = pb::RoundConfirmed {
+            round: 5,
+            model: Some(pb::ModelName::default()),
+            result: vec![1; 32],
+        };
+        let lies = lies_for(&confirmed.clone().into());
+        let confirmations = frames(&lies).filter_map(|frame| match frame {
+            Up::RoundConfirmed(lie) => Some((
+                lie.round == 5,
+                lie.model == confirmed.model,
+                lie.result == confirmed.result,
+            )),
+            _ => None,
+        });
+        let mut kinds: Vec<_> = confirmations.collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let kinds = |kind| kinds.contains(&kind);
+        assert!(
+            kinds((false, true, true)) && kinds((true, false, true)) && kinds((true, true, false))
+        );
+    }
+
+    #[test]
+    fn what_no_party_may_say_is_said() {
+        let chunk = pb::Chunk::default();
+        let lies = lies_for(&chunk.into());
+        assert!(lies.iter().flatten().any(|frame| frame.frame.is_none()));
+        assert!(frames(&lies).any(|frame| matches!(frame, Up::Hello(_))));
+        assert!(frames(&lies).any(|frame| matches!(frame, Up::ModelRefused(_))));
+        let both = |ready: &pb::Ready| !ready.nonce.is_empty() && !ready.commitment.is_empty();
+        assert!(frames(&lies).any(|frame| matches!(frame, Up::Ready(ready) if both(ready))));
     }
 }

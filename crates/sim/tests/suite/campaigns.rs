@@ -127,6 +127,12 @@ fn case_52_beside_ten_honest_parties_of_secagg() {
     beside_ten_honest_parties(ProtocolName::SecAgg);
 }
 
+/// It may end rounds whose graph does not suit it.
+#[test]
+fn case_52_beside_ten_honest_parties_of_secagg_plus() {
+    beside_ten_honest_parties(ProtocolName::SecAggPlus);
+}
+
 #[test]
 fn case_52_beside_ten_honest_parties_of_pss() {
     beside_ten_honest_parties(ProtocolName::Pss);

@@ -1,10 +1,14 @@
 //! What parties and the other servers want done.
 
+use std::sync::Arc;
+
+use blindsum_job::JobError;
 use blindsum_job::follower;
 use blindsum_job::party::{self, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
+use blindsum_job::report::JobStatus;
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
@@ -31,6 +35,9 @@ impl Ensemble {
                     let opened = (number, opening.nonce.clone());
                     let rosters = self.opened.entry(opened).or_default();
                     rosters.push(self.fixed[&number].clone());
+                    if host.dies_opening {
+                        return self.kill(number);
+                    }
                 }
                 self.events.push_back(Event::ToServer(link.0, say));
             }
@@ -66,9 +73,25 @@ impl Ensemble {
                 }
                 Told::Over(Over::JobDone(_)) => host.over = true,
                 Told::Over(Over::Left) => panic!("{} leaves", host.name),
+                Told::Over(Over::Failed(error @ JobError::Policy(_))) => {
+                    host.over = true;
+                    self.failures.push((host.name.clone(), error));
+                    self.cut(number);
+                }
                 Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
             },
         }
+    }
+
+    /// How the job stands at its coordinator.
+    pub fn status(&self) -> Arc<JobStatus> {
+        self.server.status()
+    }
+
+    /// A host that is over is started once more, with its records.
+    pub fn start_again(&mut self, number: usize) {
+        self.hosts[number].over = false;
+        self.events.push_back(Event::Start(number));
     }
 
     /// Notes the roster that a host hears is fixed, whatever certificates its connection was sent already.
