@@ -98,9 +98,10 @@ cases:
 	$(PYTHON) tools/circles.py
 	$(PYTHON) tools/generated.py
 
-# Most tests wait for processes and deadlines, so more of them run than there are cores.
+# Most tests wait for processes and deadlines, so more of them run than there are cores. Files run in the order of their
+# names: reordered by their number of tests, those with few long ones would come last, alone.
 test-python: .state/debug
-	$(BIN)/pytest -n $$(( 2 * $(JOBS) )) --dist loadfile
+	$(BIN)/pytest -n $$(( 2 * $(JOBS) )) --dist loadfile --no-loadscope-reorder
 
 # The native module, in the same profile and with the same features as in `cargo test` so that they share what they
 # build. It is always asked for: cargo knows best what has changed. Tests and benches take it with the timers, which are

@@ -65,7 +65,8 @@ class Fault(BlindsumError):
     """
 
     def __init__(self, culprit: str, kind: str) -> None:
-        super().__init__(f"{culprit}: {kind}")
+        # Where nobody is to blame, what happened says everything.
+        super().__init__(kind if culprit == "round" else f"{culprit}: {kind}")
         self.culprit = culprit
         self.kind = kind
 

@@ -338,6 +338,8 @@ def join(
 
     Raises
     ------
+    blindsum.ConfigError
+        A name that no job can have, or another argument that cannot be right; nothing was tried then.
     blindsum.IdentityError
         Certificates or keys that cannot be used.
     blindsum.NetworkError

@@ -22,7 +22,8 @@ class JobSpec(JobFields):
 
     It has a field for what every job has (:class:`blindsum.options.JobFields`), and ``protocol`` and
     ``encoding`` with the options of what is chosen: a name, or a class such as :class:`blindsum.SecAggPlus`.
-    What is not said has its default.
+    What is not said has its default. Whole numbers are of type ``int``, or integers of numpy, as for
+    :func:`numpy.zeros`: ``dim=100_000``, not ``dim=1e5``.
 
     Raises
     ------

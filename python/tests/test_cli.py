@@ -64,10 +64,32 @@ def test_simulate_says_when_there_is_no_sum(command):
     status, out, _ = command(*words, "--json")
     report = json.loads(out)
     assert (status, report["outcome"], report["exact"]) == (3, "abort", False)
-    assert "too few parties are left: 3, the round needs 4" in report["fault"]
+    assert report["fault"] == "too few parties are left: only 3 of the 4 answers that the round needs came"
     status, out, _ = command(*words)
     assert status == 3
     assert "no sum" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--drop-at", "9:1"], "--drop-at: stage 9 must be one of input, or its number from 0 on"),
+        (["--drop-at", "input"], '--drop-at: "input" must be STAGE:COUNT'),
+        (["--drop", "2"], "--drop: 2.0 must be a number from 0 to 1"),
+    ],
+)
+def test_simulate_names_its_own_flags(command, words, text):
+    status, _, err = command(*SIMULATE, *words)
+    assert (status, err) == (2, f"blindsum: error: {text}\n")
+
+
+def test_what_is_wrong_in_a_flag_of_serve_or_join_is_a_wrong_argument(command, place, tmp_path):
+    (tmp_path / "job.json").write_text(place.spec().to_json())
+    own = ["--identity", str(place.identity("agg")), "--ca", str(place.folder / "ca.pem")]
+    said = command("serve", "--job", str(tmp_path / "job.json"), *own, "--listen", "nonsense")
+    refused(said, '--listen: "nonsense" must be HOST:PORT')
+    said = command("join", "https://localhost:1", "--job", "Tu mour", *own, "--train", "json:dumps")
+    refused(said, '--job: "Tu mour": a name is 1 to 64 of a-z 0-9')
 
 
 def test_set_reaches_every_field(command):

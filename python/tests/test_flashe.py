@@ -145,7 +145,7 @@ def test_simulate_shows_the_key_setup(capsys):
     report = json.loads(capsys.readouterr().out)
     assert (report["key_setup"]["holders"], report["survivors"]) == (5, 5)
     assert main([*words, "--drop-at", "deliver-key:4"]) == 3
-    assert "the key set-up failed: round: too few parties are left" in capsys.readouterr().out
+    assert "the key set-up failed: too few parties are left" in capsys.readouterr().out
 
 
 def hidden(place, **fields):

@@ -210,5 +210,5 @@ def test_bits_in_a_file_stand_in_the_table_of_the_encoding(tmp_path):
     with pytest.raises(bs.SpecError, match="bits = 40 <= 32"):
         spec_from_file(str(path))
     path.write_text(common + "bits = 40\n")
-    with pytest.raises(bs.SpecError, match="bits: is an option of quantised: write it beside the name"):
+    with pytest.raises(bs.SpecError, match="bits: is an option of quantised and integers, not a field"):
         spec_from_file(str(path))

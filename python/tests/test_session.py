@@ -142,6 +142,30 @@ def test_waits_may_be_limited(place):
         assert isinstance(caught.value, TimeoutError)
 
 
+def test_a_name_that_no_job_has_is_refused_at_once(place):
+    for name in ("Tu mour", "", "a" * 65):
+        # Nobody listens there: it would be tried for 120 s.
+        with pytest.raises(bs.ConfigError, match="a name is 1 to 64 of a-z 0-9") as caught:
+            bs.join("https://localhost:1", job=name, identity=place.identity("a"), ca=place.folder / "ca.pem")
+        assert caught.value.field == "job"
+
+
+def test_a_wrong_address_to_listen_on_is_a_setting_that_is_wrong(place):
+    for address in ("nonsense", "0.0.0.0", "localhost:99999", "localhost:-1", ":9443", "[::1]"):
+        with (
+            pytest.raises(bs.ConfigError, match="must be HOST:PORT with a port from 0 to 65535") as caught,
+            place.coordinator(place.spec(), listen=address),
+        ):
+            pass
+        assert caught.value.field == "listen"
+    with (
+        place.coordinator(place.spec()) as coordinator,
+        pytest.raises(bs.NetworkError, match="the port is in use"),
+        place.coordinator(place.spec(), listen=coordinator.address),
+    ):
+        pass
+
+
 def test_the_policy_is_the_party_s_own(place):
     with place.coordinator(place.spec(parties=3)) as coordinator:
         with pytest.raises(bs.PolicyError, match="allowed_protocols"):
@@ -263,10 +287,12 @@ def test_ctrl_c_ends_a_wait(place):
 
 
 def test_ctrl_c_ends_a_join(place):
+    identity = place.identity("a")
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        bs.join("https://127.0.0.1:1", job="job", identity=place.identity("a"), ca=place.folder)
+        # What was given up goes on by itself for so long.
+        bs.join("https://127.0.0.1:1", job="job", identity=identity, ca=place.folder, give_up_after=1.0)
     timer.join()
 
 

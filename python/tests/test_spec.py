@@ -43,7 +43,7 @@ def test_options_stand_in_their_table():
     assert spec == bs.JobSpec(protocol={"name": "secagg+", "neighbours": 18}, parties=40, dim=10)
     assert spec != bs.JobSpec(protocol="secagg+", parties=40, dim=10)
     assert bs.JobSpec(protocol="secagg+", parties=40, dim=10).protocol.neighbours == 0
-    with pytest.raises(bs.SpecError, match=r"neighbours: is an option of secagg\+: write it beside the name"):
+    with pytest.raises(bs.SpecError, match=r"neighbours: is an option of secagg\+, not a field of the job"):
         bs.JobSpec(protocol="secagg+", parties=40, dim=10, neighbours=18)
     with pytest.raises(bs.SpecError, match=r"neighbours: is an option of secagg\+, not of plain"):
         bs.JobSpec(**PLAIN, neighbours=0)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_net::NetError;
+use blindsum_net::coordinator::check_address;
 use blindsum_net::report::{JobState, JobStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +18,7 @@ const TIME: Duration = Duration::from_secs(5);
 
 /// Listens; whoever connects now is answered once [`serve`] runs.
 pub async fn listen(address: &str) -> Result<TcpListener, NetError> {
+    check_address("health", address)?;
     TcpListener::bind(address)
         .await
         .map_err(|error| NetError::Listen {

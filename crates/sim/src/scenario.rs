@@ -102,11 +102,7 @@ impl Stage {
         let found = number.map(|number| (RoundKind::Sum, number));
         found.ok_or_else(|| {
             let names = [&stages[..], &setup].concat().join(", ");
-            let rule = format!(
-                "stage {self} must be 0 to {} or one of {names}, {}",
-                stages.len(),
-                report::RESULT
-            );
+            let rule = format!("stage {self} must be one of {names}, or its number from 0 on");
             SimError::scenario(field, rule)
         })
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
+from blindsum.cli.flags import named_as_flags
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
 
@@ -131,18 +132,20 @@ def _run(options: argparse.Namespace) -> int:
     log.start(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    with join(
-        options.url,
-        job=options.job,
-        identity=identity_from(options),
-        ca=options.ca,
-        revoked=options.crl,
-        policy=policy,
-        server_name=options.server_name,
-        state_dir=options.state_dir,
-        give_up_after=options.give_up_after,
-        mask_memory=options.mask_memory << 20,
-    ) as session:
+    with named_as_flags("job", "give_up_after"):
+        session = join(
+            options.url,
+            job=options.job,
+            identity=identity_from(options),
+            ca=options.ca,
+            revoked=options.crl,
+            policy=policy,
+            server_name=options.server_name,
+            state_dir=options.state_dir,
+            give_up_after=options.give_up_after,
+            mask_memory=options.mask_memory << 20,
+        )
+    with session:
         on_hangup(session.reload)
         told = _Told(options.json)
         told.joined(session)

@@ -11,6 +11,7 @@ from typing import Any
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
+from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import spec_from_file
 from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
@@ -109,17 +110,18 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    coordinator = Coordinator(
-        spec,
-        identity=identity_from(options),
-        ca=options.ca,
-        listen=options.listen,
-        revoked=options.crl,
-        store=options.store,
-        model=_model(options.model),
-        limits=_limits(options.limit),
-        stop_when_done=not options.stay,
-    )
+    with named_as_flags("listen"):
+        coordinator = Coordinator(
+            spec,
+            identity=identity_from(options),
+            ca=options.ca,
+            listen=options.listen,
+            revoked=options.crl,
+            store=options.store,
+            model=_model(options.model),
+            limits=_limits(options.limit),
+            stop_when_done=not options.stay,
+        )
 
     def stop() -> None:
         console.note("blindsum: stopping; the same signal again ends at once")

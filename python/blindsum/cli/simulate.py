@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
+from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
     spec = spec_from(options) if options.job is None else spec_from_file_alone(options)
     if options.faults is not None:
         return _campaign(spec, options)
-    with console.progress("simulating", options.rounds, quiet=options.json) as bar:
+    named = named_as_flags(*ROUNDS_ONLY, "seed")
+    with named, console.progress("simulating", options.rounds, quiet=options.json) as bar:
         result = simulate(
             spec,
             drop=options.drop,

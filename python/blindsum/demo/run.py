@@ -179,7 +179,8 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:
         folder = Path(name)
         parties = _party_processes(settings, spec, data, folder)
-        limits = {"reconnect_grace": 1.0, "models_kept": settings.rounds + 1}
+        # Who is killed does not come back: nobody waits long for it, in its round or at the end.
+        limits = {"reconnect_grace": 1.0, "farewell": 5.0, "models_kept": settings.rounds + 1}
         with Cluster(spec, parties, folder, model=model, limits=limits) as cluster:
             _conduct(cluster, settings, on_status)
         done = [one for one in stored_rounds(cluster.store, spec.job) if one["state"] == "done"]

@@ -110,6 +110,7 @@ impl Coordinator {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(config: Config) -> Result<usize, NetError> {
+        check_address("listen", &config.listen)?;
         let (_, jobs) = judge(&config.limits, config.credentials, config.jobs)?;
         Ok(jobs.len())
     }
@@ -124,6 +125,7 @@ impl Coordinator {
     }
 
     async fn begin(config: Config) -> Result<Self, NetError> {
+        check_address("listen", &config.listen)?;
         let limits = config.limits.clone();
         let (side, jobs) = judge(&limits, config.credentials, config.jobs)?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
@@ -326,6 +328,20 @@ fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob),
     Ok((driver, ServedJob { handle, status }))
 }
 
+/// An address to listen on has a host and a port; whether this machine has it is found out when it is used.
+///
+/// # Errors
+/// Something else, in the field or argument of this name.
+pub fn check_address(field: &str, address: &str) -> Result<(), NetError> {
+    let right = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    if address.rsplit_once(':').is_some_and(right) {
+        return Ok(());
+    }
+    let rule =
+        format!("{address:?} must be HOST:PORT with a port from 0 to 65535, as in 0.0.0.0:9443");
+    Err(NetError::config(field, rule))
+}
+
 async fn listen(address: &str) -> Result<TcpListener, NetError> {
     TcpListener::bind(address).await.map_err(|error| {
         let advice = match error.kind() {
@@ -334,7 +350,7 @@ async fn listen(address: &str) -> Result<TcpListener, NetError> {
             }
             std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
             std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-            _ => "must be ADDRESS:PORT, as in 0.0.0.0:9443",
+            _ => "the host must be a name or an address of this machine",
         };
         NetError::Listen {
             address: address.into(),

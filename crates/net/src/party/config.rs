@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use blindsum_protocol::JobSpec;
+
 use super::Policy;
 use crate::NetError;
 use crate::tls::Credentials;
@@ -52,8 +54,11 @@ impl PartyConfig {
         }
     }
 
-    /// The first number that is out of range.
+    /// The first number that is out of range, or a name that no job can have.
     pub(super) fn check(&self) -> Result<(), NetError> {
+        JobSpec::check_name(&self.job).map_err(|error| {
+            NetError::config(error.field, format!("{:?}: {}", self.job, error.rule))
+        })?;
         let times = [
             ("give_up_after", self.give_up_after),
             ("keepalive", self.keepalive),

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tonic::Streaming;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{Notice, PartyConfig, RoundHandle};
 use crate::connect::{ConnectError, Connected, Target};
@@ -57,6 +57,10 @@ pub(super) struct Driver {
     pub job: Option<Arc<Job>>,
     /// Whether the coordinator has welcomed the party over this connection.
     pub welcomed: bool,
+    /// Whether the coordinator has asked over this connection to come again with a token, and whether the one before
+    /// ended so.
+    pub asked_now: bool,
+    pub asked_again: bool,
     /// The connection, while there is one.
     pub outbox: Option<Outbox<PartyFrame>>,
     /// The task under way, on a thread that may block.
@@ -114,7 +118,14 @@ impl Driver {
                     reason,
                 });
             }
-            warn!(party = %self.identity.name, %reason, pause, "no connection; trying again");
+            let asked_before = self.asked_again;
+            self.asked_again = std::mem::take(&mut self.asked_now);
+            if self.asked_again && !asked_before {
+                // So begins every process of a party that was here before.
+                debug!(party = %self.identity.name, %reason, "connecting again, as the coordinator asks");
+            } else {
+                warn!(party = %self.identity.name, %reason, pause, "no connection; trying again");
+            }
             if self.wait(Instant::now() + seconds(pause)).await {
                 return None;
             }
@@ -239,10 +250,12 @@ impl Driver {
     }
 
     fn frame(&mut self, frame: CoordinatorFrame) {
-        if let Some(Frame::Refused(refused)) = &frame.frame
-            && refused.code() == RefusalCode::RefusalCertificate
-        {
-            self.heed_newer();
+        if let Some(Frame::Refused(refused)) = &frame.frame {
+            match refused.code() {
+                RefusalCode::RefusalCertificate => self.heed_newer(),
+                RefusalCode::RefusalComeAgain => self.asked_now = true,
+                _ => {}
+            }
         }
         self.party
             .handle(self.clock.now(), Input::Frame(self.link, frame));

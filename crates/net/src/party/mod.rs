@@ -141,6 +141,8 @@ impl Party {
             link: LinkId::default(),
             job: None,
             welcomed: false,
+            asked_now: false,
+            asked_again: false,
             outbox: None,
             working: None,
             results: None,

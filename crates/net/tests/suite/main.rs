@@ -2,12 +2,14 @@
 
 mod common;
 
+mod announced;
 mod as_simulated;
 mod bounds;
 mod connections;
 mod farewells;
 mod flashe;
 mod framing;
+mod hidden_models;
 mod integers;
 mod joining;
 mod killed;

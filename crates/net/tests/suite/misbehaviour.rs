@@ -311,7 +311,7 @@ fn a_job_whose_rounds_keep_failing_ends_with_the_reason() {
         "{error}"
     );
     assert!(
-        error.contains("too few parties are left") && error.contains("needs 2"),
+        error.contains("too few parties are left") && error.contains("of the 2 answers"),
         "{error}"
     );
     assert_eq!(coordinator.wait_done("test").state, JobState::Failed);

@@ -2,6 +2,7 @@
 //! two that live at the same time.
 
 use crate::common::fake::{Fake, job, welcome};
+use crate::common::logs::lines;
 use crate::common::proxy::Proxy;
 use crate::common::raw::{Raw, hello};
 use crate::common::*;
@@ -213,6 +214,20 @@ fn case_55_the_latest_processes_that_were_replaced_are_remembered() {
         assert_eq!(refused.code(), RefusalCode::RefusalReplaced, "{process}");
     }
     token(&url, &a, says(1, 3));
+}
+
+/// A party that is started again is asked to show that it lives: nobody needs to hear of that.
+#[test]
+fn a_party_that_is_started_again_warns_of_nothing() {
+    let pki = Pki::new(10);
+    let coordinator = two(&pki);
+    let (url, own) = (coordinator.url(), pki.party("started-again"));
+    drop(Party::join(party_config(&url, own.clone())).unwrap());
+    coordinator.wait("test", |status| status.connected.is_empty());
+    drop(Party::join(party_config(&url, own)).unwrap());
+    let lines = |message| lines("started-again", message);
+    assert_eq!(lines("connected"), 2);
+    assert_eq!(lines("no connection; trying again"), 0);
 }
 
 /// The party is started again with a new key, and the coordinator has not noticed that its link is lost.

@@ -305,7 +305,7 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
             let error = error.to_string();
             let says = |text| error.contains(text);
             assert!(
-                says("too few parties are left") && says("needs 4"),
+                says("too few parties are left") && says("of the 4 answers"),
                 "{error}"
             );
         }
@@ -337,7 +337,7 @@ fn case_04_a_round_that_cannot_succeed_ends_before_the_deadline(spec: Spec) {
     silent.started();
     drop(lost);
     let (only_you, reason) = silent.aborted();
-    assert!(!only_you && reason.contains("needs 5"), "{reason}");
+    assert!(!only_you && reason.contains("of the 5 answers"), "{reason}");
     coordinator.stop().unwrap();
 }
 

@@ -9,7 +9,7 @@ use crate::{Evidence, PartyId, Seat, ServerRole};
 /// At a client a fault ends the client's part in the round. At a server a fault of one party costs
 /// that party its place; the others go on.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{culprit}: {kind}")]
+#[error("{}{kind}", blamed(culprit))]
 pub struct Fault {
     /// Who caused it.
     pub culprit: Culprit,
@@ -17,6 +17,14 @@ pub struct Fault {
     pub kind: FaultKind,
     /// What shows it, where that is something that came from outside.
     pub evidence: Option<Evidence>,
+}
+
+/// Who is to blame, before what happened; nothing where that is nobody.
+fn blamed(culprit: &Culprit) -> String {
+    match culprit {
+        Culprit::Nobody => String::new(),
+        culprit => format!("{culprit}: "),
+    }
 }
 
 /// Two faults are the same where the same happened and the same caused it, whatever shows that.
@@ -122,9 +130,11 @@ pub enum FaultKind {
     #[error("bad survivor list: {0}")]
     BadSurvivorList(SurvivorListError),
     /// Not enough parties are left to go on safely.
-    #[error("too few parties are left: {have}, the round needs {need}")]
+    #[error(
+        "too few parties are left: only {have} of the {need} answers that the round needs came"
+    )]
     TooFewSurvivors {
-        /// How many there are.
+        /// How many answers there are, so far or on a list: parties may be left that have not answered yet.
         have: usize,
         /// How many are needed.
         need: usize,

@@ -197,7 +197,20 @@ fn errors_say_where_an_option_belongs() {
         ),
         (
             r#"{"parties": 3, "dim": 4, "protocol": "secagg+", "neighbours": 20}"#,
-            "neighbours: is an option of secagg+: write it beside the name, as in protocol = { name = \"secagg+\", neighbours = … }",
+            "neighbours: is an option of secagg+, not a field of the job itself: write it beside the name, in a file as in \
+             protocol = { name = \"secagg+\", neighbours = … }, in Python as in protocol=SecAggPlus(neighbours=…)",
+        ),
+        (
+            r#"{"parties": 3, "dim": 4, "protocol": "plain", "max_weight": 2}"#,
+            "max_weight: is an option of quantised, fixed64 and integers, not a field of the job itself: write it",
+        ),
+        (
+            r#"{"parties": 3, "dim": 1e5, "protocol": "plain"}"#,
+            "dim: must be a whole number from 1 to 4294967296, not 100000.0: write 100000",
+        ),
+        (
+            r#"{"parties": true, "dim": 4, "protocol": "plain"}"#,
+            "parties: must be a whole number from 1 to 100000, not true",
         ),
         (
             r#"{"parties": 3, "protocol": {"name": "plain", "dim": 4}}"#,
@@ -222,7 +235,7 @@ fn errors_say_where_an_option_belongs() {
         ),
         (
             r#"{"parties": 3, "dim": 4, "protocol": "plain", "encoding": {"name": "quantised", "bits": "16"}}"#,
-            "encoding.bits: must be a whole number from 0 to 4294967295, not \"16\"",
+            "encoding.bits: must be a whole number from 2 to 32, not \"16\"",
         ),
         (
             r#"{"parties": 3, "dim": 4, "protocol": "plain",

@@ -215,7 +215,7 @@ fn wrong_scenarios_name_their_field() {
                 drop_at: vec!["9:1".parse().unwrap()],
                 ..base.clone()
             },
-            "scenario: drop_at: stage 9 must be 0 to 1 or one of input, result",
+            "scenario: drop_at: stage 9 must be one of input, or its number from 0 on",
         ),
         (
             with_event(event(1, 0, input(), Happening::Drop)),

@@ -143,8 +143,8 @@ impl Job {
     pub(crate) fn check_roster_size(&self, have: usize) -> Result<(), Fault> {
         let (least, most) = (self.min_parties(), self.spec.parties as usize);
         if have < least {
-            let kind = FaultKind::TooFewSurvivors { have, need: least };
-            return Err(Fault::server(kind));
+            let rule = format!("min_parties = {least} <= parties in the roster = {have} must hold");
+            return Err(Fault::server(FaultKind::Parameters(rule)));
         }
         if have > most {
             let rule = format!("parties in the roster = {have} <= parties = {most}");

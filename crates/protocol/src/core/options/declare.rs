@@ -1,6 +1,6 @@
 //! The macro that declares tables of options, and what it writes.
 
-use super::{OptionInfo, SpecError, Table, Value};
+use super::{OptionInfo, SpecError, Table, Value, in_range};
 
 /// An option with the way to its field in the table.
 pub(crate) struct Declared<T: 'static> {
@@ -43,7 +43,8 @@ impl<T: Declares> Table for T {
 
     fn set(&mut self, name: &str, value: &Value) -> Option<Result<(), SpecError>> {
         let option = T::OPTIONS.iter().find(|option| option.info.name == name)?;
-        Some((option.read)(self, value).map_err(|error| error.within(name)))
+        let read = (option.read)(self, value);
+        Some(read.map_err(|error| in_range(&option.info, error, value).within(name)))
     }
 }
 

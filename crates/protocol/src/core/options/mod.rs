@@ -19,7 +19,7 @@ pub(crate) use bounds::{any, at_least, fits, fraction, positive, within};
 pub(crate) use choices::{choice, written_by_name};
 pub(crate) use declare::{Declared, Declares, check_each, table};
 pub use error::SpecError;
-pub(crate) use settings::{Setting, expected, listing};
+pub(crate) use settings::{Setting, expected, in_range, listing};
 pub use table::{Kind, Named, OptionInfo, Table};
 pub(crate) use value::Entry;
 pub use value::Value;

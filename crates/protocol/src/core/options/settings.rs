@@ -1,6 +1,6 @@
 //! How the values of each type of option are read and written.
 
-use super::{Kind, SpecError, Value};
+use super::{Bounds, Edge, Kind, OptionInfo, Rule, SpecError, Value};
 
 /// A type that an option can have.
 pub(crate) trait Setting: Sized {
@@ -17,6 +17,31 @@ pub(crate) trait Setting: Sized {
 /// What a value should have been.
 pub(crate) fn expected(what: &str, found: &Value) -> SpecError {
     SpecError::new("", format!("must be {what}, not {found}"))
+}
+
+/// The error about a value that an option could not read: of a whole number it names the range of the option, not that
+/// of the type.
+pub(crate) fn in_range(option: &OptionInfo, error: SpecError, value: &Value) -> SpecError {
+    let Kind::Whole(largest) = option.kind else {
+        return error;
+    };
+    let edge = |edge| match edge {
+        Edge::At(number) => Some(number as u64),
+        Edge::Open | Edge::Beyond(_) => None,
+    };
+    let (least, most) = match option.rule {
+        Rule::Within(Bounds { least, most }) => (edge(least), edge(most)),
+        Rule::Any | Rule::Fits { .. } => (None, None),
+    };
+    let (least, most) = (least.unwrap_or(0), most.unwrap_or(largest));
+    let range = format!("a whole number from {least} to {most}");
+    match value {
+        Value::Real(number) if number.fract() == 0.0 && (0.0..1e15).contains(number) => {
+            let error = expected(&range, value);
+            SpecError::new(error.field, format!("{}: write {number}", error.rule))
+        }
+        _ => expected(&range, value),
+    }
 }
 
 /// Names as a sentence lists them: `a`, `a and b`, `a, b and c`.

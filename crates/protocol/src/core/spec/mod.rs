@@ -16,7 +16,7 @@ pub use tensors::TensorLayout;
 pub use tolerance::{ceiling_of_fraction, floor_of_fraction};
 
 use crate::core::names::{Adversary, ModelUpdate, SuiteName};
-use crate::core::options::{fits, fraction, positive, table, within};
+use crate::core::options::{check_each, fits, fraction, positive, table, within};
 use crate::{ProtocolChoice, ProtocolName};
 use encodings::{EncodingChoice, Quantised};
 
@@ -65,6 +65,20 @@ table! {
         input_deadline: f64 = 600.0, positive(MAX_SECONDS);
         /// What the mean does to the job's model; where it is not said, `add`, or `none` for integers.
         model_update: ModelUpdate = ModelUpdate::Add;
+    }
+}
+
+impl JobSpec {
+    /// Whether a job can have this name: it may be asked for before its specification is known.
+    ///
+    /// # Errors
+    /// None can; the rule is that of the field `job`.
+    pub fn check_name(name: &str) -> Result<(), SpecError> {
+        let named = Self {
+            job: name.into(),
+            ..Self::default()
+        };
+        check_each(&named)
     }
 }
 

@@ -99,9 +99,10 @@ pub(super) fn no_field(name: &str, spec: &JobSpec) -> SpecError {
     ];
     for (field, chosen, owners) in homes {
         if has(chosen, name) {
-            let owner = chosen.name();
+            let (all, owner, class) = (listing(&owners), chosen.name(), chosen.title());
             let rule = format!(
-                "is an option of {owner}: write it beside the name, as in {field} = {{ name = \"{owner}\", {name} = … }}"
+                "is an option of {all}, not a field of the job itself: write it beside the name, in a file as in \
+                 {field} = {{ name = \"{owner}\", {name} = … }}, in Python as in {field}={class}({name}=…)"
             );
             return SpecError::new(name, rule);
         }

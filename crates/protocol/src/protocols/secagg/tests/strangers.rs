@@ -133,5 +133,6 @@ fn case_13_a_certificate_of_another_authority() {
     let fault = Round::new(job, 1, Arc::new(certified), &[9; 32])
         .err()
         .unwrap();
-    assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have: 2, need: 3 });
+    let rule = "min_parties = 3 <= parties in the roster = 2 must hold".into();
+    assert_eq!(fault.kind, FaultKind::Parameters(rule));
 }
