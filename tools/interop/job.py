@@ -270,18 +270,19 @@ class Job:
 
     @property
     def min_parties(self) -> int:
-        """As said, or the default of the protocol: docs/protocols/*.md, "Parameters"."""
+        """As said, or the default of the protocol: docs/wire-derivations.md, "Numbers"."""
         if self["min_parties"]:
             return int(self["min_parties"])
         if self.protocol == "plain":
             return 1
+        fewest = self.corrupt + 2 if self.active else 2
         if self.protocol == "flashe":
-            return min(_ceil(self["corrupt"] * self.parties) + 2, self.parties)
+            return max(min(fewest, self.parties), 2)
         left = self.parties - _floor(self["dropout"] * self.parties)
         if self.protocol in ("secagg", "secagg+"):
             most = 2 * self.parties // 3 + 1 if self.active else self.parties // 2 + 1
-            left = min(most, left)
-        return max(left, self.corrupt + 2) if self.active else left
+            left = min(max(most, self["protocol.threshold"]), left)
+        return max(left, fewest)
 
     def dropped(self, members: int) -> int:
         """d: how many members a round may lose."""

@@ -118,6 +118,7 @@ class Party:
         self.certificates: dict[bytes, rounds.Certified] = {}
         self.last_round = 0
         self.cohorts: list[list[str]] = []
+        self.draws = rounds.Draws()
         self._read_state()
 
     # What is kept
@@ -127,6 +128,7 @@ class Party:
         if path and path.exists():
             kept = json.loads(path.read_text())
             self.last_round, self.cohorts = kept["last_round"], kept["cohorts"]
+            self.draws = rounds.Draws(**kept["draws"])
         self.first_round = self.last_round + 1
 
     def _keep(self) -> None:
@@ -136,7 +138,8 @@ class Party:
             return
         new = path.with_suffix(".new")
         with new.open("w") as out:
-            json.dump({"last_round": self.last_round, "cohorts": self.cohorts}, out)
+            kept = {"last_round": self.last_round, "cohorts": self.cohorts, "draws": vars(self.draws)}
+            json.dump(kept, out)
             out.flush()
             os.fsync(out.fileno())
         new.rename(path)
@@ -292,6 +295,10 @@ class Party:
         assert self.job and self.model
         number = self.offer.round
         if not (self.active and self.active.number == number):
+            if self.job.commits and self.draws.over:
+                why = "too many nonces were opened for rounds without this party's vector"
+                self._refuse(Active(number, self.model, b""), pb.ROUND_REFUSAL_POLICY, Policy(why))
+                raise Ended(f"policy: {why}", good=False)
             self.active = Active(number, self.model, os.urandom(32))
             self.last_round = max(self.last_round, number)
             self._keep()
@@ -329,6 +336,9 @@ class Party:
         except Policy as rule:
             self._refuse(a, pb.ROUND_REFUSAL_POLICY, rule)
             return
+        if a.fixed is None:
+            self.draws.drawn(a.number)
+            self._keep()
         a.fixed = fixed
         self.open_nonce(a)
 
@@ -360,6 +370,8 @@ class Party:
 
     def _answer(self, a: Active, stage: int, message: bytes) -> None:
         a.answer_stage = stage
+        if stage >= wire.INPUT_STAGE and self.draws.sends(a.number):
+            self._keep()
         self.say(a, stage, message)
 
     def say(self, a: Active, stage: int, message: bytes) -> None:

@@ -36,6 +36,29 @@ class Fixed:
     commitments: tuple[bytes, ...]
 
 
+@dataclass
+class Draws:
+    """Rounds for which this party has opened its nonce: those without its vector (u) and with it (v)."""
+
+    unused: int = 0
+    sent: int = 0
+    latest: int = 0  # the latest one, until its vector is sent
+
+    @property
+    def over(self) -> bool:
+        return self.unused >= 1000 + self.sent
+
+    def drawn(self, number: int) -> None:
+        self.unused, self.latest = self.unused + 1, number
+
+    def sends(self, number: int) -> bool:
+        """The vector goes out; whether it is the first time."""
+        if self.latest != number:
+            return False
+        self.unused, self.sent, self.latest = self.unused - 1, self.sent + 1, 0
+        return True
+
+
 def _raw(key: PublicKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 

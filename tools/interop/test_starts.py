@@ -13,7 +13,7 @@ from typing import Any
 import derive
 import rounds
 from certificates import Authority
-from job import Job
+from job import BadJob, Job
 from party import Active, Model, Policy
 from secagg import Fault
 from wire import pb
@@ -21,6 +21,36 @@ from wire import pb
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 CASE = json.loads((VECTORS / "secagg.json").read_text())["rounds"][1]
 STRANGER = json.loads((VECTORS / "secagg.json").read_text())["rounds"][2]["parties"][0]
+
+
+class Counts(unittest.TestCase):
+    def test_draws(self) -> None:
+        draws = rounds.Draws()
+        for number in range(1, 1001):
+            self.assertFalse(draws.over)
+            draws.drawn(number)
+        self.assertTrue(draws.over)
+        self.assertFalse(draws.sends(999))
+        self.assertTrue(draws.sends(1000))
+        self.assertFalse(draws.sends(1000))
+        self.assertEqual((draws.unused, draws.sent, draws.over), (999, 1, False))
+        for number in (1001, 1002):
+            draws.drawn(number)
+        self.assertTrue(draws.over)
+
+    def test_fewest(self) -> None:
+        """The default of min_parties, which the vectors have for many jobs."""
+        table = json.loads((VECTORS / "graph.json").read_text())["tolerances"]
+        taken = 0
+        for roster, parties, least, protocol, adversary, corrupt, dropout, (c, fewest, lost) in table:
+            said = {"protocol": protocol, "parties": parties, "dim": 1, "adversary": adversary}
+            try:
+                job = Job(said | {"corrupt": corrupt, "dropout": dropout, "min_parties": least})
+            except BadJob:
+                continue
+            taken += 1
+            self.assertEqual((job.corrupt, job.min_parties, job.dropped(roster)), (c, fewest, lost))
+        self.assertGreater(taken, 800)
 
 
 class Starts(unittest.TestCase):

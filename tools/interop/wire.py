@@ -22,6 +22,7 @@ pb, services = grpc.protos_and_services("blindsum.proto")
 
 VERSION = 3
 PIECE = 262_144
+INPUT_STAGE = 2  # of secagg and secagg+: the answer that is the masked vector
 FINAL = {
     pb.REFUSAL_VERSION,
     pb.REFUSAL_UNKNOWN_JOB,
