@@ -85,6 +85,12 @@ impl Active {
         input.is_some() && self.answered() >= input
     }
 
+    /// Whether its latest answer is the one that carries its vector.
+    pub fn says_vector(&self) -> bool {
+        let input = self.input_stage();
+        input.is_some() && self.answered() == input
+    }
+
     /// The connection has ended: what has come of a message will come again.
     pub fn connection_lost(&mut self) {
         self.receiving = None;

@@ -23,6 +23,10 @@ pub(super) struct Draws {
     latest: Option<u64>,
     /// Whether the log has said that half of them are gone.
     warned: bool,
+    /// The latest round in which its vector went out, in this process. It is counted in a record with the next thing
+    /// that is written there: whoever is killed before that has counted too few.
+    #[serde(skip)]
+    pub latest_sent: Option<u64>,
 }
 
 impl Draws {
@@ -58,6 +62,7 @@ impl Draws {
         if self.latest.take_if(|latest| *latest == round).is_some() {
             self.unused = self.unused.saturating_sub(1);
             self.sent = self.sent.saturating_add(1);
+            self.latest_sent = Some(round);
         }
     }
 

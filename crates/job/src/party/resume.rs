@@ -76,6 +76,7 @@ impl Member {
             newer: self.newer,
             wanted: self.wanted,
             begun: self.begun,
+            sent: self.memory.draws.latest_sent,
             offer: self.offer.clone(),
             pledge: self.ready.as_ref().map(KeptPledge::of),
             last_round: self.memory.last_round,
@@ -177,6 +178,9 @@ impl Member {
         self.memory.last_round = self.memory.last_round.max(from.last_round);
         let answered = from.answered;
         self.memory.live = from.live.map(|round| Live { round, answered });
+        if let Some(round) = from.sent {
+            self.memory.draws.sends(round);
+        }
         self.recall_model(&job, from.model.take()).await?;
         self.recall_link(&mut from);
         self.ready = from.pledge.take().and_then(KeptPledge::pledge);

@@ -167,9 +167,6 @@ impl Member {
         if let Some(live) = &mut self.memory.live {
             live.answered = heard;
         }
-        if self.active.as_ref().is_some_and(Active::may_count) {
-            self.memory.draws.sends(round);
-        }
         if let Err(error) = self.save(snapshot).await {
             let code = RoundRefusalCode::RoundRefusalUnable;
             return self.refuse(round, code, error).await;
@@ -181,6 +178,10 @@ impl Member {
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
         // What is not sent now is sent when the connection begins the round.
         if self.begun == Some(round) {
+            // Not before: whoever is killed in between, or has no connection, has sent nothing.
+            if self.active.as_ref().is_some_and(Active::says_vector) {
+                self.memory.draws.sends(round);
+            }
             self.say(Say::Message {
                 round,
                 stage,

@@ -86,6 +86,9 @@ pub(super) struct Suspended {
     /// Until when the last model is asked for, in milliseconds since 1970 UTC.
     #[prost(uint64, optional, tag = "28")]
     pub farewell: Option<u64>,
+    /// The latest round in which its vector went out, which no record may have counted.
+    #[prost(uint64, optional, tag = "29")]
+    pub sent: Option<u64>,
 }
 
 /// What the party is ready with.

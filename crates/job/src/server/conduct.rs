@@ -17,7 +17,7 @@ const MOST: u64 = 1000;
 /// Rounds for which two that accuse each other are kept apart.
 const APART: u64 = 20;
 
-/// Rounds in which somebody has opened its nonce until it is forgotten that it once did not. Whoever were forgiven sooner
+/// Rounds in which somebody has opened its nonce for which it is forgotten that it once did not. Whoever were forgiven sooner
 /// could end a good part of all rounds, and a few of them in turn nearly all.
 const FORGIVEN: u32 = 10;
 
@@ -92,13 +92,20 @@ impl Conduct {
         };
     }
 
-    /// All have opened their nonces, and this is one of them.
+    /// All have opened their nonces, and this is one of them. It is forgiven one time: whoever did it often is not a
+    /// stranger at once.
     pub fn opened(&mut self, name: &str) {
-        if let Some(declined) = self.declined.get_mut(name) {
-            declined.opened += 1;
-            if declined.opened >= FORGIVEN {
-                self.declined.remove(name);
-            }
+        let Some(declined) = self.declined.get_mut(name) else {
+            return;
+        };
+        declined.opened += 1;
+        if declined.opened < FORGIVEN {
+            return;
+        }
+        declined.opened = 0;
+        declined.times -= 1;
+        if declined.times == 0 {
+            self.declined.remove(name);
         }
     }
 

@@ -113,7 +113,7 @@ fn case_46_a_party_draws_no_graphs_without_end() {
 #[test]
 fn case_46_a_party_that_is_killed_when_it_has_opened_its_nonce_has_counted_it() {
     let mut job = job(1);
-    job.hosts[0].dies_opening = true;
+    job.hosts[0].trouble.dies_opening = true;
     while draw(&mut job) {
         job.restart_server();
     }
@@ -150,4 +150,50 @@ fn a_job_whose_members_often_fail_to_open_goes_on() {
     }
     assert_eq!(job.status().rounds_done, 12);
     assert!(opened > 5 * 12 + 10, "{opened}");
+}
+
+/// Abuse case 46: the coordinator is gone when the caller gives its update, and has ended the round when it is back. The
+/// vector was made, and went nowhere.
+#[test]
+fn case_46_a_vector_that_was_not_sent_gives_no_graph() {
+    let mut job = job(9);
+    for host in &mut job.hosts {
+        host.trouble.waits = true;
+    }
+    while draw(&mut job) {
+        let owes = |job: &Ensemble| job.hosts.iter().all(|host| host.trouble.owes.is_some());
+        while !owes(&job) {
+            job.advance();
+        }
+        // The message that the update answers comes.
+        while job.step() {}
+        for party in 0..PARTIES {
+            job.disconnect(party);
+            job.submit(party);
+        }
+        job.restart_server();
+    }
+    assert!(job.vectors.is_empty());
+    assert_eq!([0, 1, 2].map(|party| drawn(&job, party)), [SPARE; 3]);
+}
+
+/// Abuse case 46: neither does one of a process that is killed when it has written its vector down.
+#[test]
+fn case_46_a_party_that_is_killed_before_its_vector_is_sent_has_sent_none() {
+    let mut job = job(9);
+    for host in &mut job.hosts {
+        host.trouble.dies_sending = true;
+    }
+    while draw(&mut job) {
+        // It is started again within this round.
+        let lives = job.hosts[0].lives;
+        for _ in 0..1000 {
+            if job.hosts[0].lives == lives && !job.hosts[0].over {
+                job.advance();
+            }
+        }
+        job.restart_server();
+    }
+    assert!(job.vectors.is_empty());
+    assert_eq!(drawn(&job, 0), SPARE);
 }

@@ -16,15 +16,15 @@ use blindsum_job::follower::{self, JobFollower};
 use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
-use blindsum_job::report::{RoundReport, RoundState};
+use blindsum_job::report::RoundState;
 use blindsum_job::server::{self, Hold, JobServer, Peer};
-use blindsum_job::store::{MemoryStore, Store};
+use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Job, JobSpec};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use crate::hosts::{BEGIN, DIM, Host, Machine, Quiet, frames, open, policy, update};
+use crate::hosts::{BEGIN, DIM, Host, Machine, Quiet, Trouble, frames, open, policy, update};
 
 /// Things that may happen until a job must be done.
 const MOST_STEPS: usize = 200_000;
@@ -73,6 +73,8 @@ pub struct Ensemble {
     fixed: BTreeMap<usize, pb::RosterFixed>,
     /// The nonces that hosts opened, and for which rosters.
     pub opened: BTreeMap<(usize, Vec<u8>), Vec<pb::RosterFixed>>,
+    /// The hosts that sent their vectors, and in which rounds.
+    pub vectors: BTreeSet<(usize, u64)>,
 }
 
 impl Ensemble {
@@ -105,7 +107,7 @@ impl Ensemble {
                 link: None,
                 lost: false,
                 over: false,
-                dies_opening: false,
+                trouble: Trouble::default(),
                 results: BTreeMap::new(),
             }
         });
@@ -138,6 +140,7 @@ impl Ensemble {
             failures: Vec::new(),
             fixed: BTreeMap::new(),
             opened: BTreeMap::new(),
+            vectors: BTreeSet::new(),
         }
     }
 
@@ -187,7 +190,7 @@ impl Ensemble {
     }
 
     /// The next thing; false where there is none.
-    fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         let Some(event) = self.events.pop_front() else {
             return false;
         };
@@ -470,11 +473,6 @@ impl Ensemble {
                 return;
             }
         }
-    }
-
-    /// All reports of rounds, the latest first.
-    pub fn reports(&self) -> Vec<RoundReport> {
-        self.store.rounds(&self.job.spec().job, u32::MAX).unwrap()
     }
 
     /// Every sum is that of what its survivors gave, and the same for all who were told it.

@@ -72,10 +72,22 @@ pub struct Host {
     pub lost: bool,
     /// Whether it has heard that the job is done.
     pub over: bool,
-    /// Whether it is killed each time it has opened its nonce.
-    pub dies_opening: bool,
+    pub trouble: Trouble,
     /// What it was told, by round.
     pub results: BTreeMap<u64, RoundResult>,
+}
+
+/// What happens to a party again and again.
+#[derive(Default)]
+pub struct Trouble {
+    /// Whether it is killed each time it has opened its nonce.
+    pub dies_opening: bool,
+    /// Whether it is killed each time its vector is written down, before it is sent.
+    pub dies_sending: bool,
+    /// Whether its caller gives an update only when it is told to.
+    pub waits: bool,
+    /// The round that such an update is for.
+    pub owes: Option<u64>,
 }
 
 pub struct Quiet;

@@ -455,7 +455,7 @@ fn who_says_nothing_in_time_sits_out_one_round() {
 
 /// Abuse case 46: who ends rounds now and then cannot end many of them.
 #[test]
-fn case_46_who_has_not_opened_is_forgiven_after_ten_rounds() {
+fn case_46_who_has_not_opened_is_forgiven_once_in_ten_rounds() {
     let mut scene = needs(5, 25);
     play_with_members(&mut scene, 1, |scene, fixed| {
         let roster = &fixed[0].1;
@@ -471,6 +471,6 @@ fn case_46_who_has_not_opened_is_forgiven_after_ten_rounds() {
         .filter(|it| it.state == RoundState::Done);
     let without = sums.filter(|it| !it.parties.iter().any(|name| name == "party-0"));
     let without: Vec<u64> = without.map(|it| it.number).collect();
-    // One round without it; two after nine that it was in; one again after ten.
-    assert_eq!(without, [2, 13, 14, 26]);
+    // One round without it; two after nine that it was in; after ten, of the two times only one is forgotten.
+    assert_eq!(without, [2, 13, 14, 26, 27]);
 }

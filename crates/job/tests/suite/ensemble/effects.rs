@@ -8,11 +8,33 @@ use blindsum_job::party::{self, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
-use blindsum_job::report::JobStatus;
+use blindsum_job::records::MemoryRecords;
+use blindsum_job::report::{JobStatus, RoundReport};
+use blindsum_job::store::Store;
+use blindsum_protocol::PartyId;
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
 use crate::hosts::{Machine, update};
+
+fn submitted(party: usize, round: u64) -> party::Input {
+    let (update, weight) = (Update::U32(update(party, round)), 1);
+    party::Input::Submit {
+        round,
+        update,
+        weight,
+    }
+}
+
+/// Whether records have the machine of a round: it is in none before its vector is out.
+fn keeps_machine(records: &MemoryRecords) -> bool {
+    let records = records.snapshot();
+    let mut states = records.iter().filter(|(name, _)| name.ends_with("/state"));
+    states.any(|(_, state)| {
+        let header = u64::from_le_bytes(state[..8].try_into().unwrap());
+        state.len() as u64 > 8 + header
+    })
+}
 
 impl Ensemble {
     /// Does what a party wants done.
@@ -24,10 +46,19 @@ impl Ensemble {
         match effect {
             party::Effect::Work(task) => {
                 let ticket = task.ticket;
+                let kept = keeps_machine(&host.records);
                 task.run();
+                if host.trouble.dies_sending && !kept && keeps_machine(&host.records) {
+                    return self.kill(number);
+                }
                 machine.worked(now, ticket);
             }
             party::Effect::Send(link, say) => {
+                if let Say::Message { round, stage, .. } = &say
+                    && self.job.plan().input_stage_of(PartyId(0)) == Some(*stage)
+                {
+                    self.vectors.insert((number, *round));
+                }
                 if let Say::Frame(PartyFrame {
                     frame: Some(UpFrame::NonceOpening(opening)),
                 }) = &say
@@ -35,7 +66,7 @@ impl Ensemble {
                     let opened = (number, opening.nonce.clone());
                     let rosters = self.opened.entry(opened).or_default();
                     rosters.push(self.fixed[&number].clone());
-                    if host.dies_opening {
+                    if host.trouble.dies_opening {
                         return self.kill(number);
                     }
                 }
@@ -50,16 +81,10 @@ impl Ensemble {
             party::Effect::Tell(told) => match told {
                 Told::Joined(_) => {}
                 Told::Round(begun) if begun.needs_update => {
-                    let update = Update::U32(update(number, begun.number));
-                    let (round, weight) = (begun.number, 1);
-                    machine.handle(
-                        now,
-                        party::Input::Submit {
-                            round,
-                            update,
-                            weight,
-                        },
-                    );
+                    host.trouble.owes = Some(begun.number);
+                    if !host.trouble.waits {
+                        machine.handle(now, submitted(number, begun.number));
+                    }
                 }
                 Told::Round(_) => {}
                 Told::Ended(round, Ok(result)) => {
@@ -81,6 +106,22 @@ impl Ensemble {
                 Told::Over(Over::Failed(error)) => panic!("{} fails: {error}", host.name),
             },
         }
+    }
+
+    /// The caller of a party gives the update that it owes.
+    pub fn submit(&mut self, number: usize) {
+        if let Some(round) = self.hosts[number].trouble.owes.take() {
+            self.give(number, |machine, now| {
+                if let Machine::Party(party) = machine {
+                    party.handle(now, submitted(number, round));
+                }
+            });
+        }
+    }
+
+    /// All reports of rounds, the latest first.
+    pub fn reports(&self) -> Vec<RoundReport> {
+        self.store.rounds(&self.job.spec().job, u32::MAX).unwrap()
     }
 
     /// How the job stands at its coordinator.

@@ -67,6 +67,9 @@ fn case_46_a_nonce_is_opened_for_one_roster_across_processes() {
         ..fixed.clone()
     };
     assert_eq!(opened(&says(&mut world, &again)), Some(nonce));
+    // It is one graph.
+    let graphs = counted(&world, 0);
+    assert!(graphs.contains(r#""unused":1,"#), "{graphs}");
     let said = says(&mut world, &other(&fixed));
     assert_eq!(opened(&said), None);
     let [Frame::RoundRefused(refused)] = &said[..] else {
@@ -95,4 +98,27 @@ fn case_46_an_older_state_opens_no_nonce() {
     let said = world.process(0, Message::Heard(welcome), true);
     assert!(said.is_empty(), "{said:?}");
     assert_eq!(opened(&says(&mut world, &other(&fixed))), None);
+}
+
+/// What is sent is counted, and no round of an honest coordinator stays without use, however many processes there are.
+#[test]
+fn vectors_of_a_party_that_is_suspended_after_every_message_are_counted() {
+    let mut world = World::new(spec(ProtocolName::SecAggPlus), Algorithm::Ed25519);
+    world.run(Trouble::None);
+    for party in 0..world.hosts.len() {
+        let counted = counted(&world, party);
+        assert!(counted.contains(r#""unused":0,"sent":2"#), "{counted}");
+    }
+}
+
+/// What the record of a party says of its rounds.
+fn counted(world: &World, party: usize) -> String {
+    let host = &world.hosts[party];
+    let state = host.states.last().unwrap();
+    let records = MemoryRecords::unseal(&host.identity.key, state).unwrap();
+    let records = records.snapshot();
+    let state = records.iter().find(|(name, _)| name.ends_with("/state"));
+    let (length, rest) = state.unwrap().1.split_at(8);
+    let length = u64::from_le_bytes(length.try_into().unwrap()) as usize;
+    String::from_utf8_lossy(&rest[..length]).into()
 }
