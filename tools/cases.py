@@ -92,6 +92,11 @@ CASES = {
         "FLASHE: the server together with one party",
         "A stated limit: the key of any party opens every vector",
     ),
+    38: (
+        "One of three servers alters any message or product, says something else to each of the others, or says "
+        "a message again",
+        "An honest server finds out before anything is shown, or the result is right",
+    ),
     41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
     42: ("Versions that do not meet", "Refused with both versions in the message"),
     43: (

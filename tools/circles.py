@@ -26,6 +26,7 @@ CRATES = (
     "encode",
     "sharing",
     "he",
+    "mpc",
     "protocol",
     "job",
     "sim",

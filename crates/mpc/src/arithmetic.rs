@@ -1,0 +1,170 @@
+//! Products of shared values, and opening what is masked.
+
+use std::sync::Arc;
+
+use crate::ledger::Relation;
+use crate::line::Say;
+use crate::shares::same;
+use crate::{Mpc, MpcError, Ring, Shares, Vectors};
+
+/// This server's part of each product: the parts of all three add up to it.
+pub(crate) fn products<R: Ring>(x: &Shares<R>, y: &Shares<R>) -> impl Iterator<Item = R> {
+    x.pairs().zip(y.pairs()).map(|(x, y)| product(x, y))
+}
+
+pub(crate) fn product<R: Ring>((x_own, x_next): (R, R), (y_own, y_next): (R, R)) -> R {
+    x_own.times(y_own.plus(y_next)).plus(x_next.times(y_own))
+}
+
+pub(crate) fn sum<R: Ring>(values: impl Iterator<Item = R>) -> R {
+    values.fold(R::ZERO, R::plus)
+}
+
+impl<R: Ring> Mpc<R> {
+    /// x · y for each pair of values. One round; an element for each pair.
+    ///
+    /// # Errors
+    /// [`MpcError::Shape`] if there are not as many of both.
+    pub async fn multiply(&self, x: &Shares<R>, y: &Shares<R>) -> Result<Shares<R>, MpcError> {
+        self.dot(x, y, 1).await
+    }
+
+    /// The dot products of every `length` values of x with as many of y. One round; an element for each dot product,
+    /// however long it is.
+    ///
+    /// # Errors
+    /// [`MpcError::Shape`] if there are not as many of both, or no multiple of `length`.
+    pub async fn dot(
+        &self,
+        x: &Shares<R>,
+        y: &Shares<R>,
+        length: usize,
+    ) -> Result<Shares<R>, MpcError> {
+        same(x.len(), y.len())?;
+        if length == 0 || !x.len().is_multiple_of(length) {
+            let rule = "a multiple of the length of a dot product, which is the second number,";
+            let (left, right) = (x.len(), length);
+            return Err(MpcError::Shape { left, right, rule });
+        }
+        let mut products = products(x, y);
+        let dot = |_| sum(products.by_ref().take(length));
+        let parts = (0..x.len() / length).map(dot).collect();
+        let z = self.reshare(parts).await?;
+        self.ledger.add(|| Relation::Dots {
+            x: x.clone(),
+            y: y.clone(),
+            length,
+            z: z.clone(),
+        });
+        Ok(z)
+    }
+
+    /// Σ weight_c · vector_c, for as many weights as vectors. One round; an element for each coordinate.
+    ///
+    /// # Errors
+    /// [`MpcError::Shape`] if there are not as many of both.
+    pub async fn weighted(
+        &self,
+        weights: &Shares<R>,
+        vectors: &Arc<Vectors>,
+    ) -> Result<Shares<R>, MpcError> {
+        same(weights.len(), vectors.count())?;
+        let mut parts = vec![R::ZERO; vectors.length()];
+        for (row, weight) in weights.pairs().enumerate() {
+            for (part, coordinate) in parts.iter_mut().zip(vectors.row(row)) {
+                *part = part.plus(product(weight, coordinate));
+            }
+        }
+        let z = self.reshare(parts).await?;
+        self.ledger.add(|| Relation::Weighted {
+            weights: weights.clone(),
+            vectors: vectors.clone(),
+            z: z.clone(),
+        });
+        Ok(z)
+    }
+
+    /// The dot product of each vector with itself. One round; an element for each. Where servers verify, all dot products
+    /// are computed: verification costs as much for all of them as for those of one vector.
+    ///
+    /// # Errors
+    /// None by itself.
+    pub async fn norms(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
+        let rows = vectors.count();
+        if self.ledger.is_kept() {
+            let gram = self.gram(vectors).await?;
+            return Ok(gram.at((0..rows).map(|row| triangle(rows, row, row))));
+        }
+        let norm = |row| sum(vectors.row(row).map(|x| product(x, x)));
+        self.reshare((0..rows).map(norm).collect()).await
+    }
+
+    /// All dot products of the vectors with each other: (0,0), (0,1) … (0,n−1), (1,1) … (n−1,n−1). One round;
+    /// n(n+1)/2 elements, however long vectors are.
+    ///
+    /// # Errors
+    /// None by itself.
+    pub async fn gram(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
+        let rows = vectors.count();
+        let pairs = (0..rows).flat_map(|row| (row..rows).map(move |other| (row, other)));
+        let dot = |(row, other)| {
+            let pairs = vectors.row(row).zip(vectors.row(other));
+            sum(pairs.map(|(x, y)| product(x, y)))
+        };
+        let z = self.reshare(pairs.map(dot).collect()).await?;
+        self.ledger.add(|| Relation::Gram {
+            vectors: vectors.clone(),
+            z: z.clone(),
+        });
+        Ok(z)
+    }
+
+    /// Shows masked values to all three servers. One round; an element for each value.
+    pub(crate) async fn open(&self, x: &Shares<R>) -> Result<Vec<R>, MpcError> {
+        let mut to_next = Vec::new();
+        R::write(&x.own, &mut to_next);
+        let say = Say {
+            from_previous: to_next.len(),
+            to_next,
+            ..Say::default()
+        };
+        let heard = self.line.exchange(say).await;
+        let missing = R::read(&heard.from_previous);
+        let known = x.pairs().zip(missing);
+        let value = |((own, next), missing): ((R, R), R)| own.plus(next).plus(missing);
+        let values: Vec<R> = known.map(value).collect();
+        self.see(&values);
+        Ok(values)
+    }
+
+    /// The same modulo 2^64, in 8 bytes for each value.
+    pub(crate) async fn open_low(&self, x: &Shares<R>) -> Result<Vec<u64>, MpcError> {
+        let low = |values: &[R]| values.iter().map(|it| it.low()).collect::<Vec<u64>>();
+        let mut to_next = Vec::new();
+        u64::write(&low(&x.own), &mut to_next);
+        let say = Say {
+            from_previous: to_next.len(),
+            to_next,
+            ..Say::default()
+        };
+        let heard = self.line.exchange(say).await;
+        let missing = u64::read(&heard.from_previous);
+        let known = x.pairs().zip(missing);
+        let value = |((own, next), missing): ((R, R), u64)| own.plus(next).low().plus(missing);
+        let values: Vec<u64> = known.map(value).collect();
+        self.see(&values);
+        Ok(values)
+    }
+
+    /// Writes down what was opened, in the ring that it was opened in.
+    pub(crate) fn see<S: Ring>(&self, opened: &[S]) {
+        let mut bytes = Vec::new();
+        S::write(opened, &mut bytes);
+        self.ledger.see(&bytes);
+    }
+}
+
+/// Where the dot product of two of `count` vectors is among all of them, the first one not behind the second.
+pub(crate) fn triangle(count: usize, row: usize, other: usize) -> usize {
+    row * count - row * row.saturating_sub(1) / 2 + other - row
+}

@@ -1,0 +1,112 @@
+//! What a server remembers of its computation until it has been verified.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use blindsum_crypto::kdf::hash;
+
+use crate::{Bits, Shares, Vectors};
+
+/// Products, and what was computed for them.
+pub(crate) enum Relation<R> {
+    /// z are the dot products of every `length` values of x with as many of y.
+    Dots {
+        x: Shares<R>,
+        y: Shares<R>,
+        length: usize,
+        z: Shares<R>,
+    },
+    /// z = Σ weight_c · vector_c.
+    Weighted {
+        weights: Shares<R>,
+        vectors: Arc<Vectors>,
+        z: Shares<R>,
+    },
+    /// z are all dot products of the vectors with each other.
+    Gram { vectors: Arc<Vectors>, z: Shares<R> },
+}
+
+/// z = x AND y.
+pub(crate) struct And {
+    pub x: Bits,
+    pub y: Bits,
+    pub z: Bits,
+}
+
+/// Everything since the last verification.
+pub(crate) struct Pending<R> {
+    pub relations: Vec<Relation<R>>,
+    pub ands: Vec<And>,
+}
+
+struct Entries<R> {
+    pending: Pending<R>,
+    /// A hash of every value that was opened, in order.
+    seen: [u8; 32],
+}
+
+/// A server's ledger: empty pages where nothing is verified.
+pub(crate) struct Ledger<R>(Option<Mutex<Entries<R>>>);
+
+impl<R> Ledger<R> {
+    /// One in which nothing is written: servers follow the protocol.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// One whose hash begins with the context of the computation.
+    pub fn of(context: [u8; 32]) -> Self {
+        let (relations, ands) = (Vec::new(), Vec::new());
+        let pending = Pending { relations, ands };
+        Self(Some(Mutex::new(Entries {
+            pending,
+            seen: context,
+        })))
+    }
+
+    fn entries(&self) -> Option<MutexGuard<'_, Entries<R>>> {
+        let entries = self.0.as_ref()?;
+        Some(entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether anything is written in it.
+    pub fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Writes down products.
+    pub fn add(&self, relation: impl FnOnce() -> Relation<R>) {
+        if let Some(mut entries) = self.entries() {
+            entries.pending.relations.push(relation());
+        }
+    }
+
+    /// Writes down ANDs.
+    pub fn add_and(&self, x: &Bits, y: &Bits, z: &Bits) {
+        if let Some(mut entries) = self.entries() {
+            let (x, y, z) = (x.clone(), y.clone(), z.clone());
+            entries.pending.ands.push(And { x, y, z });
+        }
+    }
+
+    /// Writes down what was opened.
+    pub fn see(&self, opened: &[u8]) {
+        if let Some(mut entries) = self.entries() {
+            entries.seen = hash("mpc/seen", &[&entries.seen, opened]);
+        }
+    }
+
+    /// The hash of all that was opened; none where nothing is verified.
+    pub fn seen(&self) -> Option<[u8; 32]> {
+        Some(self.entries()?.seen)
+    }
+
+    /// What is not verified yet.
+    pub fn take(&self) -> Option<Pending<R>> {
+        let mut entries = self.entries()?;
+        let (relations, ands) = (Vec::new(), Vec::new());
+        Some(std::mem::replace(
+            &mut entries.pending,
+            Pending { relations, ands },
+        ))
+    }
+}

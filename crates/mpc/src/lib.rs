@@ -1,0 +1,55 @@
+//! Three servers that compute together on vectors that none of them knows.
+//!
+//! A value x of Z_2^w is split in three components, x = x_0 + x_1 + x_2, each of which alone is random. Server i holds x_i
+//! and x_{i+1}, counted modulo 3: *replicated secret sharing* (Araki et al. 2016). Any two servers have all of x, one has
+//! nothing. Bits are split alike, with exclusive or in place of the sum.
+//!
+//! Sums, and products with public numbers, each server computes by itself. For everything else they talk, and the time
+//! that takes is that of the rounds: in one round every server says something to both others, and hears both. What the
+//! servers do is written as sequential code that waits in the middle ([`line`]); parts of it that run side by side share
+//! their rounds. No code here knows sockets, clocks or threads of its own.
+//!
+//! A server that does not follow the protocol can change what comes out. It cannot see more for it than the others' next
+//! messages, which are masked.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod arithmetic;
+mod bits;
+mod circuits;
+mod convert;
+mod engine;
+mod error;
+mod join;
+mod keys;
+mod ledger;
+pub mod line;
+mod output;
+mod ring;
+pub mod rules;
+mod scalar;
+mod select;
+mod server;
+mod shares;
+mod stock;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod truncate;
+mod vectors;
+mod verify;
+
+pub use bits::Bits;
+pub use engine::Mpc;
+pub use error::MpcError;
+pub use join::{join, join_all, join3};
+pub use keys::PairKeys;
+pub use output::{Part, put_together};
+pub use ring::Ring;
+pub use scalar::{FRACTION, Inverse, InverseRoot};
+pub use server::ServerIndex;
+pub use shares::Shares;
+pub use vectors::Vectors;

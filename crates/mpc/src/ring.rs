@@ -1,0 +1,97 @@
+//! Whole numbers modulo 2^64 and 2^128.
+
+use std::fmt::Debug;
+
+use blindsum_crypto::mask::{MaskStream, apply_masks};
+use blindsum_math::words::TileMut;
+
+/// Z_2^64 as `u64`, Z_2^128 as `u128`. On the wire elements are little-endian.
+pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
+    /// Bytes of an element.
+    const BYTES: usize;
+    /// 0.
+    const ZERO: Self;
+
+    /// The number modulo 2^w.
+    fn of(value: u64) -> Self;
+    /// The number modulo 2^w, of a signed one.
+    fn of_signed(value: i64) -> Self;
+    /// The number modulo 2^64.
+    fn low(self) -> u64;
+    /// self + other.
+    fn plus(self, other: Self) -> Self;
+    /// self − other.
+    fn minus(self, other: Self) -> Self;
+    /// self · other.
+    fn times(self, other: Self) -> Self;
+    /// So many elements of a stream.
+    fn stream(stream: &MaskStream, count: usize) -> Vec<Self>;
+    /// Appends the bytes of the elements.
+    fn write(values: &[Self], out: &mut Vec<u8>);
+    /// The elements of these bytes, whose number is a multiple of [`Ring::BYTES`].
+    fn read(bytes: &[u8]) -> Vec<Self>;
+}
+
+macro_rules! ring {
+    ($type:ty, $stream:expr) => {
+        impl Ring for $type {
+            const BYTES: usize = size_of::<Self>();
+            const ZERO: Self = 0;
+
+            fn of(value: u64) -> Self {
+                Self::from(value)
+            }
+
+            fn of_signed(value: i64) -> Self {
+                value as Self
+            }
+
+            fn low(self) -> u64 {
+                self as u64
+            }
+
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            fn stream(stream: &MaskStream, count: usize) -> Vec<Self> {
+                $stream(stream, count)
+            }
+
+            fn write(values: &[Self], out: &mut Vec<u8>) {
+                out.reserve(values.len() * Self::BYTES);
+                for value in values {
+                    out.extend_from_slice(&value.to_le_bytes());
+                }
+            }
+
+            fn read(bytes: &[u8]) -> Vec<Self> {
+                let (elements, _) = bytes.as_chunks::<{ size_of::<Self>() }>();
+                elements.iter().map(|it| Self::from_le_bytes(*it)).collect()
+            }
+        }
+    };
+}
+
+ring!(u64, words);
+ring!(u128, |stream, count| {
+    let halves = words(stream, 2 * count);
+    let (pairs, _) = halves.as_chunks::<2>();
+    let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
+    pairs.iter().map(whole).collect()
+});
+
+/// The first lanes of 64 bits of a stream.
+pub(crate) fn words(stream: &MaskStream, count: usize) -> Vec<u64> {
+    let mut lanes = vec![0; count];
+    apply_masks(std::slice::from_ref(stream), 0, TileMut::W64(&mut lanes));
+    lanes
+}

@@ -1,0 +1,60 @@
+//! The sum of vectors that are shortened to a given norm where they are longer.
+
+use std::sync::Arc;
+
+use super::{Bounds, Weighed, within};
+use crate::scalar::bits_of_inverse_root;
+use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
+
+impl<R: Ring> Mpc<R> {
+    /// The mean of min(1, clip / ‖x‖) · x.
+    ///
+    /// # Errors
+    /// [`MpcError::Range`] unless clip is from 1 to 2^I − 1 and there is room for the sum.
+    pub async fn clipped_mean(
+        &self,
+        vectors: &Arc<Vectors>,
+        bounds: Bounds,
+        clip: u64,
+    ) -> Result<Weighed<R>, MpcError> {
+        let good = clip > 0 && clip < 1 << bounds.exponent;
+        within("clip", clip as usize, good, "1 <= clip < 2^I")?;
+        bounds.room(clip.ilog2() + 1 + FRACTION, vectors.count())?;
+        let count = vectors.count();
+        let mut bits = bits_of_inverse_root(count, bounds.exponent);
+        bits.extend([(count, 1), (count, 64)]);
+        let (norms, ()) = join(self.norms(vectors), self.make_ahead(bits)).await?;
+        // The clip's square less the norm's is negative where a vector is too long.
+        let room = norms
+            .times(R::of_signed(-1))
+            .plus_public(self.me, R::of(clip * clip));
+        let too_long = async { self.to_numbers(&self.sign(&room, 64).await?).await };
+        let (too_long, inverse) =
+            join(too_long, self.inverse_root(&norms, bounds.exponent)).await?;
+        // clip / 2^i for the one i with 2^i ≤ ‖x‖ < 2^(i+1); nothing where even 2^(i+1) is not longer than the clip.
+        let factor = |i: usize| match clip < 2 << i {
+            true => R::of((clip << FRACTION) >> i),
+            false => R::ZERO,
+        };
+        let scaled = inverse.exponents.linear(|exponents| {
+            let mut sums = vec![R::ZERO; count];
+            for (i, exponents) in exponents.chunks(count.max(1)).enumerate() {
+                for (sum, is_i) in sums.iter_mut().zip(exponents) {
+                    *sum = sum.plus(is_i.times(factor(i)));
+                }
+            }
+            sums
+        });
+        let one = R::of(1 << FRACTION);
+        let shorter = self
+            .multiply_truncate(&scaled, &inverse.root, FRACTION)
+            .await?;
+        let change = shorter.minus(&Shares::public(self.me, &vec![one; count]))?;
+        let weights = self
+            .multiply(&too_long, &change)
+            .await?
+            .plus_public(self.me, one);
+        let sum = self.weighted(&weights, vectors).await?;
+        Ok(Weighed::over(sum, count as f64 * f64::from(1 << FRACTION)))
+    }
+}

@@ -1,0 +1,137 @@
+//! The median and the trimmed mean of each coordinate: vectors are sorted, coordinate by coordinate, without anybody
+//! knowing the order.
+
+use super::{Weighed, within};
+use crate::{Bits, Mpc, MpcError, Ring, Shares, Vectors, join, join_all};
+
+impl<R: Ring> Mpc<R> {
+    /// The median of each coordinate; of an even number of vectors, the mean of the middle two. Coordinates have `bits`
+    /// bits: they are from −2^(bits−1) to 2^(bits−1) − 1, and others are taken modulo 2^bits.
+    ///
+    /// # Errors
+    /// [`MpcError::Range`] unless bits is from 2 to 62 and there is a vector.
+    pub async fn median(&self, vectors: &Vectors, bits: usize) -> Result<Weighed<R>, MpcError> {
+        let n = vectors.count();
+        within("n", n, n > 0, "n >= 1")?;
+        self.middle(vectors, bits, (n - 1) / 2).await
+    }
+
+    /// The mean of each coordinate without its `trim` smallest and largest values.
+    ///
+    /// # Errors
+    /// [`MpcError::Range`] unless bits is from 2 to 62 and something is left.
+    pub async fn trimmed_mean(
+        &self,
+        vectors: &Vectors,
+        bits: usize,
+        trim: usize,
+    ) -> Result<Weighed<R>, MpcError> {
+        let good = trim.saturating_mul(2) < vectors.count();
+        within("trim", trim, good, "2 * trim < n")?;
+        self.middle(vectors, bits, trim).await
+    }
+
+    /// The mean of the values that are not among the `trim` first or last ones.
+    async fn middle(
+        &self,
+        vectors: &Vectors,
+        bits: usize,
+        trim: usize,
+    ) -> Result<Weighed<R>, MpcError> {
+        within("bits", bits, (2..=62).contains(&bits), "2 <= bits <= 62")?;
+        let (n, length) = (vectors.count(), vectors.length());
+        // Above 0, so that they are in the order of their bits.
+        let half = 1 << (bits - 1);
+        let shifted: Vec<Shares<R>> = (0..n)
+            .map(|row| {
+                let (own, next) = vectors.row::<R>(row).unzip();
+                Shares { own, next }.plus_public(self.me, R::of(half))
+            })
+            .collect();
+        let taken = join_all(shifted.iter().map(|it| self.to_bits(it, bits)));
+        let ahead = self.make_ahead((trim..n - trim).map(|_| (length, bits)));
+        let (mut rows, ()) = join(taken, ahead).await?;
+        for layer in network(n) {
+            let pairs = layer
+                .iter()
+                .map(|(a, b)| self.ordered(&rows[*a], &rows[*b]));
+            let sorted = join_all(pairs).await?;
+            for ((a, b), (less, more)) in layer.into_iter().zip(sorted) {
+                (rows[a], rows[b]) = (less, more);
+            }
+        }
+        let kept = &rows[trim..n - trim];
+        let numbers = join_all(kept.iter().map(|row| self.to_numbers(row))).await?;
+        let mut sum = Shares::zeros(length);
+        for numbers in &numbers {
+            let value = numbers.linear(|all| {
+                let mut values = vec![R::ZERO; length];
+                for (bit, numbers) in all.chunks(length.max(1)).enumerate() {
+                    for (value, number) in values.iter_mut().zip(numbers) {
+                        *value = value.plus(number.times(R::of(1 << bit)));
+                    }
+                }
+                values
+            });
+            sum = sum
+                .plus(&value)?
+                .plus_public(self.me, R::of_signed(-(half as i64)));
+        }
+        Ok(Weighed::over(sum, kept.len() as f64))
+    }
+
+    /// Both numbers, the smaller one first, column by column. 2 + ⌈log2 rows⌉ rounds.
+    async fn ordered(&self, a: &Bits, b: &Bits) -> Result<(Bits, Bits), MpcError> {
+        let differ = a.xor(b);
+        let less_here = self.and(&a.not(self.me), b).await?;
+        let is_less = self.carry(less_here, differ.not(self.me)).await?;
+        let all = is_less.select(std::iter::repeat_n(0, a.rows()));
+        let swap = self.and(&all, &differ).await?;
+        Ok((b.xor(&swap), a.xor(&swap)))
+    }
+}
+
+/// Batcher's odd-even merge sort (1968) for any number of values: pairs to put in order, layer by layer.
+fn network(n: usize) -> Vec<Vec<(usize, usize)>> {
+    let mut layers = Vec::new();
+    let mut sorted = 1;
+    while sorted < n {
+        let mut step = sorted;
+        while step > 0 {
+            let mut layer = Vec::new();
+            for block in (step % sorted..n.saturating_sub(step)).step_by(2 * step) {
+                for first in block..(block + step).min(n - step) {
+                    let second = first + step;
+                    if first / (2 * sorted) == second / (2 * sorted) {
+                        layer.push((first, second));
+                    }
+                }
+            }
+            layers.push(layer);
+            step /= 2;
+        }
+        sorted *= 2;
+    }
+    layers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A network that sorts all rows of zeros and ones sorts everything.
+    #[test]
+    fn the_network_sorts() {
+        for n in 1..=13 {
+            for row in 0..1u32 << n {
+                let mut values: Vec<u32> = (0..n).map(|place| row >> place & 1).collect();
+                for (a, b) in network(n).into_iter().flatten() {
+                    if values[a] > values[b] {
+                        values.swap(a, b);
+                    }
+                }
+                assert!(values.is_sorted(), "{n} values, {row:b}");
+            }
+        }
+    }
+}
