@@ -93,8 +93,8 @@ CASES = {
         "A stated limit: the key of any party opens every vector",
     ),
     38: (
-        "One of three servers alters any message or product, says something else to each of the others, or says "
-        "a message again",
+        "One of three servers alters any message or product, says something else to each of the others, or "
+        "says a message again",
         "An honest server finds out before anything is shown, or the result is right",
     ),
     41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
