@@ -128,7 +128,7 @@ impl<R: Ring> Mpc<R> {
             to_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let missing = R::read(&heard.from_previous);
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing): ((R, R), R)| own.plus(next).plus(missing);
@@ -147,7 +147,7 @@ impl<R: Ring> Mpc<R> {
             to_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let missing = u64::read(&heard.from_previous);
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing): ((R, R), u64)| own.plus(next).low().plus(missing);
@@ -160,7 +160,9 @@ impl<R: Ring> Mpc<R> {
     pub(crate) fn see<S: Ring>(&self, opened: &[S]) {
         let mut bytes = Vec::new();
         S::write(opened, &mut bytes);
-        self.ledger.see(&bytes);
+        if let Some(seen) = self.ledger.see(&bytes) {
+            self.line.set_mark(seen);
+        }
     }
 }
 

@@ -1,17 +1,25 @@
 //! Shared bits, many numbers side by side: all lowest bits in one row, then all second ones, and so on. One instruction
 //! works on the bits of 64 numbers.
 
+use std::fmt;
+
 use crate::shares::same;
 use crate::{MpcError, Ring, ServerIndex, Shares};
 
 /// What one server holds of rows of shared bits: the exclusive or of three components, of which it has two.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Bits {
     /// Bits of a row.
     width: usize,
     rows: usize,
     pub(crate) own: Vec<u64>,
     pub(crate) next: Vec<u64>,
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bits, {} rows of {}", self.rows, self.width)
+    }
 }
 
 impl Bits {

@@ -42,7 +42,7 @@ impl<R: Ring> Mpc<R> {
             from_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let next = from_bytes(x.width(), &heard.from_next)?;
         let z = Bits::new(x.width(), own, next);
         self.ledger.add_and(x, y, &z);
@@ -60,7 +60,7 @@ impl<R: Ring> Mpc<R> {
             to_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let missing = from_bytes(x.width(), &heard.from_previous)?;
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing)| own ^ next ^ missing;
@@ -163,7 +163,10 @@ impl<R: Ring> Mpc<R> {
             any = Bits::stack(&[&any.select(0..distance), &or])?;
             distance *= 2;
         }
-        let before = Bits::stack(&[&Bits::zeros(x.width(), 1), &any.select(0..rows - 1)])?;
+        let before = Bits::stack(&[
+            &Bits::zeros(x.width(), 1),
+            &any.select(0..rows.saturating_sub(1)),
+        ])?;
         Ok(any.xor(&before).select((0..rows).rev()))
     }
 }

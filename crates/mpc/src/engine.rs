@@ -1,7 +1,7 @@
 //! A server in a computation: who it is, the keys it shares, and its line to the others.
 
 use crate::ledger::Ledger;
-use crate::line::{Line, Say};
+use crate::line::{Heard, Line, Say};
 use crate::stock::Stock;
 use crate::{MpcError, PairKeys, Ring, ServerIndex, Shares};
 
@@ -61,11 +61,21 @@ impl<R: Ring> Mpc<R> {
             from_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         Ok(Shares {
             own: parts,
             next: R::read(&heard.from_next),
         })
+    }
+
+    /// Says something and hears the others, who must have opened the same values before this round. What one server alone
+    /// was shown must not go further: what others say of values that are not the same shows what they are.
+    pub(crate) async fn exchange(&self, say: Say) -> Result<Heard, MpcError> {
+        let heard = self.line.exchange(say).await;
+        if let Some(from) = heard.differs {
+            self.accuse("opened values", from)?;
+        }
+        Ok(heard)
     }
 
     /// Somebody said something else than what follows from the rest.
@@ -95,6 +105,7 @@ impl Mpc<u128> {
     /// agreed on before, and is different in each attempt at each round.
     pub fn verifying(me: ServerIndex, keys: PairKeys, line: Line, context: [u8; 32]) -> Self {
         let ledger = Ledger::of(context);
+        line.set_mark(context);
         Self {
             me,
             keys,

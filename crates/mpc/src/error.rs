@@ -53,6 +53,9 @@ pub enum MpcError {
         /// Whose message it is.
         from: ServerIndex,
     },
+    /// Something was computed and not verified, or found wrong.
+    #[error("a result must be verified before it is shown")]
+    Unverified,
     /// The code waits for nothing that a message could bring.
     #[error("the computation waits for no message and does not end")]
     Stuck,

@@ -42,6 +42,8 @@ struct Entries<R> {
     pending: Pending<R>,
     /// A hash of every value that was opened, in order.
     seen: [u8; 32],
+    /// Nothing was computed or opened since a verification that passed.
+    is_settled: bool,
 }
 
 /// A server's ledger: empty pages where nothing is verified.
@@ -60,6 +62,7 @@ impl<R> Ledger<R> {
         Self(Some(Mutex::new(Entries {
             pending,
             seen: context,
+            is_settled: true,
         })))
     }
 
@@ -76,6 +79,7 @@ impl<R> Ledger<R> {
     /// Writes down products.
     pub fn add(&self, relation: impl FnOnce() -> Relation<R>) {
         if let Some(mut entries) = self.entries() {
+            entries.is_settled = false;
             entries.pending.relations.push(relation());
         }
     }
@@ -84,14 +88,29 @@ impl<R> Ledger<R> {
     pub fn add_and(&self, x: &Bits, y: &Bits, z: &Bits) {
         if let Some(mut entries) = self.entries() {
             let (x, y, z) = (x.clone(), y.clone(), z.clone());
+            entries.is_settled = false;
             entries.pending.ands.push(And { x, y, z });
         }
     }
 
-    /// Writes down what was opened.
-    pub fn see(&self, opened: &[u8]) {
+    /// Writes down what was opened; the hash of it and all before.
+    pub fn see(&self, opened: &[u8]) -> Option<[u8; 32]> {
+        let mut entries = self.entries()?;
+        entries.is_settled = false;
+        entries.seen = hash("mpc/seen", &[&entries.seen, opened]);
+        Some(entries.seen)
+    }
+
+    /// Whether everything is verified; where nothing is, that is so.
+    pub fn is_settled(&self) -> bool {
+        self.entries().is_none_or(|entries| entries.is_settled)
+    }
+
+    /// What was taken is verified.
+    pub fn settle(&self) {
         if let Some(mut entries) = self.entries() {
-            entries.seen = hash("mpc/seen", &[&entries.seen, opened]);
+            entries.is_settled =
+                entries.pending.relations.is_empty() && entries.pending.ands.is_empty();
         }
     }
 
@@ -103,6 +122,8 @@ impl<R> Ledger<R> {
     /// What is not verified yet.
     pub fn take(&self) -> Option<Pending<R>> {
         let mut entries = self.entries()?;
+        // Until it has passed.
+        entries.is_settled = false;
         let (relations, ands) = (Vec::new(), Vec::new());
         Some(std::mem::replace(
             &mut entries.pending,

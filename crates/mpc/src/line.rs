@@ -7,6 +7,7 @@
 //! Whoever drives a [`Script`] carries its messages to the others and brings theirs. There is no runtime: the code is
 //! asked whenever both messages of a round have come.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::Pin;
@@ -35,10 +36,15 @@ pub struct Heard {
     pub from_next: Vec<u8>,
     /// From the server with the number before.
     pub from_previous: Vec<u8>,
+    /// The first server, of the next one and the one before, that did not end its message with the mark of this one.
+    pub differs: Option<ServerIndex>,
 }
 
+/// Ends each message of servers that verify: a hash of all that was opened before this round.
+pub(crate) type Mark = [u8; 32];
+
 /// The messages of one round.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Round {
     /// Its number, from 0.
     pub number: u32,
@@ -46,6 +52,13 @@ pub struct Round {
     pub to_next: Vec<u8>,
     /// For the server with the number before.
     pub to_previous: Vec<u8>,
+}
+
+impl fmt::Debug for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lengths = [self.to_next.len(), self.to_previous.len()];
+        write!(f, "Round {{ number: {}, bytes: {lengths:?} }}", self.number)
+    }
 }
 
 /// What lies between the code and whoever carries its messages.
@@ -57,6 +70,12 @@ struct Table {
     expected: [usize; 2],
     /// What both said in the round before.
     heard: [Vec<u8>; 2],
+    /// What ends messages from now on.
+    mark: Option<Mark>,
+    /// What ended those of the round under way.
+    said_mark: Option<Mark>,
+    /// Who ended its message of the round before in another way.
+    differs: Option<ServerIndex>,
 }
 
 /// What code has in its hand to talk with the others.
@@ -71,6 +90,11 @@ impl Line {
     /// How many rounds are over.
     pub fn rounds(&self) -> u32 {
         self.table().round
+    }
+
+    /// Ends messages with this from now on.
+    pub(crate) fn set_mark(&self, mark: Mark) {
+        self.table().mark = Some(mark);
     }
 
     /// Says something in the round under way, and waits for what the others say in it. Who has nothing to say and nothing
@@ -95,6 +119,7 @@ impl Line {
             Poll::Ready(Heard {
                 from_next: table.heard[0][next.clone()].to_vec(),
                 from_previous: table.heard[1][previous.clone()].to_vec(),
+                differs: table.differs,
             })
         })
         .await
@@ -124,6 +149,7 @@ pub struct Script<T> {
     me: ServerIndex,
     line: Line,
     code: Code<T>,
+    has_ended: bool,
 }
 
 impl<T> Script<T> {
@@ -140,7 +166,12 @@ impl<T> Script<T> {
     {
         let line = Line::default();
         let code: Code<T> = Box::pin(code(line.clone()));
-        let mut script = Self { me, line, code };
+        let mut script = Self {
+            me,
+            line,
+            code,
+            has_ended: false,
+        };
         let progress = script.go_on()?;
         Ok((script, progress))
     }
@@ -148,17 +179,24 @@ impl<T> Script<T> {
     /// Takes what the others said in the round under way, and runs the code until it waits again.
     ///
     /// # Errors
-    /// [`MpcError::Length`] for a message that no honest server sends, and what the code ends with. It has ended then.
+    /// [`MpcError::Length`] for a message that no honest server sends, and what the code ends with. It has ended then:
+    /// [`MpcError::Stuck`] from there on.
     pub fn hear(
         &mut self,
         from_next: Vec<u8>,
         from_previous: Vec<u8>,
     ) -> Result<Progress<T>, MpcError> {
+        // Taken back where the code waits for another round.
+        if std::mem::replace(&mut self.has_ended, true) {
+            return Err(MpcError::Stuck);
+        }
         {
             let mut table = self.line.table();
+            let marks = table.said_mark.as_ref().map_or(0, |mark| mark.len());
             let lengths = [from_next.len(), from_previous.len()];
             let senders = [self.me.next(), self.me.previous()];
             for ((from, got), expected) in senders.into_iter().zip(lengths).zip(table.expected) {
+                let expected = expected + marks;
                 if got != expected {
                     return Err(MpcError::Length {
                         round: table.round,
@@ -169,6 +207,12 @@ impl<T> Script<T> {
                 }
             }
             table.heard = [from_next, from_previous];
+            let said = table.said_mark.take();
+            let marked = senders.into_iter().zip(&table.heard);
+            table.differs = marked
+                .filter(|(_, heard)| said.is_some_and(|mark| !heard.ends_with(&mark)))
+                .map(|(from, _)| from)
+                .next();
             table.expected = [0; 2];
             table.round += 1;
         }
@@ -178,13 +222,20 @@ impl<T> Script<T> {
     fn go_on(&mut self) -> Result<Progress<T>, MpcError> {
         let mut cx = Context::from_waker(Waker::noop());
         if let Poll::Ready(ended) = self.code.as_mut().poll(&mut cx) {
+            self.has_ended = true;
             return ended.map(Progress::Done);
         }
         let mut table = self.line.table();
-        let [to_next, to_previous] = std::mem::take(&mut table.said);
+        let [mut to_next, mut to_previous] = std::mem::take(&mut table.said);
         if to_next.is_empty() && to_previous.is_empty() && table.expected == [0; 2] {
             return Err(MpcError::Stuck);
         }
+        table.said_mark = table.mark;
+        if let Some(mark) = table.mark {
+            to_next.extend(mark);
+            to_previous.extend(mark);
+        }
+        self.has_ended = false;
         Ok(Progress::Says(Round {
             number: table.round,
             to_next,

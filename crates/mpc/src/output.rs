@@ -1,5 +1,7 @@
 //! How the result leaves the servers: to each other, or to others who ask all three.
 
+use std::fmt;
+
 use blindsum_crypto::kdf::hash;
 
 use crate::line::Say;
@@ -7,7 +9,7 @@ use crate::{Mpc, MpcError, Ring, ServerIndex, Shares};
 
 /// What one server says to somebody who gets the result: its component, and a hash of the next one, which it has as well.
 /// Values count modulo 2^64.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// The server's own component.
     pub component: Vec<u64>,
@@ -15,23 +17,35 @@ pub struct Part {
     pub next: [u8; 32],
 }
 
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Part of {} values", self.component.len())
+    }
+}
+
 impl<R: Ring> Mpc<R> {
-    /// This server's part of a result, for somebody who gets it from all three. Everything must have been verified.
-    pub fn part(&self, x: &Shares<R>) -> Part {
+    /// This server's part of a result, for somebody who gets it from all three.
+    ///
+    /// # Errors
+    /// [`MpcError::Unverified`] if something was computed and not verified.
+    pub fn part(&self, x: &Shares<R>) -> Result<Part, MpcError> {
+        if !self.ledger.is_settled() {
+            return Err(MpcError::Unverified);
+        }
         let [own, next] = x.components();
-        Part {
+        Ok(Part {
             component: low(own),
             next: digest(&low(next)),
-        }
+        })
     }
 
     /// Shows verified values, modulo 2^64, to all three servers: one sends the component that a server lacks, the other its
     /// hash. One round; 8 bytes for each value.
     ///
     /// # Errors
-    /// [`MpcError::Differs`] if the two do not agree.
+    /// [`MpcError::Differs`] if the two do not agree, [`MpcError::Unverified`] as [`Mpc::part`].
     pub async fn reveal(&self, x: &Shares<R>) -> Result<Vec<u64>, MpcError> {
-        let Part { component, next } = self.part(x);
+        let Part { component, next } = self.part(x)?;
         let mut to_next = Vec::new();
         u64::write(&component, &mut to_next);
         let say = Say {
@@ -40,7 +54,7 @@ impl<R: Ring> Mpc<R> {
             to_previous: next.to_vec(),
             from_next: next.len(),
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let missing = u64::read(&heard.from_previous);
         if heard.from_next != digest(&missing) {
             self.accuse("a component of the result", self.me.previous())?;

@@ -1,12 +1,20 @@
 //! What one server holds of a shared vector.
 
+use std::fmt;
+
 use crate::{MpcError, Ring, ServerIndex};
 
 /// Two of the three components of each value: server i has component i, `own`, and component i + 1, `next`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Shares<R> {
     pub(crate) own: Vec<R>,
     pub(crate) next: Vec<R>,
+}
+
+impl<R> fmt::Debug for Shares<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shares of {} values", self.own.len())
+    }
 }
 
 impl<R: Ring> Shares<R> {

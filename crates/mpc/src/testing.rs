@@ -27,6 +27,14 @@ pub struct Cheat {
 }
 
 impl Cheat {
+    /// One that only believes everything.
+    pub fn never() -> Self {
+        Self {
+            before: AtomicUsize::new(usize::MAX),
+            error: 0,
+        }
+    }
+
     /// Whether it is time.
     fn is_now(&self) -> bool {
         self.before.fetch_sub(1, Ordering::Relaxed) == 0
@@ -77,6 +85,10 @@ pub struct Carried<'a> {
     pub number: usize,
     /// Who says it.
     pub from: usize,
+    /// Who hears it.
+    pub to: usize,
+    /// The round, from 0.
+    pub round: u32,
     /// What it says; may be changed.
     pub bytes: &'a mut Vec<u8>,
 }
@@ -115,11 +127,14 @@ where
                 Progress::Says(mut round) => {
                     assert_eq!(round.number, rounds);
                     sent[from] += round.to_next.len() + round.to_previous.len();
-                    for bytes in [&mut round.to_next, &mut round.to_previous] {
+                    let messages = [&mut round.to_next, &mut round.to_previous];
+                    for (to, bytes) in [from + 1, from + 2].into_iter().zip(messages) {
                         if !bytes.is_empty() {
                             change(Carried {
                                 number,
                                 from,
+                                to: to % 3,
+                                round: rounds,
                                 bytes,
                             });
                             number += 1;

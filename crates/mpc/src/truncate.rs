@@ -68,7 +68,7 @@ impl<R: Ring> Mpc<R> {
             to_next: said.clone(),
             to_previous: said,
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let others = R::read(&heard.from_next)
             .into_iter()
             .zip(R::read(&heard.from_previous));
@@ -150,3 +150,7 @@ impl<R: Ring> Mpc<R> {
 fn above<R: Ring>() -> R {
     R::of(1 << 32).times(R::of(1 << 32))
 }
+
+#[cfg(test)]
+#[path = "tests/leaks.rs"]
+mod leaks;

@@ -1,15 +1,22 @@
 //! The parties' vectors, which stay modulo 2^64 whatever ring is computed in.
 
+use std::fmt;
+
 use crate::shares::same;
 use crate::{MpcError, Ring, Shares};
 
 /// Shares of as many vectors as there are parties, all of one length. In a larger ring than Z_2^64 a component counts as
 /// the number that it is; what then stands above the 64th bit of a sum of components means nothing and carries nothing.
-#[derive(Debug)]
 pub struct Vectors {
     length: usize,
     /// A vector, of each party: this server's component, and the next one.
     rows: Vec<[Vec<u64>; 2]>,
+}
+
+impl fmt::Debug for Vectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} vectors of {} numbers", self.rows.len(), self.length)
+    }
 }
 
 impl Vectors {

@@ -73,7 +73,7 @@ struct Zero<R> {
 }
 
 impl<R: Ring> Mpc<R> {
-    /// Verifies everything since the last time. 6 rounds; none where servers follow the protocol.
+    /// Verifies everything since the last time. 7 rounds; none where servers follow the protocol.
     ///
     /// # Errors
     /// [`MpcError::Differs`]: somebody cheats.
@@ -91,9 +91,13 @@ impl<R: Ring> Mpc<R> {
         )
         .await?;
         let zero = zeros(&pending, &blinds, &challenge, &e, &words);
+        // Another e shown to one server hides an error from it; and what it then said of the products would show a factor.
+        self.same_seen("opened values of the verification").await?;
         self.is_zero(&zero, &challenge).await?;
-        // Without this, another e shown to one server hides an error from it.
-        self.same_seen("opened values of the verification").await
+        // Who hears this from both others knows that they go on: a cheating server knows what the one behind it expects.
+        self.same_seen("whether others go on").await?;
+        self.ledger.settle();
+        Ok(())
     }
 
     /// Random left factors, and their products with the right factors. One round.
@@ -165,7 +169,7 @@ impl<R: Ring> Mpc<R> {
             from_next: 8,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let next = u64::read(&heard.from_next)
             .into_iter()
             .fold(0, |_, next| next);
@@ -181,7 +185,7 @@ impl<R: Ring> Mpc<R> {
             to_next,
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         let missing = u64::read(&heard.from_previous);
         let known = shared.pairs().zip(missing);
         let value = |((own, next), missing)| own ^ next ^ missing;
@@ -201,7 +205,7 @@ impl<R: Ring> Mpc<R> {
             from_next: seen.len(),
             from_previous: seen.len(),
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         for (from, said) in [
             (self.me.next(), heard.from_next),
             (self.me.previous(), heard.from_previous),
@@ -225,7 +229,7 @@ impl<R: Ring> Mpc<R> {
             from_next: 32,
             from_previous: 32,
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         if heard.from_next != heard.from_previous {
             self.accuse("a part of the challenge", self.me.next())?;
         }
@@ -253,7 +257,7 @@ impl<R: Ring> Mpc<R> {
             from_next: must_be.len(),
             ..Say::default()
         };
-        let heard = self.line.exchange(say).await;
+        let heard = self.exchange(say).await?;
         match heard.from_next == must_be {
             true => Ok(()),
             false => self.accuse("the products", self.me.next()),

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed};
+use super::{Bounds, Weighed, room};
 use crate::arithmetic::triangle;
 use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
+
+/// 2^-24, with [`FRACTION`] bits behind the point.
+const MARGIN: u64 = 1 << (FRACTION - 24);
 
 impl<R: Ring> Mpc<R> {
     /// Σ w_c x_c over Σ w_c, with w_c = 1 − max(0, the largest cosine of x_c and another vector).
@@ -19,7 +22,7 @@ impl<R: Ring> Mpc<R> {
         bounds: Bounds,
     ) -> Result<Weighed<R>, MpcError> {
         let (n, exponent) = (vectors.count(), bounds.exponent);
-        bounds.room(FRACTION + exponent, n)?;
+        room(FRACTION + exponent, n)?;
         let mut bits = bits_of_inverse_root(n, exponent);
         bits.extend([(n * n.saturating_sub(1) / 2, 64); 3]);
         // Candidates for the largest cosine are halved until one is left.
@@ -54,7 +57,8 @@ impl<R: Ring> Mpc<R> {
             .multiply_truncate(&scaled, &root.at(second), FRACTION)
             .await?;
         let largest = self.largest(&cosines, n).await?;
-        let one = R::of(1 << FRACTION);
+        // A little more than 1: the cosine of equal vectors may come out above 1, and no weight may be below 0.
+        let one = R::of((1 << FRACTION) + MARGIN);
         let weights = largest.times(R::of_signed(-1)).plus_public(self.me, one);
         let sum = self.weighted(&weights, vectors).await?;
         Ok(Weighed {

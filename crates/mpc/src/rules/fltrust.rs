@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed};
+use super::{Bounds, Weighed, room};
 use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Vectors, join3};
 
@@ -19,7 +19,7 @@ impl<R: Ring> Mpc<R> {
         root: &[f64],
     ) -> Result<Weighed<R>, MpcError> {
         let exponent = bounds.exponent;
-        bounds.room(FRACTION + exponent, vectors.count())?;
+        room(FRACTION + exponent, vectors.count())?;
         let length = root.iter().map(|it| it * it).sum::<f64>().sqrt();
         if !(length.is_finite() && length > 0.0) {
             return Err(MpcError::Range {

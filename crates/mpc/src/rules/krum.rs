@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed, within};
+use super::{Bounds, Weighed, room, within};
 use crate::arithmetic::triangle;
 use crate::select::bits_of_smallest;
 use crate::{Mpc, MpcError, Ring, Vectors, join};
@@ -23,7 +23,7 @@ impl<R: Ring> Mpc<R> {
         let n = vectors.count();
         within("f", bad, bad.saturating_add(3) <= n, "n >= f + 3")?;
         within("keep", keep, (1..=n).contains(&keep), "1 <= keep <= n")?;
-        bounds.room(2 * bounds.exponent + 2, n)?;
+        room(2 * bounds.exponent + 2, n)?;
         let bits = [bits_of_smallest(n, n - 1), bits_of_smallest(1, n)];
         let ahead = self.make_ahead(bits.into_iter().flatten());
         let (gram, ()) = join(self.gram(vectors), ahead).await?;

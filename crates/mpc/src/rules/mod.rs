@@ -44,18 +44,19 @@ impl Bounds {
             }),
         }
     }
+}
 
-    /// Refuses more parties than the sum of `bits` bits for each leaves room for.
-    fn room(self, bits: u32, parties: usize) -> Result<(), MpcError> {
-        let bits = bits + parties.next_power_of_two().ilog2();
-        match bits <= 62 {
-            true => Ok(()),
-            false => Err(MpcError::Range {
-                name: "bits of the largest sum",
-                value: bits.into(),
-                rule: "bits <= 62",
-            }),
-        }
+/// Refuses more parties than the sum of `bits` bits for each leaves room for, and none.
+fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
+    within("n", parties, parties > 0, "n >= 1")?;
+    let bits = bits + parties.next_power_of_two().ilog2();
+    match bits <= 62 {
+        true => Ok(()),
+        false => Err(MpcError::Range {
+            name: "bits of the largest sum",
+            value: bits.into(),
+            rule: "bits <= 62",
+        }),
     }
 }
 
@@ -72,7 +73,10 @@ impl<R> Weighed<R> {
 
 /// The result in the clear, from the sum and the sum of weights as they were shown.
 pub fn finish(sum: &[u64], total: Option<u64>, divisor: f64) -> Vec<f64> {
-    let total = total.map_or(1.0, |total| total.max(1) as f64 / f64::from(1 << FRACTION));
+    // Weights are rounded, so that a sum of zeros may be less.
+    let total = total.map_or(1.0, |total| {
+        (total as i64).max(1) as f64 / f64::from(1 << FRACTION)
+    });
     let mean = |value: &u64| *value as i64 as f64 / divisor / total;
     sum.iter().map(mean).collect()
 }

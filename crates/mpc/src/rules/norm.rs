@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed, within};
+use super::{Bounds, Weighed, room, within};
 use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
 
 impl<R: Ring> Mpc<R> {
-    /// The mean of min(1, clip / ‖x‖) · x.
+    /// The mean of min(1, clip / ‖x‖) · x. Weights have [`FRACTION`] bits behind the point, so that numbers are right up to
+    /// 2^(I − 26) and a millionth of the clip: a clip should not be much shorter than the bound.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless clip is from 1 to 2^I − 1 and there is room for the sum.
@@ -19,7 +20,7 @@ impl<R: Ring> Mpc<R> {
     ) -> Result<Weighed<R>, MpcError> {
         let good = clip > 0 && clip < 1 << bounds.exponent;
         within("clip", clip as usize, good, "1 <= clip < 2^I")?;
-        bounds.room(clip.ilog2() + 1 + FRACTION, vectors.count())?;
+        room(clip.ilog2() + 1 + FRACTION, vectors.count())?;
         let count = vectors.count();
         let mut bits = bits_of_inverse_root(count, bounds.exponent);
         bits.extend([(count, 1), (count, 64)]);

@@ -1,7 +1,7 @@
 //! The median and the trimmed mean of each coordinate: vectors are sorted, coordinate by coordinate, without anybody
 //! knowing the order.
 
-use super::{Weighed, within};
+use super::{Weighed, room, within};
 use crate::{Bits, Mpc, MpcError, Ring, Shares, Vectors, join, join_all};
 
 impl<R: Ring> Mpc<R> {
@@ -19,7 +19,7 @@ impl<R: Ring> Mpc<R> {
     /// The mean of each coordinate without its `trim` smallest and largest values.
     ///
     /// # Errors
-    /// [`MpcError::Range`] unless bits is from 2 to 62 and something is left.
+    /// [`MpcError::Range`] unless bits is from 2 to 62, something is left, and there is room for its sum.
     pub async fn trimmed_mean(
         &self,
         vectors: &Vectors,
@@ -40,6 +40,7 @@ impl<R: Ring> Mpc<R> {
     ) -> Result<Weighed<R>, MpcError> {
         within("bits", bits, (2..=62).contains(&bits), "2 <= bits <= 62")?;
         let (n, length) = (vectors.count(), vectors.length());
+        room(bits as u32 - 1, n - 2 * trim)?;
         // Above 0, so that they are in the order of their bits.
         let half = 1 << (bits - 1);
         let shifted: Vec<Shares<R>> = (0..n)

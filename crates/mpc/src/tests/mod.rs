@@ -4,6 +4,7 @@ mod arithmetic;
 mod circuits;
 mod fixed_point;
 mod line;
+mod ranges;
 mod rules;
 mod select;
 mod verify;

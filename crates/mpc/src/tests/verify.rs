@@ -179,7 +179,7 @@ fn case_38_every_product_bent() {
 }
 
 #[test]
-fn verification_costs_six_rounds() {
+fn verification_costs_seven_rounds() {
     let rounds = |verify: bool| {
         let start = move |me: ServerIndex, line: Line| {
             let mpc = verifying(me, line);
@@ -194,14 +194,55 @@ fn verification_costs_six_rounds() {
         };
         carry(start, |_| {}).unwrap().rounds
     };
-    assert_eq!((rounds(false), rounds(true)), (1, 7));
+    assert_eq!((rounds(false), rounds(true)), (1, 8));
+}
+
+#[test]
+fn nothing_is_shown_that_is_not_verified() {
+    let start = |me: ServerIndex, line: Line| {
+        let mpc = verifying(me, line);
+        async move {
+            let x = shared_signed(me, &[5]);
+            let before = mpc.part(&x).is_ok();
+            let product = mpc.multiply(&x, &x).await?;
+            let unverified = (mpc.part(&product), mpc.reveal(&product).await);
+            assert_eq!(
+                unverified,
+                (Err(MpcError::Unverified), Err(MpcError::Unverified))
+            );
+            mpc.verify().await?;
+            Ok((before, mpc.reveal(&product).await?))
+        }
+    };
+    let [outcome, _, _] = carry(start, |_| {}).unwrap().results;
+    assert_eq!(outcome, (true, vec![25]));
+}
+
+#[test]
+fn debug_output_shows_no_share() {
+    let me = ServerIndex::ALL[0];
+    let shares = shared_signed::<u128>(me, &[5, 6]);
+    assert_eq!(format!("{shares:?}"), "Shares of 2 values");
+    assert_eq!(
+        format!("{:?}", crate::Bits::zeros(3, 2)),
+        "Bits, 2 rows of 3"
+    );
+    assert_eq!(
+        format!("{:?}", vectors_of(me, &VECTORS)),
+        "3 vectors of 4 numbers"
+    );
+    let part = Part {
+        component: vec![5],
+        next: [6; 32],
+    };
+    assert_eq!(format!("{part:?}"), "Part of 1 values");
 }
 
 #[test]
 fn a_result_is_put_together_from_three_parts() {
     let start = |me: ServerIndex, line: Line| {
         let mpc = verifying(me, line);
-        async move { Ok(mpc.part(&shared_signed(me, &[5, -7]))) }
+        async move { mpc.part(&shared_signed(me, &[5, -7])) }
     };
     let parts: [Part; 3] = carry(start, |_| {}).unwrap().results;
     let result = put_together(&parts).unwrap();
