@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::ledger::Relation;
-use crate::line::Say;
 use crate::shares::same;
 use crate::{Mpc, MpcError, Ring, Shares, Vectors};
 
@@ -123,13 +122,8 @@ impl<R: Ring> Mpc<R> {
     pub(crate) async fn open(&self, x: &Shares<R>) -> Result<Vec<R>, MpcError> {
         let mut to_next = Vec::new();
         R::write(&x.own, &mut to_next);
-        let say = Say {
-            from_previous: to_next.len(),
-            to_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
-        let missing = R::read(&heard.from_previous);
+        let from_previous = self.pass_on(to_next).await?;
+        let missing = R::read(&from_previous);
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing): ((R, R), R)| own.plus(next).plus(missing);
         let values: Vec<R> = known.map(value).collect();
@@ -142,13 +136,8 @@ impl<R: Ring> Mpc<R> {
         let low = |values: &[R]| values.iter().map(|it| it.low()).collect::<Vec<u64>>();
         let mut to_next = Vec::new();
         u64::write(&low(&x.own), &mut to_next);
-        let say = Say {
-            from_previous: to_next.len(),
-            to_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
-        let missing = u64::read(&heard.from_previous);
+        let from_previous = self.pass_on(to_next).await?;
+        let missing = u64::read(&from_previous);
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing): ((R, R), u64)| own.plus(next).low().plus(missing);
         let values: Vec<u64> = known.map(value).collect();

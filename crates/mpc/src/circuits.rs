@@ -1,7 +1,6 @@
 //! Circuits on shared bits. A round for each level, whatever the number of bits in it; a bit for each AND.
 
 use crate::bits::ones;
-use crate::line::Say;
 use crate::ring::words;
 use crate::shares::same;
 use crate::{Bits, Mpc, MpcError, Ring, Shares};
@@ -36,14 +35,8 @@ impl<R: Ring> Mpc<R> {
         #[cfg(test)]
         let own = self.bend_bits(own);
         let to_previous = to_bytes(x.width(), &own);
-        let from_next = to_previous.len();
-        let say = Say {
-            to_previous,
-            from_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
-        let next = from_bytes(x.width(), &heard.from_next)?;
+        let from_next = self.pass_back(to_previous).await?;
+        let next = from_bytes(x.width(), &from_next)?;
         let z = Bits::new(x.width(), own, next);
         self.ledger.add_and(x, y, &z);
         Ok(z)
@@ -55,13 +48,8 @@ impl<R: Ring> Mpc<R> {
     /// [`MpcError::Padding`].
     pub(crate) async fn open_bits(&self, x: &Bits) -> Result<Vec<u64>, MpcError> {
         let to_next = to_bytes(x.width(), &x.own);
-        let say = Say {
-            from_previous: to_next.len(),
-            to_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
-        let missing = from_bytes(x.width(), &heard.from_previous)?;
+        let from_previous = self.pass_on(to_next).await?;
+        let missing = from_bytes(x.width(), &from_previous)?;
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing)| own ^ next ^ missing;
         let opened: Vec<u64> = known.map(value).collect();

@@ -55,16 +55,10 @@ impl<R: Ring> Mpc<R> {
         self.blind(&mut parts);
         let mut to_previous = Vec::new();
         R::write(&parts, &mut to_previous);
-        let from_next = to_previous.len();
-        let say = Say {
-            to_previous,
-            from_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
+        let from_next = self.pass_back(to_previous).await?;
         Ok(Shares {
             own: parts,
-            next: R::read(&heard.from_next),
+            next: R::read(&from_next),
         })
     }
 
@@ -76,6 +70,26 @@ impl<R: Ring> Mpc<R> {
             self.accuse("opened values", from)?;
         }
         Ok(heard)
+    }
+
+    /// Says something to the next server; what the one before says to this one, of the same length.
+    pub(crate) async fn pass_on(&self, to_next: Vec<u8>) -> Result<Vec<u8>, MpcError> {
+        let say = Say {
+            from_previous: to_next.len(),
+            to_next,
+            ..Say::default()
+        };
+        Ok(self.exchange(say).await?.from_previous)
+    }
+
+    /// Says something to the server before; what the next one says to this one, of the same length.
+    pub(crate) async fn pass_back(&self, to_previous: Vec<u8>) -> Result<Vec<u8>, MpcError> {
+        let say = Say {
+            from_next: to_previous.len(),
+            to_previous,
+            ..Say::default()
+        };
+        Ok(self.exchange(say).await?.from_next)
     }
 
     /// Somebody said something else than what follows from the rest.

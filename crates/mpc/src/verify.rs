@@ -180,13 +180,8 @@ impl<R: Ring> Mpc<R> {
     async fn open_words(&self, shared: &Shares<u64>) -> Result<Vec<u64>, MpcError> {
         let mut to_next = Vec::new();
         u64::write(&shared.own, &mut to_next);
-        let say = Say {
-            from_previous: to_next.len(),
-            to_next,
-            ..Say::default()
-        };
-        let heard = self.exchange(say).await?;
-        let missing = u64::read(&heard.from_previous);
+        let from_previous = self.pass_on(to_next).await?;
+        let missing = u64::read(&from_previous);
         let known = shared.pairs().zip(missing);
         let value = |((own, next), missing)| own ^ next ^ missing;
         let opened: Vec<u64> = known.map(value).collect();
