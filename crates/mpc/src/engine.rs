@@ -23,7 +23,10 @@ pub struct Mpc<R> {
 impl<R: Ring> Mpc<R> {
     /// A server among servers that follow the protocol: nothing is verified.
     pub fn new(me: ServerIndex, keys: PairKeys, line: Line) -> Self {
-        let ledger = Ledger::none();
+        Self::with(me, keys, line, Ledger::none())
+    }
+
+    fn with(me: ServerIndex, keys: PairKeys, line: Line, ledger: Ledger<R>) -> Self {
         Self {
             me,
             keys,
@@ -118,16 +121,7 @@ impl Mpc<u128> {
     /// A server that verifies what the others compute: one of them may do what it likes. `context` is what all three
     /// agreed on before, and is different in each attempt at each round.
     pub fn verifying(me: ServerIndex, keys: PairKeys, line: Line, context: [u8; 32]) -> Self {
-        let ledger = Ledger::of(context);
         line.set_mark(context);
-        Self {
-            me,
-            keys,
-            line,
-            ledger,
-            stock: Stock::default(),
-            #[cfg(test)]
-            cheat: None,
-        }
+        Self::with(me, keys, line, Ledger::of(context))
     }
 }

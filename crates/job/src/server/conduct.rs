@@ -17,8 +17,8 @@ const MOST: u64 = 1000;
 /// Rounds for which two that accuse each other are kept apart.
 const APART: u64 = 20;
 
-/// Rounds in which somebody has opened its nonce for which it is forgotten that it once did not. Whoever were forgiven sooner
-/// could end a good part of all rounds, and a few of them in turn nearly all.
+/// Rounds in which all have opened for which one time is forgotten that somebody once did not. Whoever were forgiven
+/// sooner could end a good part of all rounds, and a few of them in turn nearly all.
 const FORGIVEN: u32 = 10;
 
 /// Two parties of whom one has accused the other.
