@@ -22,6 +22,7 @@ mod machine;
 /// know it.
 mod protocols {
     pub(crate) mod flashe;
+    pub(crate) mod mpc3;
     pub(crate) mod plain;
     pub(crate) mod ramp;
     pub(crate) mod secagg;
@@ -56,6 +57,7 @@ pub use crate::core::spec::{
     JobSpec, MAX_DIM, MAX_PARTIES, SpecError, TensorLayout, ceiling_of_fraction, floor_of_fraction,
 };
 pub use crate::core::vault::{Kept, KeyName, MemoryVault, Vault};
+pub use blindsum_mpc::ServerIndex;
 pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};
 pub use protocols::flashe::Masking;
@@ -76,6 +78,7 @@ choose_table! {
     ramp::Fssa,
     ramp::Pss,
     flashe::Flashe,
+    mpc3::Mpc3,
 }
 
 impl ProtocolName {
@@ -86,6 +89,12 @@ impl ProtocolName {
     /// Whether anything is hidden from the server.
     pub fn protects(self) -> bool {
         self.info().protects
+    }
+
+    /// Whether each party is asked about the survivors before their sum is opened
+    /// ([`SurvivorGuard`]).
+    pub fn asks_parties(self) -> bool {
+        self.info().asks_parties
     }
 
     /// Whether parties may work with the server and learn no more than the sum. If not, the server reads every

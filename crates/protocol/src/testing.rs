@@ -14,8 +14,11 @@ pub use cohort::*;
 
 use crate::{
     Answer, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, JobSpec, Message,
-    Outcome, Outgoing, PartyId, Round, Seat, Server, ServerRole,
+    Outcome, Outgoing, PartyId, Round, Seat, Server, ServerIndex, ServerRole,
 };
+
+/// Changes a letter from one server to another, or loses it.
+pub type OnLetter = Box<dyn FnMut(ServerIndex, ServerIndex, Message) -> Option<Message> + Send>;
 
 /// A cohort with its machines.
 pub struct Rig {
@@ -31,6 +34,14 @@ pub struct Rig {
     pub up: BTreeMap<PartyId, Message>,
     /// What it is about to receive of other servers.
     pub up_of_servers: BTreeMap<ServerRole, Message>,
+    /// What parties are about to give other servers of their answers.
+    pub parts: BTreeMap<(PartyId, ServerRole), Message>,
+    /// Letters on their way between servers.
+    said: Vec<(ServerIndex, ServerIndex, Message)>,
+    /// Why other servers had no further part in the round.
+    pub server_faults: Vec<(ServerIndex, Fault)>,
+    /// What becomes of letters on their way between servers; lost where it says so.
+    pub on_letter: OnLetter,
     /// Answers to the stage under way that are passed on when it ends.
     kept: BTreeMap<PartyId, Message>,
     pub outcome: Option<Outcome>,
@@ -82,11 +93,14 @@ impl Rig {
     /// Some parties' first message is on its way; the others stay away.
     pub fn of_parties(cohort: Cohort, mut rng: ChaCha20Rng, present: &[u32]) -> Self {
         let (mut clients, mut up) = (BTreeMap::new(), BTreeMap::new());
+        let mut parts = BTreeMap::new();
         for party in parties(present.iter().copied()) {
             let input = cohort.input(party);
             let started = Client::start(cohort.setup(party), Some(&*input), &mut rng);
             let (client, answer) = started.unwrap();
             assert_planned(&cohort.round, party, &client, &answer);
+            let of_party = client.parts().iter().cloned();
+            parts.extend(of_party.map(|(role, part)| ((party, role), part)));
             clients.insert(party, client);
             if let Answer::Send(message) = answer {
                 up.insert(party, message);
@@ -104,6 +118,10 @@ impl Rig {
             excused: Vec::new(),
             up,
             up_of_servers: BTreeMap::new(),
+            parts,
+            said: Vec::new(),
+            server_faults: Vec::new(),
+            on_letter: Box::new(|_, _, letter| Some(letter)),
             kept: BTreeMap::new(),
             outcome: None,
             rng,
@@ -126,8 +144,16 @@ impl Rig {
         for party in parties {
             self.clients.remove(&party);
             self.up.remove(&party);
+            self.parts.retain(|(from, _), _| *from != party);
             self.down.remove(&party);
         }
+    }
+
+    /// What a party gives other servers where it begins the round once more.
+    pub fn parts_again(&mut self, party: PartyId) -> BTreeMap<ServerRole, Message> {
+        let (input, setup) = (self.cohort.input(party), self.cohort.setup(party));
+        let (client, _) = Client::start(setup, Some(&*input), &mut self.rng).unwrap();
+        client.parts().iter().cloned().collect()
     }
 
     /// The server receives one message, which is kept if it is passed on.
@@ -142,6 +168,10 @@ impl Rig {
 
     /// The server takes what is on its way and ends the stage.
     pub fn serve(&mut self) -> Result<(), Fault> {
+        for ((party, role), part) in std::mem::take(&mut self.parts) {
+            let follower = self.followers.get_mut(&role).unwrap();
+            let _ = follower.take_upload(party, &part);
+        }
         for (party, message) in std::mem::take(&mut self.up) {
             let _ = self.receive(party, &message);
         }
@@ -180,6 +210,43 @@ impl Rig {
                 Seat::Server(role) => self.tell(role, &message),
             }
         }
+        self.talk()
+    }
+
+    /// Servers that compute together talk until they have nothing more to say.
+    fn talk(&mut self) -> Result<(), Fault> {
+        let coordinator = ServerIndex::ALL[0];
+        loop {
+            let mut letters = std::mem::take(&mut self.said);
+            let mut say = |from, said: Vec<(ServerIndex, Message)>| {
+                letters.extend(said.into_iter().map(|(to, letter)| (from, to, letter)));
+            };
+            if let Some(server) = &mut self.server {
+                say(coordinator, server.letters());
+            }
+            for (role, follower) in &mut self.followers {
+                role.place().map(|place| say(place, follower.letters()));
+            }
+            if letters.is_empty() {
+                return Ok(());
+            }
+            for (from, to, letter) in letters {
+                if let Some(letter) = (self.on_letter)(from, to, letter) {
+                    self.letter(from, to, &letter)?;
+                }
+            }
+        }
+    }
+
+    /// One server hears another one. Whoever finds something wrong has no further part in the round.
+    fn letter(&mut self, from: ServerIndex, to: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
+        let Some(role) = ServerRole::at(to) else {
+            return self.server.as_mut().unwrap().hear(from, letter);
+        };
+        match self.followers.get_mut(&role).unwrap().hear(from, letter) {
+            Ok(answer) => drop(answer.map(|answer| self.up_of_servers.insert(role, answer))),
+            Err(fault) => self.server_faults.push((to, fault)),
+        }
         Ok(())
     }
 
@@ -211,11 +278,15 @@ impl Rig {
         };
         let answer = follower.answer(message, &mut self.rng).unwrap();
         let (stage, length) = (follower.heard(), answer.as_ref().map(|answer| answer.len()));
-        let plan = self.cohort.round.plan();
+        let (plan, letters) = (self.cohort.round.plan(), follower.letters());
         assert!(
-            plan.allows_answer(role, stage, length),
+            !letters.is_empty() || plan.allows_answer(role, stage, length),
             "{role}: {length:?} bytes, {stage}"
         );
+        let from = role.place();
+        let letters = letters.into_iter();
+        self.said
+            .extend(letters.filter_map(|(to, letter)| Some((from?, to, letter))));
         answer.map(|answer| self.up_of_servers.insert(role, answer));
     }
 

@@ -3,11 +3,13 @@
 //!
 //! * [`shamir`] shares short secrets of 32 bytes, such as keys and seeds.
 //! * [`ramp`] shares long vectors, many words in one share.
+//! * [`replicated`] shares long vectors among three servers, of which any two have all.
 
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod ramp;
+pub mod replicated;
 pub mod shamir;
 
 pub use error::SharingError;

@@ -20,7 +20,7 @@ impl Member {
         let broken = |broken: PolicyError| (RoundRefusalCode::RoundRefusalPolicy, broken.into());
         policy.check_roster(cohort).map_err(broken)?;
         // Only sums can be subtracted from each other: a key set-up is compared with none.
-        let asked_later = round.job().spec().protocol.name().tolerates_corrupt();
+        let asked_later = round.job().spec().protocol.name().asks_parties();
         if asked_later || round.kind() == RoundKind::KeySetup {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use crate::PartySet;
 
 /// What a party says of a set of survivors that the protocol allows. It is asked once it knows the set, and before
 /// it signs, reveals or adds up anything for it. Protocols in which a party has nothing to hold back by then
-/// ([`tolerates_corrupt`](crate::ProtocolName::tolerates_corrupt) is false) do not ask.
+/// ([`asks_parties`](crate::ProtocolName::asks_parties) is false) do not ask.
 pub trait SurvivorGuard: Send + Sync {
     /// Lets the party go on for these survivors.
     ///

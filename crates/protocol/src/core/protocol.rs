@@ -13,9 +13,10 @@ use crate::{FaultKind, Job, JobSpec, SpecError};
 pub(crate) struct ProtocolInfo {
     /// Whether anything is hidden from the server.
     pub protects: bool,
-    /// Whether parties may work with the server and learn no more than the sum. Each party has a say in whose sum
-    /// that is then ([`SurvivorGuard`](crate::SurvivorGuard)), and the job says how many may (`corrupt`).
+    /// Whether parties may work with the server and learn no more than the sum. The job says how many may (`corrupt`).
     pub tolerates_corrupt: bool,
+    /// Whether each party is asked about the survivors before their sum is opened.
+    pub asks_parties: bool,
     /// What may happen in a round of a job with so many parties.
     pub plan: fn(&Job, usize) -> Plan,
     /// Smallest number of survivors where the job names none.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use blindsum_mpc::ServerIndex;
+
 use crate::PartyId;
 
 /// What a server of a job is for that is not its coordinator.
@@ -23,6 +25,39 @@ impl ServerRole {
             Self::Second => "second server",
             Self::Third => "third server",
         }
+    }
+}
+
+impl ServerRole {
+    /// The number that stands for it in what is written down: that of its place among servers which compute together,
+    /// the coordinator's being 0, and 255 of a decryptor.
+    pub(crate) fn number(self) -> u8 {
+        self.place().map_or(u8::MAX, ServerIndex::number)
+    }
+
+    /// The role with this number.
+    pub(crate) fn numbered(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Second),
+            2 => Some(Self::Third),
+            u8::MAX => Some(Self::Decryptor),
+            _ => None,
+        }
+    }
+
+    /// Its place among three servers that compute together, of which the coordinator is the first; none for one that
+    /// computes alone.
+    pub fn place(self) -> Option<ServerIndex> {
+        match self {
+            Self::Decryptor => None,
+            Self::Second => Some(ServerIndex::ALL[1]),
+            Self::Third => Some(ServerIndex::ALL[2]),
+        }
+    }
+
+    /// The server in this place; none for the first one, which is the coordinator.
+    pub fn at(place: ServerIndex) -> Option<Self> {
+        Self::numbered(place.number())
     }
 }
 

@@ -11,7 +11,7 @@ use super::heard::Heard;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{self, Message};
-use crate::{Fault, FaultKind, Input, PartySet, SurvivorListError};
+use crate::{Fault, FaultKind, Input, PartySet, ServerRole, SurvivorListError};
 
 /// One party's side of one round.
 ///
@@ -25,6 +25,8 @@ pub struct Client {
     stage: Option<u8>,
     /// The latest answer, with its frame.
     latest: Message,
+    /// The parts of it that other servers take before, each with its frame.
+    parts: Vec<(ServerRole, Message)>,
 }
 
 enum State {
@@ -87,16 +89,25 @@ impl Client {
             Some(starter) => starter.start(&setup, input, rng)?,
             None => setup.round.machines()?.start(&setup, input, rng)?,
         };
-        let (next, stage, latest) = match begun {
+        let mut parts = Vec::new();
+        let (next, body) = match begun {
             ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
                 return Err(Fault::caller(FaultKind::Ended));
             }
-            ClientStep::Wait { next } => (next, None, Message::new()),
-            ClientStep::Send { body, next } => {
-                let latest = wire::frame_in_place(setup.round.context(), 0, body);
-                (next, Some(0), latest)
+            ClientStep::Wait { next } => (next, None),
+            ClientStep::Send { body, next } => (next, Some(body)),
+            ClientStep::Upload {
+                parts: bodies,
+                body,
+                next,
+            } => {
+                parts = framed(&setup, 0, bodies);
+                (next, Some(body))
             }
         };
+        let stage = body.as_ref().map(|_| 0);
+        let frame = |body| wire::frame_in_place(setup.round.context(), 0, body);
+        let latest = body.map_or_else(Message::new, frame);
         let answer = match stage {
             Some(_) => Answer::Send(latest.clone()),
             None => Answer::Wait,
@@ -107,6 +118,7 @@ impl Client {
             heard: Heard::default(),
             stage,
             latest,
+            parts,
         };
         Ok((client, answer))
     }
@@ -170,10 +182,17 @@ impl Client {
         &self.latest
     }
 
+    /// The parts of the latest answer that other servers take, each from the party directly. All of them have taken
+    /// theirs before the answer is sent: the coordinator counts on it.
+    pub fn parts(&self) -> &[(ServerRole, Message)] {
+        &self.parts
+    }
+
     /// The server has taken the latest answer, so its bytes are not kept any longer: a vector is large.
     /// The request that led to it is answered by [`Answer::Old`] from then on.
     pub fn acknowledged(&mut self) {
         self.latest = Message::new();
+        self.parts = Vec::new();
     }
 
     /// The server's message in, the answer out. Where [`Self::needs_input`] says so, `input` must be
@@ -227,13 +246,12 @@ impl Client {
         };
         let step = state.answer(body, input, rng)?;
         self.heard.add(stage, seen);
+        self.parts = Vec::new();
         match step {
-            ClientStep::Send { body, next } => {
-                let (context, stage) = (self.setup.round.context(), self.heard());
-                self.latest = wire::frame_in_place(context, stage, body);
-                self.stage = Some(stage);
-                self.state = State::Waiting(next);
-                Ok(Answer::Send(self.latest.clone()))
+            ClientStep::Send { body, next } => Ok(self.says(body, next)),
+            ClientStep::Upload { parts, body, next } => {
+                self.parts = framed(&self.setup, self.heard(), parts);
+                Ok(self.says(body, next))
             }
             ClientStep::Wait { next } => {
                 self.latest = Message::new();
@@ -254,6 +272,15 @@ impl Client {
                 Ok(Answer::KeyHeld(holders))
             }
         }
+    }
+
+    /// It answers what it has heard last, and waits for the next message.
+    fn says(&mut self, body: Vec<u8>, next: Box<dyn ClientStage>) -> Answer {
+        let (context, stage) = (self.setup.round.context(), self.heard());
+        self.latest = wire::frame_in_place(context, stage, body);
+        self.stage = Some(stage);
+        self.state = State::Waiting(next);
+        Answer::Send(self.latest.clone())
     }
 
     /// Whether the server's message of this stage, come again, is answered by the same bytes again.
@@ -293,7 +320,15 @@ impl Client {
             .bytes(&[self.stage.map_or(0, |stage| stage.saturating_add(1))])
             .length(self.latest.len())
             .bytes(&self.latest)
-            .bytes(&state);
+            .number(self.parts.len() as u32);
+        let parts = self.parts.iter();
+        let writer = parts.fold(writer, |writer, (role, part)| {
+            writer
+                .bytes(&[role.number()])
+                .length(part.len())
+                .bytes(part)
+        });
+        let writer = writer.bytes(&state);
         let sealed = key.seal(&self.setup.snapshot_header(), &writer.finish(), rng);
         Ok(Some(sealed))
     }
@@ -311,6 +346,7 @@ impl Client {
         let mut reader = Reader::new(&bytes);
         let before = read_answers(&mut reader).map_err(Fault::caller)?;
         let (heard, stage, latest) = before;
+        let parts = read_parts(&mut reader).map_err(Fault::caller)?;
         let setup = Arc::new(setup);
         let machines = setup.round.machines();
         let machines = machines.map_err(|fault| Fault::caller(fault.kind))?;
@@ -321,8 +357,33 @@ impl Client {
             heard,
             stage,
             latest,
+            parts,
         })
     }
+}
+
+/// Parts of an answer with their frames.
+fn framed(
+    setup: &ClientSetup,
+    stage: u8,
+    parts: Vec<(ServerRole, Vec<u8>)>,
+) -> Vec<(ServerRole, Message)> {
+    let context = setup.round.context();
+    let frame = |(role, body)| (role, wire::frame_in_place(context, stage, body));
+    parts.into_iter().map(frame).collect()
+}
+
+/// What follows the latest answer in a snapshot: `count: u32 ‖ number of the server: u8, length: u64 and bytes of each
+/// part of it`.
+fn read_parts(reader: &mut Reader<'_>) -> Result<Vec<(ServerRole, Message)>, FaultKind> {
+    let count = reader.number()?;
+    let one = |reader: &mut Reader<'_>| {
+        let role = ServerRole::numbered(reader.byte()?)
+            .ok_or_else(|| FaultKind::Snapshot("no such server".into()))?;
+        let length = reader.length()?;
+        Ok((role, Message::copy_from_slice(reader.bytes(length)?)))
+    };
+    (0..count).map(|_| one(reader)).collect()
 }
 
 /// The head of a snapshot: `count: u32 ‖ stage: u8 and fingerprint of each message heard ‖ stage behind that of the latest

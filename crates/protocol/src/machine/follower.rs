@@ -1,14 +1,17 @@
 //! The side of a server in one round that is not the coordinator.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::fingerprint::fingerprint;
 use rand_core::CryptoRng;
 
 use super::heard::Heard;
+use super::{Receipt, letters};
 use crate::core::round::FollowerStage;
+use crate::core::round::stages::{FollowerStep, Letters};
 use crate::kit::wire::{self, Message};
-use crate::{Fault, FaultKind, Round, ServerRole};
+use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
 /// One round of a server that is not the coordinator. It says nothing until the coordinator speaks to it.
 ///
@@ -22,6 +25,10 @@ pub struct Follower {
     heard: Heard,
     /// The latest answer, with its frame; empty before the first.
     latest: Message,
+    /// Fingerprint of what each party uploaded.
+    uploaded: BTreeMap<PartyId, [u8; 16]>,
+    /// What it says to servers that compute with it.
+    letters: Letters,
 }
 
 impl Follower {
@@ -38,6 +45,8 @@ impl Follower {
             role,
             heard: Heard::default(),
             latest: Message::new(),
+            uploaded: BTreeMap::new(),
+            letters: Letters::new(),
         })
     }
 
@@ -84,11 +93,66 @@ impl Follower {
         let state = self.state.take().ok_or(Fault::caller(FaultKind::Ended))?;
         let step = state.answer(body, rng)?;
         self.heard.add(stage, seen);
+        self.latest = Message::new();
+        Ok(self.go_on(step))
+    }
+
+    /// Does what a step says; gives the answer to the coordinator, if there is one.
+    fn go_on(&mut self, step: FollowerStep) -> Option<Message> {
         self.state = step.next;
-        self.latest = match step.body {
-            Some(body) => wire::frame_in_place(self.round.context(), self.heard.next(), body),
-            None => Message::new(),
-        };
-        Ok((!self.latest.is_empty()).then(|| self.latest.clone()))
+        self.letters.extend(step.letters);
+        let body = step.body?;
+        self.latest = wire::frame_in_place(self.round.context(), self.heard.next(), body);
+        Some(self.latest.clone())
+    }
+
+    /// Takes what a party sends to this server directly, its part of the answer that carries its vector. The same bytes
+    /// again are no fault.
+    ///
+    /// # Errors
+    /// A message that the party must not send. It costs nobody else anything.
+    pub fn take_upload(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, Fault> {
+        let taken = self.try_take(from, message);
+        taken.map_err(|kind| Fault::party(from, kind).found_in(message))
+    }
+
+    fn try_take(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {
+        let (stage, body) = wire::unframe(&self.round, message)?;
+        let seen = fingerprint(self.round.context(), message);
+        if let Some(before) = self.uploaded.get(&from) {
+            return match *before == seen {
+                true => Ok(Receipt::Repeated),
+                false => Err(FaultKind::Conflicting { stage }),
+            };
+        }
+        if self.round.plan().input_stage_of(from) != Some(stage) {
+            return Err(FaultKind::NotAMember);
+        }
+        let state = self.state.as_mut().ok_or(FaultKind::Ended)?;
+        state.take_upload(from, body)?;
+        self.uploaded.insert(from, seen);
+        Ok(Receipt::Taken)
+    }
+
+    /// Hears a server that computes with this one. Gives the answer to the coordinator, once it has come to that.
+    ///
+    /// # Errors
+    /// A letter that no honest server sends ends this server's part in the round, and so does whatever the computation
+    /// finds wrong.
+    pub fn hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<Option<Message>, Fault> {
+        let heard = self.try_hear(from, letter);
+        heard.inspect_err(|_| self.state = None)
+    }
+
+    fn try_hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<Option<Message>, Fault> {
+        let body = letters::open(&self.round, from, letter)?;
+        let state = self.state.take().ok_or(Fault::caller(FaultKind::Ended))?;
+        let step = state.hear(from, body)?;
+        Ok(self.go_on(step))
+    }
+
+    /// What it says to servers that compute with it, since this was asked last.
+    pub fn letters(&mut self) -> Vec<(ServerIndex, Message)> {
+        letters::framed(&self.round, std::mem::take(&mut self.letters))
     }
 }

@@ -6,6 +6,7 @@
 mod client;
 mod follower;
 mod heard;
+mod letters;
 mod outgoing;
 mod server;
 

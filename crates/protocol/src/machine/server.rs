@@ -8,10 +8,12 @@ use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
-use super::Outgoing;
+use super::{Outgoing, letters};
 use crate::core::round::{Bodies, Excuse, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::wire;
-use crate::{Fault, FaultKind, PartyId, PartySet, Round, Seat, ServerRole, Step};
+use crate::{
+    Fault, FaultKind, Message, PartyId, PartySet, Round, Seat, ServerIndex, ServerRole, Step,
+};
 
 /// The coordinator's side of one round. Answers are folded in as they come.
 pub struct Server {
@@ -157,6 +159,26 @@ impl Server {
         }
         self.taken.insert((stage, from), seen);
         Ok(Receipt::Taken)
+    }
+
+    /// Hears a server that computes with this one.
+    ///
+    /// # Errors
+    /// A letter that no honest server sends, or whatever the computation finds wrong. The round cannot go on.
+    pub fn hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
+        let body = letters::open(&self.round, from, letter)?;
+        self.state.hear(from, body)
+    }
+
+    /// What it says to servers that compute with it, since this was asked last.
+    pub fn letters(&mut self) -> Vec<(ServerIndex, Message)> {
+        letters::framed(&self.round, self.state.letters())
+    }
+
+    /// Whether servers still compute together: the stage is not to be closed before its deadline, though everybody
+    /// may have answered.
+    pub fn is_computing(&self) -> bool {
+        self.state.is_computing()
     }
 
     /// What the stage waits for.

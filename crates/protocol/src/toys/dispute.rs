@@ -30,6 +30,7 @@ const TOO_LARGE: u8 = 192;
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     protects: false,
     tolerates_corrupt: false,
+    asks_parties: false,
     plan,
     min_parties: |_| 2,
     sparsity: |_| None,

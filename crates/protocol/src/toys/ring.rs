@@ -20,7 +20,7 @@ use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
 use crate::core::round::stages::FollowerStep;
 use crate::core::round::{
-    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Piece, Relayed,
+    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Letters, Piece, Relayed,
     ServerStage, ServerStep,
 };
 use crate::core::round::{OtherServer, Stateless};
@@ -35,6 +35,7 @@ use crate::{
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     protects: false,
     tolerates_corrupt: false,
+    asks_parties: false,
     plan,
     min_parties: |_| 2,
     sparsity: |_| None,
@@ -291,6 +292,7 @@ impl FollowerStage for Decryptor {
         let lanes = sum.len();
         apply_masks(&pads, 0, sum.tile_mut(0..lanes));
         Ok(FollowerStep {
+            letters: Letters::new(),
             body: Some(sum.pack()),
             next: None,
         })

@@ -11,7 +11,7 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
 use crate::core::round::stages::{Body, FollowerStep};
-use crate::core::round::{Bodies, FollowerStage, Relayed, ServerStage, ServerStep};
+use crate::core::round::{Bodies, FollowerStage, Letters, Relayed, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet, Seat, ServerRole};
 
 type Code<T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>>;
@@ -219,6 +219,10 @@ impl FollowerStage for Follow {
             }
             Poll::Pending => Some(self),
         };
-        Ok(FollowerStep { body, next })
+        Ok(FollowerStep {
+            body,
+            letters: Letters::new(),
+            next,
+        })
     }
 }

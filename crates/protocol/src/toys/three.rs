@@ -29,6 +29,7 @@ const SEED: usize = 32 + SEAL_OVERHEAD;
 pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     protects: false,
     tolerates_corrupt: false,
+    asks_parties: false,
     plan,
     min_parties: |_| 2,
     sparsity: |_| None,

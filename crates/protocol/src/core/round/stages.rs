@@ -7,6 +7,8 @@ use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+use blindsum_mpc::ServerIndex;
+
 use super::RoundSum;
 use crate::{Fault, FaultKind, Input, PartyId, PartySet, Seat, ServerRole};
 
@@ -43,6 +45,12 @@ pub(crate) enum ClientStep {
         body: Body,
         next: Box<dyn ClientStage>,
     },
+    /// It answers as in [`Send`](Self::Send), after each of these servers has taken its own part of the answer.
+    Upload {
+        parts: Vec<(ServerRole, Body)>,
+        body: Body,
+        next: Box<dyn ClientStage>,
+    },
     /// It has nothing to say and waits for the next message.
     Wait { next: Box<dyn ClientStage> },
     /// It has the result.
@@ -59,12 +67,27 @@ pub(crate) trait FollowerStage: Send {
     /// The coordinator's message in; the answer and the next stage out.
     fn answer(self: Box<Self>, body: &[u8], rng: &mut dyn CryptoRng)
     -> Result<FollowerStep, Fault>;
+
+    /// What a party sends to this server directly. An error leaves the stage as if it had not come.
+    fn take_upload(&mut self, _from: PartyId, _body: &[u8]) -> Result<(), FaultKind> {
+        Err(FaultKind::NotAMember)
+    }
+
+    /// What another server that computes with this one says to it.
+    fn hear(self: Box<Self>, _from: ServerIndex, _body: &[u8]) -> Result<FollowerStep, Fault> {
+        Err(Fault::nobody(FaultKind::NotAMember))
+    }
 }
+
+/// What servers that compute together say to each other, in this order.
+pub(crate) type Letters = Vec<(ServerIndex, Body)>;
 
 /// What such a server does with a message.
 pub(crate) struct FollowerStep {
     /// Its answer, where it has something to say.
     pub body: Option<Body>,
+    /// What it says to the other servers.
+    pub letters: Letters,
     /// What it waits for next, unless its part in the round is over.
     pub next: Option<Box<dyn FollowerStage>>,
 }
@@ -88,6 +111,21 @@ pub(crate) trait ServerStage: Send {
     /// The answer of another server. An error leaves the stage as if the message had not come.
     fn receive_of(&mut self, _from: ServerRole, _body: &[u8]) -> Result<(), FaultKind> {
         Err(FaultKind::NotAMember)
+    }
+
+    /// What another server that computes with this one says to it.
+    fn hear(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+        Err(Fault::nobody(FaultKind::NotAMember))
+    }
+
+    /// What it says to the other servers since this was asked last.
+    fn letters(&mut self) -> Letters {
+        Letters::new()
+    }
+
+    /// Whether servers still compute together: the stage is not to be closed, though all may have answered.
+    fn is_computing(&self) -> bool {
+        false
     }
 
     /// How many optional stages were skipped to come to this one.

@@ -37,6 +37,7 @@ impl ProtocolTable for Flashe {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: false,
+    asks_parties: false,
     plan: |job, _| match job.spec().is_sparse() {
         true => sparse_rounds::plan(job),
         false => rounds::plan(job),

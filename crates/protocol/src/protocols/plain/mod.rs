@@ -34,6 +34,7 @@ impl ProtocolTable for Plain {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: false,
     tolerates_corrupt: false,
+    asks_parties: false,
     plan: |job, _| {
         let vector = small(job.spec()) + job.packed_len() as u64;
         let stages = [Stage::new("input", vector, vector).input()];

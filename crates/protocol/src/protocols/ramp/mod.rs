@@ -60,6 +60,7 @@ impl ProtocolTable for Pss {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
+    asks_parties: true,
     plan,
     min_parties,
     sparsity: |_| None,

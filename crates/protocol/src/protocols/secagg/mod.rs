@@ -51,6 +51,7 @@ impl ProtocolTable for SecAggPlus {
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: true,
+    asks_parties: true,
     plan,
     min_parties,
     sparsity: |_| None,

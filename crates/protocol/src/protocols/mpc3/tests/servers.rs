@@ -1,0 +1,124 @@
+//! One of the three servers does not keep to the protocol.
+
+use std::sync::{Arc, Mutex};
+
+use super::spec;
+use crate::testing::{OnLetter, Rig, body, parties, with_body};
+use crate::{Adversary, Fault, Message, Outcome, ServerIndex};
+
+/// Letters as they were said, with who said them to whom.
+type Said = Vec<(ServerIndex, ServerIndex, Message)>;
+
+/// What an honest round's servers say.
+fn said() -> Said {
+    let said = Arc::new(Mutex::new(Said::new()));
+    let mut rig = Rig::new(spec(Adversary::Active), 3);
+    let keep = said.clone();
+    rig.on_letter = Box::new(move |from, to, letter| {
+        keep.lock().unwrap().push((from, to, letter.clone()));
+        Some(letter)
+    });
+    rig.finish().unwrap();
+    let said = said.lock().unwrap();
+    said.clone()
+}
+
+/// Plays the round with the letter at this place changed.
+fn with_letter(
+    place: usize,
+    mut change: impl FnMut(Message) -> Option<Message> + Send + 'static,
+) -> (Rig, Result<Outcome, Fault>) {
+    let mut rig = Rig::new(spec(Adversary::Active), 3);
+    let mut number = 0;
+    let on_letter: OnLetter = Box::new(move |_, _, letter| {
+        number += 1;
+        match number - 1 == place {
+            true => change(letter),
+            false => Some(letter),
+        }
+    });
+    rig.on_letter = on_letter;
+    let outcome = rig.finish();
+    (rig, outcome)
+}
+
+#[test]
+fn a_sum_takes_three_rounds() {
+    let said = said();
+    assert_eq!(said.len(), 3 * 6);
+    let last = &body(&said[17].2)[..4];
+    assert_eq!(last, 2u32.to_be_bytes());
+}
+
+/// Abuse case 38: any byte of any letter changed, of any of the three servers. No sum comes out but the right one.
+#[test]
+fn case_38_a_changed_letter_gives_no_wrong_sum() {
+    for (place, (from, to, letter)) in said().into_iter().enumerate() {
+        let length = body(&letter).len();
+        for at in (0..length).step_by(1 + length / 40) {
+            let (rig, outcome) = with_letter(place, move |letter| {
+                let mut changed = body(&letter).to_vec();
+                changed[at] ^= 4;
+                Some(with_body(&letter, &changed))
+            });
+            let what = format!("letter {place} from {from} to {to}, byte {at}");
+            assert!(outcome.is_err(), "{what}: {:?}", rig.server_faults);
+        }
+    }
+}
+
+/// Abuse case 38: letters lost, cut, or said again in place of others.
+#[test]
+fn case_38_letters_that_are_lost_cut_or_exchanged_give_no_wrong_sum() {
+    let said = said();
+    for (place, (from, to, letter)) in said.iter().enumerate() {
+        let others = said.iter().filter(|(_, _, it)| it != letter);
+        let mut instead: Vec<Option<Message>> = others.map(|(_, _, it)| Some(it.clone())).collect();
+        instead.push(None);
+        instead.push(Some(letter.slice(..letter.len() - 1)));
+        for other in instead {
+            let (rig, outcome) = with_letter(place, move |_| other.clone());
+            if let Ok(outcome) = outcome {
+                let expected = rig.cohort.sum_of(outcome.survivors.iter());
+                assert_eq!(outcome.sum, Some(expected), "{place} from {from} to {to}");
+            }
+        }
+    }
+}
+
+/// Abuse case 32: a server that tells the others different lists of uploads gets no two sums opened.
+#[test]
+fn case_32_different_lists_open_nothing() {
+    for liar in ServerIndex::ALL {
+        let mut rig = Rig::new(spec(Adversary::Active), 3);
+        // It leaves party 5 out towards one of them.
+        rig.on_letter = Box::new(move |from, to, letter| {
+            let mut changed = body(&letter).to_vec();
+            if from == liar && to == liar.next() && changed[..4] == [0; 4] {
+                changed[4] &= !(1 << 5);
+                let header = changed.len() - 32;
+                changed[header..].fill(0);
+                return Some(with_body(&letter, &changed));
+            }
+            Some(letter)
+        });
+        let outcome = rig.finish();
+        assert!(outcome.is_err(), "{liar}");
+    }
+}
+
+#[test]
+fn what_a_server_holds_of_a_vector_is_random() {
+    // The same vectors, split twice: every component that a server sees is another one.
+    let (one, two) = (
+        Rig::new(spec(Adversary::Active), 3),
+        Rig::new(spec(Adversary::Active), 4),
+    );
+    for party in parties(0..6) {
+        for (role, part) in one.clients[&party].parts() {
+            let other = two.clients[&party].parts().iter();
+            let (_, other) = other.clone().find(|(it, _)| it == role).unwrap();
+            assert!(body(part) != body(other), "{party} {role}");
+        }
+    }
+}

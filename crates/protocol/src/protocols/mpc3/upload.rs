@@ -1,0 +1,200 @@
+//! What a party sends each server.
+//!
+//! ```text
+//! struct {
+//!     opaque components[3][32];        // a hash of each: of a seed, or of the explicit component with its salt
+//!     opaque signature<0..2^32-1>;     // of the party; empty if semi-honest
+//!     opaque tag_key[32];              // nothing if semi-honest, and nothing for the coordinator
+//!     opaque salt[32];                 // only for a server that holds the explicit component
+//!     opaque seed[32];                 // of each component that the server holds and that comes out of a seed
+//!     opaque explicit[packed_len];     // only for a server that holds the explicit component
+//! } Upload;
+//! ```
+//!
+//! Which component is explicit follows from the rank. The hashes are the same for all servers: servers that have equal
+//! hashes hold equal components.
+
+use std::sync::Arc;
+
+use blindsum_crypto::kdf;
+use blindsum_crypto::secret::Secret;
+use blindsum_math::words::check_packed;
+use blindsum_sharing::replicated::{
+    COMPONENTS, Dealer, SALT_LEN, SEED_LEN, components_of, explicit_component, explicit_hash,
+    seed_hash,
+};
+
+use super::client::COORDINATOR;
+use super::{TAG, is_active};
+use crate::core::round::ClientSetup;
+use crate::kit::snapshot::Reader;
+use crate::kit::wire::{HEADER, PREFIX};
+use crate::{FaultKind, PartyId, Round, ServerIndex};
+
+/// Label of what parties sign over the hashes of their components.
+const SIGN_UPLOAD: &str = "blindsum upload";
+
+/// The hashes of a party's components.
+pub(super) type Hashes = [[u8; 32]; COMPONENTS];
+
+/// What a server compares with the others: a hash of the hashes, of the round and of the party.
+pub(super) fn header_hash(round: &Round, party: PartyId, hashes: &Hashes) -> [u8; 32] {
+    let rank = party.0.to_be_bytes();
+    let parts: [&[u8]; 3] = [&round.context().0, &rank, hashes.as_flattened()];
+    kdf::hash("blindsum upload header", &parts)
+}
+
+/// What a party sends of one vector.
+pub(super) struct Uploads {
+    dealer: Dealer,
+    /// The explicit component.
+    packed: Vec<u8>,
+    hashes: Hashes,
+    signature: Vec<u8>,
+}
+
+impl Uploads {
+    pub fn new(setup: &Arc<ClientSetup>, dealer: Dealer, packed: Vec<u8>) -> Self {
+        let hash = |component| match dealer.seed(component) {
+            Some(seed) => seed_hash(seed),
+            None => explicit_hash(dealer.salt(), &packed),
+        };
+        let hashes = [hash(0), hash(1), hash(2)];
+        let signature = match is_active(setup.round.job()) {
+            true => {
+                let header = header_hash(&setup.round, setup.me, &hashes);
+                setup.identity.sign(SIGN_UPLOAD, &header)
+            }
+            false => Vec::new(),
+        };
+        Self {
+            dealer,
+            packed,
+            hashes,
+            signature,
+        }
+    }
+
+    /// The upload for one server, with room for its frame.
+    pub fn to(&self, server: ServerIndex, tag_key: Option<&Secret<TAG>>) -> Vec<u8> {
+        let small = HEADER + 32 * (COMPONENTS + 4) + PREFIX + self.signature.len();
+        let mut body = Vec::with_capacity(small + self.packed.len());
+        body.extend_from_slice(self.hashes.as_flattened());
+        body.extend_from_slice(&(self.signature.len() as u32).to_be_bytes());
+        body.extend_from_slice(&self.signature);
+        body.extend(tag_key.iter().flat_map(|key| key.expose()));
+        let held = components_of(server.number().into());
+        let has_explicit = held.contains(&self.dealer.explicit());
+        if has_explicit {
+            body.extend_from_slice(self.dealer.salt().expose());
+        }
+        for seed in held.iter().filter_map(|it| self.dealer.seed(*it)) {
+            body.extend_from_slice(seed.expose());
+        }
+        if has_explicit {
+            body.extend_from_slice(&self.packed);
+        }
+        body
+    }
+}
+
+/// An upload as a server has checked it.
+pub(super) struct Checked {
+    /// What servers compare.
+    pub header: [u8; 32],
+    /// By which this server vouches for the sum towards the party; none if it does not.
+    pub tag_key: Option<Secret<TAG>>,
+    /// The server's own component, then the next one.
+    pub held: [Held; 2],
+}
+
+/// A component of one vector.
+pub(super) enum Held {
+    Seed(Secret<SEED_LEN>),
+    Explicit(Vec<u8>),
+}
+
+/// Reads what a party sent this server: the length is right, the signature holds, and the components are those that the
+/// hashes say.
+pub(super) fn check(
+    round: &Round,
+    me: ServerIndex,
+    party: PartyId,
+    body: &[u8],
+) -> Result<Checked, FaultKind> {
+    let malformed = |rule: &str| FaultKind::malformed("upload", rule);
+    let cut = |_| malformed("is cut short");
+    let mut reader = Reader::new(body);
+    let mut hashes = Hashes::default();
+    for hash in &mut hashes {
+        *hash = reader.array().map_err(cut)?;
+    }
+    let header = header_hash(round, party, &hashes);
+    let length = reader.number().map_err(cut)? as usize;
+    let signature = reader.bytes(length).map_err(cut)?;
+    check_signature(round, party, &header, signature)?;
+    let tag_key = match is_active(round.job()) && me != COORDINATOR {
+        true => Some(reader.secret().map_err(cut)?),
+        false => None,
+    };
+    let (explicit, held) = (
+        explicit_component(party.0),
+        components_of(me.number().into()),
+    );
+    let salt: Option<Secret<SALT_LEN>> = match held.contains(&explicit) {
+        true => Some(reader.secret().map_err(cut)?),
+        false => None,
+    };
+    let mut seeds = Vec::new();
+    for _ in held.iter().filter(|component| **component != explicit) {
+        seeds.push(reader.secret().map_err(cut)?);
+    }
+    let packed = reader.rest();
+    let (mut seeds, job) = (seeds.into_iter(), round.job());
+    let mut component = |component: usize| {
+        let (held, hash) = match (&salt, component == explicit) {
+            (Some(salt), true) => {
+                check_packed(job.width(), job.lanes(), packed)
+                    .map_err(|e| malformed(&e.to_string()))?;
+                (Held::Explicit(packed.to_vec()), explicit_hash(salt, packed))
+            }
+            _ => {
+                let seed = seeds.next().ok_or_else(|| malformed("lacks a seed"))?;
+                let hash = seed_hash(&seed);
+                (Held::Seed(seed), hash)
+            }
+        };
+        match hashes.get(component) == Some(&hash) {
+            true => Ok(held),
+            false => Err(malformed("a component is not the one of its hash")),
+        }
+    };
+    let [own, next] = held;
+    let held = [component(own)?, component(next)?];
+    if salt.is_none() && !packed.is_empty() {
+        return Err(malformed("has trailing bytes"));
+    }
+    Ok(Checked {
+        header,
+        tag_key,
+        held,
+    })
+}
+
+fn check_signature(
+    round: &Round,
+    party: PartyId,
+    header: &[u8; 32],
+    signature: &[u8],
+) -> Result<(), FaultKind> {
+    if !is_active(round.job()) {
+        let rule = "must be empty if semi-honest";
+        return match signature.is_empty() {
+            true => Ok(()),
+            false => Err(FaultKind::malformed("signature", rule)),
+        };
+    }
+    let key = round.roster().verifying_key(party.0);
+    key.and_then(|key| key.verify(SIGN_UPLOAD, header, signature).ok())
+        .ok_or(FaultKind::BadSignature { signer: party })
+}
