@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind,
     Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet,
-    ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput,
+    ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;

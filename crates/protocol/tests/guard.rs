@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Excuse, Fault,
     FaultKind, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId,
-    PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, SurvivorGuard,
+    PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
+    SurvivorGuard,
 };
 
 #[path = "../src/testing.rs"]

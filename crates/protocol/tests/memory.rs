@@ -9,7 +9,7 @@ use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, Input,
     Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Seat, Server, ServerRole, SparseInput,
+    RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
 };
 
 #[path = "../src/testing.rs"]

@@ -7,7 +7,7 @@ use blindsum_protocol::{
     EncodingName, Excuse, Fault, FaultKind, Fixed64, Follower, Fssa, Input, Integers, Job, JobSpec,
     MemoryVault, Message, ModelUpdate, Outcome, Outgoing, PartyId, PartySet, ProtocolChoice,
     ProtocolName, Pss, Quantised, Round, RoundSum, RoundingName, Seat, SecAgg, SecAggPlus, Server,
-    ServerRole, SparseInput, TensorLayout,
+    ServerIndex, ServerRole, SparseInput, TensorLayout,
 };
 use proptest::prelude::*;
 

@@ -7,7 +7,8 @@ use blindsum_crypto::audit;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
     FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
-    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, Vault,
+    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
+    SparseInput, Vault,
 };
 
 #[path = "../src/testing.rs"]

@@ -10,7 +10,8 @@ use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
     FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
-    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerRole, SparseInput, Vault,
+    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
+    SparseInput, Vault,
 };
 use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};

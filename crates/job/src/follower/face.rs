@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_protocol::{Job, ServerRole};
+use blindsum_protocol::{Job, ServerIndex, ServerRole};
+use bytes::Bytes;
 
 use super::Server;
 use crate::JobError;
@@ -11,6 +12,7 @@ use crate::actor::{Actor, Now, Task, Ticket, Time};
 use crate::party::{LinkId, Say};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
+use crate::server::Hold;
 
 /// What such a server is made of.
 #[derive(Clone)]
@@ -35,6 +37,48 @@ pub enum Input {
     Lost(LinkId, String),
     /// A frame came over a connection.
     Frame(LinkId, CoordinatorFrame),
+    /// A party gives this server its part of an answer. What becomes of it is told by [`Effect::Uploaded`].
+    Upload {
+        /// The upload, numbered by who drives the machine.
+        id: UploadId,
+        /// The party's name, as in its certificate.
+        name: String,
+        /// The round.
+        round: u64,
+        /// The part.
+        message: Bytes,
+        /// What it holds until it is taken.
+        hold: Hold,
+    },
+    /// Another server that computes with this one says something.
+    Letter {
+        /// Which server.
+        from: ServerIndex,
+        /// The round.
+        round: u64,
+        /// What it says.
+        letter: Bytes,
+    },
+    /// The line to a server that computes with this one was lost, and with it perhaps letters.
+    LineLost {
+        /// Which server.
+        to: ServerIndex,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// An upload of a party. No two of one process have the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UploadId(pub u64);
+
+/// What became of an upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Uploaded {
+    /// It is here.
+    Taken,
+    /// It will never be taken, for this reason.
+    Refused(String),
 }
 
 /// What it wants done, in this order.
@@ -43,6 +87,17 @@ pub enum Effect {
     Work(Task),
     /// Send over a connection; it is lost where that one has ended.
     Send(LinkId, Say),
+    /// Tell a party what became of its upload.
+    Uploaded(UploadId, Uploaded),
+    /// Something to say to a server that computes with this one, in this order.
+    Letter {
+        /// Which server.
+        to: ServerIndex,
+        /// The round.
+        round: u64,
+        /// What to say.
+        letter: Bytes,
+    },
     /// End the connection, for this reason, and make another one.
     Reconnect(LinkId, String),
     /// It has come to its end: its last effect. An error says why it could not go on.

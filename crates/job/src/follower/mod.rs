@@ -5,12 +5,15 @@
 //! coordinator says. What it must not forget is the number of the latest round that it was in: started again, it never
 //! comes back to one.
 
+mod computing;
 mod face;
 mod rounds;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_protocol::{Follower, Round};
+use bytes::Bytes;
 use tracing::{debug, info};
 
 use crate::actor::Hand;
@@ -19,9 +22,10 @@ use crate::error::wrong;
 use crate::party::{Certificates, LinkId, Say};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::server::Hold;
 use crate::{JobError, foreign};
 
-pub use face::{Effect, Input, JobFollower, Parts};
+pub use face::{Effect, Input, JobFollower, Parts, UploadId, Uploaded};
 
 /// Everything that such a server has.
 struct Server {
@@ -33,6 +37,17 @@ struct Server {
     /// The latest round that it was in.
     last_round: u64,
     active: Option<Active>,
+    /// What parties uploaded for a round that this server has not heard of yet, the latest of each.
+    early: BTreeMap<String, Upload>,
+}
+
+/// A party's part of an answer, on its way into the machine.
+struct Upload {
+    id: UploadId,
+    round: u64,
+    message: Bytes,
+    /// Freed when it was taken, or is not wanted.
+    _hold: Hold,
 }
 
 /// The round that it is in.
@@ -42,6 +57,8 @@ struct Active {
     follower: Option<Follower>,
     /// The number behind that of the latest message that it heard.
     heard: u8,
+    /// Whether it talks with others that compute with it: what is lost between them then ends the round.
+    is_talking: bool,
     /// A message that is being received: its stage and its bytes so far.
     receiving: Option<(u32, Assembly)>,
 }
@@ -79,6 +96,7 @@ impl Server {
             certificates: Certificates::default(),
             last_round: 0,
             active: None,
+            early: BTreeMap::new(),
         }
     }
 
@@ -116,6 +134,27 @@ impl Server {
                 self.lose_link();
             }
             Input::Frame(link, frame) if link == self.link.0 => self.heard(frame).await?,
+            Input::Upload {
+                id,
+                name,
+                round,
+                message,
+                hold,
+            } => {
+                let upload = Upload {
+                    id,
+                    round,
+                    message,
+                    _hold: hold,
+                };
+                self.take_upload(name, upload).await?;
+            }
+            Input::Letter {
+                from,
+                round,
+                letter,
+            } => self.hear(from, round, letter).await?,
+            Input::LineLost { to, reason } => self.line_lost(to, &reason),
             // Of a connection that was given up.
             Input::Linked(_) | Input::Lost(..) | Input::Frame(..) => {}
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Follower, Message, Round};
+use blindsum_protocol::{Fault, Follower, Message, Round};
 use tracing::{debug, info, warn};
 
-use super::{Active, Server};
+use super::{Active, Effect, Server};
 use crate::JobError;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
@@ -98,8 +98,10 @@ impl Server {
                     round,
                     follower: Some(follower),
                     heard: 0,
+                    is_talking: false,
                     receiving: None,
                 });
+                self.take_early().await?;
             }
             Err(fault) => {
                 let code = RoundRefusalCode::RoundRefusalFault;
@@ -159,9 +161,26 @@ impl Server {
             (follower, answer)
         });
         let (follower, answer) = stepped.await?;
+        self.stepped(number, follower, answer);
+        Ok(())
+    }
+
+    /// A step is done: what it says goes out.
+    pub(super) fn stepped(
+        &mut self,
+        number: u64,
+        mut follower: Follower,
+        answer: Result<Option<Message>, Fault>,
+    ) {
+        let letters = follower.letters();
         if let Some(active) = &mut self.active {
             active.heard = follower.heard();
+            active.is_talking |= !letters.is_empty();
             active.follower = Some(follower);
+        }
+        for (to, letter) in letters {
+            let round = number;
+            self.hand.say(Effect::Letter { to, round, letter });
         }
         match (answer, &self.active) {
             (Ok(Some(message)), Some(active)) => self.answer(active, message),
@@ -171,11 +190,10 @@ impl Server {
                 self.refuse(number, code, fault.to_string());
             }
         }
-        Ok(())
     }
 
     /// Tells the coordinator that this server has no further part in a round.
-    fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
+    pub(super) fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
         warn!(role = %self.parts.role, round, %reason, "round refused");
         self.active.take_if(|active| active.round.number() == round);
         let code = code.into();

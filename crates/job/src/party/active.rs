@@ -1,10 +1,13 @@
 //! The round that a party is in.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
-use blindsum_protocol::{Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round};
+use blindsum_protocol::{
+    Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole,
+};
 
 use super::certificates::Certificates;
 use super::guard::Guard;
@@ -31,6 +34,8 @@ pub(super) struct Active {
     pub client: Option<Client>,
     /// How the machine came to where it is; kept where the party may be suspended.
     pub past: Option<Past>,
+    /// Other servers that have not taken their part of the latest answer yet; none before they are given any.
+    pub uploading: Option<BTreeSet<ServerRole>>,
     /// A message of the coordinator that is being received: its stage and its bytes so far.
     pub receiving: Option<(u32, Assembly)>,
     /// A message that waits for the caller's update.

@@ -161,6 +161,15 @@ impl Member {
             } => self.submitted(round, update, weight).await,
             Input::Took(round) => self.takes(round).await,
             Input::Abandon(round) => self.abandoned(round).await,
+            Input::Uploaded { round, role } => {
+                self.uploaded(round, role);
+                Ok(())
+            }
+            Input::UploadRefused {
+                round,
+                role,
+                reason,
+            } => self.upload_refused(round, role, reason).await,
             _ => Ok(()),
         }
     }

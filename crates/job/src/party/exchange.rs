@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, ServerRole};
 use bytes::Bytes;
 
 use super::policy::Policy;
@@ -67,6 +67,22 @@ pub enum Input {
     Took(u64),
     /// The caller gives none.
     Abandon(u64),
+    /// Another server has taken its part of an answer.
+    Uploaded {
+        /// The round.
+        round: u64,
+        /// Which server.
+        role: ServerRole,
+    },
+    /// Another server will not take its part of an answer, however often it is tried.
+    UploadRefused {
+        /// The round.
+        round: u64,
+        /// Which server.
+        role: ServerRole,
+        /// Why, for people.
+        reason: String,
+    },
     /// The process will end, and another one goes on: what is in memory goes into a record. Only a party that was made
     /// by [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) tells that it is done.
     Suspend,
@@ -82,6 +98,16 @@ pub enum Effect {
     Work(Task),
     /// Send over a connection; it is lost where that one has ended.
     Send(LinkId, Say),
+    /// Give another server its part of an answer, and say that it has taken it by [`Input::Uploaded`]. It is tried as
+    /// long as the round goes on: until the next one begins or the caller is told that it has ended.
+    Upload {
+        /// The round.
+        round: u64,
+        /// Which server.
+        role: ServerRole,
+        /// The part.
+        message: Bytes,
+    },
     /// End the connection, for this reason, and make another one.
     Reconnect(LinkId, String),
     /// Tell the caller.

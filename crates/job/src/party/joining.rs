@@ -457,6 +457,7 @@ impl Member {
             model: self.model.clone(),
             client,
             past,
+            uploading: None,
             receiving: None,
             held: None,
             update: None,

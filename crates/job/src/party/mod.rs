@@ -39,6 +39,7 @@ mod sums;
 mod suspended;
 mod taking;
 mod untaken;
+mod uploads;
 mod vault;
 
 pub(crate) use active::certified_round;

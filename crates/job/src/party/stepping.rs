@@ -55,6 +55,9 @@ impl Member {
         active.client = stepped.client;
         // What came before leads nowhere.
         let is_new = begins || active.heard() != heard;
+        if is_new {
+            active.uploading = None;
+        }
         if let Some(past) = active.past.as_mut().filter(|_| is_new) {
             let message = message.clone();
             past.add(PastStep { seed, message }, stepped.snapshot.is_some());
@@ -176,18 +179,25 @@ impl Member {
         };
         let bytes = message.len();
         debug!(party = %self.identity.name, round, stage, bytes, "answered");
-        // What is not sent now is sent when the connection begins the round.
-        if self.begun == Some(round) {
-            // Not before: whoever is killed in between, or has no connection, has sent nothing.
-            if self.active.as_ref().is_some_and(Active::says_vector) {
-                self.memory.draws.sends(round);
-            }
-            self.say(Say::Message {
-                round,
-                stage,
-                message,
-            });
+        if self.has_uploaded() {
+            self.say_answer(round, stage, message);
         }
         Ok(())
+    }
+
+    /// Sends an answer. What is not sent now is sent when the connection begins the round.
+    pub(super) fn say_answer(&mut self, round: u64, stage: u8, message: Message) {
+        if self.begun != Some(round) {
+            return;
+        }
+        // Not before: whoever is killed in between, or has no connection, has sent nothing.
+        if self.active.as_ref().is_some_and(Active::says_vector) {
+            self.memory.draws.sends(round);
+        }
+        self.say(Say::Message {
+            round,
+            stage,
+            message,
+        });
     }
 }

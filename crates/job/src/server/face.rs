@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::VerifyingKey;
-use blindsum_protocol::{Job, Outgoing, ServerRole};
+use blindsum_protocol::{Job, Outgoing, ServerIndex, ServerRole};
 use bytes::Bytes;
 
 use super::shelf::{Shelf, ShelfError, Shelves};
@@ -128,6 +128,22 @@ pub enum Input {
         /// What it holds until it is taken.
         hold: Hold,
     },
+    /// Another server that computes with this one says something.
+    Letter {
+        /// Which server.
+        from: ServerIndex,
+        /// The round.
+        round: u64,
+        /// What it says.
+        letter: Bytes,
+    },
+    /// The line to a server that computes with this one was lost, and with it perhaps letters.
+    LineLost {
+        /// Which server.
+        to: ServerIndex,
+        /// Why, for people.
+        reason: String,
+    },
     /// What a round passes on cannot be read.
     Unreadable {
         /// The round.
@@ -149,6 +165,15 @@ pub enum Effect {
     Refuse(LinkId, Refused),
     /// Something to say to a party.
     Send(LinkId, Say),
+    /// Something to say to a server that computes with this one, in this order.
+    Letter {
+        /// Which server.
+        to: ServerIndex,
+        /// The round.
+        round: u64,
+        /// What to say.
+        letter: Bytes,
+    },
     /// The last word on a connection, after all that was said before.
     Close(LinkId, Refused),
     /// The last word on a connection, at once: what was said before and is not sent yet is dropped.

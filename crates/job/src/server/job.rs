@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::Seat;
+use blindsum_protocol::{Seat, ServerIndex};
 use bytes::Bytes;
 use tracing::{error, info};
 
@@ -31,6 +31,14 @@ pub(super) enum Event {
         message: Bytes,
         hold: Hold,
     },
+    /// What a server says that computes with this one.
+    Letter {
+        from: ServerIndex,
+        round: u64,
+        letter: Bytes,
+    },
+    /// The line to such a server was lost.
+    LineLost { to: ServerIndex, reason: String },
     /// What a round passes on cannot be read.
     Unreadable { round: u64, reason: String },
 }
@@ -276,6 +284,16 @@ impl Lead {
                 message,
                 hold,
             }),
+            Input::Letter {
+                from,
+                round,
+                letter,
+            } => Some(Event::Letter {
+                from,
+                round,
+                letter,
+            }),
+            Input::LineLost { to, reason } => Some(Event::LineLost { to, reason }),
             Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
             Input::Stop => None,
         }

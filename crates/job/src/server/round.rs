@@ -7,12 +7,13 @@ use std::sync::Arc;
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
     Closed, Excuse, Fault, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
+    ServerIndex,
 };
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
-use super::face::Gate;
+use super::face::{Effect, Gate};
 use super::job::Event;
 use super::running::Running;
 use super::{Halt, Lead};
@@ -152,6 +153,7 @@ impl Lead {
                     // What is said where stages are skipped is said at the end of the last of them.
                     self.deliver_all(after.saturating_sub(1), messages, shelf);
                     server = next;
+                    self.say_letters(number, &mut server);
                 }
                 Closed::Done { outcome, messages } => {
                     return self.finish_round(&round, stage, outcome, messages).await;
@@ -173,7 +175,9 @@ impl Lead {
         self.publish(self.current_report());
         loop {
             let (overdue, next) = match &self.running {
-                Some(running) if !running.is_settled() => running.overdue(self.hand.now(), grace),
+                Some(running) if !running.is_settled(stage.server.is_computing()) => {
+                    running.overdue(self.hand.now(), grace)
+                }
                 _ => break,
             };
             if !overdue.is_empty() {
@@ -237,8 +241,43 @@ impl Lead {
                 }
                 Ok(stage)
             }
+            Event::Letter {
+                from,
+                round,
+                letter,
+            } if round == number => self.hear(number, stage, from, letter).await,
+            Event::LineLost { to, reason } if stage.server.is_computing() => {
+                let reason =
+                    format!("the line to {to} was lost while the servers computed: {reason}");
+                Err(Halt::Aborted(reason))
+            }
             Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
+        }
+    }
+
+    /// Hears a server that computes with this one, and says what follows from it.
+    async fn hear(
+        &mut self,
+        number: u64,
+        mut stage: Collecting,
+        from: ServerIndex,
+        letter: Bytes,
+    ) -> Result<Collecting, Halt> {
+        let heard = self.hand.work(move || {
+            let heard = stage.server.hear(from, &letter);
+            (stage, heard)
+        });
+        let (mut stage, heard) = heard.await?;
+        heard.map_err(|fault| Halt::Aborted(fault.to_string()))?;
+        self.say_letters(number, &mut stage.server);
+        Ok(stage)
+    }
+
+    /// Says what there is to say to servers that compute with this one.
+    fn say_letters(&self, round: u64, server: &mut Server) {
+        for (to, letter) in server.letters() {
+            self.hand.say(Effect::Letter { to, round, letter });
         }
     }
 

@@ -185,11 +185,12 @@ impl Running {
         self.missing.iter().copied().collect()
     }
 
-    /// Whether there is nothing to wait for: nobody is missing, or so many have left the round that there
-    /// cannot be enough answers any more.
-    pub fn is_settled(&self) -> bool {
+    /// Whether there is nothing to wait for: nobody is missing and nothing is `computing`, or so many have left the round
+    /// that there cannot be enough answers any more.
+    pub fn is_settled(&self, computing: bool) -> bool {
         let required = self.report.stages.last().map_or(0, |stage| stage.required);
-        self.missing.is_empty() || self.answers + self.missing.len() < required
+        let all_answered = self.missing.is_empty() && !computing;
+        all_answered || self.answers + self.missing.len() < required
     }
 
     pub fn waiting_for(&self) -> Vec<String> {

@@ -166,6 +166,11 @@ impl Driver {
                 self.put(link, |_| frame);
             }
             Effect::Send(link, say) => self.put(link, |failed| queued(say, failed)),
+            Effect::Letter { to, .. } => {
+                let reason = "there is no line to it".into();
+                let lost = Input::LineLost { to, reason };
+                self.server.handle(self.clock.now(), lost);
+            }
             Effect::Close(link, last) => self.put(link, |_| Queued::Last(last.into())),
             Effect::Cut(link, last) => {
                 if let Some(connection) = self.connections.remove(&link) {

@@ -300,6 +300,15 @@ impl Driver {
                         outbox.put(queued(say));
                     }
                 }
+                Effect::Upload { round, role, .. } => {
+                    let reason = format!("the party has no address of the {role}");
+                    let refused = Input::UploadRefused {
+                        round,
+                        role,
+                        reason,
+                    };
+                    self.party.handle(self.clock.now(), refused);
+                }
                 Effect::Reconnect(link, reason) if link == self.link => {
                     ended = Some(Ended::Lost(reason));
                 }

@@ -104,6 +104,13 @@ impl Campaign {
         let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
         for seed in (self.seed..).filter(wanted) {
             let job = Arc::new(sized(&self.spec, seed).map_err(SimError::from)?);
+            if job.servers().next().is_some() {
+                let protocol = &job.spec().protocol;
+                let rule = format!(
+                    "campaigns know no servers beside the coordinator, as {protocol} needs"
+                );
+                return Err(SimError::scenario("protocol", rule).into());
+            }
             let episode = World::new(job, seed)?.run().map_err(Box::new)?;
             tally.add(&episode);
             if tally.steps >= self.steps || watch(&tally).is_break() {

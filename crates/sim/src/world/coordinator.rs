@@ -158,6 +158,8 @@ impl World {
             Effect::Close(link, refused) | Effect::Cut(link, refused) => {
                 self.last_word(link.0, refused, true);
             }
+            // No job of a campaign has servers that compute together.
+            Effect::Letter { .. } => {}
             Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }

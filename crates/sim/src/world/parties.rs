@@ -164,6 +164,8 @@ impl World {
                     }
                 }
             }
+            // No job of a campaign has a server to upload to.
+            Effect::Upload { .. } => {}
             Effect::Reconnect(on, _) if link != Some(on.0) => {}
             Effect::Reconnect(_, reason) => {
                 self.log(format!("party {number} connects again: {reason}"));
