@@ -1,6 +1,7 @@
 //! A whole job in one place: coordinator, other servers and parties as machines, in virtual time, with members that are
 //! killed and started again.
 
+mod computing;
 mod effects;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,7 +20,7 @@ use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::RoundState;
 use blindsum_job::server::{self, Hold, JobServer, Peer};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Job, JobSpec};
+use blindsum_protocol::{Job, JobSpec, ServerIndex};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
@@ -36,6 +37,7 @@ enum Event {
     ToHost(u64, CoordinatorFrame),
     Connect(usize),
     Start(usize),
+    Computing(computing::Event),
 }
 
 /// All of it.
@@ -49,8 +51,10 @@ pub struct Ensemble {
     pub hosts: Vec<Host>,
     now: Now,
     events: VecDeque<Event>,
-    /// Who will connect again, and when.
-    returning: Vec<(Time, usize)>,
+    /// What happens later, and when.
+    later: Vec<(Time, Event)>,
+    /// Uploads that servers have not answered, by their numbers.
+    uploads: BTreeMap<u64, computing::Upload>,
     /// Connections that hold, and whose they are.
     links: BTreeMap<u64, usize>,
     /// Of these, the ones on which the coordinator has said its last word.
@@ -127,7 +131,8 @@ impl Ensemble {
             server_lives: 0,
             hosts,
             now,
-            returning: Vec::new(),
+            later: Vec::new(),
+            uploads: BTreeMap::new(),
             links: BTreeMap::new(),
             closed: BTreeSet::new(),
             latest_link: 0,
@@ -197,6 +202,7 @@ impl Ensemble {
         match event {
             Event::Start(host) => self.start(host),
             Event::Connect(host) => self.connect(host),
+            Event::Computing(event) => self.compute(event),
             Event::ToServer(link, say) => self.hear(link, say),
             Event::ToHost(link, frame) => {
                 self.replay(link, &frame);
@@ -227,16 +233,15 @@ impl Ensemble {
         });
         let next = wakes
             .chain(self.server.wake())
-            .chain(self.returning.iter().map(|(time, _)| *time))
+            .chain(self.later.iter().map(|(time, _)| *time))
             .min()
             .expect("something happens");
         let passed = next - self.now.time;
         self.now.time = self.now.time.max(next);
         self.now.unix_millis += passed.as_millis() as u64;
         let now = self.now.time;
-        let due = self.returning.extract_if(.., |(time, _)| *time <= now);
-        self.events
-            .extend(due.map(|(_, host)| Event::Connect(host)));
+        let due = self.later.extract_if(.., |(time, _)| *time <= now);
+        self.events.extend(due.map(|(_, event)| event));
         self.server.tick(self.now);
         self.serve();
         for host in 0..self.hosts.len() {
@@ -311,6 +316,7 @@ impl Ensemble {
             return;
         }
         self.cut(number);
+        self.silence(number);
         self.events.push_back(Event::Start(number));
     }
 
@@ -351,6 +357,7 @@ impl Ensemble {
         for (link, number) in std::mem::take(&mut self.links) {
             self.lost_at(number, link, "the coordinator is gone");
         }
+        self.lose_lines(ServerIndex::ALL[0]);
         self.serve();
     }
 
@@ -366,7 +373,11 @@ impl Ensemble {
     }
 
     fn connect_later(&mut self, number: usize) {
-        self.returning.push((self.now.time + PAUSE, number));
+        self.happens_later(Event::Connect(number));
+    }
+
+    fn happens_later(&mut self, event: Event) {
+        self.later.push((self.now.time + PAUSE, event));
     }
 
     /// The coordinator hears something.
@@ -447,6 +458,9 @@ impl Ensemble {
                 | server::Effect::Cut(link, last) => {
                     self.closed.insert(link.0);
                     self.events.push_back(Event::ToHost(link.0, last.into()));
+                }
+                server::Effect::Letter { to, round, letter } => {
+                    self.says(ServerIndex::ALL[0], to, round, letter);
                 }
                 server::Effect::Over(result) => result.unwrap(),
             }

@@ -14,7 +14,7 @@ use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::server::{self, JobServer, MemoryShelves, Traffic};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Integers, Job, JobSpec, ModelUpdate, ProtocolName, ServerRole};
+use blindsum_protocol::{Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, ServerRole};
 
 /// When the tests take place, in seconds since 1970-01-01 UTC.
 pub const BEGIN: u64 = 1_800_000_000;
@@ -44,6 +44,16 @@ pub fn toy(name: &str, parties: u32, rounds: u32) -> JobSpec {
         stage_deadline: 3.0,
         input_deadline: 4.0,
         ..JobSpec::default()
+    }
+}
+
+/// A job of three servers.
+pub fn mpc3(adversary: Adversary, parties: u32, rounds: u32) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::Mpc3.into(),
+        adversary,
+        min_parties: 3,
+        ..toy("three-servers", parties, rounds)
     }
 }
 

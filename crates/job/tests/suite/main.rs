@@ -1,6 +1,7 @@
 //! Jobs as machines, driven by hand: no network, no runtime, no clock but the test's.
 
 mod actors;
+mod computing;
 mod coordinating;
 mod draws;
 mod ensemble;

@@ -184,6 +184,7 @@ impl Scene {
                     self.over = Some(result);
                     continue;
                 }
+                Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 Effect::Admit(link) => (link, Heard::Admitted),
                 Effect::Refuse(link, last) => (link, Heard::Refused(last)),
                 Effect::Close(link, last) => (link, Heard::Closed(last)),

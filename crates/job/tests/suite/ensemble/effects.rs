@@ -11,7 +11,7 @@ use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::report::{JobStatus, RoundReport};
 use blindsum_job::store::Store;
-use blindsum_protocol::PartyId;
+use blindsum_protocol::{PartyId, ServerRole};
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
@@ -72,6 +72,11 @@ impl Ensemble {
                 }
                 self.events.push_back(Event::ToServer(link.0, say));
             }
+            party::Effect::Upload {
+                round,
+                role,
+                message,
+            } => self.uploads_to(number, round, role, message),
             party::Effect::Reconnect(link, _) => {
                 if host.link == Some(link.0) {
                     self.cut(number);
@@ -174,6 +179,11 @@ impl Ensemble {
             }
             follower::Effect::Send(link, say) => {
                 self.events.push_back(Event::ToServer(link.0, say));
+            }
+            follower::Effect::Uploaded(id, what) => self.upload_over(id, what),
+            follower::Effect::Letter { to, round, letter } => {
+                let from = host.role.and_then(ServerRole::place);
+                self.says(from.unwrap(), to, round, letter);
             }
             follower::Effect::Reconnect(link, _) => {
                 if host.link == Some(link.0) {

@@ -263,6 +263,7 @@ impl World {
                     self.events.extend(frames);
                 }
                 server::Effect::Admit(_) => {}
+                server::Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 server::Effect::Over(result) => result.unwrap(),
                 server::Effect::Refuse(_, last)
                 | server::Effect::Close(_, last)
@@ -286,6 +287,7 @@ impl World {
                     self.members[number].machine.worked(now, ticket);
                 }
                 Effect::Send(link, say) => self.say(number, link.0, say),
+                Effect::Upload { role, .. } => panic!("an upload to the {role}"),
                 Effect::Reconnect(_, reason) => panic!("{reason}"),
                 Effect::Tell(told) => self.members[number].told(told, now),
             }

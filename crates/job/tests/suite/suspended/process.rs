@@ -33,6 +33,7 @@ impl Process {
                     self.said.extend(of_party(say));
                 }
                 party::Effect::Send(..) => {}
+                party::Effect::Upload { role, .. } => panic!("an upload to the {role}"),
                 // The coordinator has ended it, and the next one is on its way.
                 party::Effect::Reconnect(..) => {}
                 party::Effect::Tell(told) => self.hear(told),

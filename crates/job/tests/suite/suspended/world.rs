@@ -323,6 +323,7 @@ impl World {
                     self.end(link);
                     self.lost(link);
                 }
+                Effect::Letter { to, .. } => panic!("a letter to {to}"),
                 Effect::Over(result) => result.unwrap(),
                 Effect::Admit(link) => self.admit(link),
             }

@@ -1,0 +1,188 @@
+//! What parties give other servers, and what servers that compute together say to each other.
+
+use blindsum_job::follower::{self, UploadId, Uploaded};
+use blindsum_job::party;
+use blindsum_job::server::{self, Hold};
+use blindsum_protocol::{ServerIndex, ServerRole};
+use bytes::Bytes;
+
+use super::Ensemble;
+use crate::hosts::Machine;
+
+/// A party's part of an answer on its way.
+#[derive(Clone)]
+pub struct Upload {
+    /// Whose it is, and which life of its.
+    party: (usize, u64),
+    role: ServerRole,
+    round: u64,
+    message: Bytes,
+}
+
+pub enum Event {
+    Upload(Upload),
+    Uploaded(Upload, Uploaded),
+    /// From one server to another.
+    Letter(ServerIndex, ServerIndex, u64, Bytes),
+}
+
+impl Ensemble {
+    fn server_with(&self, role: ServerRole) -> usize {
+        let is = |host: &super::Host| host.role == Some(role);
+        self.hosts.iter().position(is).unwrap()
+    }
+
+    /// A party gives a server its part.
+    pub(super) fn uploads_to(
+        &mut self,
+        number: usize,
+        round: u64,
+        role: ServerRole,
+        message: Bytes,
+    ) {
+        let upload = Upload {
+            party: (number, self.hosts[number].lives),
+            role,
+            round,
+            message,
+        };
+        self.events
+            .push_back(super::Event::Computing(Event::Upload(upload)));
+    }
+
+    /// A server says what became of an upload.
+    pub(super) fn upload_over(&mut self, id: UploadId, what: Uploaded) {
+        if let Some(upload) = self.uploads.remove(&id.0) {
+            let event = Event::Uploaded(upload, what);
+            self.events.push_back(super::Event::Computing(event));
+        }
+    }
+
+    /// A server says something to another one.
+    pub(super) fn says(&mut self, from: ServerIndex, to: ServerIndex, round: u64, letter: Bytes) {
+        let event = Event::Letter(from, to, round, letter);
+        self.events.push_back(super::Event::Computing(event));
+    }
+
+    pub(super) fn compute(&mut self, event: Event) {
+        match event {
+            Event::Upload(upload) => self.upload(upload),
+            Event::Uploaded(upload, what) => self.uploaded(upload, what),
+            Event::Letter(from, to, round, letter) => match ServerRole::at(to) {
+                None => {
+                    let letter = server::Input::Letter {
+                        from,
+                        round,
+                        letter,
+                    };
+                    self.server.handle(self.now, letter);
+                    self.serve();
+                }
+                Some(role) => self.give(self.server_with(role), |machine, now| {
+                    let letter = follower::Input::Letter {
+                        from,
+                        round,
+                        letter,
+                    };
+                    if let Machine::Server(server) = machine {
+                        server.handle(now, letter);
+                    }
+                }),
+            },
+        }
+    }
+
+    fn upload(&mut self, upload: Upload) {
+        let (number, lives) = upload.party;
+        let party = &self.hosts[number];
+        if party.lives != lives || party.machine.is_none() {
+            return;
+        }
+        let (name, server) = (party.name.clone(), self.server_with(upload.role));
+        if self.hosts[server].machine.is_none() {
+            return self.happens_later(super::Event::Computing(Event::Upload(upload)));
+        }
+        self.latest_link += 1;
+        let id = self.latest_link;
+        let input = follower::Input::Upload {
+            id: UploadId(id),
+            name,
+            round: upload.round,
+            message: upload.message.clone(),
+            hold: Hold::default(),
+        };
+        self.uploads.insert(id, upload);
+        self.give(server, |machine, now| {
+            if let Machine::Server(server) = machine {
+                server.handle(now, input);
+            }
+        });
+    }
+
+    fn uploaded(&mut self, upload: Upload, what: Uploaded) {
+        let Upload {
+            party: (number, lives),
+            role,
+            round,
+            ..
+        } = upload;
+        if self.hosts[number].lives != lives {
+            return;
+        }
+        let input = match what {
+            Uploaded::Taken => party::Input::Uploaded { round, role },
+            Uploaded::Refused(reason) => party::Input::UploadRefused {
+                round,
+                role,
+                reason,
+            },
+        };
+        self.give(number, |machine, now| {
+            if let Machine::Party(party) = machine {
+                party.handle(now, input);
+            }
+        });
+    }
+
+    /// A host is killed: what it was given and has not answered is given again, and its lines are lost.
+    pub(super) fn silence(&mut self, number: usize) {
+        let Some(role) = self.hosts[number].role else {
+            return;
+        };
+        let its = self.uploads.extract_if(.., |_, upload| upload.role == role);
+        for (_, upload) in its.collect::<Vec<_>>() {
+            self.happens_later(super::Event::Computing(Event::Upload(upload)));
+        }
+        if let Some(place) = role.place() {
+            self.lose_lines(place);
+        }
+    }
+
+    /// The lines of a server are lost, with all that is on its way over them.
+    pub(super) fn lose_lines(&mut self, of: ServerIndex) {
+        let is_its = |event: &super::Event| match event {
+            super::Event::Computing(Event::Letter(from, to, ..)) => *from == of || *to == of,
+            _ => false,
+        };
+        self.events.retain(|event| !is_its(event));
+        for place in [of.next(), of.previous()] {
+            let reason = "the server is gone".to_owned();
+            match ServerRole::at(place) {
+                None => {
+                    let lost = server::Input::LineLost { to: of, reason };
+                    self.server.handle(self.now, lost);
+                    self.serve();
+                }
+                Some(role) if self.job.servers().any(|needed| needed == role) => {
+                    self.give(self.server_with(role), |machine, now| {
+                        let lost = follower::Input::LineLost { to: of, reason };
+                        if let Machine::Server(server) = machine {
+                            server.handle(now, lost);
+                        }
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
