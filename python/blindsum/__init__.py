@@ -1,7 +1,7 @@
 """Secure aggregation for federated learning.
 
-Blindsum computes the sum (or weighted mean) of vectors held by parties who may not see each other's
-vectors. Five nouns are everywhere: the job specification (:class:`JobSpec`), a round, its roster (the parties
+Blindsum computes the sum (or weighted mean) of vectors held by parties who may not see each other's vectors.
+Five words are used throughout: the job specification (:class:`JobSpec`), a round, its roster (the parties
 that take part), its stages, and its survivors (the parties whose update is in the sum).
 
 Start with :func:`simulate` for a job in this process, :func:`join` for a party and :class:`Coordinator`.

@@ -1,4 +1,4 @@
-"""Campaigns: whole jobs in one process, in which everything goes wrong that may."""
+"""Campaigns: whole jobs in one process, in which everything goes wrong that can."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MOST = 2**53
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What was done in a campaign.
+    """What happened in a campaign, counted.
 
     Attributes
     ----------
     steps : int
-        Things that happened: a frame came, a task ended, a machine was started.
+        Events, such as a frame that came, a task that ended, a machine that was started.
     episodes : int
-        Jobs, each from beginning to end.
+        Episodes, each of which is one job from beginning to end.
     rounds : int
-        Rounds that count.
+        Rounds with a result.
     results : int
         Results that parties were told.
     kills, cuts : int
@@ -32,9 +32,9 @@ class Tally:
     rollbacks, restored : int
         Parties that came back with records of an earlier time, and coordinators with a store of one.
     lies : int
-        Frames that said something else than the machine did.
+        Frames in which a liar said something else than its machine.
     spoilt : int
-        Rounds without a result, of jobs in which only one member lies.
+        Rounds without a result, in episodes in which the only fault is a lying member.
     """
 
     steps: int
@@ -59,10 +59,10 @@ def campaign(
 ) -> Tally:
     """Run jobs in which machines are killed, connections break, backups come back and members lie.
 
-    The coordinator and every party are the machines that take part in jobs over a network; time, disks and
-    connections are made up. Each job is one episode, drawn from its seed; the first has ``seed``, the others
-    the next ones. The promises on sums, on what parties say and on what they are told are checked all along;
-    a panic breaks one, too.
+    The coordinator and every party are the same machines as over a network; time, disks and connections are
+    simulated. Each job is one episode, drawn from its seed; the first has ``seed``, each later one the next
+    number. The promises on sums, on what parties say and on what they are told are checked all the time; a
+    panic breaks one, too.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ def campaign(
         The job. An episode gives it four to seven parties, a few rounds and short vectors. Where the job
         leaves encoding, ``model_update`` and ``density`` at their defaults, these are drawn for each episode.
     steps : int
-        No further episode begins once so many things have happened.
+        After this many events no further episode begins.
     seed : int
         The seed of the first episode, 2^53 at most.
     kinds : sequence of str
-        ``"calm"``, ``"storm"``, ``"rollback"``, ``"liar"``, ``"lying-server"``; all where there are none.
+        ``"calm"``, ``"storm"``, ``"rollback"``, ``"liar"``, ``"lying-server"``; all of them if empty.
     progress : callable
         Called with the steps so far, after each episode.
 

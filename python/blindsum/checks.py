@@ -1,4 +1,4 @@
-"""Settings of the right kind: what every entrance asks of its arguments before anything runs."""
+"""Checks of settings and arguments, made before anything runs."""
 
 from __future__ import annotations
 

@@ -36,34 +36,34 @@ class Coordinator:
     ca
         The certificate of the job's CA, or the folder with ``ca.pem``.
     listen
-        ``HOST:PORT``; port 0 takes a free one.
+        ``HOST:PORT``; with port 0 the system chooses a free one.
     revoked
         The CA's revocation list.
     store
-        The SQLite file that remembers rounds and models; ``None`` forgets them at the end. Where
-        :attr:`JobSpec.hides_sum`, it has no models but the first: only the parties have them.
+        The SQLite file for rounds and models; with ``None`` they are lost when the coordinator ends. If
+        :attr:`JobSpec.hides_sum`, it has only the first model: only the parties have the others.
     model
-        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. Where the
-        store has the job already, it goes on from the store's model, and the log warns.
+        The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. If the store
+        has the job already, it goes on from the store's model, and the log warns.
     limits
-        Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a
-        round may come back. Missing ones take defaults; the error for a wrong name lists them all.
+        Limits for parties, by name, e.g. ``reconnect_grace``: seconds for which a lost party of a round may
+        come back. Missing ones have defaults; the error for a wrong name lists them all.
     stop_when_done
         Whether to stop once the job is over, every survivor of its last round has confirmed the result, and
-        its other parties know that it is over; for those that were lost in the last round it stays for
-        ``farewell`` seconds, a limit, 30 by default.
+        its other parties know that it is over. For those that were lost in the last round it waits
+        ``farewell`` seconds, a limit, by default 30.
 
     Attributes
     ----------
     address : str
-        Where it listens, ``HOST:PORT``.
+        The address at which it listens, ``HOST:PORT``.
     hosts : tuple of str
-        The host names and addresses in its certificate: parties connect by one of them.
+        The host names and addresses in its certificate. Parties must connect to one of them.
 
     Raises
     ------
     blindsum.IdentityError, blindsum.ConfigError, blindsum.StoreError, blindsum.NetworkError
-        Something that it cannot start with; the error says what.
+        It cannot start; the error says why.
     """
 
     def __init__(
@@ -99,19 +99,19 @@ class Coordinator:
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
 
-        A status is plain data. Its ``round`` says by ``key_setup`` whether it only gives parties the key of
-        the job, its ``survivors`` then; ``total_weight`` is ``None`` before there is a sum, and where
-        :attr:`JobSpec.hides_sum`. ``result`` is the name of the result, as in :attr:`RoundResult.result`;
-        ``unconfirmed`` lists survivors of the latest sum that have not confirmed it, ``lost`` parties whose
-        connection was lost since the latest round was offered;
-        ``connected`` who is here, ``min_parties`` how many a round needs; ``warning`` what the operator must
-        do soon, as about a revocation list that ends: while it is out of date no round begins, and none
-        counts as failed.
+        A status is plain data. In it, ``connected`` lists the parties that are connected, and ``min_parties``
+        is how many a round needs. ``lost`` lists parties whose connection was lost since the latest round was
+        offered, and ``unconfirmed`` survivors of the latest sum that have not confirmed it. ``warning`` is
+        what the operator must do soon, such as to renew a revocation list: while it is out of date no round
+        begins, and none counts as failed. ``round`` is the latest round. If its ``key_setup`` is true, it
+        only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a
+        sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
+        :attr:`RoundResult.result`.
 
         Parameters
         ----------
         quiet_after
-            Give ``None`` where nothing has changed for so many seconds.
+            Give ``None`` whenever nothing has changed for this many seconds.
 
         Raises
         ------
@@ -131,9 +131,9 @@ class Coordinator:
     def reload(self) -> None:
         """Read certificate, key, CA and revocation list again now.
 
-        It is done within seconds by itself where one of the files changes. A file that cannot be used is
-        logged, and what was read before it stays in use. New connections show the new certificate; a party
-        that is revoked is in no further round.
+        This also happens by itself, within seconds of a change of one of the files. A file that cannot be
+        used is logged, and what was read before it stays in use. New connections show the new certificate; a
+        party that is revoked is in no further round.
         """
         self._native.reload()
 
@@ -184,7 +184,7 @@ def stored_rounds(store: AnyPath, job: str, most: int = 1000) -> list[dict[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFault:
-    """What a member did wrong in a round, with what shows it."""
+    """What a member did wrong in a round, with the bytes that show it."""
 
     round: int
     #: Whose fault it is, or is said to be.
@@ -220,7 +220,7 @@ def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] 
     Raises
     ------
     blindsum.HiddenModelError
-        The coordinator never had it: where :attr:`JobSpec.hides_sum`, only the parties do.
+        The coordinator never had it: if :attr:`JobSpec.hides_sum`, only the parties have it.
     blindsum.StoreError
         No such file, damaged, or no store of this version.
     """
@@ -230,8 +230,8 @@ def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] 
 def back_up(store: AnyPath, to: AnyPath) -> None:
     """Write a copy of a store, as it is at one moment, to a new file; a coordinator may use it meanwhile.
 
-    A coordinator can be started with the copy. Copying the file in another way while it is used gives half
-    of it.
+    A coordinator can be started with the copy. A plain copy of the file, made while a coordinator uses it,
+    would be incomplete.
 
     Raises
     ------

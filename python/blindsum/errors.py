@@ -1,4 +1,4 @@
-"""What can go wrong, as one hierarchy.
+"""The errors of Blindsum, as one hierarchy.
 
 Every error that Blindsum raises on purpose is a :class:`BlindsumError`; the attributes say what was
 wrong and where, so that a program need not read the text.
@@ -72,7 +72,7 @@ class Fault(BlindsumError):
 
 
 class RoundAborted(BlindsumError):
-    """A round gave this party nothing: it ended without a sum, or goes on without the party.
+    """A round gave this party no result: it ended without a sum, or goes on without the party.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class RoundAborted(BlindsumError):
 
 
 class ResultMissed(RoundAborted):
-    """A round has a result in which this party's update counts, but this party is not told it any more.
+    """A round has a result in which this party's update counts, but this party cannot get it any more.
 
     Attributes
     ----------
@@ -169,4 +169,4 @@ class PromiseBroken(BlindsumError):
 
 
 class HiddenModelError(BlindsumError):
-    """A model that only parties have is wanted where it is not; see :attr:`JobSpec.hides_sum`."""
+    """A model was asked for that only the parties have; see :attr:`JobSpec.hides_sum`."""

@@ -1,4 +1,4 @@
-"""What the machines of :mod:`blindsum.machines` tell whoever drives them."""
+"""Events of the machines of :mod:`blindsum.machines`, for the program that drives them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class RoundBegins:
     number : int
         The round's number; no number comes twice in a job.
     model : numpy.ndarray
-        The model that the round starts from, read-only, shape ``(dim,)``; empty where the job keeps none.
+        The model that the round starts from, read-only, shape ``(dim,)``; empty if the job keeps none.
     model_version : int
         Its version.
     parties : tuple of str
         Names of the certified parties.
     needs_update : bool
-        Whether :meth:`PartyMachine.submit` must be called: not where an update was given already.
+        Whether :meth:`PartyMachine.submit` must be called: not if an update was given already.
     """
 
     number: int
@@ -57,7 +57,7 @@ class RoundEnded:
     number : int
         The round.
     result : RoundResult
-        What it gave.
+        The result.
     """
 
     number: int
@@ -66,14 +66,14 @@ class RoundEnded:
 
 @dataclass(frozen=True)
 class RoundLost:
-    """A round that began gave this party nothing.
+    """A round that began gave this party no result.
 
     Attributes
     ----------
     number : int
         The round.
     error : BlindsumError
-        Why; a :class:`blindsum.ResultMissed` where this party's update counts.
+        Why; a :class:`blindsum.ResultMissed` if this party's update counts.
     """
 
     number: int
@@ -82,12 +82,12 @@ class RoundLost:
 
 @dataclass(frozen=True)
 class RoundRefused:
-    """A round begins without this party, which waited for one; the next one may be better.
+    """A round begins without this party, which waited for one. It may wait for the next one.
 
     Attributes
     ----------
     error : BlindsumError
-        Why; a :class:`blindsum.ResultMissed` where a round from before a restart counts this party's update.
+        Why; a :class:`blindsum.ResultMissed` if a round from before a restart counts this party's update.
     """
 
     error: BlindsumError
@@ -113,7 +113,7 @@ class JobDone:
     Attributes
     ----------
     model : numpy.ndarray or None
-        Its last model, read-only, where that is known here.
+        Its last model, read-only, if it is known here.
     """
 
     model: Array | None
@@ -133,7 +133,7 @@ class Failed:
 
 
 Event: TypeAlias = Joined | RoundBegins | RoundEnded | RoundLost | RoundRefused | Reconnect | JobDone | Failed
-"""What a party tells its caller."""
+"""An event of a party."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class Suspended:
     state : bytes
         All that must survive, sealed under the party's identity key.
     mark : int or None
-        Which of the party's states it is, each higher than those before. It is kept apart from the state,
-        where no backup brings an earlier one back. ``None`` of a party that was opened without one.
+        The mark of this state, higher than those of all earlier states of the party. Keep it apart from the
+        state, where no backup brings back an earlier one. ``None`` if the party was opened without a mark.
     """
 
     state: bytes
@@ -192,11 +192,11 @@ class JobOver:
     Attributes
     ----------
     error : BlindsumError or None
-        Why it could not go on; ``None`` where it was stopped.
+        Why it could not go on; ``None`` if it was stopped.
     """
 
     error: BlindsumError | None
 
 
 LinkEvent: TypeAlias = LinkEnded | JobOver
-"""What a coordinator tells."""
+"""An event of a coordinator."""

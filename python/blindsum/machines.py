@@ -1,15 +1,15 @@
 """A job over another transport than gRPC: parties and a coordinator that take and give frames as ``bytes``.
 
-A machine has no socket, no thread and no clock. Whoever carries frames hands in what has come
-(:meth:`PartyMachine.receive`), and sends what is to be sent (:meth:`PartyMachine.frames`), in its order,
-over a connection of each party with the coordinator. What happens is told by events. All that a machine
-does is done when a call returns; the GIL is released meanwhile.
+A machine has no socket, no thread and no clock. The program that carries its frames hands in what has come
+(:meth:`PartyMachine.receive`), and sends what is to be sent (:meth:`PartyMachine.frames`), in order, over a
+connection of each party with the coordinator. Events say what has happened. When a call returns, the machine
+has done all its work; the GIL is released meanwhile.
 
 A frame is a message of ``docs/wire.md``, opaque to its carrier. The carrier must keep others from reading and
 changing frames, and must know who is at the other end: see ``docs/machines.md``.
 
-Every call takes two clocks in seconds: ``now`` never goes back, deadlines are measured by it
-(``time.monotonic()`` where it is left out), and ``wall`` counts from 1970-01-01 UTC (``time.time()``).
+Every call takes two clocks in seconds: ``now`` never goes back, and deadlines are measured by it (by default
+``time.monotonic()``); ``wall`` counts from 1970-01-01 UTC (by default ``time.time()``).
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class PartyMachine:
         now: float | None = None,
         wall: float | None = None,
     ) -> PartyMachine:
-        """Begin, or go on from a state.
+        """Begin a party, or go on with one from a state.
 
-        Events tell what is true already: the job, a round under way, a result that was not taken.
+        Events tell again what is known already: the job, a round under way, a result that was not taken.
 
         Parameters
         ----------
@@ -110,15 +110,15 @@ class PartyMachine:
         identity, ca, revoked, policy
             As for :func:`blindsum.join`; files are read once.
         state
-            What :meth:`suspend` gave; ``None`` begins.
+            A state that :meth:`suspend` gave; ``None`` begins a party.
         mark
-            For a host whose process may end at any moment: the latest mark, 0 in the beginning. With it a
-            party goes on in the middle of a round, over the connection that it had, and :meth:`frames` gives
-            a frame only once a state has what it says behind it. A state with a lower mark is an old copy:
-            then, and without a mark, the party goes on as after a kill. It loses the round that it was in,
-            unless its update was out.
+            For a host whose process may end at any moment: the latest mark that it has kept, 0 in the
+            beginning. With a mark the party goes on in the middle of a round, over the connection that it
+            had, and :meth:`frames` gives only frames from before the last :meth:`suspend`. A state with a
+            lower mark is an old copy: then, and without a mark, the party goes on as after a kill. It loses
+            the round that it was in, unless its update was sent.
         mask_memory
-            Bytes of masks that may be computed ahead, as for :func:`blindsum.join`, in :meth:`tick`.
+            Bytes of masks that :meth:`tick` may compute ahead of time, as for :func:`blindsum.join`.
         now, wall
             The time on both clocks.
 
@@ -150,7 +150,7 @@ class PartyMachine:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether the party has ended."""
         return self._native.is_over
 
     @property
@@ -189,7 +189,7 @@ class PartyMachine:
         now: float | None = None,
         wall: float | None = None,
     ) -> None:
-        """Give this party's update to a round that began. Where the round is over already it is dropped.
+        """Give this party's update to a round that began. If the round is over, the update is dropped.
 
         Raises
         ------
@@ -225,8 +225,8 @@ class PartyMachine:
     def frames(self) -> list[bytes]:
         """What is to be sent to the coordinator, in this order; each frame is given once.
 
-        Of a party that was opened with a mark they are those that the last :meth:`suspend` has behind it.
-        Send them once its state is durable, and after that its mark.
+        If the party was opened with a mark, these are the frames from before the last :meth:`suspend`. Send
+        them only when its state and then its mark are durable.
         """
         return self._native.frames()
 
@@ -296,7 +296,7 @@ class ServerMachine:
         ca, revoked
             The certificate of the job's CA, or the folder with ``ca.pem``, and its revocation list.
         store
-            What :attr:`store` was; ``None`` begins.
+            The latest :attr:`store`, to go on with a job; ``None`` begins one.
         model
             The model that the first sum starts from, ``dim`` elements; ``None`` starts from zeros. A store
             goes on from its own.
@@ -336,7 +336,7 @@ class ServerMachine:
 
     @property
     def store(self) -> bytes:
-        """All that must not be forgotten. Keep it before frames are sent, where the process may be killed."""
+        """All that must not be forgotten. Make it durable before frames are sent, if a kill is possible."""
         return self._native.store
 
     @property
@@ -352,10 +352,10 @@ class ServerMachine:
         now: float | None = None,
         wall: float | None = None,
     ) -> int:
-        """Take a connection of whoever holds the key of a certificate; give it a number.
+        """Take a new connection of the holder of a certificate; gives the number of the connection.
 
-        That the CA has signed the certificate is checked here. That whoever is at the other end holds its
-        key is for the carrier to see to.
+        The machine checks that the CA has signed the certificate. The carrier must make sure that the other
+        end holds its key.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class ServerMachine:
     def receive(
         self, link: int, frame: bytes, *, now: float | None = None, wall: float | None = None
     ) -> None:
-        """Hand in a frame of a party. What no party may send ends its connection; others never notice."""
+        """Hand in a frame of a party. A frame that no party may send ends this connection, and no other."""
         self._native.receive(link, frame, *_clocks(now, wall))
 
     def tick(self, *, now: float | None = None, wall: float | None = None) -> None:
@@ -389,7 +389,7 @@ class ServerMachine:
         self._native.tick(*_clocks(now, wall))
 
     def stop(self, *, now: float | None = None, wall: float | None = None) -> None:
-        """Stop: everybody is told, and may come back to whoever goes on with the store."""
+        """Stop. All parties are told, and may come back to a coordinator that goes on with the store."""
         self._native.stop(*_clocks(now, wall))
 
     def events(self) -> list[LinkEvent]:

@@ -230,7 +230,7 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
     ca
         The CA's folder.
     certificates
-        Certificate files; none renews the list.
+        Certificate files; an empty sequence renews the list.
     days
         How long the list is valid: the next one must be there by then.
 

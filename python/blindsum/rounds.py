@@ -1,4 +1,4 @@
-"""A round of a job, as a party meets it."""
+"""A round of a job, as a party sees it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ logger = logging.getLogger("blindsum")
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds that a party worked in a round, beside training, network and disk.
+    """Seconds that a party worked in a round, without training, network and disk.
 
     Attributes
     ----------
     ahead : float
-        While it waited anyway: masks computed ahead, where the protocol has any.
+        While it waited: masks computed ahead of time, if the protocol has any.
     protect : float
         From the update to the answer that carries it: encoding and protection.
     open : float
@@ -50,8 +50,8 @@ class Clipped:
     coordinates : int
         Coordinates that were outside their bound, and were moved to it.
     scaled_by : float or None
-        What the update was multiplied with, below 1, because its norm was outside the bound
-        (``clipping="l2"``); ``None`` where it was not.
+        The factor below 1 by which the update was multiplied, because its norm was above the bound
+        (``clipping="l2"``); ``None`` if it was not.
     """
 
     coordinates: int
@@ -64,16 +64,16 @@ class Clipped:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What a round gave.
+    """The result of a round.
 
     Attributes
     ----------
     mean : numpy.ndarray
         The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``.
     total_weight : int
-        The survivors' weights together.
+        The sum of the survivors' weights.
     survivors : tuple of str
-        Whose updates are in it.
+        Names of the parties whose updates are in the mean.
     model : numpy.ndarray
         The job's model after the round, read-only.
     model_version : int
@@ -82,13 +82,13 @@ class RoundResult:
         For integers the exact weighted sum, shape ``(dim,)``: uint64 where no sum of such a job has
         more than 64 bits, else an object array of Python integers.
     timings : Timings
-        What the round took of this party's time.
+        The time that this party worked on the round.
     contributors : numpy.ndarray or None
-        How many survivors sent each coordinate, uint32, shape ``(dim,)``, where rounds are sparse; the
-        mean of a coordinate that too few sent is 0.
+        In sparse rounds, how many survivors sent each coordinate, uint32, shape ``(dim,)``. The mean of a
+        coordinate that too few sent is 0.
     clipped : Clipped or None
-        What clipping did to this party's own update; false where nothing was cut off. ``None`` where the
-        update was sent before a crash.
+        What clipping did to this party's own update; false if nothing was cut off. ``None`` if the update was
+        sent before a crash.
     result : str
         The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
         survivors have the same one, and so has the coordinator's report of the round.
@@ -117,7 +117,7 @@ class Round:
     parties : tuple of str
         Names of the certified parties.
     lost : blindsum.RoundAborted or blindsum.Fault or None
-        Why the round gave this party nothing, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
+        Why the round gave this party no result, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
         found out.
     """
 
@@ -146,14 +146,14 @@ class Round:
 
     @property
     def needs_update(self) -> bool:
-        """Whether :meth:`submit` must be called: not where the update was sent before a crash."""
+        """Whether :meth:`submit` must be called: not if the update was sent before a crash."""
         return self._native.needs_update()
 
     def submit(self, update: object, weight: int = 1) -> None:
         """Give this party's update and return as soon as it is checked.
 
-        The memory is copied once, in the native core, so that it may be used again at once. Where the round
-        is over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why.
+        The memory is copied once, in the native core, so that it may be used again at once. If the round is
+        over already, e.g. because training took too long, the update is dropped and :attr:`lost` says why.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Take part in a job over the network.
 
-The protocol's stages, reconnections and signs of life go on in native threads while user code trains.
-All calls block, without the GIL; Ctrl-C ends every wait.
+The protocol's stages, pings and reconnections go on in native threads while user code trains. All calls
+block, without the GIL; Ctrl-C ends every wait.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MOST_MASK_MEMORY = 2**63 - 1
 class Policy:
     """What a party agrees to, whatever the coordinator says.
 
-    The coordinator writes the job. The defaults are for a party that trusts neither it nor one in ten of
-    the others, and one at least; how many others there are is the job's word, so who knows of more that may
-    work together says it in ``min_corrupt_parties``. A job that breaks a rule is refused with
-    :class:`blindsum.PolicyError`, which names the rule.
+    The coordinator writes the job. The defaults are for a party that trusts neither the coordinator nor a
+    tenth of the parties, at least one of them. The number of parties is taken from the job: a party that
+    knows of more parties who may work together says so in ``min_corrupt_parties``. A job that breaks a rule
+    is refused with :class:`blindsum.PolicyError`, which names the rule.
 
     Attributes
     ----------
@@ -48,8 +48,9 @@ class Policy:
         and ``pss``. The coordinator reads every update of ``plain``, and together with any one party every
         update of ``flashe``: these must be named.
     require_adversary : str or None
-        What the job must hold against: ``"semi-honest"`` or ``"active"``; ``None`` takes any. ``plain``
-        holds against nobody. ``flashe`` is judged by its field, which is about its key set-up.
+        The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
+        either. ``plain`` protects against neither. In ``flashe`` the job's ``adversary`` is about the key
+        set-up, and that is what counts here.
     min_corrupt : float
         The fraction of the parties that may work with the coordinator: the job's ``corrupt`` must be that
         or more. Not compared in ``plain`` and ``flashe``, which tolerate nobody.
@@ -59,35 +60,36 @@ class Policy:
     min_honest : int
         Fewest honest parties in a sum. ``ceil(min_corrupt * parties)`` parties may be corrupt, or
         ``min_corrupt_parties`` where that is more. The smallest sum of the job and every set of survivors
-        must have ``min_honest`` parties beside them. A coordinate of a sparse job must be sent by
-        ``min_honest`` parties before it is handed out.
+        must have ``min_honest`` parties in addition to them. A coordinate of a sparse job must be sent by
+        ``min_honest`` parties before it is opened.
     min_cohort : int
-        Smallest number of certified parties in a round: of two, each learns the other's update.
+        Smallest number of certified parties in a round. In a sum of two, each party learns the other's
+        update.
     min_cohort_change : int
-        Fewest honest parties that the sums of several rounds, taken together, may set apart; 0 allows
-        everything. Where vectors change little, the difference of two sums over almost the same parties is
-        one party's update. So survivors are refused that would set apart, with those of earlier sums that
-        this party had a part in, a group with fewer honest parties than this, or than ``min_honest`` where
-        that is more. Corrupt parties come on top, as many as for ``min_honest``, which alone judges a single
-        sum. In ``plain`` and ``flashe`` the cohorts of rounds are compared. Sums are remembered while the
-        rule is on, across processes with a ``state_dir``.
+        Fewest honest parties in whatever can be computed from several sums together; at least ``min_honest``.
+        By default 0, which allows everything. If vectors change little from round to round, the difference of
+        two sums over almost the same parties is one party's update. So this party compares survivors with
+        those of all earlier sums in which it took part, and refuses them if a smaller group of parties could
+        be told apart from the others. Corrupt parties come on top, as many as for ``min_honest``. A single
+        sum is judged by ``min_honest`` alone. In ``plain`` and ``flashe`` all parties of the rounds are
+        compared. Sums are remembered while the rule is on, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int
-        Largest ``dim`` of the job: what this party will allocate for, 4 bytes a coordinate and vector, and
-        several vectors in a round.
+        Largest ``dim`` of the job, which decides how much memory this party needs: 4 bytes for each
+        coordinate of a vector, and several vectors in a round.
     max_message : int
         Bytes of the largest message that the job may ask for or send.
     max_parties : int
         Most ``parties`` of the job.
     job_hash : str or None
-        The hash that the job must have, :attr:`JobSpec.hash`, where its specification was agreed on;
-        ``None`` takes any job that keeps the other rules.
+        The hash that the job must have, :attr:`JobSpec.hash`, if the parties agreed on its specification;
+        ``None`` accepts any job that keeps the other rules.
 
     Raises
     ------
     blindsum.ConfigError
-        A rule that can be no rule; ``field`` names it, as in ``policy.min_honest``.
+        A rule with an impossible value; ``field`` names it, as in ``policy.min_honest``.
     """
 
     allowed_protocols: Sequence[str] | None = None
@@ -162,7 +164,7 @@ class Session:
         self._clipping = ClippingLog(self.spec)
 
     def next_round(self, timeout: float | None = None) -> Round | None:
-        """Wait for the next round; ``None`` where no more will come.
+        """Wait for the next round; ``None`` if there will be no more.
 
         A party takes part in a round only when it waits for one.
 
@@ -218,9 +220,9 @@ class Session:
         Parameters
         ----------
         on_lost
-            Called once with the error of every round that was lost, after the body of the loop, or before it
-            for a round from before the party was started again that counts its update; what it raises ends
-            the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
+            Called once for every round that was lost, with its error, after the body of the loop. For a round
+            from before a restart that counts this party's update it is called before the body. An exception
+            in it ends the loop. ``None`` writes a warning to the logger ``blindsum``, which Python shows on
             standard error unless told otherwise.
 
         Raises
@@ -257,10 +259,10 @@ class Session:
     def reload(self) -> None:
         """Read certificate, key, CA and revocation list again now.
 
-        It is done within seconds by itself where one of the files changes. A file that cannot be used is
-        logged, and what was read before it stays in use. The revocation list counts from the next round on.
-        This party's own certificate is shown over a new connection, as soon as the party is in no round;
-        its name and key must stay the same.
+        This also happens by itself, within seconds of a change of one of the files. A file that cannot be
+        used is logged, and what was read before it stays in use. The revocation list counts from the next
+        round on. This party's own certificate is shown over a new connection, as soon as the party is in no
+        round; its name and key must stay the same.
         """
         self._native.reload()
 
@@ -322,19 +324,20 @@ def join(
         The CA's revocation list; once one is used, it must be kept current. A changed one is read again
         while the party runs, as are its certificate and the CA's.
     policy
-        What the party agrees to; ``None`` takes the defaults of :class:`Policy`.
+        The rules by which the party accepts the job; ``None`` means the defaults of :class:`Policy`.
     server_name
-        The name in the coordinator's certificate, where it is not the host of ``url``.
+        The name in the coordinator's certificate, if it is not the host of ``url``.
     state_dir
-        A folder in which the party remembers the round under way, so that it can go on after a crash. It can
-        once its update was sent; a party that is killed before that takes part in the next round. The folder
-        also holds the survivors that the party answered for and, where :attr:`JobSpec.hides_sum`, the key of
-        the job and the model. Without a folder a party that comes back gets key and model from the others.
+        A folder in which the party remembers the round under way, so that it can go on after a crash if its
+        update was sent. A party that is killed before that takes part in the next round. The folder also
+        holds the survivors that the party answered for and, where :attr:`JobSpec.hides_sum`, the key of the
+        job and the model. Without a folder a party that restarts gets key and model from the others.
     give_up_after
-        Seconds for which the coordinator is tried, at first and after every lost connection.
+        Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
     mask_memory
-        Bytes of masks that may be computed ahead, while the party trains or waits for others, from
-        0.2 s of waiting on; 0 computes them when they are needed. Only ``flashe`` has any.
+        Bytes of masks that may be computed ahead of time, while the party trains or waits for others for more
+        than 0.2 s; with 0 masks are computed when they are needed. Only ``flashe`` has masks to compute
+        ahead.
 
     Raises
     ------
@@ -343,7 +346,7 @@ def join(
     blindsum.IdentityError
         Certificates or keys that cannot be used.
     blindsum.NetworkError
-        The coordinator is not reached, not trusted, or refuses this party.
+        The coordinator cannot be reached, is not trusted, or refuses this party.
     blindsum.PolicyError
         The job breaks the policy.
 

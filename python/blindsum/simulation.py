@@ -61,7 +61,7 @@ class KeySetupReport:
     Attributes
     ----------
     holders : int
-        Parties that hold the key at its end, as it told them; 0 where it failed.
+        Parties that hold the key at its end; 0 if it failed.
     fault : str or None
         Why it failed.
     stages : tuple of StageReport
@@ -73,7 +73,7 @@ class KeySetupReport:
     up_bytes_per_party, down_bytes_per_party : int
         Bytes that a party sends and is sent.
     virtual_seconds : float
-        What it took on the simulated network: delays, and deadlines that were waited for.
+        Seconds on the simulated network: delays, and deadlines that were waited for.
     """
 
     holders: int
@@ -105,11 +105,11 @@ class SimulationResult:
     exact : bool
         Whether the sum equals that of the survivors' words computed in the clear, bit for bit.
     max_abs_error : float or None
-        Largest difference between the mean and that of the survivors' clipped updates: what quantisation
-        costs.
+        Largest difference between the mean and that of the survivors' clipped updates: the error of
+        quantisation.
     max_abs_error_unclipped : float or None
-        The same against the mean of their updates before clipping: what quantisation and clipping cost
-        together. ``None`` without a sum, and where rounds are sparse.
+        Largest difference between the mean and that of their updates before clipping: the error of
+        quantisation and clipping together. ``None`` without a sum, and if rounds are sparse.
     clipped : int
         Coordinates of survivors' updates that clipping cut off, in all rounds. Over a network only the
         party itself knows its number: see :attr:`RoundResult.clipped`.
@@ -130,7 +130,7 @@ class SimulationResult:
         The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
         round, and before others where a party lacks the key; its costs are not those of a round.
     peak_rss_bytes : int
-        The most memory that this process has ever held.
+        The most memory that this process has ever held, in bytes.
     mean : numpy.ndarray or None
         The weighted mean, float64, shape ``(dim,)``, where updates were given and there is a sum.
     sum : numpy.ndarray or None
@@ -203,11 +203,11 @@ def simulate(
     rounds
         Rounds to run; the first one without a sum is the last.
     seed
-        Where every random number comes from.
+        The seed of every random number.
     threads
         Threads to work with; results do not depend on it.
     progress
-        Called now and then; an exception in it ends the simulation.
+        Called from time to time; an exception in it ends the simulation.
 
     Returns
     -------

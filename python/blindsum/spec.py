@@ -64,13 +64,14 @@ class JobSpec(JobFields):
         Parameters
         ----------
         settings
-            Names and values; text stands for numbers too. An option is set where it belongs:
-            ``("neighbours", "20")`` is one of the protocol. A later setting stands for an earlier one.
+            Names and values; numbers may be given as text. An option is set where it belongs:
+            ``("neighbours", "20")`` is one of the protocol. Of two settings of one option the later counts.
 
         Raises
         ------
         blindsum.SpecError
-            As for files; an option that neither the job nor what it chose has, with where it belongs.
+            As for :meth:`from_dict`; or an option that neither the job nor its protocol and encoding have:
+            the error says where it belongs.
         """
         spec = cls.__new__(cls)
         plain = [(name, _plain(name, value)) for name, value in settings]
@@ -83,7 +84,7 @@ class JobSpec(JobFields):
         return spec
 
     def to_json(self, *, said: bool = False) -> str:
-        """Every field and option as a JSON object, or only what is ``said``, beside the defaults."""
+        """Every field and option as a JSON object; ``said`` leaves out those with their defaults."""
         return json.dumps(self._checked["said" if said else "spec"])
 
     def replace(self, **changes: Any) -> JobSpec:
@@ -92,7 +93,7 @@ class JobSpec(JobFields):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Names of the stages of a round; the n-th is what parties answer n-th."""
+        """Names of the stages of a round, in order."""
         return tuple(self._checked["stages"])
 
     @property
@@ -107,7 +108,7 @@ class JobSpec(JobFields):
 
     @property
     def plan(self) -> tuple[Step, ...]:
-        """What may be said in a round of ``parties``: two steps for each stage, in order."""
+        """The plan of a round of ``parties``: two steps for each stage, in order."""
         return tuple(Step(**step) for step in self._checked["plan"])
 
     @property
@@ -143,7 +144,7 @@ class JobSpec(JobFields):
 
     @property
     def quorum(self) -> int:
-        """Smallest number of survivors whose sum may be opened: fewer parties begin no round."""
+        """Smallest number of survivors whose sum may be opened, and of parties that begin a round."""
         return int(self._checked["min_parties"])
 
     @property
@@ -172,7 +173,7 @@ class JobSpec(JobFields):
 
     @property
     def hash(self) -> str:
-        """Hash of what the job says, 64 hexadecimal digits; part of every key and signature."""
+        """Hash of the specification, 64 hexadecimal digits; part of every key and signature."""
         return str(self._checked["hash"])
 
     def _take(self, checked: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 UNSET: Any = None
-"""An option that is not said: the core fills in its default."""
+"""An option that is not given: the core fills in its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Something that is chosen, with its options; those that are not said are ``None``."""
+    """A protocol or an encoding with its options; options that are not given are ``None``."""
 
     name: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and the options that are said, as files write them."""
+        """The name and the options that were given, as in a file."""
         options = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self))
         return {"name": self.name} | {name: value for name, value in options if value is not UNSET}
 

@@ -1,4 +1,4 @@
-//! Times as people read them.
+//! Times in text, for people.
 
 /// Seconds since 1970-01-01 00:00 UTC.
 pub type UnixSeconds = u64;

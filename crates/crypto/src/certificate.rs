@@ -38,10 +38,10 @@ pub struct CertifiedParty {
     pub key: VerifyingKey,
 }
 
-/// The CA of a job, its revocation lists, and the certificates that it was already found to have signed.
+/// The CA of a job, its revocation lists, and the certificates that were verified with them.
 ///
-/// Checking a certificate again costs two comparisons of time, so a party keeps one anchor for all its
-/// rounds; it may be shared between threads.
+/// Checking a certificate again costs two comparisons of time, so a party keeps one anchor for all its rounds. Threads
+/// may share it.
 pub struct TrustAnchor(RwLock<Arc<Trusted>>);
 
 /// What an anchor goes by, and what it has found by it.
@@ -70,8 +70,8 @@ impl TrustAnchor {
     ///
     /// # Errors
     ///
-    /// [`CryptoError::Pem`] if there is no CA certificate or something unreadable, or if a list is not
-    /// of one of the CAs or the second one of the same CA (only one of them would be looked at).
+    /// [`CryptoError::Pem`] if there is no CA certificate, if something is unreadable, if a list is not of one of the
+    /// CAs, or if a CA has a second list (only one of them would be looked at).
     pub fn from_pem(
         certificates: &str,
         revocation_lists: Option<&str>,
@@ -104,15 +104,15 @@ impl TrustAnchor {
         }))))
     }
 
-    /// Goes by what `newer` goes by from now on, for everybody who has this anchor; what was found before counts
-    /// no more.
+    /// Replaces the CA certificates and revocation lists by those of `newer`, for everybody who shares this anchor.
+    /// Certificates that were verified before are verified again.
     pub fn replace(&self, newer: TrustAnchor) {
         let newer = newer.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = newer;
     }
 
-    /// The first second in which one of the revocation lists is out of date and no certificate passes any more;
-    /// none where there are no lists.
+    /// The first second in which one of the revocation lists is out of date, so that no certificate passes any more.
+    /// `None` without lists.
     pub fn lists_valid_until(&self) -> Option<UnixSeconds> {
         let trusted = self.trusted();
         (!trusted.lists.is_empty()).then_some(trusted.lists_valid_until)
@@ -136,8 +136,8 @@ impl TrustAnchor {
         self.trusted().verify_party(certificate, now)
     }
 
-    /// Checks a coordinator's certificate in DER, with those between it and the CA: signed by the CA, in its
-    /// time, not revoked, issued for a coordinator. Gives the host names and addresses that it is for.
+    /// Checks a coordinator's certificate in DER, with the certificates `between` it and the CA: signed by the CA, in
+    /// its time, not revoked, issued for a coordinator. Gives the host names and addresses that it is for.
     ///
     /// # Errors
     ///
@@ -238,8 +238,7 @@ fn malformed(error: x509_parser::nom::Err<x509_parser::error::X509Error>) -> Cer
     CertificateError::Malformed(error.to_string())
 }
 
-/// The rule for names of parties: what a DNS name may look like, in lower case and at most 64 characters
-/// long.
+/// Checks a party's name: it must be a DNS name in lower case, of at most 64 characters.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ pub enum CryptoError {
         /// The suite of the other party's public key.
         other: Suite,
     },
-    /// The agreement gave no usable secret.
+    /// The agreement gave no usable secret, or the library failed to make a key.
     #[error("key agreement: the result is the neutral element")]
     Agreement,
     /// A sealed message was made with another key or header, or was changed on the way.
@@ -64,7 +64,7 @@ pub enum CryptoError {
     /// A signature does not belong to this key, label and message.
     #[error("signature: not valid for this key, label and message")]
     Signature,
-    /// The bytes of a verifying key are no key of its algorithm.
+    /// The bytes are no verifying key of this algorithm, or the library failed to make a key.
     #[error("verifying key: {0}")]
     VerifyingKey(&'static str),
     /// A PEM text could not be read.
@@ -134,7 +134,7 @@ pub enum CertificateError {
         "certificate: there is no revocation list of the CA that signed it; give this side that list"
     )]
     RevocationUnknown,
-    /// The revocation list has another signature than that of the CA that signed it.
+    /// The revocation list is not signed by the CA that signed the certificate.
     #[error("revocation list: not signed by the job's CA")]
     RevocationListForeign,
     /// The revocation list of its CA is out of date.

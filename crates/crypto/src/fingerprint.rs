@@ -1,4 +1,4 @@
-//! Recognising a message that came before.
+//! Recognising a message that was received before.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
@@ -8,10 +8,10 @@ use crate::kdf::{self, Context};
 /// empty plaintext with `message` as associated data, a zero nonce and the key
 /// `hash("fingerprint", [context])`.
 ///
-/// It runs at the speed of memory, some 20 times that of SHA-256, and two messages that nobody chose for
-/// it collide with probability below 2^-99 up to 4 GiB. It is **no** commitment: whoever knows the context
-/// can make two messages with one fingerprint. So it may only decide things that this person gains nothing
-/// from, such as whether to answer a message by the bytes that were said before.
+/// It runs at the speed of memory, some 20 times that of SHA-256. Two messages of at most 4 GiB that nobody chose to
+/// collide have the same fingerprint with probability below 2^-99. It is **no** commitment: whoever knows the context
+/// can make two messages with one fingerprint. So use it only for decisions from which such a person gains nothing,
+/// such as whether a message is a repetition that gets the stored answer again.
 ///
 /// # Panics
 ///

@@ -141,7 +141,7 @@ impl KeyPair {
         }
     }
 
-    /// The key pair with this secret: what a server does with a secret put together from shares.
+    /// The key pair with this secret: what a server makes of a secret rebuilt from shares.
     ///
     /// # Errors
     ///

@@ -12,9 +12,9 @@
 //! | [`sign`] | the long-term identity key of a party |
 //! | [`certificate`] | what the job's CA vouches for |
 //! | [`roster`] | the parties of one round, all certified |
-//! | [`calendar`] | times as people read them |
+//! | [`calendar`] | times in text, for people |
 //! | [`pki`] | making the CA, certificates and revocation lists |
-//! | [`fingerprint`] | recognising a message that came before |
+//! | [`fingerprint`] | recognising a message that was received before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
 //!
 //! Nothing here reads a clock or the system's random numbers: the time is an argument, randomness a

@@ -21,7 +21,7 @@ pub const STORAGE_OVERHEAD: usize = 32 + SEAL_OVERHEAD;
 
 const NONCE: [u8; 12] = [0; 12];
 
-/// The key of one message from one party to another; used up by sealing or opening it.
+/// The key of one message from one party to another, used up by sealing or opening that message.
 ///
 /// ```
 /// use blindsum_crypto::{CryptoError, CryptoRng, kdf::Context, kex::{KeyPair, Suite}, seal::seal_key};
@@ -53,7 +53,7 @@ const NONCE: [u8; 12] = [0; 12];
 /// ```
 pub struct SealKey(Secret<32>);
 
-/// The key for the message `purpose` from the party of rank `from` to the one of rank `to`:
+/// The key for the message named `purpose` from the party of rank `from` to the party of rank `to`:
 /// `derive32(shared, context, "share", [from, to, purpose])`, ranks as 4 bytes big-endian.
 ///
 /// Both parties derive the same key; the other direction has another one, so a message cannot be
@@ -104,8 +104,9 @@ impl SealKey {
         open(self.0, header, sealed, SEAL_OVERHEAD)
     }
 
-    /// Opens what [`SealKey::seal`] made into `message`, in one pass and without memory of its own: for many
-    /// messages of one length, one after the other. Its contents before do not matter; it is zero after an error.
+    /// Opens what [`SealKey::seal`] made into `message`, in one pass and without memory of its own. Made for many
+    /// messages of one length, one after the other. The contents of `message` before do not matter; after an error they
+    /// are zero.
     ///
     /// # Errors
     ///
@@ -135,8 +136,8 @@ impl SealKey {
 
 /// The key under which a party keeps its state on disk.
 ///
-/// Every snapshot is sealed under `derive32(key, salt, "snapshot", [])`, with a fresh random salt of 32
-/// bytes that is written in front of it and stands where the round context stands elsewhere.
+/// Every snapshot is sealed under `derive32(key, salt, "snapshot", [])`. The salt is 32 fresh random bytes, written in
+/// front of the snapshot. It stands in the place of the round context.
 pub struct StorageKey(Secret<32>);
 
 impl From<Secret<32>> for StorageKey {

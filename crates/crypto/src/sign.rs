@@ -6,8 +6,8 @@
 //! "Blindsum signature\0" ‖ opaque label<0..255> ‖ message
 //! ```
 //!
-//! so a signature made for one purpose is none for another, nor one of TLS or X.509 (the same key is
-//! the party's TLS client key; what TLS signs starts with spaces, a certificate with 0x30).
+//! so that a signature made for one purpose is valid for no other, nor in TLS or X.509. This matters because the same
+//! key is the party's TLS client key. (What TLS signs starts with spaces, a certificate with 0x30.)
 //!
 //! A signature has 64 bytes: Ed25519 as in RFC 8032; ECDSA P-256 with SHA-256 as r ‖ s, deterministic
 //! (RFC 6979) and with s at most half the group order. So a message has one signature under a key, and

@@ -1,7 +1,7 @@
 //! What a certificate may be used for: exactly one role in a job.
 //!
-//! RFC 5280 lets a certificate without extended key usage serve for everything, and TLS libraries follow it. Here it
-//! serves for nothing: who is a party and who a coordinator is the CA's explicit word.
+//! RFC 5280 lets a certificate without extended key usage serve for everything, and TLS libraries follow it. Here such
+//! a certificate is refused: the CA must say whether it is for a party or for a coordinator.
 
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -22,7 +22,8 @@ impl Role {
     /// digitalSignature, and not keyCertSign.
     ///
     /// # Errors
-    /// [`CertificateError::Usage`] or [`CertificateError::CoordinatorUsage`], [`CertificateError::Malformed`].
+    /// [`CertificateError::Usage`] or [`CertificateError::CoordinatorUsage`] if it is not,
+    /// [`CertificateError::Malformed`] if it cannot be read.
     pub fn check(self, certificate: &CertificateDer<'_>) -> Result<(), CertificateError> {
         let malformed = |e: String| CertificateError::Malformed(e);
         let (_, parsed) =

@@ -1,4 +1,4 @@
-//! The command line, and the settings that are the daemon's own.
+//! The command line, and the daemon's own settings.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The flags as settings, those of `--set` last. Paths are relative to where the program runs, not to
+    /// The flags as settings, those of `--set` last. Paths are relative to the folder in which the program runs, not to
     /// the configuration file.
     pub fn settings(&self) -> Vec<String> {
         let here = std::env::current_dir().unwrap_or_default();
@@ -95,7 +95,7 @@ pub struct Program {
     pub log_level: String,
     /// `text` or `json`.
     pub log_format: String,
-    /// Where to answer health checks.
+    /// The address for health checks, if there is one.
     pub health: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Health checks by plain HTTP, for whatever watches the daemon: which jobs there are and how each
-//! stands, nothing about parties or models.
+//! Health checks by plain HTTP, for programs that watch the daemon: which jobs there are and their state, and nothing
+//! about parties or models.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 const AT_ONCE: usize = 16;
 const TIME: Duration = Duration::from_secs(5);
 
-/// Listens; whoever connects now is answered once [`serve`] runs.
+/// Listens on the address. Connections are answered once [`serve`] runs.
 pub async fn listen(address: &str) -> Result<TcpListener, NetError> {
     check_address("health", address)?;
     TcpListener::bind(address)

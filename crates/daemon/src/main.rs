@@ -1,8 +1,9 @@
 //! `blindsumd`: a coordinator as a daemon.
 //!
-//! It reads its configuration, sets up logs, and runs until its jobs are over or it is told to stop by
-//! SIGTERM or SIGINT, also where it is process 1 or SIGINT was ignored when it was started. SIGHUP makes it read its
-//! certificate, its key, the CA and the revocation list again, which it also does by itself when they change. What it does is in `blindsum_net::coordinator`.
+//! It reads its configuration, sets up logs, and runs until its jobs are over or SIGTERM or SIGINT tells it to stop,
+//! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA and
+//! the revocation list again; it also does so by itself when they change. The coordinator itself is in
+//! `blindsum_net::coordinator`.
 //!
 //! | exit code | means |
 //! |---|---|

@@ -13,14 +13,13 @@ use crate::{EncodeError, Encoding};
 
 /// What the rounds so far tell about the spread of each tensor's updates.
 ///
-/// Of a round with n survivors and mean u it keeps, for a tensor of L coordinates, the power
+/// For a round with n survivors and mean u it keeps, for a tensor of L coordinates, the power
 ///
 /// ```text
 /// p  =  n * (u_1^2 + … + u_L^2) / L
 /// ```
 ///
-/// and of all rounds their average with decay: p of the first round, then (average + p) / 2. The bound of the
-/// next round is
+/// and over all rounds a decaying average: p of the first round, then (average + p) / 2. The bound of the next round is
 ///
 /// ```text
 /// c  =  min(C, max(C / 2^20, gaussian_factor(bits) * sqrt(average)))
@@ -97,12 +96,12 @@ impl UpdateHistory {
         })
     }
 
-    /// Takes the mean of a finished round, which `survivors` parties are in. All must call this with the same
-    /// numbers: means as they were decoded to `f32` differ from those decoded to `f64`.
+    /// Adds a finished round: `mean`, `[dim]`, is the mean of the updates of `survivors` parties. All parties must call
+    /// this with the same numbers: a mean decoded to `f32` differs from one decoded to `f64`.
     ///
     /// # Errors
-    /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for what is not finite in `f32`; the history is as
-    /// before then.
+    /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for a mean that is not finite in `f32`. The history is
+    /// unchanged then.
     pub fn observe<R: Real>(&mut self, mean: &[R], survivors: usize) -> Result<(), EncodeError> {
         let powers = self.powers(mean, |_, of_tensor| {
             Some(survivors as f64 * sum_of_squares(of_tensor) / of_tensor.len() as f64)
@@ -111,9 +110,9 @@ impl UpdateHistory {
         Ok(())
     }
 
-    /// The same for a sparse round: coordinate d is the mean of `counts[d]` parties, and says nothing where
-    /// that is less than `minimum`. The power is the average of count * u^2 over the other coordinates, added
-    /// in order; a tensor without any is left as it is.
+    /// Adds a finished sparse round: `mean[d]` is the mean over `counts[d]` parties, and is ignored where these are
+    /// fewer than `minimum`. The power of a tensor is the average of count * u^2 over its other coordinates, added in
+    /// order; a tensor without any keeps its average.
     ///
     /// # Errors
     /// As for [`UpdateHistory::observe`].
@@ -141,8 +140,8 @@ impl UpdateHistory {
         Ok(())
     }
 
-    /// The bound of every tensor in the next round, for [`Encoding::with_clips`]; one where the job lists no
-    /// tensors.
+    /// The clipping bound of every tensor in the next round, for [`Encoding::with_clips`]; a single bound if the job
+    /// lists no tensors.
     pub fn clips(&self) -> Vec<f64> {
         let clip = |tensor: &Tensor| match tensor.power {
             0.0 => tensor.clip,
@@ -159,7 +158,7 @@ impl UpdateHistory {
         5 + 8 * self.tensors.len()
     }
 
-    /// The history in its only form: a version byte (1), the number of tensors (4 bytes, big-endian), and the
+    /// The encoded history: a version byte (1), the number of tensors (4 bytes, big-endian), and the
     /// average power of each (IEEE 754 double precision, big-endian).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
@@ -174,8 +173,8 @@ impl UpdateHistory {
     /// Reads the history of a job with this encoding.
     ///
     /// # Errors
-    /// [`EncodeError::Spec`] as for [`UpdateHistory::new`]; [`EncodeError::State`] for bytes that no history
-    /// of such a job has.
+    /// [`EncodeError::Spec`] as for [`UpdateHistory::new`]; [`EncodeError::State`] for bytes that are no history of
+    /// such a job.
     pub fn from_bytes(encoding: &Encoding, bytes: &[u8]) -> Result<Self, EncodeError> {
         let mut history = Self::new(encoding)?;
         let (got, expected) = (bytes.len(), history.encoded_len());

@@ -8,10 +8,10 @@ use crate::values::Real;
 use crate::{EncodeError, Encoding};
 
 impl Encoding {
-    /// Writes the weighted mean of the vectors of `survivors` parties, whose words add up to `sum`, over
-    /// `mean`, and gives the total weight that it is the mean over.
+    /// Decodes `sum`, the sum of the words of `survivors` parties: writes the weighted mean of their vectors to `mean`,
+    /// `[dim]`, and gives their total weight.
     ///
-    /// The mean is within [`Encoding::max_error`] of that of the clipped vectors.
+    /// The mean is within [`Encoding::max_error`] of the mean of the clipped vectors.
     ///
     /// # Errors
     /// [`EncodeError::Dim`] if `mean` has another length than `dim`, [`EncodeError::SumShape`],

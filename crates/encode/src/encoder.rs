@@ -37,16 +37,15 @@ struct RealWords<'a> {
 const PIECE: usize = 512;
 
 impl<'a> Encoder<'a> {
-    /// Judges `values` and prepares to encode them with `weight`.
+    /// Checks `values` and prepares to encode them with `weight`.
     ///
-    /// `seed` gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at
-    /// bytes 4d..4d+4 of its stream. Two vectors must not share one. Nearest rounding and integers take none
-    /// of it.
+    /// `seed` gives the random bits of stochastic rounding: coordinate d takes the little-endian `u32` at bytes
+    /// 4d..4d+4 of its stream. Two vectors must not share a seed. Nearest rounding and integers use no random bits.
     ///
     /// # Errors
     /// [`EncodeError::Weight`], [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities,
-    /// [`EncodeError::Norm`] where the norm matters and overflows, [`EncodeError::Value`] for integers that
-    /// are too large, [`EncodeError::Integers`] and [`EncodeError::Reals`] for the other kind of numbers.
+    /// [`EncodeError::Norm`] if the vector is clipped by its norm and that overflows, [`EncodeError::Value`] for
+    /// integers that are too large, [`EncodeError::Integers`] and [`EncodeError::Reals`] for the other kind of numbers.
     pub fn new(
         encoding: &'a Encoding,
         values: impl Into<Values<'a>>,

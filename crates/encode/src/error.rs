@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-/// Why a specification, an input or a sum was refused. Nothing has been written when one is returned.
+/// Why a specification, an input or a sum was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -37,7 +37,7 @@ pub enum EncodeError {
         /// Largest weight of the encoding.
         max_weight: u32,
     },
-    /// An integer that does not fit the encoding's bits. Which one it is belongs in no log.
+    /// An integer that does not fit the encoding's bits. The error does not show it: it belongs in no log.
     #[error("coordinate {index} must be < 2^{bits}")]
     Value {
         /// Index of the first such coordinate.
@@ -45,7 +45,7 @@ pub enum EncodeError {
         /// Bits of a value.
         bits: u32,
     },
-    /// Integers for an encoding that has none, or their sums asked of it.
+    /// Integers given to an encoding of real numbers, or exact sums asked of one.
     #[error("the values are integers, and this job takes real numbers: use encoding = integers")]
     Integers,
     /// Floating-point numbers for an encoding of integers.
@@ -110,10 +110,10 @@ pub enum EncodeError {
         /// Total weight of the sum.
         total_weight: u64,
     },
-    /// Saved state that nothing was saved as.
+    /// Saved bytes that are damaged, or are of another job.
     #[error("{of}: {rule}")]
     State {
-        /// What the state is of.
+        /// What the bytes were to be, as in "sent coordinates".
         of: &'static str,
         /// The rule that the bytes break.
         rule: String,

@@ -7,9 +7,9 @@ use crate::spec::{Kind, LOW_BITS};
 use crate::values::Real;
 use crate::{EncodeError, Encoding, Integers};
 
-/// Integers below 2^q on their way into words, q being the bits of the encoding: word d is the integer at d
-/// times the weight, so that the sum of the words is the exact weighted sum of the integers. Where integers
-/// are split, word d is the low 32 bits of the integer at d times the weight, and word dim + d the high ones.
+/// Integers below 2^q on their way into words, where q is the bits of the encoding. Word d is the integer at d times
+/// the weight, so that the sum of the words is the exact weighted sum of the integers. Where integers are split, word d
+/// is the low 32 bits of the integer at d times the weight, and word dim + d the high bits times the weight.
 ///
 /// The encoding may also be a quantised one: its values have the same bounds, so that no sum wraps either.
 pub struct IntegerWords<'a> {
@@ -106,8 +106,8 @@ impl<'a> IntegerWords<'a> {
 const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 
 impl Encoding {
-    /// Writes the exact weighted sums of the integers of `survivors` parties, whose words add up to `sum`,
-    /// over `sums`, and gives the total weight. A sum has at most 96 bits.
+    /// Decodes `sum`, the sum of the words of `survivors` parties: writes the exact weighted sums of their integers to
+    /// `sums`, `[dim]`, and gives their total weight. A sum has at most 96 bits.
     ///
     /// # Errors
     /// [`EncodeError::Integers`] for encodings of real numbers, [`EncodeError::Dim`] if `sums` has another

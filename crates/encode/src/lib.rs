@@ -9,13 +9,13 @@
 //! b     =  q + ⌈log2(parties * max_weight)⌉                      so that no sum wraps
 //! ```
 //!
-//! Unsigned integers are taken as they are ([`EncodingKind::Integers`]), and [`Encoding::decode_sums`] gives their
+//! Unsigned integers become words as they are ([`EncodingKind::Integers`]), and [`Encoding::decode_sums`] gives their
 //! exact sums.
 //!
-//! [`EncodingSpec::validate`] checks the numbers once. An [`Encoder`] judges one vector and then writes its
-//! words tile by tile, so that encoding, masking and packing are one pass through the cache;
-//! [`Encoding::decode_mean`] turns the sum back. Both compute in `f64` with a fixed order of operations: the
-//! words are the same on every machine.
+//! [`EncodingSpec::validate`] checks the numbers once. An [`Encoder`] checks one vector and then writes its words tile
+//! by tile, so that encoding, masking and packing are one pass through the cache. [`Encoding::decode_mean`] turns the
+//! sum back into a mean. Both compute in `f64` with a fixed order of operations: the words are the same on every
+//! machine.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What is agreed about the encoding of a job, checked once.
+//! The encoding of a job, checked once.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use blindsum_math::words::Width;
 
 use crate::EncodeError;
 
-/// How values are clipped: every party does the same, so that one party's share of the sum is bounded.
+/// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClipSpec {
     /// Every coordinate is clamped to `[-c, c]`; `c` is this number, or that of the coordinate's tensor
@@ -126,8 +126,8 @@ pub(crate) const LOW_BITS: u32 = 32;
 /// Bounds outside this range would leave the exponents of `f64` that scaling is exact in.
 const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
 
-/// The largest power of two that is a valid clip of [`EncodingKind::Fixed64`] for so many parties and weights,
-/// of which there is at least one.
+/// The largest power of two that is a valid clip of [`EncodingKind::Fixed64`] for `parties` parties with weights up to
+/// `max_weight`, both at least 1.
 pub fn largest_fixed64_clip(parties: usize, max_weight: u32) -> f64 {
     let weights = parties as u128 * u128::from(max_weight);
     f64::powi(2.0, 62 - FRACTION_BITS - weights.max(1).ilog2() as i32)
@@ -151,13 +151,14 @@ impl EncodingSpec {
     ///
     /// # Errors
     /// [`EncodeError::Spec`] names the first field that breaks a rule and quotes the rule:
-    /// `dim`, `parties` and `max_weight` at least 1; `2 <= bits <= 32`, or 64 for [`EncodingKind::Integers`],
-    /// of which 1 is enough; every clip in `1e-100..=1e100`; the tensors cover `dim`, and there are none for
-    /// [`ClipSpec::L2`] and integers;
-    /// `max_weight * (2^bits - 1) < 2^52`, for which scaling in `f64` gives exact integers; and the sum
-    /// does not wrap: `bits + ⌈log2(parties * max_weight)⌉ <= 64`, or
-    /// `clip * max_weight * parties * 2^16 < 2^63` for [`EncodingKind::Fixed64`], or
-    /// `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64` for [`EncodingKind::Integers`].
+    /// * `dim`, `parties` and `max_weight` at least 1;
+    /// * `2 <= bits <= 32`, and `1 <= bits <= 64` for [`EncodingKind::Integers`];
+    /// * every clip in `1e-100..=1e100`;
+    /// * the tensors cover `dim`, and there are none for [`ClipSpec::L2`] and integers;
+    /// * for [`EncodingKind::Quantised`], `max_weight * (2^bits - 1) < 2^52`, so that scaling in `f64` gives exact
+    ///   integers, and `bits + ⌈log2(parties * max_weight)⌉ <= 64`, so that no sum wraps;
+    /// * for [`EncodingKind::Fixed64`], `clip * max_weight * parties * 2^16 < 2^63`;
+    /// * for [`EncodingKind::Integers`], `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64`.
     pub fn validate(self) -> Result<Encoding, EncodeError> {
         for (field, value) in [
             ("dim", self.dim),
@@ -309,8 +310,8 @@ impl Encoding {
         self.dim
     }
 
-    /// Words of a vector: one a coordinate (two where integers are split, first all low ones, then all high
-    /// ones), and the weight as the last word where weights above 1 are allowed.
+    /// Words of a vector: one for each coordinate (two where integers are split, first all low ones, then all high
+    /// ones), and the weight as the last word if weights above 1 are allowed.
     ///
     /// With `max_weight = 1` the total weight is the number of survivors, and no word is spent on it.
     pub fn lanes(&self) -> usize {
@@ -345,8 +346,8 @@ impl Encoding {
         self.parties
     }
 
-    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of
-    /// the input, for a mean decoded to `f64`; decoding to `f32` adds its own rounding, at most c * 2^-24.
+    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of the input,
+    /// for a mean decoded to `f64`. Decoding to `f32` adds its own rounding, at most c * 2^-24.
     pub fn max_error(&self) -> f64 {
         let clip = self.runs.iter().map(|run| run.clip).fold(0.0, f64::max);
         // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
@@ -378,8 +379,8 @@ impl Encoding {
         self.clip_runs(0..self.dim)
     }
 
-    /// The same encoding with other bounds, one per tensor: that of a single round whose bounds were found
-    /// from earlier ones. Its words have the same width and number.
+    /// The same encoding with other clipping bounds, one for each tensor: for a single round, with bounds found from
+    /// earlier rounds. Its words have the same width and number.
     ///
     /// # Errors
     /// [`EncodeError::Spec`] if there are more or fewer bounds than [`Encoding::tensors`], or one of them

@@ -1,4 +1,4 @@
-//! The numbers to encode, and the one pass that judges them before anything is sent.
+//! The numbers to encode, and the one pass that checks them before anything is sent.
 
 use crate::simd::{self, Kernel};
 use crate::spec::Kind;
@@ -99,7 +99,7 @@ impl Integers<'_> {
     }
 }
 
-/// `f32` and `f64`.
+/// A floating-point number: `f32` or `f64`.
 pub trait Real: Copy + sealed::Sealed {
     /// The same number in double precision.
     fn to_f64(self) -> f64;
@@ -136,7 +136,7 @@ impl Real for f64 {
     }
 }
 
-/// What clipping does to a vector; never silent.
+/// What clipping did to a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EncodeReport {
     /// Coordinates outside their bound, which were clamped to it.

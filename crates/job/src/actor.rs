@@ -1,13 +1,13 @@
-//! Sequential code without a runtime: an actor gets its inputs one by one and says what must be done about them.
+//! Sequential code without a runtime: an actor gets its inputs one by one and says which effects must be carried out.
 //!
 //! What a job does is easiest to read as code that goes from top to bottom and waits in the middle: for the next input,
 //! for a computation, for a disk. Such code is an `async fn` here, and [`Actor`] polls it whenever something has come.
-//! Nothing else wakes it: there are no threads, timers or sockets behind it, and the same inputs at the same times with
-//! the same seed lead to the same effects, one after the other.
+//! Nothing else wakes it: it has no threads, timers or sockets, and the same inputs at the same times with the same
+//! seed lead to the same effects in the same order.
 //!
-//! Whoever drives an actor hands in what has come ([`Actor::handle`], [`Actor::worked`], [`Actor::tick`]), and then does
-//! what it asks for ([`Actor::poll`]) until there is nothing more. While a [`Task`] is under way nothing that stands
-//! behind it in the code has been said: what must be durable before it is said is written down in a task.
+//! The program that drives an actor hands in what has come ([`Actor::handle`], [`Actor::worked`], [`Actor::tick`]), and
+//! then carries out its effects ([`Actor::poll`]) until there are no more. While a [`Task`] is under way, no effect
+//! that comes after it in the code is given out: what must be durable before it is said is written to disk in a task.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::JobError;
 
-/// A time on a clock that never goes back, since some beginning.
+/// A time on a clock that never goes back, counted from an arbitrary beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
@@ -44,23 +44,23 @@ impl Sub for Time {
     }
 }
 
-/// When something comes, on both clocks.
+/// The present time, on both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// What deadlines are measured by.
+    /// The time by which deadlines are measured.
     pub time: Time,
-    /// What certificates and reports are dated by: milliseconds since 1970-01-01 00:00 UTC.
+    /// The time by which certificates and reports are dated: milliseconds since 1970-01-01 00:00 UTC.
     pub unix_millis: u64,
 }
 
-/// The name of a task.
+/// The number of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// Work that takes long or waits for a disk. It may run on another thread; the actor goes on once it is told that it
-/// is done, by [`Actor::worked`]. One task of an actor is under way at a time.
+/// Work that takes long or waits for a disk. It may run on another thread. The actor goes on once [`Actor::worked`]
+/// tells it that the work is done. An actor has one task under way at a time.
 pub struct Task {
-    /// What the end of the work is told by.
+    /// The ticket to give to [`Actor::worked`] when the work is done.
     pub ticket: Ticket,
     work: Box<dyn FnOnce() + Send>,
 }
@@ -97,7 +97,7 @@ pub struct Actor<I, E> {
     code: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// What an actor's code has in its hand: inputs, effects, the time, randomness.
+/// What an actor's code uses to get inputs, the time and randomness, and to give out effects.
 pub struct Hand<I, E>(Arc<Mutex<Desk<I, E>>>);
 
 impl<I, E> Clone for Hand<I, E> {
@@ -107,7 +107,7 @@ impl<I, E> Clone for Hand<I, E> {
 }
 
 impl<I, E> Actor<I, E> {
-    /// Begins with this code. All randomness comes from `entropy`, which nobody may use a second time.
+    /// Starts an actor with this code. All its randomness comes from `entropy`, which must not be used a second time.
     pub fn start<F>(entropy: [u8; 32], now: Now, code: impl FnOnce(Hand<I, E>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -131,7 +131,7 @@ impl<I, E> Actor<I, E> {
         actor
     }
 
-    /// Something has come.
+    /// Hands in an input.
     pub fn handle(&mut self, now: Now, input: I) {
         {
             let mut desk = self.hand.desk();
@@ -141,7 +141,7 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// A task is done. Where the work ended without doing it, the actor finds that out.
+    /// Tells the actor that a task is done. If the work ended without a result, the actor notices that.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         {
             let mut desk = self.hand.desk();
@@ -151,28 +151,28 @@ impl<I, E> Actor<I, E> {
         self.go_on();
     }
 
-    /// Time has passed.
+    /// Tells the actor that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.hand.desk().now = now;
         self.go_on();
     }
 
-    /// The next thing to do, in the order in which it was said.
+    /// The next effect to carry out, in the order in which the code gave them out.
     pub fn poll(&mut self) -> Option<E> {
         self.hand.desk().effects.pop_front()
     }
 
-    /// When to [`tick`](Self::tick), unless something comes before.
+    /// When to call [`tick`](Self::tick), unless something comes before.
     pub fn wake(&self) -> Option<Time> {
         self.hand.desk().wake
     }
 
-    /// Whether a task is under way: what comes waits for its end.
+    /// Whether a task is under way. Inputs wait for its end.
     pub fn is_busy(&self) -> bool {
         self.hand.desk().task.is_some()
     }
 
-    /// Whether the code has come to its end.
+    /// Whether the code has ended.
     pub fn is_over(&self) -> bool {
         self.code.is_none()
     }
@@ -194,7 +194,7 @@ impl<I, E> Hand<I, E> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What deadlines are measured by.
+    /// The time by which deadlines are measured.
     pub fn now(&self) -> Time {
         self.desk().now.time
     }
@@ -209,24 +209,24 @@ impl<I, E> Hand<I, E> {
         self.unix_millis() / 1000
     }
 
-    /// Fresh randomness.
+    /// A generator of fresh randomness.
     pub fn random(&self) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(*self.seed())
     }
 
-    /// What fresh randomness begins with, for whoever may have to draw it a second time.
+    /// The seed of fresh randomness, for code that may have to draw it a second time.
     pub fn seed(&self) -> Zeroizing<[u8; 32]> {
         let mut seed = Zeroizing::new([0; 32]);
         self.desk().seeds.fill_bytes(&mut *seed);
         seed
     }
 
-    /// Says what must be done.
+    /// Gives out an effect.
     pub fn say(&self, effect: E) {
         self.desk().effects.push_back(effect);
     }
 
-    /// The next input; none where this time comes first.
+    /// Waits for the next input; `None` if the time `until` comes first.
     pub async fn next(&self, until: Option<Time>) -> Option<I> {
         poll_fn(|_| {
             let mut desk = self.desk();
@@ -244,7 +244,7 @@ impl<I, E> Hand<I, E> {
 }
 
 impl<I, E: From<Task>> Hand<I, E> {
-    /// Has work done that takes long or waits for a disk, and waits for its end.
+    /// Has `work` done as a task, because it takes long or waits for a disk, and waits for its result.
     ///
     /// # Errors
     /// The work ended without a result: it panicked, or was not done at all.

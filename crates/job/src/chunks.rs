@@ -1,5 +1,5 @@
-//! Large messages in pieces: cut when they are sent, put together with every length checked before a
-//! byte is kept.
+//! Large messages in pieces: a message is cut when it is sent, and put together again on receipt, where every length is
+//! checked before a byte is kept.
 
 use bytes::Bytes;
 
@@ -9,12 +9,12 @@ pub const CHUNK: usize = 256 * 1024;
 /// Why a piece was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The message is larger than any that may come now.
+    /// The message is larger than is allowed now.
     #[error("total = {total} bytes must be at most {limit}")]
     TooLarge {
         /// Bytes of the whole message, as the sender says.
         total: u64,
-        /// Bytes that it may have.
+        /// Bytes that it may have at most.
         limit: u64,
     },
     /// A message without bytes.
@@ -36,7 +36,7 @@ pub enum ChunkError {
         /// What the first one said.
         expected: u64,
     },
-    /// The piece is not as long as a piece at this place is.
+    /// The piece does not have the length of a piece at this place.
     #[error(
         "data has {length} bytes, must have {expected}: {CHUNK}, or what is left of the message"
     )]
@@ -64,7 +64,7 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Begins a message of `total` bytes, at most `limit`. Nothing is allocated before bytes come.
+    /// Begins a message of `total` bytes, at most `limit`. Memory is taken only as bytes come.
     ///
     /// # Errors
     /// [`ChunkError::TooLarge`], [`ChunkError::Empty`].
@@ -79,7 +79,7 @@ impl Assembly {
         Ok(Self { total, buffer })
     }
 
-    /// Goes on with a message of `total` bytes of which these came before; none where that is all of them or more.
+    /// Goes on with a message of `total` bytes of which `came` has come; `None` if that is all of them or more.
     pub fn resume(total: u64, came: Vec<u8>) -> Option<Self> {
         let buffer = came;
         ((buffer.len() as u64) < total).then_some(Self { total, buffer })
@@ -90,15 +90,15 @@ impl Assembly {
         self.total
     }
 
-    /// What has come of it.
+    /// The bytes that have come.
     pub fn came(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Adds the next piece; gives the message once it is whole.
+    /// Adds the next piece. Gives the message once it is whole.
     ///
     /// # Errors
-    /// A piece that is out of place; the message is lost then.
+    /// A piece that is out of place. The message is lost then.
     pub fn push(mut self, offset: u64, total: u64, data: Bytes) -> Result<Pushed, ChunkError> {
         let expected = self.buffer.len() as u64;
         if offset != expected {
@@ -127,7 +127,7 @@ impl Assembly {
     }
 }
 
-/// What became of a message when a piece was added.
+/// The message after a piece was added.
 #[derive(Debug)]
 pub enum Pushed {
     /// More pieces must come.

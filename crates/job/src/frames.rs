@@ -1,4 +1,4 @@
-//! What machines say, as frames: whole messages are cut into chunks.
+//! The frames of what machines say: whole messages are cut into chunks.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::pb::{self, CoordinatorFrame, PartyFrame};
 use crate::server::ShelfError;
 use crate::{party, server};
 
-/// What a party says.
+/// The frames of what a party says.
 pub fn of_party(say: party::Say) -> Vec<PartyFrame> {
     match say {
         party::Say::Frame(frame) => vec![frame],
@@ -20,10 +20,10 @@ pub fn of_party(say: party::Say) -> Vec<PartyFrame> {
     }
 }
 
-/// What a coordinator says; nothing where nobody needs it any more. May wait for a disk.
+/// The frames of what a coordinator says; none if nobody needs it any more. May wait for a disk.
 ///
 /// # Errors
-/// What it passes on cannot be read.
+/// What the coordinator passes on cannot be read.
 pub fn of_coordinator(say: server::Say) -> Result<Vec<CoordinatorFrame>, ShelfError> {
     Ok(match say {
         server::Say::Frame(frame) => vec![frame],

@@ -1,11 +1,11 @@
-//! What a party and a coordinator do in a job, between rounds and in them, as machines.
+//! What a party and a coordinator do in a job, in rounds and between them, as state machines.
 //!
-//! A machine gets [inputs](actor) one by one: a frame, a word of its caller, that time has passed. It says what must be
-//! done about them: send, compute, write down, tell. It has no socket, no clock, no thread and no randomness of its own,
-//! so a network, a simulator and another program's transport drive the same code.
+//! A machine gets [inputs](actor) one by one: a frame, a request of its caller, the passing of time. It gives out
+//! effects: send, compute, write to disk, tell the caller. It has no socket, no clock, no thread and no randomness of
+//! its own, so a network, a simulator and another program's transport drive the same code.
 //!
-//! [`party`] is a member of a job, [`server`] what coordinates it, [`follower`] another server that it needs,
-//! [`session`] the coordinator's side of one connection, [`model`](Model) what parties and coordinator compute.
+//! [`party`] is a member of a job, [`server`] its coordinator, [`follower`] another server that the job needs,
+//! [`session`] the coordinator's side of one connection. [`Model`] is what parties and coordinator compute.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -36,18 +36,18 @@ pub use model::{Model, history_len, sealed_len};
 
 use std::time::Duration;
 
-/// The name of a round's result, which parties can compare: over the message that told the survivors their sum,
-/// with its frame.
+/// The name of a round's result, by which parties can compare it: a hash of the message, with its frame, that told the
+/// survivors their sum.
 pub fn result_name(round: &blindsum_protocol::Round, told: &[u8]) -> [u8; 32] {
     blindsum_crypto::kdf::hash("blindsum result", &[&round.context().0, told])
 }
 
-/// SHA-256 of a certificate in DER: how rosters name it.
+/// SHA-256 of a certificate in DER, by which rosters refer to it.
 pub fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     blindsum_crypto::kdf::hash("blindsum certificate", &[certificate])
 }
 
-/// Seconds as a time, the longest one where they are beyond it.
+/// Seconds as a duration; the longest duration if they are too many.
 pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
 }
@@ -60,7 +60,8 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Bytes of foreign text that a line can bear.
 const MOST_FOREIGN: usize = 400;
 
-/// Foreign text for people: cut to what a line can bear, and without anything that a terminal or a log would act on.
+/// Text from outside, made fit to be shown to people: cut to a length that fits in a line, without characters that a
+/// terminal or a log would act on.
 pub fn foreign(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars().take(200) {

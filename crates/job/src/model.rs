@@ -10,16 +10,16 @@ use bytes::Bytes;
 
 use crate::{JobError, pb};
 
-/// One version of a job's model. Version 0 is where the job begins; each finished round of a job that
-/// changes its model adds 1.
+/// One version of a job's model. A job begins with version 0; in a job that changes its model each finished round adds
+/// 1.
 ///
-/// In a job whose clipping bounds follow from earlier rounds, what these told is a part of the model: of its
-/// bytes, behind the values, and of its hash. So it reaches whoever needs the model.
+/// If clipping bounds follow from earlier rounds, the history of updates that decides them is part of the model: of its
+/// bytes, after the values, and of its hash. So everybody who gets the model gets the history.
 ///
-/// Where only the parties learn sums, the coordinator knows the model it began with and the names of those
-/// after it: the hash of one is `H("blindsum hidden model"; hash before, message)`, over the message that told
-/// the survivors their encrypted sum. It says nothing about the values. There is such a name after every finished
-/// round, also where the values stay what they are: parties that were told different sums have different names, and
+/// If only the parties learn sums, the coordinator knows the first model and of those after it only a name. The hash is
+/// then `H("blindsum hidden model"; hash before, message)`, over the message that told the survivors their encrypted
+/// sum. It reveals nothing about the values. Every finished round gives a new name, even if the values stay the same:
+/// parties that were told different sums have different names, and cannot take part in the next round together.
 /// cannot take part in the next round together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -38,8 +38,7 @@ impl Model {
         Self::with_history(version, values.into(), None)
     }
 
-    /// A model with the history that its job may need; its hash is `H("blindsum model"; values, history)`
-    /// then.
+    /// A model with a history, if its job needs one. The hash is then `H("blindsum model"; values, history)`.
     fn with_history(version: u64, values: Arc<[f32]>, history: Option<UpdateHistory>) -> Self {
         let (bytes, state) = (to_bytes(&values), history.as_ref().map(|h| h.to_bytes()));
         let parts: Vec<&[u8]> = [&bytes].into_iter().chain(&state).map(|b| &b[..]).collect();
@@ -53,13 +52,12 @@ impl Model {
         }
     }
 
-    /// Where a job begins that was given these values.
+    /// The first model of a job that was given these values.
     pub fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
         Self::with_history(0, values.into(), job.new_history())
     }
 
-    /// Where a job begins that was given no model: zeros, or nothing at all where the job keeps no
-    /// model.
+    /// The first model of a job that was given none: zeros, or no values if the job keeps no model.
     pub fn initial(job: &Job) -> Self {
         let dim = match job.spec().model_update {
             ModelUpdate::Nothing => 0,
@@ -71,7 +69,7 @@ impl Model {
     /// Reads a model of this job from bytes.
     ///
     /// # Errors
-    /// A length that no model of the job has, a history that is none, or a hash that is not `expected`.
+    /// A length that no model of the job has, a history that cannot be read, or a hash that is not `expected`.
     pub fn from_bytes(
         job: &Job,
         version: u64,
@@ -119,8 +117,8 @@ impl Model {
         Ok((values, history))
     }
 
-    /// A model that another party sent, which knows no more than its name of it either: the values are what
-    /// a holder of the key of the job says.
+    /// A model that another party sent. That party knows only the name of the model, too, and cannot check the values:
+    /// they are what a holder of the job's key says.
     ///
     /// # Errors
     /// Bytes that are no model of the job.
@@ -149,18 +147,18 @@ impl Model {
         }
     }
 
-    /// Whether its values are not known here.
+    /// Whether only the name of the model is known here, and not its values.
     pub fn is_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// The name of the model after a round whose sum is hidden, from the message that told it.
+    /// The name of the next model after a round whose sum is hidden, from the message that told the sum.
     pub fn named_after(&self, message: &[u8]) -> Self {
         let hash = kdf::hash("blindsum hidden model", &[&self.hash, message]);
         Self::hidden(self.version + 1, hash, self.dim)
     }
 
-    /// The values and history of one model under the name of another.
+    /// The values and history of this model under the name of another.
     pub fn under_name_of(self, name: &Self) -> Self {
         Self {
             version: name.version,
@@ -169,7 +167,7 @@ impl Model {
         }
     }
 
-    /// The model after a round with this mean of so many survivors, by the job's `model_update`.
+    /// The model after a round whose mean, of `survivors` parties, is `mean`, by the job's `model_update`.
     ///
     /// # Errors
     /// A mean that the history cannot take.
@@ -182,7 +180,7 @@ impl Model {
         self.updated(mean, update, |history| history.observe(mean, survivors))
     }
 
-    /// The model after a sparse round with this mean, of `counts[d]` parties at coordinate d, and 0 where these
+    /// The model after a sparse round with this mean: coordinate d is the mean of `counts[d]` parties, and 0 if these
     /// are fewer than `minimum`.
     ///
     /// # Errors
@@ -217,7 +215,7 @@ impl Model {
         Ok(Self::with_history(self.version + 1, values, history))
     }
 
-    /// The round with the clipping bounds that the model's history leads to.
+    /// The round with the clipping bounds that follow from the model's history.
     ///
     /// # Errors
     /// A history of another job.
@@ -243,16 +241,15 @@ impl Model {
         &self.values
     }
 
-    /// The values as little-endian IEEE 754 single precision numbers, and the history behind them where the
-    /// job needs one.
+    /// The values as little-endian IEEE 754 single precision numbers, then the history if the job needs one.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = to_bytes(&self.values);
         bytes.extend(self.history.iter().flat_map(UpdateHistory::to_bytes));
         bytes.into()
     }
 
-    /// What a store keeps beside version and hash: the bytes, or the number of coordinates as 8 bytes, little-endian,
-    /// where the values are not known.
+    /// What a store keeps in addition to version and hash: the bytes of the model. If the values are not known, the
+    /// number of coordinates as 8 bytes, little-endian.
     pub fn to_stored(&self) -> Bytes {
         match self.hidden {
             true => self.dim.to_le_bytes().to_vec().into(),
@@ -260,13 +257,13 @@ impl Model {
         }
     }
 
-    /// A model of which a store keeps the name only.
+    /// A model of which the store has only the name.
     pub fn hidden_from_stored(version: u64, hash: &[u8], stored: &[u8]) -> Option<Self> {
         let dim = u64::from_le_bytes(stored.try_into().ok()?);
         Some(Self::hidden(version, hash.try_into().ok()?, dim))
     }
 
-    /// What messages name it by.
+    /// The name of the model in messages.
     pub fn name(&self) -> pb::ModelName {
         pb::ModelName {
             version: self.version,
@@ -281,12 +278,12 @@ impl Model {
     }
 }
 
-/// Bytes of a sealed model that has so many bytes.
+/// Bytes of a sealed model of `bytes` bytes.
 pub fn sealed_len(bytes: u64) -> u64 {
     bytes + STORAGE_OVERHEAD as u64
 }
 
-/// Bytes of a model of this job that are not its values.
+/// Bytes of a model of this job after its values.
 pub fn history_len(job: &Job) -> usize {
     job.new_history().map_or(0, |history| history.encoded_len())
 }

@@ -1,9 +1,9 @@
-//! The messages of `proto/blindsum.proto`, and how frames are made of them. `tools/schema` writes the former.
+//! The messages of `proto/blindsum.proto`, written by `tools/schema`, and how frames are made of them.
 #![allow(missing_docs, clippy::all)]
 
 include!("generated/messages.rs");
 
-/// Oldest and newest version of the wire that this program speaks.
+/// The versions of the wire format, oldest to newest, that this program speaks.
 pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=3;
 
 /// Name and version of this program, for logs and messages.

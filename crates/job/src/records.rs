@@ -1,4 +1,4 @@
-//! What a party must not forget, as named records: a host provides them, whatever they lie in.
+//! Named records for what a party must not forget. A host provides them, wherever it keeps them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,21 +14,21 @@ use rand_core::CryptoRng;
 
 use crate::JobError;
 
-/// Records by name. A name is made of lowercase letters, digits and `-`, with one `/` in it at most.
+/// Records by name. A name consists of lowercase letters, digits, `-` and at most one `/`.
 ///
 /// Calls may wait for a disk: a machine makes them in its tasks.
 pub trait Records: Send + Sync {
-    /// Where they lie, for messages.
+    /// Where the records are, for messages to people.
     fn place(&self) -> &Path;
 
-    /// The contents of a record; none where there is none.
+    /// The contents of a record; `None` if it does not exist.
     ///
     /// # Errors
     /// Reading failed.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Makes or replaces a record by these pieces, one behind the other. The new contents survive a crash from the
-    /// moment this returns; a crash before leaves the old ones or the new ones.
+    /// Makes or replaces a record. Its contents are these pieces, one after the other. When this returns, they survive
+    /// a crash; after a crash before that, the record has the old contents or the new ones.
     ///
     /// # Errors
     /// Writing failed.
@@ -60,8 +60,8 @@ struct AllRecords {
     records: BTreeMap<String, Vec<u8>>,
 }
 
-/// Records in memory. A host that keeps state by itself takes them out after each message
-/// ([`snapshot`](Self::snapshot)) and begins with them again; what is secret in them is sealed.
+/// Records in memory. A host that keeps state by itself takes a [`snapshot`](Self::snapshot) after each message, and
+/// begins with it again. Secrets in the records are sealed.
 pub struct MemoryRecords {
     place: PathBuf,
     records: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -74,7 +74,7 @@ impl Default for MemoryRecords {
 }
 
 impl MemoryRecords {
-    /// Those of an earlier [`snapshot`](Self::snapshot).
+    /// The records of an earlier [`snapshot`](Self::snapshot).
     pub fn of(records: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
             place: "memory".into(),
@@ -82,8 +82,8 @@ impl MemoryRecords {
         }
     }
 
-    /// All records in one piece, sealed under the identity key that they are of: for a host that keeps them wherever
-    /// it likes.
+    /// All records as one sealed piece, for a host that keeps them wherever it likes. Only the holder of this identity
+    /// key can open it.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -97,7 +97,7 @@ impl MemoryRecords {
         Ok(storage_key(identity)?.seal(HEADER, &all, rng))
     }
 
-    /// Those that [`seal`](Self::seal) gave.
+    /// Opens what [`seal`](Self::seal) gave.
     ///
     /// # Errors
     /// They are damaged, or of another party.
@@ -112,7 +112,7 @@ impl MemoryRecords {
         Ok(Self::of(all.map_err(|_| damaged())?.records))
     }
 
-    /// All records as they are now.
+    /// A copy of all records.
     pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         self.records().clone()
     }

@@ -1,5 +1,5 @@
-//! What a coordinator tells about its jobs and rounds: stored, logged, and shown by `Status` and
-//! `Watch`. No value of an update is in it, only names, sizes and times.
+//! What a coordinator reports about its jobs and rounds: it is stored, logged, and shown by `Status` and `Watch`. It
+//! contains names, sizes and times, and no value of an update.
 
 use std::collections::BTreeMap;
 
@@ -61,12 +61,12 @@ pub struct RoundReport {
     pub number: u64,
     /// Where it stands.
     pub state: RoundState,
-    /// Why it was aborted; empty where it was not.
+    /// Why the round was aborted; empty if it was not.
     pub reason: String,
-    /// Whether it only gave parties the key of the job; who holds it then are its survivors.
+    /// Whether the round only gave parties the key of the job. Its survivors are then the holders of the key.
     #[serde(default)]
     pub key_setup: bool,
-    /// The version of the model it started from.
+    /// The version of the model from which the round started.
     pub model_version: u64,
     /// When it was offered, in milliseconds since 1970-01-01 UTC.
     pub started_ms: u64,
@@ -74,40 +74,40 @@ pub struct RoundReport {
     pub seconds: f64,
     /// The parties in order of rank.
     pub parties: Vec<String>,
-    /// Whose updates are in the sum.
+    /// The parties whose updates are in the sum.
     pub survivors: Vec<String>,
-    /// Sum of the survivors' weights, once there is one and unless only the parties learn it.
+    /// Sum of the survivors' weights, once it is known. `None` also if only the parties learn the sum.
     #[serde(default)]
     pub total_weight: Option<u64>,
-    /// The name of the result, in hexadecimal digits: parties that were told the same one have the same. Empty
+    /// The name of the result, in hexadecimal digits. Parties that were told the same result have the same name. Empty
     /// before there is a result, and in a key set-up.
     #[serde(default)]
     pub result: String,
     /// The stages so far.
     pub stages: Vec<StageReport>,
-    /// Bytes of the parties' connections from the start of the round to its result, TLS and HTTP/2
-    /// included; the result itself is sent afterwards and counts in the last stage only.
+    /// Bytes on each party's connection from the start of the round to its result, TLS and HTTP/2 included. The result
+    /// itself is sent after that and counts only in the last stage.
     pub wire: BTreeMap<String, Bytes>,
-    /// What parties did wrong.
+    /// What parties did wrong, for people.
     pub faults: Vec<String>,
 }
 
 /// One stage of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Its name.
+    /// The name of the stage.
     pub name: String,
     /// How long it took.
     pub seconds: f64,
     /// How many answers are enough.
     pub required: usize,
-    /// Bytes of protocol messages: answers up, and down what ended the stage.
+    /// Bytes of protocol messages of each party: up its answer, down the message that ended the stage.
     pub bytes: BTreeMap<String, Bytes>,
-    /// Who dropped out in this stage, and why.
+    /// The parties that dropped out in this stage, and why.
     pub dropped: BTreeMap<String, String>,
 }
 
-/// Bytes of one party in both directions.
+/// Bytes of one party, in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// From the party.
@@ -123,29 +123,29 @@ pub struct JobStatus {
     pub job: String,
     /// Where it stands.
     pub state: JobState,
-    /// Why it failed; empty where it did not.
+    /// Why the job failed; empty if it did not.
     pub reason: String,
     /// The protocol.
     pub protocol: String,
-    /// Rounds finished, and rounds to finish; 0 goes on until it is stopped.
+    /// Number of rounds finished.
     pub rounds_done: u64,
-    /// Rounds to finish; 0 goes on until the coordinator stops.
+    /// Number of rounds of the job; 0 means until the coordinator stops.
     pub rounds: u64,
-    /// The current model.
+    /// The version of the current model.
     pub model_version: u64,
     /// Its hash, in hexadecimal digits.
     pub model_hash: String,
-    /// Who is connected.
+    /// The names of connected parties.
     pub connected: Vec<String>,
-    /// Who is waited for in the stage under way.
+    /// The parties whose answer is missing in the stage under way.
     pub waiting_for: Vec<String>,
     /// How many parties a round needs.
     #[serde(default)]
     pub min_parties: usize,
-    /// What the operator must do soon, as about a revocation list that ends; empty where that is nothing.
+    /// What the operator should do soon, such as to renew a revocation list; empty if nothing.
     #[serde(default)]
     pub warning: String,
-    /// Survivors of the latest round that counts who have not confirmed its result yet.
+    /// Survivors of the latest finished round that have not confirmed its result yet.
     #[serde(default)]
     pub unconfirmed: Vec<String>,
     /// Parties whose connection was lost since the latest round was offered, and that have not come back.
@@ -156,7 +156,7 @@ pub struct JobStatus {
 }
 
 impl RoundReport {
-    /// A round that was just offered.
+    /// The report of a round that was just offered.
     pub fn offered(number: u64, model_version: u64, started_ms: u64) -> Self {
         Self {
             number,
@@ -176,7 +176,7 @@ impl RoundReport {
         }
     }
 
-    /// Seconds since it was offered, `now_ms` after 1970-01-01 UTC.
+    /// Seconds since the round was offered. `now_ms` is milliseconds since 1970-01-01 UTC.
     pub fn elapsed(&self, now_ms: u64) -> f64 {
         now_ms.saturating_sub(self.started_ms) as f64 / 1000.0
     }

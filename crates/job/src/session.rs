@@ -1,8 +1,8 @@
-//! The coordinator's side of one connection: what a party sends becomes inputs of the job, within what the job lets in.
+//! The coordinator's side of one connection: it checks what a party sends, and makes inputs of the job from it.
 //!
-//! Whoever drives a [`Session`] reads the frames, finds room for messages that come in several chunks, and ends the
-//! connection at the first error. What it may wait for, and how long, is its own affair: a network has clocks and little
-//! memory, a simulation has neither.
+//! The program that drives a [`Session`] reads the frames, finds memory for messages that come in several chunks, and
+//! ends the connection at the first error. Limits of time and memory are its own affair: a network needs them, a
+//! simulation does not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,10 +13,10 @@ use crate::pb::party_frame::Frame;
 use crate::pb::{self, PartyFrame, RefusalCode, Refused};
 use crate::server::{Gate, Hold, Input, LinkId, Peer, Traffic};
 
-/// Times that a party may send its answer to one stage: more than it is asked for it over one connection.
+/// How often a party may send its answer to one stage over one connection: more than it is ever asked to.
 pub const MOST_REPEATS: u32 = 8;
 
-/// Frames that wait while the job judges the Hello. Before its Welcome an honest party says nothing more.
+/// The most frames that wait while the job checks the Hello. An honest party says nothing more before its Welcome.
 pub const MOST_WAITING: usize = 8;
 
 /// A round and a stage of it, by the chunks of an answer.
@@ -51,27 +51,27 @@ struct Part {
     hold: Hold,
 }
 
-/// What is to be done about a frame.
+/// What a frame leads to.
 // It is used up at once, and nowhere are many of them.
 #[allow(clippy::large_enum_variant)]
 pub enum Heard {
-    /// Nothing.
+    /// Nothing is to be done.
     Nothing,
-    /// Nothing yet: it was a part of a message.
+    /// Nothing yet: the frame was a part of a message.
     Part,
-    /// A message of several chunks begins. [`Session::go_on`] once there is room for it, or [`Session::forget`].
+    /// A message of several chunks begins. Call [`Session::go_on`] once there is memory for it, or [`Session::forget`].
     Begins {
-        /// The round and the stage that it is for.
+        /// The round and the stage that it answers.
         place: (u64, u32),
         /// Bytes of the whole message.
         bytes: u64,
     },
-    /// The job is told.
+    /// An input for the job.
     Input(Input),
 }
 
 impl Session {
-    /// A connection over which nothing has come, of the peer whose certificate was verified.
+    /// A new connection of a peer whose certificate was verified.
     pub fn new(link: LinkId, peer: Peer) -> Self {
         Self {
             link,
@@ -83,25 +83,26 @@ impl Session {
         }
     }
 
-    /// Its number.
+    /// The number of the connection.
     pub fn link(&self) -> LinkId {
         self.link
     }
 
-    /// Whether the job has heard of it.
+    /// Whether the job knows of the connection.
     pub fn is_known(&self) -> bool {
         !matches!(self.standing, Standing::Stranger)
     }
 
-    /// The round and the stage of the message that is being put together.
+    /// The round and the stage of the message that is being received.
     pub fn receiving(&self) -> Option<(u64, u32)> {
         self.message.as_ref().map(|part| part.place)
     }
 
-    /// The first frame. The job judges the Hello, and [`admit`](Self::admit) tells that it lets the party in.
+    /// Takes the first frame, which must be a Hello. The job checks it; when it lets the party in, call
+    /// [`admit`](Self::admit).
     ///
     /// # Errors
-    /// It is no Hello: the last word on the connection.
+    /// The frame is no Hello. The error is the last message on the connection.
     pub fn hello(&mut self, frame: PartyFrame) -> Result<pb::Hello, Refused> {
         let Some(Frame::Hello(hello)) = frame.frame else {
             return Err(bad_frame("the first frame must be a Hello"));
@@ -110,7 +111,7 @@ impl Session {
         Ok(hello)
     }
 
-    /// The job has let the party in; gives what it said meanwhile, to [`take`](Self::take) now.
+    /// The job has let the party in. Gives the frames that came meanwhile, to be given to [`take`](Self::take) now.
     pub fn admit(&mut self) -> Vec<PartyFrame> {
         match std::mem::replace(&mut self.standing, Standing::Admitted) {
             Standing::Asks(waiting) => waiting,
@@ -118,10 +119,10 @@ impl Session {
         }
     }
 
-    /// Takes a frame, within what the job lets in now.
+    /// Takes a frame, if the job lets it in now.
     ///
     /// # Errors
-    /// What no party may send: the last word on the connection.
+    /// A frame that no party may send. The error is the last message on the connection.
     pub fn take(&mut self, gate: &Gate, frame: PartyFrame) -> Result<Heard, Refused> {
         let link = self.link;
         match &mut self.standing {
@@ -145,7 +146,7 @@ impl Session {
         }
     }
 
-    /// [`Self::take`] where there is room for every message.
+    /// [`Self::take`] for a program that has memory for every message.
     ///
     /// # Errors
     /// As there.
@@ -157,10 +158,10 @@ impl Session {
         }
     }
 
-    /// There is room for the message that begins: this, which is held until it was taken.
+    /// Goes on with the message that begins, since there is memory for it: `hold` is kept until the message was taken.
     ///
     /// # Errors
-    /// Its first chunk is none: the last word on the connection.
+    /// Its first chunk is wrong. The error is the last message on the connection.
     pub fn go_on(&mut self, hold: Hold) -> Result<(), Refused> {
         if let Some((place, assembly, chunk)) = self.begins.take() {
             self.push(place, assembly, hold, chunk)?;
@@ -168,7 +169,7 @@ impl Session {
         Ok(())
     }
 
-    /// Nobody waits for the message any more that begins, or is being put together.
+    /// Drops the message that begins or is being received, since nobody waits for it.
     pub fn forget(&mut self) {
         (self.begins, self.message) = (None, None);
     }
@@ -241,7 +242,7 @@ fn wrong_chunk(error: ChunkError) -> Refused {
     bad_frame(format!("chunk: {error}"))
 }
 
-/// Counts what goes over a connection.
+/// Counts the bytes of a connection.
 #[derive(Default)]
 pub struct Count {
     read: AtomicU64,
@@ -249,12 +250,12 @@ pub struct Count {
 }
 
 impl Count {
-    /// A frame of so many bytes has come.
+    /// Counts a frame of `bytes` bytes that has come.
     pub fn came(&self, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A frame of so many bytes is sent.
+    /// Counts a frame of `bytes` bytes that is sent.
     pub fn sent(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }

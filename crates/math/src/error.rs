@@ -1,6 +1,7 @@
 //! The one error type of this crate.
 
-/// Why an operation of `blindsum-math` refused its input. No operand is changed when one is returned.
+/// Why an operation of `blindsum-math` refused its input. Unless the operation says otherwise, its operands are
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MathError {
@@ -24,7 +25,7 @@ pub enum MathError {
         /// Width of a lane, in bits.
         bits: u32,
     },
-    /// Bits behind the last lane are set, so that two packings would mean the same vector.
+    /// Bits behind the last lane are set. They must be zero, so that every vector has one packing.
     #[error(
         "packed words: the last byte is {last:#04x}, but the bits behind the last lane must be zero"
     )]
@@ -135,7 +136,7 @@ pub enum MathError {
     PackedElements {
         /// Bytes given.
         got: usize,
-        /// Elements needed, or the whole ones that there are if any number would do.
+        /// Elements needed; where any number is allowed, the whole elements that the bytes have room for.
         elements: usize,
         /// Bytes of an element.
         element_len: usize,

@@ -1,7 +1,7 @@
 //! What every prime field here offers, and batch inversion over any of them.
 //!
-//! Operations take the same time whatever the elements are, as far as the compiler keeps branch-free code
-//! branch-free. Only what is said to be public (exponents, counts, whether bytes were canonical) may steer control flow.
+//! Operations take the same time whatever the elements are, as far as the compiler keeps branch-free code branch-free.
+//! Only public values may steer control flow: exponents, counts, and whether bytes were canonical.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -44,7 +44,7 @@ pub trait Field:
     /// Bytes of an encoded element.
     const ENCODED_LEN: usize = Self::BITS.div_ceil(8) as usize;
 
-    /// The element with this representative, or `None` unless `value` < p. Whether it is, is public.
+    /// The element with the representative `value`, or `None` if `value` ≥ p. Which of the two it is, is not secret.
     fn from_canonical(value: u64) -> Option<Self>;
 
     /// The representative in 0 ≤ value < p.
@@ -77,7 +77,7 @@ pub trait Field:
         out.copy_from_slice(&self.to_canonical().to_le_bytes()[..Self::ENCODED_LEN]);
     }
 
-    /// Reads what [`Field::write_to`] wrote.
+    /// Reads an element that [`Field::write_to`] wrote.
     ///
     /// # Errors
     /// [`MathError::ElementLength`] or, for a representative ≥ p, [`MathError::NonCanonical`].
@@ -123,8 +123,8 @@ pub trait Field:
     }
 }
 
-/// Replaces every element by its inverse with one inversion and three multiplications an element
-/// (Montgomery's trick).
+/// Replaces every element by its inverse. Takes one inversion, and three multiplications for each element (Montgomery's
+/// trick).
 ///
 /// # Errors
 /// [`MathError::InverseOfZero`] if an element is zero; the slice is unchanged then.

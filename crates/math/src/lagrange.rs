@@ -8,8 +8,8 @@ use crate::prime_field::NttField;
 
 /// The first `rows` coefficients of each basis polynomial: `[rows × points]`.
 ///
-/// Times the values at the points it is the first coefficients of the polynomial of degree < `points.len()` through
-/// them. Takes O(points²) multiplications.
+/// Multiplied with the values of a polynomial of degree < `points.len()` at the points, it gives the polynomial's first
+/// `rows` coefficients. Takes O(points²) multiplications.
 ///
 /// # Errors
 /// [`MathError::EqualPoints`] if two points are equal, [`MathError::CodeDimension`] unless 1 ≤ `rows` ≤ `points.len()`.
@@ -38,8 +38,8 @@ pub fn coefficients_matrix<F: NttField>(points: &[F], rows: usize) -> Result<Mat
 
 /// The values of each basis polynomial at the targets: `[targets × points]`.
 ///
-/// Times the values at the points it is the values of the polynomial of degree < `points.len()` through them at the
-/// targets. A target may be one of the points. Takes O(points · (points + targets)) multiplications.
+/// Multiplied with the values of a polynomial of degree < `points.len()` at the points, it gives the polynomial's
+/// values at the targets. A target may be one of the points. Takes O(points · (points + targets)) multiplications.
 ///
 /// # Errors
 /// [`MathError::EqualPoints`] if two points are equal.

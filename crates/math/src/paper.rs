@@ -26,8 +26,8 @@ impl<F: NttField> PaperSharing<F> {
     /// Prepares the sharing of 2^`log_values` values in 3^`log_shares` shares.
     ///
     /// # Errors
-    /// [`MathError::RootOrder`] if the field lacks the roots, [`MathError::TransformSize`] if there are less shares than
-    /// values.
+    /// [`MathError::RootOrder`] if the field lacks the roots, [`MathError::TransformSize`] if there are fewer shares
+    /// than values.
     pub fn new(log_values: u32, log_shares: u32) -> Result<Self, MathError> {
         let value_root = F::root_of_unity(log_values)?;
         let share_root = F::root_of_unity_3(log_shares)?;

@@ -1,4 +1,4 @@
-//! Polynomials in one variable over a prime field, dense and small: schoolbook arithmetic for a few hundred coefficients.
+//! Polynomials in one variable over a prime field: schoolbook arithmetic, made for at most a few hundred coefficients.
 //!
 //! The degree is not hidden: the time of every operation depends on it.
 

@@ -25,7 +25,7 @@ pub type Field47 = PrimeField<P47>;
 /// The field of 0x88b000000001 elements, just above 2^47; an encoded element takes 6 bytes.
 pub type Field48 = PrimeField<P48>;
 
-/// A field small enough to enumerate, for exhaustive tests of what is shared in the others.
+/// A field small enough to enumerate, for exhaustive tests of code that all these fields share.
 pub type Field17 = PrimeField<17>;
 
 /// An element of the field of integers modulo the prime `P` < 2^48.
@@ -48,10 +48,10 @@ pub trait NttField: Field {
         exponent
     };
 
-    /// Bytes of a draw from a key stream, of which the low [`Field::BITS`] bits make an element if they are below p.
+    /// Bytes of one draw from a key stream. Its low [`Field::BITS`] bits are an element if they are below p.
     const DRAW_BYTES: usize = if Self::BITS <= 32 { 4 } else { 8 };
 
-    /// The element congruent to `value`, which may be anything.
+    /// The element congruent to `value`; every `value` is allowed.
     fn from_wide(value: u128) -> Self;
 
     /// The root of unity of order 2^`log_order`: the generator to the power (p − 1)/2^`log_order`.

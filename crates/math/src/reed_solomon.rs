@@ -1,10 +1,10 @@
-//! Reed–Solomon codes: polynomials of degree < k by their values at n points, some of which are wrong.
+//! Reed–Solomon codes: a polynomial of degree < k is given by its values at n points, some of which are wrong.
 //!
-//! A threshold sharing is such a codeword, so that whoever handed in a wrong share is found, and the other shares give
-//! the shared values. The n − k syndromes of a word depend on its errors only: they are those of a linear recurrence
-//! whose characteristic polynomial has the wrong points as roots. Berlekamp and Massey's algorithm finds the shortest
-//! one (Massey, "Shift-register synthesis and BCH decoding", 1969). A word with no errors costs n · (n − k)
-//! multiplications, and each error about 2 · (n − k) + n more.
+//! The shares of a threshold sharing are such a codeword. Decoding finds the holders whose shares are wrong, and the
+//! other shares give the secret. The n − k syndromes of a word depend only on its errors: they follow a linear
+//! recurrence whose characteristic polynomial has the wrong points as roots. The algorithm of Berlekamp and Massey
+//! finds the shortest such recurrence (Massey, "Shift-register synthesis and BCH decoding", 1969). A word without
+//! errors costs n · (n − k) multiplications, and each error about 2 · (n − k) + n more.
 
 use zeroize::Zeroizing;
 
@@ -56,14 +56,14 @@ impl<F: Field> ReedSolomon<F> {
         (self.points.len() - self.dimension) / 2
     }
 
-    /// Finds where `received` differs from the one codeword that differs at no more than
-    /// [`ReedSolomon::correctable`] points: the positions, ascending. The values elsewhere are right.
+    /// The positions, ascending, where `received` differs from the one codeword that differs from it in at most
+    /// [`ReedSolomon::correctable`] positions. The values at all other positions are right.
     ///
     /// The time depends on the number of errors.
     ///
     /// # Errors
-    /// [`MathError::WordLength`] unless there is one value a point, [`MathError::Undecodable`] if there is no such
-    /// codeword.
+    /// [`MathError::WordLength`] unless there is one value for each point, [`MathError::Undecodable`] if there is no
+    /// such codeword.
     pub fn locate(&self, received: &[F]) -> Result<Vec<usize>, MathError> {
         if received.len() != self.points.len() {
             return Err(MathError::WordLength {

@@ -1,6 +1,6 @@
 //! Integers modulo two primes just below 2^61, for sums that must come out right over the integers.
 //!
-//! A number of at most 121 bits is zero if it is zero modulo both: their product is above 2^121. Reduction
+//! A number of at most 121 bits is zero if it is zero modulo both primes, since their product is above 2^121. Reduction
 //! takes shifts and additions, because 2^61 ≡ c (mod 2^61 − c) with small c, and no branch.
 
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -29,7 +29,7 @@ impl TwinResidue {
     /// 0.
     pub const ZERO: Self = Self([0; 2]);
 
-    /// Numbers that may differ, one modulo each prime.
+    /// The residue that is `numbers[0]` modulo p1 and `numbers[1]` modulo p2.
     pub fn from_each(numbers: [u128; 2]) -> Self {
         Self([0, 1].map(|k| reduce(numbers[k], k)))
     }

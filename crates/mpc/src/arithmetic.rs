@@ -23,16 +23,16 @@ impl<R: Ring> Mpc<R> {
     /// x · y for each pair of values. One round; an element for each pair.
     ///
     /// # Errors
-    /// [`MpcError::Shape`] if there are not as many of both.
+    /// [`MpcError::Shape`] if x and y are not of one length.
     pub async fn multiply(&self, x: &Shares<R>, y: &Shares<R>) -> Result<Shares<R>, MpcError> {
         self.dot(x, y, 1).await
     }
 
-    /// The dot products of every `length` values of x with as many of y. One round; an element for each dot product,
-    /// however long it is.
+    /// Cuts x and y into runs of `length` values and gives the dot product of each run of x with the same run of y. One
+    /// round; an element for each dot product, however long it is.
     ///
     /// # Errors
-    /// [`MpcError::Shape`] if there are not as many of both, or no multiple of `length`.
+    /// [`MpcError::Shape`] if x and y are not of one length, or this is no multiple of `length`.
     pub async fn dot(
         &self,
         x: &Shares<R>,
@@ -58,10 +58,11 @@ impl<R: Ring> Mpc<R> {
         Ok(z)
     }
 
-    /// Σ weight_c · vector_c, for as many weights as vectors. One round; an element for each coordinate.
+    /// Σ weight_c · vector_c: a weighted sum of vectors, with one weight for each. One round; an element for each
+    /// coordinate.
     ///
     /// # Errors
-    /// [`MpcError::Shape`] if there are not as many of both.
+    /// [`MpcError::Shape`] if there are not as many weights as vectors.
     pub async fn weighted(
         &self,
         weights: &Shares<R>,
@@ -83,11 +84,11 @@ impl<R: Ring> Mpc<R> {
         Ok(z)
     }
 
-    /// The dot product of each vector with itself. One round; an element for each. Where servers verify, all dot products
-    /// are computed: verification costs as much for all of them as for those of one vector.
+    /// The squared norm of each vector. One round; an element for each vector. Servers that verify compute all dot
+    /// products of the vectors with each other: verifying these costs as much as verifying the norms alone.
     ///
     /// # Errors
-    /// None by itself.
+    /// Only [`MpcError::Differs`].
     pub async fn norms(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
         let rows = vectors.count();
         if self.ledger.is_kept() {
@@ -102,7 +103,7 @@ impl<R: Ring> Mpc<R> {
     /// n(n+1)/2 elements, however long vectors are.
     ///
     /// # Errors
-    /// None by itself.
+    /// Only [`MpcError::Differs`].
     pub async fn gram(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
         let rows = vectors.count();
         let pairs = (0..rows).flat_map(|row| (row..rows).map(move |other| (row, other)));

@@ -34,7 +34,7 @@ impl Bits {
         }
     }
 
-    /// Zeros.
+    /// Rows of zeros.
     pub fn zeros(width: usize, rows: usize) -> Self {
         let words = vec![0; width.div_ceil(64) * rows];
         Self::new(width, words.clone(), words)
@@ -88,7 +88,7 @@ impl Bits {
         )
     }
 
-    /// Each bit the other way round.
+    /// Every bit inverted.
     pub fn not(&self, me: ServerIndex) -> Self {
         let ones = ones(self.width);
         let flip = |words: &[u64], here: bool| {

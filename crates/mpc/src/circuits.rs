@@ -95,8 +95,9 @@ impl<R: Ring> Mpc<R> {
         Ok((all, carried))
     }
 
-    /// The highest of the `bits` lowest bits of each value: its sign, if it is from −2^(bits−1) to 2^(bits−1) − 1. One
-    /// row. 2 + ⌈log2(bits − 1)⌉ rounds: 8 for 64 bits; about 4 ANDs for each bit.
+    /// The sign of each value, one row of bits: the highest of its `bits` lowest bits, set if it is negative. Values
+    /// must be from −2^(bits−1) to 2^(bits−1) − 1. 2 + ⌈log2(bits − 1)⌉ rounds: 8 for 64 bits; about 4 ANDs for each
+    /// bit.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless `bits` is from 2 to 64.

@@ -60,8 +60,8 @@ impl<R: Ring> Mpc<R> {
         u.plus(v)?.minus(&both)
     }
 
-    /// Bits as numbers 0 and 1: all of the first row, then all of the second, and so on. One round, and two more if
-    /// no random bits were made ahead.
+    /// Bits as numbers 0 and 1: all of the first row, then all of the second, and so on. One round, and two more if no
+    /// random bits were made ahead of time.
     pub async fn to_numbers(&self, x: &Bits) -> Result<Shares<R>, MpcError> {
         let masks = self.double_bits(x.width(), x.rows()).await?;
         let opened = self.open_bits(&x.xor(&masks.bits)).await?;

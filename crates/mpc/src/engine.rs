@@ -7,8 +7,8 @@ use crate::{MpcError, PairKeys, Ring, ServerIndex, Shares};
 
 /// One server's side of a computation on values of the ring `R`.
 ///
-/// Operations that need the others are `async`: they wait for one round or more, as their documentation says. What
-/// they cost in bytes is for each server, in what it sends.
+/// Operations that need the other servers are `async`. Their documentation says how many rounds they wait for, and how
+/// much each server sends. Between servers that verify, each of them can also fail with [`MpcError::Differs`].
 pub struct Mpc<R> {
     pub(crate) me: ServerIndex,
     pub(crate) keys: PairKeys,
@@ -21,7 +21,7 @@ pub struct Mpc<R> {
 }
 
 impl<R: Ring> Mpc<R> {
-    /// A server among servers that follow the protocol: nothing is verified.
+    /// A server that trusts the others to follow the protocol: nothing is verified.
     pub fn new(me: ServerIndex, keys: PairKeys, line: Line) -> Self {
         Self::with(me, keys, line, Ledger::none())
     }
@@ -118,8 +118,8 @@ impl<R: Ring> Mpc<R> {
 }
 
 impl Mpc<u128> {
-    /// A server that verifies what the others compute: one of them may do what it likes. `context` is what all three
-    /// agreed on before, and is different in each attempt at each round.
+    /// A server that verifies what the others compute: one of them may do what it likes. `context` is something that
+    /// all three agreed on before, different in each attempt at each round.
     pub fn verifying(me: ServerIndex, keys: PairKeys, line: Line, context: [u8; 32]) -> Self {
         line.set_mark(context);
         Self::with(me, keys, line, Ledger::of(context))

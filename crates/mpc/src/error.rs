@@ -41,22 +41,22 @@ pub enum MpcError {
         /// What must hold.
         rule: &'static str,
     },
-    /// One of the two servers, or the one that says so, does not follow the protocol.
+    /// Messages contradict each other: one of the three servers does not follow the protocol.
     #[error(
         "{what}: {from} says something else than what follows from the rest, so it, {me} or the third one cheats"
     )]
     Differs {
         /// What was compared.
         what: &'static str,
-        /// Who finds it.
+        /// The server that noticed it.
         me: ServerIndex,
-        /// Whose message it is.
+        /// The server whose message it noticed it in.
         from: ServerIndex,
     },
-    /// Something was computed and not verified, or found wrong.
+    /// A result was to be shown before everything computed for it was verified, or after something was found wrong.
     #[error("a result must be verified before it is shown")]
     Unverified,
-    /// The code waits for nothing that a message could bring.
+    /// The code waits for something that no message brings, or has ended already.
     #[error("the computation waits for no message and does not end")]
     Stuck,
 }

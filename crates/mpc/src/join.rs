@@ -1,4 +1,4 @@
-//! Code that runs side by side: all of it is asked, in order, whenever messages have come.
+//! Code that runs side by side: whenever messages have come, every part of it goes on, in order.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -28,7 +28,7 @@ impl<F: Future> Slot<F> {
     }
 }
 
-/// Runs both. If one fails the other is not run on.
+/// Runs both and gives both results. If one fails, the other is not run on.
 ///
 /// # Errors
 /// The error of the first that fails.
@@ -62,7 +62,7 @@ pub async fn join<A, B, E>(
     .await
 }
 
-/// Runs all three.
+/// Runs all three and gives their results.
 ///
 /// # Errors
 /// The error of the first that fails.
@@ -75,7 +75,7 @@ pub async fn join3<A, B, C, E>(
     Ok((first, second, third))
 }
 
-/// Runs all of them; what they come to, in their order.
+/// Runs all of them and gives their results, in order.
 ///
 /// # Errors
 /// The error of the first that fails.

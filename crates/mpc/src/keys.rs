@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use blindsum_crypto::mask::{MaskKey, MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 
-/// A server's two keys of one attempt at one round: key j is known to server j and server j − 1, so server i has key i and
-/// key i + 1. Each gives one stream for each step, and no stream is used twice: the number of the step is counted here, and
-/// all three servers take the same steps.
+/// A server's two keys of one attempt at one round. Key j is known to server j and server j − 1, so server i has key i
+/// and key i + 1. Each key gives one stream for each step, and no stream is used twice: steps are counted here, and all
+/// three servers take the same steps.
 pub struct PairKeys {
     own: MaskKey,
     next: MaskKey,
@@ -15,7 +15,7 @@ pub struct PairKeys {
 }
 
 impl PairKeys {
-    /// From key i and key i + 1 of server i.
+    /// The keys of server i: `own` is key i, `next` is key i + 1.
     pub fn new(own: Secret<32>, next: Secret<32>) -> Self {
         Self {
             own: MaskKey::new(MaskSeed::from(own)),

@@ -4,12 +4,12 @@
 //! and x_{i+1}, counted modulo 3: *replicated secret sharing* (Araki et al. 2016). Any two servers have all of x, one has
 //! nothing. Bits are split alike, with exclusive or in place of the sum.
 //!
-//! Sums, and products with public numbers, each server computes by itself. For everything else they talk, and the time
-//! that takes is that of the rounds: in one round every server says something to both others, and hears both. What the
-//! servers do is written as sequential code that waits in the middle ([`line`]); parts of it that run side by side share
-//! their rounds. No code here knows sockets, clocks or threads of its own.
+//! Sums, and products with public numbers, each server computes by itself. Everything else takes rounds, which decide
+//! how long it takes: in one round every server sends a message to each of the others and gets one from each. A
+//! server's side is sequential code that waits for its rounds ([`mod@line`]); parts of it that run side by side
+//! share their rounds. The code here has no sockets, clocks or threads of its own.
 //!
-//! A server that does not follow the protocol can change what comes out. It cannot see more for it than the others' next
+//! A server that does not follow the protocol can change the result. It sees no more for it than the others' next
 //! messages, which are masked.
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,12 @@
 //! Sequential code of one server, and the rounds in which it talks with the other two.
 //!
-//! The code says what the others shall hear, and waits for what they say in the same round. Parts that run side by side
-//! ([`join`](crate::join)) share a round: its two messages are what all parts say before none of them can go on. All three
-//! servers run the same code and ask its parts in the same order, so the parts of a message need no names.
+//! The code says what to send to the others in a round, and waits for what they send in the same round. Parts that run
+//! side by side ([`join`](crate::join)) share a round: its two messages consist of what all parts say before none of
+//! them can go on. All three servers run the same code and its parts in the same order, so the parts of a message need
+//! no names.
 //!
-//! Whoever drives a [`Script`] carries its messages to the others and brings theirs. There is no runtime: the code is
-//! asked whenever both messages of a round have come.
+//! Whoever drives a [`Script`] carries its messages to the others and brings theirs. There is no async runtime: the
+//! code goes on whenever both messages of a round have come.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -36,7 +37,8 @@ pub struct Heard {
     pub from_next: Vec<u8>,
     /// From the server with the number before.
     pub from_previous: Vec<u8>,
-    /// The first server, of the next one and the one before, that did not end its message with the mark of this one.
+    /// The first server, of the next one and the one before, whose message did not end with the same mark as this
+    /// server's own. A mark is a hash of all values that were opened.
     pub differs: Option<ServerIndex>,
 }
 
@@ -78,7 +80,7 @@ struct Table {
     differs: Option<ServerIndex>,
 }
 
-/// What code has in its hand to talk with the others.
+/// What a server's code talks to the other two with.
 #[derive(Clone, Default)]
 pub struct Line(Arc<Mutex<Table>>);
 
@@ -97,8 +99,8 @@ impl Line {
         self.table().mark = Some(mark);
     }
 
-    /// Says something in the round under way, and waits for what the others say in it. Who has nothing to say and nothing
-    /// to hear does not wait.
+    /// Says something in the round under way, and waits for what the others say in it. If there is nothing to say and
+    /// nothing to hear, it does not wait.
     pub async fn exchange(&self, say: Say) -> Heard {
         if say == Say::default() {
             return Heard::default();
@@ -133,12 +135,12 @@ fn part(expected: &mut usize, bytes: usize) -> Range<usize> {
     begin..*expected
 }
 
-/// Where code is.
+/// How far a server's code has come.
 #[derive(Debug)]
 pub enum Progress<T> {
-    /// It says this, and waits for both others.
+    /// It says this, and waits for the messages of both others.
     Says(Round),
-    /// It is over.
+    /// It has ended, with this result.
     Done(T),
 }
 
@@ -155,7 +157,7 @@ pub struct Script<T> {
 impl<T> Script<T> {
     /// Runs the code until it waits.
     ///
-    /// # Errors
+    /// The error with which the code ends.
     /// What the code ends with.
     pub fn start<F>(
         me: ServerIndex,
@@ -176,11 +178,11 @@ impl<T> Script<T> {
         Ok((script, progress))
     }
 
-    /// Takes what the others said in the round under way, and runs the code until it waits again.
+    /// Takes what the others said in the round under way, and runs the code until it waits or ends.
     ///
     /// # Errors
-    /// [`MpcError::Length`] for a message that no honest server sends, and what the code ends with. It has ended then:
-    /// [`MpcError::Stuck`] from there on.
+    /// [`MpcError::Length`] for a message that no honest server sends, and the error with which the code ends. After an
+    /// error every call gives [`MpcError::Stuck`].
     pub fn hear(
         &mut self,
         from_next: Vec<u8>,

@@ -1,4 +1,4 @@
-//! How the result leaves the servers: to each other, or to others who ask all three.
+//! How a result leaves the servers: they show it to each other, or to somebody who asks all three.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use blindsum_crypto::kdf::hash;
 use crate::line::Say;
 use crate::{Mpc, MpcError, Ring, ServerIndex, Shares};
 
-/// What one server says to somebody who gets the result: its component, and a hash of the next one, which it has as well.
-/// Values count modulo 2^64.
+/// What one server says to a receiver of the result: its own component, and a hash of the next server's component,
+/// which it has as well. Values are taken modulo 2^64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// The server's own component.
     pub component: Vec<u64>,
-    /// The hash of the next server's.
+    /// The hash of the next server's component.
     pub next: [u8; 32],
 }
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Part {
 }
 
 impl<R: Ring> Mpc<R> {
-    /// This server's part of a result, for somebody who gets it from all three.
+    /// This server's part of a result, for a receiver who asks all three servers.
     ///
     /// # Errors
     /// [`MpcError::Unverified`] if something was computed and not verified.
@@ -39,11 +39,11 @@ impl<R: Ring> Mpc<R> {
         })
     }
 
-    /// Shows verified values, modulo 2^64, to all three servers: one sends the component that a server lacks, the other its
-    /// hash. One round; 8 bytes for each value.
+    /// Shows verified values, modulo 2^64, to all three servers. Each gets the component that it lacks from one server
+    /// and its hash from the other. One round; 8 bytes for each value.
     ///
     /// # Errors
-    /// [`MpcError::Differs`] if the two do not agree, [`MpcError::Unverified`] as [`Mpc::part`].
+    /// [`MpcError::Differs`] if component and hash do not agree, [`MpcError::Unverified`] as for [`Mpc::part`].
     pub async fn reveal(&self, x: &Shares<R>) -> Result<Vec<u64>, MpcError> {
         let Part { component, next } = self.part(x)?;
         let mut to_next = Vec::new();
@@ -69,8 +69,8 @@ impl<R: Ring> Mpc<R> {
 /// The result, from the parts of server 0, 1 and 2.
 ///
 /// # Errors
-/// [`MpcError::Shape`] for parts that are not of one length, [`MpcError::Differs`] where a component is not the one that
-/// the other server with it has.
+/// [`MpcError::Shape`] for parts that are not of one length, [`MpcError::Differs`] if a component does not have the
+/// hash that the other server says.
 pub fn put_together(parts: &[Part; 3]) -> Result<Vec<u64>, MpcError> {
     let [zero, one, two] = parts;
     for part in [one, two] {

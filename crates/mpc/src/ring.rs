@@ -5,16 +5,16 @@ use std::fmt::Debug;
 use blindsum_crypto::mask::{MaskStream, apply_masks};
 use blindsum_math::words::TileMut;
 
-/// Z_2^64 as `u64`, Z_2^128 as `u128`. On the wire elements are little-endian.
+/// Whole numbers modulo 2^w: Z_2^64 as `u64`, Z_2^128 as `u128`. On the wire elements are little-endian.
 pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// Bytes of an element.
     const BYTES: usize;
     /// 0.
     const ZERO: Self;
 
-    /// The number modulo 2^w.
+    /// `value` modulo 2^w.
     fn of(value: u64) -> Self;
-    /// The number modulo 2^w, of a signed one.
+    /// A signed `value` modulo 2^w.
     fn of_signed(value: i64) -> Self;
     /// The number modulo 2^64.
     fn low(self) -> u64;
@@ -24,7 +24,7 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn minus(self, other: Self) -> Self;
     /// self · other.
     fn times(self, other: Self) -> Self;
-    /// So many elements of a stream.
+    /// The first `count` elements of a stream.
     fn stream(stream: &MaskStream, count: usize) -> Vec<Self>;
     /// Appends the bytes of the elements.
     fn write(values: &[Self], out: &mut Vec<u8>);

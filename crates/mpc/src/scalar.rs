@@ -1,7 +1,7 @@
 //! Inverse square roots and inverses of a few numbers, as fixed-point numbers with [`FRACTION`] bits behind the point.
 //!
-//! A number is scaled to a fixed range first: its highest bit is found among its bits, and a power of two that depends on
-//! it multiplied in. That power of two stays exact; who uses the result multiplies with it last.
+//! A number is scaled to a fixed range first: its highest bit is found, and the number is multiplied by a power of two
+//! that depends on it. That power of two stays exact; the caller multiplies the result by it last.
 
 use crate::{Bits, Mpc, MpcError, Ring, Shares};
 
@@ -31,7 +31,7 @@ pub struct Inverse<R> {
 
 impl<R: Ring> Mpc<R> {
     /// 1/√N for N from 0 to 4^(I+1) − 1, up to a factor; 0 where N is 0. 22 rounds where I is 30, and two more for each
-    /// step whose random bits were not made ahead ([`bits_of_inverse_root`]).
+    /// step whose random bits were not made ahead of time.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless I is from 15 to 30.

@@ -6,9 +6,9 @@ use crate::{Mpc, MpcError, Ring, Shares};
 const RANK_BITS: usize = 9;
 
 impl<R: Ring> Mpc<R> {
-    /// Groups of `size` numbers each: how many in its group are smaller than a number, or equal and before it. All pairs
-    /// are compared at once: 9 rounds, and size · (size − 1) / 2 comparisons a group.
-    /// Numbers must be from −2^62 to 2^62 − 1.
+    /// The rank of each number in its group of `size`: how many numbers of the group are smaller, or equal and before
+    /// it. All pairs are compared at once: 9 rounds, and size · (size − 1) / 2 comparisons for each group. Numbers must
+    /// be from −2^62 to 2^62 − 1.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless `size` is from 1 to 256; [`MpcError::Shape`].
@@ -59,7 +59,8 @@ impl<R: Ring> Mpc<R> {
         counted.plus(&Shares::public(self.me, &before))
     }
 
-    /// 1 for the `keep` smallest numbers of each group of `size`, 0 for the others; of equal ones the first are smaller.
+    /// 1 for the `keep` smallest numbers of each group of `size`, 0 for the others. Of equal numbers the first count as
+    /// smaller.
     ///
     /// # Errors
     /// As [`Mpc::ranks`].

@@ -1,4 +1,4 @@
-//! Which of the three servers.
+//! The number of one of the three servers.
 
 use std::fmt;
 

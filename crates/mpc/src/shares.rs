@@ -27,7 +27,7 @@ impl<R: Ring> Shares<R> {
         Ok(Self { own, next })
     }
 
-    /// So many zeros.
+    /// `count` zeros.
     pub fn zeros(count: usize) -> Self {
         Self {
             own: vec![R::ZERO; count],
@@ -35,7 +35,7 @@ impl<R: Ring> Shares<R> {
         }
     }
 
-    /// Public numbers: they are component 0, and the others are 0.
+    /// Shares of public numbers: component 0 is the numbers, the others are 0.
     pub fn public(me: ServerIndex, values: &[R]) -> Self {
         let mut shares = Self::zeros(values.len());
         match me.number() {
@@ -66,7 +66,7 @@ impl<R: Ring> Shares<R> {
         self.own.iter().copied().zip(self.next.iter().copied())
     }
 
-    /// Values that each server computes from its own alone: `f` is linear, and maps a component to a component.
+    /// Applies a linear map, which each server does by itself: `f` maps a component to a component.
     pub fn linear(&self, f: impl Fn(&[R]) -> Vec<R>) -> Self {
         Self {
             own: f(&self.own),
@@ -119,7 +119,7 @@ impl<R: Ring> Shares<R> {
     /// The values at these places.
     ///
     /// # Panics
-    /// If one is not a place.
+    /// If a place is not below the number of values.
     pub fn at(&self, places: impl IntoIterator<Item = usize> + Clone) -> Self {
         let take = |values: &[R], places: &mut dyn Iterator<Item = usize>| {
             places.map(|place| values[place]).collect()
@@ -130,13 +130,13 @@ impl<R: Ring> Shares<R> {
         }
     }
 
-    /// The sum of every `length` values that follow each other.
+    /// The sums of runs of `length` values that follow each other.
     pub fn sums(&self, length: usize) -> Self {
         let sum = |values: &[R]| values.iter().fold(R::ZERO, |sum, it| sum.plus(*it));
         self.linear(|values| values.chunks(length.max(1)).map(sum).collect())
     }
 
-    /// One behind the other.
+    /// All parts, one after the other.
     pub fn concat(parts: &[&Self]) -> Self {
         Self {
             own: parts
@@ -150,10 +150,10 @@ impl<R: Ring> Shares<R> {
         }
     }
 
-    /// The values before the place, and those from it on.
+    /// The values before `place`, and those from it on.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If `place` is beyond the end.
     pub fn split_at(mut self, place: usize) -> (Self, Self) {
         let own = self.own.split_off(place);
         let next = self.next.split_off(place);

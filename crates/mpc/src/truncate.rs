@@ -1,8 +1,8 @@
 //! Division by powers of two: what fixed-point numbers need after a product.
 //!
-//! The value is opened under a random mask r whose bits are known to be bits, so that what wraps around can be taken
-//! back. The result is ⌊x / 2^f⌋ or one more; on average it is x / 2^f. Values must be from −2^62 to 2^62 − 1; outside
-//! anything may come out.
+//! The value is opened under a random mask r, shared bit by bit, so that a wrap-around can be undone. The result is ⌊x
+//! / 2^f⌋ or one more; on average it is x / 2^f. Values must be from −2^62 to 2^62 − 1; for others the result means
+//! nothing.
 
 use crate::arithmetic::products;
 use crate::ledger::Relation;

@@ -1,12 +1,12 @@
-//! The parties' vectors, which stay modulo 2^64 whatever ring is computed in.
+//! The parties' vectors, whose components stay modulo 2^64 whatever ring is computed in.
 
 use std::fmt;
 
 use crate::shares::same;
 use crate::{MpcError, Ring, Shares};
 
-/// Shares of as many vectors as there are parties, all of one length. In a larger ring than Z_2^64 a component counts as
-/// the number that it is; what then stands above the 64th bit of a sum of components means nothing and carries nothing.
+/// Shares of the parties' vectors, one for each party, all of one length. In a ring larger than Z_2^64 each component
+/// is taken as a number below 2^64; of a result only the low 64 bits then have a meaning.
 pub struct Vectors {
     length: usize,
     /// A vector, of each party: this server's component, and the next one.

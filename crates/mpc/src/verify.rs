@@ -73,10 +73,10 @@ struct Zero<R> {
 }
 
 impl<R: Ring> Mpc<R> {
-    /// Verifies everything since the last time. 7 rounds; none where servers follow the protocol.
+    /// Verifies everything that was computed since the last time. 7 rounds, or none if this server does not verify.
     ///
     /// # Errors
-    /// [`MpcError::Differs`]: somebody cheats.
+    /// [`MpcError::Differs`]: one of the servers cheats.
     pub async fn verify(&self) -> Result<(), MpcError> {
         let Some(pending) = self.ledger.take() else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Reading ahead: what lies in a socket is taken at once, where a reader asks for it in small pieces. TLS asks for 4 KiB
-//! at a time, and each piece would be a call of the system.
+//! Reading ahead: takes all bytes that a socket has at once, for a reader that asks for small pieces. TLS asks for 4
+//! KiB at a time, and each piece would be a system call.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};

@@ -1,4 +1,4 @@
-//! Reaching a coordinator: TCP, TLS, HTTP/2, each with its own clear failure.
+//! Connecting to a coordinator: TCP, TLS, HTTP/2, each with errors of its own.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};

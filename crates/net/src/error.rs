@@ -1,15 +1,15 @@
-//! Everything that can go wrong on either side of the wire.
+//! The errors of coordinators and parties.
 
 use blindsum_crypto::CryptoError;
 use blindsum_job::PolicyError;
 use blindsum_job::{JobError, StoreError};
 use blindsum_protocol::SpecError;
 
-/// Why a coordinator or a party cannot do, or go on with, what it was asked to.
+/// Why a coordinator or a party cannot do what it was asked to, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// What went wrong in the job, whatever carries it.
+    /// An error of the job itself, not of the network.
     #[error(transparent)]
     Job(#[from] JobError),
     /// A field of a configuration breaks a rule.
@@ -23,7 +23,7 @@ pub enum NetError {
     /// A certificate, key or revocation list cannot be used.
     #[error("{what}: {reason}")]
     Credential {
-        /// Which one.
+        /// Which certificate, key or list.
         what: &'static str,
         /// What is wrong with it.
         reason: String,
@@ -36,20 +36,21 @@ pub enum NetError {
         /// The system's reason, and what to do.
         reason: String,
     },
-    /// The coordinator could not be reached, or not again, in the time that was allowed.
+    /// The coordinator could not be reached, at first or after a lost connection, in the time that was allowed.
     #[error("coordinator {url} not reached within {seconds} s: {reason}")]
     Unreachable {
-        /// Where it should be.
+        /// The address at which it should be.
         url: String,
-        /// How long it was tried.
+        /// How long it was tried, in seconds.
         seconds: f64,
-        /// What the last attempt met.
+        /// Why the last attempt failed.
         reason: String,
     },
-    /// The coordinator or its certificate cannot be trusted, or it does not trust this party's.
+    /// TLS failed: this side does not trust the coordinator, or the coordinator does not trust this party's
+    /// certificate.
     #[error("TLS with coordinator {url}: {reason}")]
     Tls {
-        /// Where it is.
+        /// The address of the coordinator.
         url: String,
         /// What failed.
         reason: String,
@@ -57,7 +58,7 @@ pub enum NetError {
     /// A wait took longer than the caller allowed.
     #[error("waited {seconds} s in vain: {what}")]
     Timeout {
-        /// How long was waited.
+        /// How long the wait was, in seconds.
         seconds: f64,
         /// What was waited for.
         what: &'static str,

@@ -1,5 +1,5 @@
-//! What the coordinator holds in memory for a receiver that takes nothing: the line, HTTP/2 and what lies between them,
-//! over a connection of which the test writes every byte.
+//! Tests of what the coordinator keeps in memory for a receiver that reads nothing: in the line, in HTTP/2 and in
+//! between, over a connection of which the test writes every byte.
 
 use std::sync::Arc;
 use std::time::Duration;

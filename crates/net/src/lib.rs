@@ -1,10 +1,9 @@
 //! Coordinator and parties over gRPC and mutual TLS.
 //!
-//! This crate drives the machines of `blindsum-job` over a network: it owns sockets, clocks, threads,
-//! files and the system's randomness, decides nothing about a job, and knows nothing of what is inside a
-//! protocol message.
-//! [`coordinator`] is the server, [`party`] a member of a job, [`store`] what a coordinator must not
-//! forget. `docs/wire.md` describes what goes over the wire.
+//! This crate drives the machines of `blindsum-job` over a network: it has the sockets, clocks, threads, files and the
+//! system's randomness. It decides nothing about a job, and knows nothing of the contents of a protocol message.
+//! [`coordinator`] is the server, [`party`] a member of a job, [`store`] what a coordinator must not forget.
+//! `docs/wire.md` describes what goes over the wire.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(

@@ -1,4 +1,4 @@
-//! What one peer, or all of them together, may take of the coordinator.
+//! Limits on what one peer, or all peers together, may use of the coordinator.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Connections of certified parties at once.
+    /// Most connections of certified parties at a time.
     pub connections: usize,
-    /// Those of one party; whoever watches with its certificate counts as well.
+    /// Most connections of one party at a time, including those that watch the status with its certificate.
     pub connections_per_party: usize,
-    /// TLS handshakes at once; when there are more, the oldest is dropped.
+    /// Most TLS handshakes at a time. If there are more, the oldest is dropped.
     pub handshakes: usize,
     /// Time for a TLS handshake.
     pub handshake_timeout: f64,
-    /// Time from a stream's beginning to its Hello, and for a connection without any stream.
+    /// Time from the beginning of a stream to its Hello. Also the time that a connection may be without a stream.
     pub hello_timeout: f64,
-    /// Time for one chunk of a message, in either direction: a peer that moves less than 256 KiB in
-    /// it is disconnected.
+    /// Time for one chunk of a message, in either direction. A peer that transfers less than 256 KiB in it is
+    /// disconnected.
     pub chunk_timeout: f64,
-    /// Bytes of messages that are being received, all parties together. One message always fits.
+    /// Bytes of memory for messages that are being received, of all parties together. One message always fits.
     pub message_memory: u64,
-    /// Bytes of messages between parties that are kept in memory until they are passed on, all jobs
-    /// together. What is beyond it goes to a temporary file beside the store.
+    /// Bytes of memory for messages between parties until they are passed on, of all jobs together. What does not fit
+    /// goes to a temporary file beside the store.
     pub relay_memory: u64,
-    /// How long a lost party of a round may take to come back before the stage goes on without it.
+    /// How long a party of a round whose connection was lost may stay away. After that the stage goes on without it.
     pub reconnect_grace: f64,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
-    /// How long a job waits for enough parties to be ready before it ends.
+    /// How long a job waits for enough parties to be ready. After that it ends.
     pub patience: f64,
-    /// How long a coordinator that stops when its jobs are done stays for parties of the last round that were lost and
-    /// have not heard its end, and for survivors that have not confirmed its result.
+    /// How long a coordinator that stops when its jobs are done waits for parties of the last round that were lost and
+    /// have not been told its end, and for survivors that have not confirmed its result.
     pub farewell: f64,
-    /// Time between signs of life on an idle connection, and the time for the answer.
+    /// Time between pings on an idle connection, and the time for the answer to a ping.
     pub keepalive: f64,
-    /// Versions of a model that are kept.
+    /// Versions of a model that are kept in the store.
     pub models_kept: u32,
 }
 

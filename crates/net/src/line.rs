@@ -1,5 +1,5 @@
-//! Frames on their way from a session to its connection: a few, so that a slow receiver holds up its sender and nobody
-//! else, and they can be dropped where they are of no use any more.
+//! Frames on their way from a session to its connection. Only a few may wait, so that a slow receiver delays its sender
+//! and nobody else. They can be dropped if they are of no use any more.
 
 use std::convert::Infallible;
 use std::pin::Pin;

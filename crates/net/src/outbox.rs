@@ -1,5 +1,5 @@
-//! What one side sends over a stream: a queue of frames and of large messages, which are cut into
-//! chunks only when it is their turn, so that a slow receiver holds no copies.
+//! What one side sends over a stream: a queue of frames and of large messages. A large message is cut into chunks only
+//! when its turn comes, so that no copies are kept for a slow receiver.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Asking a coordinator what its jobs are doing, with any certificate that it accepts.
+//! Asking a coordinator for the status of its jobs, with any certificate that it accepts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::{Credentials, JobError, NetError};
 /// Time for each step of the connection, and the signs of life on it.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The coordinator to ask, and the certificate to show.
+/// A question for the status of jobs: which coordinator to ask, and which certificate to show.
 pub struct Question {
-    /// `https://HOST:PORT`.
+    /// The address of the coordinator: `https://HOST:PORT`.
     pub url: String,
     /// Certificate, key and CA.
     pub credentials: Credentials,
-    /// The name in the coordinator's certificate, where it is not the host of `url`.
+    /// The name in the coordinator's certificate, if it is not the host of `url`.
     pub server_name: Option<String>,
-    /// One job; none asks for all.
+    /// The name of a job; `None` asks for all jobs.
     pub job: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Question {
     /// Asks once.
     ///
     /// # Errors
-    /// The coordinator is not reached or trusted, or knows no such job.
+    /// The coordinator cannot be reached, is not trusted, or has no such job.
     pub async fn ask(&self) -> Result<Vec<JobStatus>, NetError> {
         let mut client = self.connect().await?.client();
         let reply = client.status(self.request()).await;
@@ -49,7 +49,7 @@ impl Question {
             .block_on(self.ask())
     }
 
-    /// The status now and after every change, until the connection ends.
+    /// Gives the status now and after every change, until the connection ends.
     ///
     /// # Errors
     /// Those of [`Question::ask`].

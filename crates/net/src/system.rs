@@ -1,4 +1,4 @@
-//! The clock and the system's random numbers: the only places where either is read.
+//! The clock and the system's random numbers. They are read nowhere else.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,8 @@
-//! Frames as gRPC has them on the wire: one byte that says they are not compressed, four with the length, and the message.
+//! Frames as gRPC sends them: one byte that says that they are not compressed, four bytes with the length, and the
+//! message.
 //!
-//! What is large goes into HTTP/2 as it lies in memory: a chunk is not copied before it is encrypted, and a frame that
-//! goes to many parties lies there once.
+//! Large data goes into HTTP/2 without being copied: a chunk is not copied before it is encrypted, and a frame that
+//! goes to many parties is in memory once.
 
 use std::convert::Infallible;
 use std::pin::Pin;

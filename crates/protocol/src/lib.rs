@@ -1,13 +1,13 @@
-//! Secure aggregation protocols as byte machines.
+//! Secure aggregation protocols as state machines that take bytes and give bytes.
 //!
-//! A protocol is two state machines that take bytes and give bytes: [`Client`], a party's side, and [`Server`], the
-//! coordinator's. (A protocol with further servers has a [`Follower`] for each.) There is no socket, no clock, no
-//! thread that outlives a call and no hidden randomness in here: the simulator, the coordinator service, the Python
-//! binding and the fuzzers drive the same machines, and the same seed and inputs give the same bytes.
+//! A protocol is two machines: [`Client`], a party's side, and [`Server`], the coordinator's. (A protocol with more
+//! servers has a [`Follower`] for each of them.) There is no socket, no clock, no thread that outlives a call and no
+//! hidden randomness in here: the simulator, the coordinator service, the Python binding and the fuzzers drive the same
+//! machines, and the same seed and inputs give the same bytes.
 //!
-//! Read in this order: [`JobSpec`] (what is agreed before anything is sent), [`Round`] (what one
-//! aggregation is bound to), [`Client`] and [`Server`] (the machines), [`Fault`] (what can go wrong,
-//! and whose fault it is), then one folder per protocol.
+//! Read in this order: [`JobSpec`] (what is agreed before anything is sent), [`Round`] (what one aggregation is bound
+//! to), [`Client`] and [`Server`] (the machines), [`Fault`] (what can go wrong, and who caused it), then one folder for
+//! each protocol.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -32,7 +32,7 @@ mod testing;
 #[cfg(any(test, feature = "testing"))]
 mod toys;
 
-/// What options are made of, for those who list them: their tables, types and values.
+/// The declarations of options, for programs that list them: tables, types and values.
 pub mod options {
     pub use crate::core::options::{Bounds, Edge, Kind, Named, OptionInfo, Rule, Table, Value};
 }
@@ -91,14 +91,13 @@ impl ProtocolName {
         self.info().protects
     }
 
-    /// Whether each party is asked about the survivors before their sum is opened
-    /// ([`SurvivorGuard`]).
+    /// Whether each party is asked whose vectors may be summed, before the sum is opened ([`SurvivorGuard`]).
     pub fn asks_parties(self) -> bool {
         self.info().asks_parties
     }
 
-    /// Whether parties may work with the server and learn no more than the sum. If not, the server reads every
-    /// vector, alone (`plain`) or with the help of any one party (`flashe`).
+    /// Whether parties may work with the server and together learn no more than the sum. If not, the server can read
+    /// every vector, alone (`plain`) or with the help of any one party (`flashe`).
     pub fn tolerates_corrupt(self) -> bool {
         self.info().tolerates_corrupt
     }

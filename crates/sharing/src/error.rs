@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharingError {
-    /// No set of holders, or every set, could rebuild the secret.
+    /// With such a threshold no set of holders, or every set, could rebuild the secret.
     #[error("threshold: t = {threshold}, n = {holders} holders, but 1 <= t <= n must hold")]
     Threshold {
         /// The threshold t.
@@ -21,7 +21,7 @@ pub enum SharingError {
         /// The rank in the roster.
         rank: u32,
     },
-    /// Two holders with the same share.
+    /// Two holders at the same point, who would have the same share.
     #[error("point: x = {point} is given twice, but points must be distinct")]
     DuplicatePoint {
         /// The repeated point.
@@ -51,13 +51,13 @@ pub enum SharingError {
         /// Bytes of an encoded share.
         need: usize,
     },
-    /// An encoded share that is not reduced.
+    /// An encoded share with an element that is not reduced.
     #[error("share: element {element} is not canonical, but value < 2^61 - 1 must hold")]
     NonCanonical {
         /// Index of the field element in the share.
         element: usize,
     },
-    /// What the shares add up to was never a 32-byte secret.
+    /// The shares rebuild something that is no 32-byte secret.
     #[error("shares: they rebuild limbs out of range, but shares of one secret must be given")]
     NotASecret,
     /// More shares are wrong than can be corrected.
@@ -70,7 +70,7 @@ pub enum SharingError {
         /// ⌊(m − t)/2⌋.
         correctable: usize,
     },
-    /// No field here has points for so many parties.
+    /// There are more parties than a field here has points.
     #[error("parties: n = {parties} <= {most}, the evaluation points of the fields")]
     Points {
         /// Parties n.
@@ -78,10 +78,10 @@ pub enum SharingError {
         /// The most that there are points for.
         most: usize,
     },
-    /// Sums beyond every field here.
+    /// Sums too large for every field here.
     #[error("sum: the largest sum must stay below 2^94")]
     SumTooLarge,
-    /// Room for columns of another shape.
+    /// Columns that are not one for each party, or not of the right length.
     #[error(
         "columns: one for each of n = {parties} parties, of {need} bytes where it is wanted, must be given"
     )]
@@ -102,7 +102,7 @@ pub enum SharingError {
     /// A column with an element that is not reduced.
     #[error("column: an element is not canonical, but value < p must hold")]
     ColumnElement,
-    /// Holders that are not k different parties.
+    /// Holders that are not at least k different parties, or columns that are not one for each holder.
     #[error(
         "holders: k = {threshold} or more different ranks below n = {parties}, with a column each, must be given"
     )]
@@ -112,7 +112,7 @@ pub enum SharingError {
         /// Parties n.
         parties: usize,
     },
-    /// A sum of another length.
+    /// A sum with another number of words than the vectors.
     #[error("sum: {got} words, but the vectors have {need}")]
     Words {
         /// Words given.

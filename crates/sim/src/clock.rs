@@ -1,4 +1,4 @@
-//! What a piece of work costs: CPU time of a thread or of the process, and the memory high-water mark.
+//! The cost of a piece of work: CPU time of a thread or of the process, and the most memory held.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// The most memory that the process has ever held, in bytes; 0 where the system does not say.
+/// The most memory that the process has ever held, in bytes; 0 if the system does not tell.
 pub fn peak_rss_bytes() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
         return 0;

@@ -1,4 +1,4 @@
-//! The parties of a run: keys and certificates from a CA that is made for it.
+//! The parties of a run, with keys and with certificates of a CA that is made for the run.
 
 use std::sync::Arc;
 
@@ -70,8 +70,7 @@ impl Cohort {
         })
     }
 
-    /// Some of the parties, by their ranks here, in this order; others are left out. Their ranks start
-    /// from 0 again.
+    /// A cohort of some of the parties, given by their ranks here, in this order. Their ranks start from 0 again.
     pub fn subset(&self, ranks: &[usize]) -> Self {
         let parties = ranks
             .iter()
@@ -90,7 +89,7 @@ impl Cohort {
         self.parties.len()
     }
 
-    /// Whether there is nobody.
+    /// Whether there is no party.
     pub fn is_empty(&self) -> bool {
         self.parties.is_empty()
     }
@@ -111,8 +110,8 @@ impl Cohort {
         self.parties.get(rank).map(|party| &party.identity)
     }
 
-    /// The roster of a round, in which every party has drawn a new nonce. Certificates are verified the
-    /// first time only.
+    /// The roster of a round, for which every party has drawn a new nonce. Certificates are verified only the first
+    /// time.
     ///
     /// # Errors
     /// An empty cohort.

@@ -1,4 +1,4 @@
-//! What a round cost, and why it failed, from what its parties and its server did.
+//! What a round cost, and why it failed, from the work of its parties and its server.
 
 use blindsum_protocol::{Fault, PartySet, Round};
 

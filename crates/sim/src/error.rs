@@ -1,10 +1,10 @@
-//! What can go wrong outside the machines.
+//! The errors of a simulation that are not faults of a round.
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::roster::RosterError;
 use blindsum_protocol::{Fault, FaultKind, PartyId, Seat, SpecError};
 
-/// A simulation that cannot be run, or one that found the machines to break a law they must keep.
+/// Why a simulation cannot be run, or which law the machines broke that they must keep.
 ///
 /// A round that ends without a sum is no error: see [`crate::RoundReport::outcome`].
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum SimError {
     /// The vectors do not fit the job.
     #[error("inputs: {field} of {party}: {rule}")]
     Inputs {
-        /// Whose vector.
+        /// The party whose vector it is.
         party: PartyId,
         /// The field.
         field: &'static str,
@@ -53,22 +53,22 @@ pub enum SimError {
         /// What differs.
         rule: String,
     },
-    /// A machine says what its plan does not allow.
+    /// A machine sends something that its plan does not allow.
     #[error("{who} says {} in stage {stage}, where the plan allows {allowed} bytes at most", length(*bytes))]
     Plan {
         /// The machine.
         who: String,
         /// The stage.
         stage: u8,
-        /// The length of the message; none where it says nothing though it must.
+        /// Bytes of the message; `None` if the machine sends nothing although it must.
         bytes: Option<u64>,
-        /// The largest one that the plan allows, 0 where it allows none.
+        /// Bytes of the largest message that the plan allows; 0 if it allows none.
         allowed: u64,
     },
     /// The server passes on bytes of answers that it did not take.
     #[error("{to}: the message of stage {stage} passes on bytes of answers that were not taken")]
     Relay {
-        /// To whom.
+        /// The receiver of the message.
         to: Seat,
         /// The stage that the message ends.
         stage: u8,

@@ -1,4 +1,4 @@
-//! Where hostile servers, hostile parties and observers stand: between the machines.
+//! Hooks between the machines, for hostile servers, hostile parties and observers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use blindsum_protocol::{Fault, Message, PartyId, Round};
 
 use crate::Cohort;
 
-/// What becomes of a message on its way.
+/// What a hook does with a message on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// It arrives as it is.
@@ -14,21 +14,21 @@ pub enum Action {
     Deliver,
     /// It never arrives.
     Drop,
-    /// Another one arrives in its place.
+    /// This message arrives in its place.
     Replace(Vec<u8>),
     /// It arrives twice.
     Duplicate,
-    /// These arrive instead, in this order.
+    /// These messages arrive in its place, in this order.
     Send(Vec<Message>),
 }
 
-/// Sees and changes every message. What a hook leaves alone behaves honestly: a hostile server is a hook
-/// on [`Self::server_says`], a hostile party one on [`Self::client_says`] of that party.
+/// Sees and may change every message. What a hook leaves alone is honest: a hostile server is a hook on
+/// [`Self::server_says`], a hostile party a hook on [`Self::client_says`] for that party.
 ///
-/// Messages are whole: a frame of 34 bytes (version, stage, context), then the body. A message is shown
-/// once, before the network carries, repeats or loses it.
+/// Messages are whole: a frame of 34 bytes (version, stage, context), then the body. A hook sees a message once, before
+/// the network carries, repeats or loses it.
 pub trait Hooks: Send {
-    /// Whether key set-ups are seen and changed too; otherwise they go undisturbed.
+    /// Whether the hook also sees and may change key set-ups. If not, they run undisturbed.
     fn sees_key_setups(&self) -> bool {
         false
     }
@@ -36,7 +36,7 @@ pub trait Hooks: Send {
     /// A round begins.
     fn begin(&mut self, _round: &Arc<Round>, _cohort: &Arc<Cohort>) {}
 
-    /// The round that a party believes to be in; a hostile coordinator may tell it of another one.
+    /// The round in which a party believes it is. A hostile coordinator may tell it of another one.
     fn believed_round(&mut self, _party: PartyId, round: &Arc<Round>) -> Arc<Round> {
         round.clone()
     }
@@ -51,19 +51,19 @@ pub trait Hooks: Send {
         Action::Deliver
     }
 
-    /// Further messages that reach the server just before it closes this stage.
+    /// More messages to reach the server just before it closes this stage.
     fn before_close(&mut self, _stage: u8) -> Vec<(PartyId, Message)> {
         Vec::new()
     }
 
-    /// A party met a fault and says nothing more. `stage` is the one whose answer it did not give.
+    /// A party met a fault and sends nothing more. `stage` is the stage that it did not answer.
     fn client_ended(&mut self, _stage: u8, _party: PartyId, _fault: &Fault) {}
 
     /// The server refused a message.
     fn refused(&mut self, _stage: u8, _fault: &Fault) {}
 }
 
-/// Nobody listens.
+/// A hook that changes nothing.
 impl Hooks for () {}
 
 impl Action {

@@ -1,4 +1,4 @@
-//! Who supplies the parties' vectors.
+//! The source of the parties' vectors.
 
 use blindsum_encode::Values;
 use blindsum_protocol::{Job, JobSpec, PartyId};
@@ -7,7 +7,7 @@ use rand_core::Rng;
 use crate::SimError;
 use crate::seeds::{below, seed_bytes, stream};
 
-/// Buffers to build a vector in, with whatever they held before.
+/// Buffers in which a vector may be built. Their contents are left from earlier uses.
 #[derive(Default)]
 pub struct Scratch {
     /// For real numbers.
@@ -16,10 +16,10 @@ pub struct Scratch {
     pub integers: Vec<u64>,
 }
 
-/// Who supplies the parties' vectors. A vector is asked for whenever it is needed, more than once, and
-/// must be the same every time; so nobody has to hold them all.
+/// The source of the parties' vectors. A vector is asked for whenever it is needed, more than once, and must be the
+/// same every time. So the vectors need not all be in memory.
 pub trait Inputs: Sync {
-    /// The vector of a party in a round: `dim` coordinates. `scratch` is there to build it in.
+    /// The vector of a party in a round, `[dim]`. It may be built in `scratch`.
     fn values<'a>(&'a self, round: u64, party: PartyId, scratch: &'a mut Scratch) -> Values<'a>;
 
     /// The weight of the vector, 1 to `max_weight`.
@@ -27,23 +27,23 @@ pub trait Inputs: Sync {
         1
     }
 
-    /// Whether there is a fitting vector and weight for each of `parties` parties.
+    /// Checks that there is a fitting vector and weight for each of `parties` parties.
     ///
     /// # Errors
-    /// The first that is missing or does not fit.
+    /// The first vector or weight that is missing or does not fit.
     fn check(&self, _job: &Job, _parties: usize) -> Result<(), SimError> {
         Ok(())
     }
 }
 
-/// Vectors that the caller has, by rank; the same in every round.
+/// Vectors that the caller has in memory, by rank; the same in every round.
 pub struct Given<'a> {
     vectors: Vec<Values<'a>>,
     weights: Vec<u32>,
 }
 
 impl<'a> Given<'a> {
-    /// Takes a vector per party. Where `weights` is empty all have weight 1.
+    /// One vector for each party, with its weight. If `weights` is empty, all have weight 1.
     pub fn new<V: Into<Values<'a>>>(
         vectors: impl IntoIterator<Item = V>,
         weights: Vec<u32>,
@@ -100,10 +100,10 @@ impl Inputs for Given<'_> {
     }
 }
 
-/// Random vectors that fill the range of the job's encoding, made when they are asked for: coordinates
-/// uniform between the clipping bounds, or, where the norm is bounded, with an expected squared norm
-/// equal to that of the bound, so that about half of the vectors are scaled down. Integers are uniform over
-/// all that have the job's bits, weights over those that are allowed.
+/// Random vectors over the whole range of the job's encoding, made when they are asked for. Coordinates are uniform
+/// between the clipping bounds. If the norm is bounded, the expected squared norm is that of the bound, so that about
+/// half of the vectors are scaled down. Integers are uniform over all with the job's bits, weights over all that are
+/// allowed.
 pub struct Synthetic {
     seed: u64,
     /// Bounds of runs of coordinates, with where each run ends.

@@ -1,4 +1,4 @@
-//! The key set-up before a round, where a party lacks the key that the protocol needs.
+//! The key set-up before a round, if a party lacks the key that the protocol needs.
 
 use std::sync::Arc;
 

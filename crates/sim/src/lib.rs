@@ -1,10 +1,10 @@
-//! Deterministic simulator: any protocol, many parties, one process.
+//! Deterministic simulator of any protocol, for many parties in one process.
 //!
-//! It drives the machines of `blindsum-protocol` in virtual time. The same scenario, seed and inputs give
-//! the same messages and the same sum, on any number of threads; only the measured times differ. Parties
-//! vanish, restart and are late as the [`Scenario`] says, the [`Network`] delays, loses, repeats and
-//! reorders, and [`Hooks`] stand between the machines and change what they like. Every sum is compared,
-//! bit for bit, with the sum of the survivors' words computed in the clear.
+//! It drives the machines of `blindsum-protocol` in virtual time. The same scenario, seed and inputs give the same
+//! messages and the same sum, on any number of threads; only the measured times differ. Parties vanish, restart and are
+//! late as the [`Scenario`] says. The [`Network`] delays, loses, repeats and reorders messages, and [`Hooks`] between
+//! the machines may change them. Every sum is compared, bit for bit, with the sum of the survivors' words computed in
+//! the clear.
 //!
 //! ```
 //! use std::{ops::ControlFlow, sync::Arc};

@@ -1,4 +1,4 @@
-//! A network in virtual time: what becomes of a message that is sent until somebody says to have got it.
+//! A network in virtual time: what happens to a message from its sending until its sender has a receipt.
 
 use rand_core::Rng;
 
@@ -15,14 +15,14 @@ pub(crate) fn time(seconds: f64) -> Time {
 
 /// The network between the parties and the coordinator. The default is perfect: no delay, no loss.
 ///
-/// A sender repeats a message, the same bytes, until a receipt comes back or the deadline of the stage
-/// has passed; receipts are lost like messages, so that repeated messages arrive twice.
+/// A sender repeats a message, the same bytes, until a receipt comes back or the deadline of the stage has passed.
+/// Receipts are lost like messages, so a message may arrive more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
     /// Seconds that every message takes.
     pub latency: f64,
-    /// Seconds that a message takes at most in addition, uniformly distributed.
+    /// The most seconds that a message takes in addition; the delay is uniformly distributed.
     pub jitter: f64,
     /// Probability that a message, or its receipt, is lost.
     pub loss: f64,

@@ -1,4 +1,4 @@
-//! How far a run is, and who is told so.
+//! How far a run is, and the callback that is told so.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! The sum that must come out, computed in the clear and without the machines.
+//! The sum that must be the result, computed in the clear and without the machines.
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;

@@ -1,5 +1,5 @@
-//! Answers that a stage passes on in pieces. Each party's message is put together when its turn comes: all
-//! of them at once would be as large as what everybody sends to everybody.
+//! Answers that a stage passes on in pieces. A party's message is put together only when it is delivered: all of them
+//! at once would be as large as what everybody sends to everybody.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a run says about itself: one JSON object.
+//! The report of a run: one JSON object.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::clock::peak_rss_bytes;
 /// Name of the row in which parties take the result; no stage of a protocol is called so.
 pub(crate) const RESULT: &str = "result";
 
-/// What a run says about itself.
+/// The report of a run.
 ///
-/// The fields of the last round stand at the top level. A round that aborts ends the run, so `outcome` is
+/// The fields of the last round are at the top level. A round that aborts ends the run, so `outcome` is
 /// [`RoundOutcome::Sum`] exactly when every round had a sum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -26,9 +26,9 @@ pub struct Report {
     /// The last round.
     #[serde(flatten)]
     pub last: RoundReport,
-    /// The most memory that the process has ever held; 0 where the system does not say.
+    /// The most memory that the process has ever held, in bytes; 0 if the system does not tell.
     pub peak_rss_bytes: u64,
-    /// Every round, the last one too, where more than one was asked for.
+    /// Every round, including the last one, if more than one was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<RoundReport>,
 }
@@ -37,16 +37,16 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoundOutcome {
-    /// The server has the sum.
+    /// There is a sum.
     Sum,
     /// There is no sum; [`RoundReport::fault`] says why.
     Abort,
 }
 
-/// What one round says about itself.
+/// The report of one round.
 ///
-/// Times are CPU work inside the machines, without waiting. Those of parties are medians and maxima over
-/// the parties that did the work named.
+/// Times are CPU time spent inside the machines, without waiting. Those of parties are medians and maxima over the
+/// parties that did the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundReport {
     /// How it ended.
@@ -55,34 +55,33 @@ pub struct RoundReport {
     pub fault: Option<String>,
     /// Parties whose update is in the sum; 0 without one.
     pub survivors: usize,
-    /// Whether the sum equals, bit for bit, the sum of the survivors' words computed in the clear, and
-    /// every party that took a result took this one. False without a sum.
+    /// Whether the sum equals, bit for bit, the sum of the survivors' words computed in the clear, and every party that
+    /// took a result took this one. False if there is no sum.
     pub exact: bool,
-    /// Largest difference, over the coordinates, between the decoded mean and the weighted mean of the
-    /// survivors' clipped updates: what quantisation costs. Absent without a sum.
+    /// Largest difference, over the coordinates, between the decoded mean and the weighted mean of the survivors'
+    /// clipped updates: the error of quantisation. Absent if there is no sum.
     pub max_abs_error: Option<f64>,
-    /// The same against the weighted mean of their updates before clipping: what quantisation and clipping cost
-    /// together. Absent without a sum, and where the round was sparse.
+    /// Largest difference between the decoded mean and the weighted mean of the survivors' updates before clipping: the
+    /// error of quantisation and clipping together. Absent if there is no sum, and for sparse rounds.
     pub max_abs_error_unclipped: Option<f64>,
-    /// Coordinates that clipping cut off, of all survivors together.
+    /// Coordinates that were clipped, of all survivors together.
     pub clipped: u64,
     /// The survivors whose updates clipping changed.
     pub clipping: Vec<PartyClipping>,
-    /// One row per stage, then one called `result`.
+    /// One row for each stage, then one called `result`.
     pub stages: Vec<StageReport>,
-    /// Work of one survivor (of any party, without a sum) in the whole round.
+    /// CPU time of one survivor (without a sum, of any party) in the whole round, in milliseconds.
     pub client_ms: Spread,
-    /// Work of the server in the whole round.
+    /// CPU time of the server in the whole round, in milliseconds.
     pub server_ms: f64,
-    /// Bytes that a survivor (any party, without a sum) sends in the round, on average, rounded up.
+    /// Bytes that a survivor (without a sum, any party) sends in the round, on average, rounded up.
     pub up_bytes_per_party: u64,
-    /// Bytes that are sent to a survivor (any party, without a sum), on average, rounded up.
+    /// Bytes that are sent to a survivor (without a sum, to any party), on average, rounded up.
     pub down_bytes_per_party: u64,
-    /// Virtual time from the start of the round to its last delivered message: the network's delays and
-    /// the deadlines waited for. Work takes no virtual time.
+    /// Seconds of virtual time from the start of the round to its last delivered message: the delays of the network and
+    /// the deadlines that were waited for. Work takes no virtual time.
     pub virtual_seconds: f64,
-    /// The key set-up before the round, where a party lacked the key of the job. Its costs are not those of
-    /// the round.
+    /// The key set-up before the round, if a party lacked the key of the job. Its costs are not part of the round's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_setup: Option<KeySetupReport>,
 }
@@ -94,7 +93,7 @@ pub struct PartyClipping {
     pub party: u32,
     /// Coordinates outside their bound, which were moved to it.
     pub clipped: u64,
-    /// What the update was multiplied with, below 1, where its norm was outside the bound.
+    /// The factor below 1 by which the update was multiplied, if its norm was above the bound.
     pub scaled_by: Option<f64>,
 }
 
@@ -109,10 +108,10 @@ impl PartyClipping {
     }
 }
 
-/// What a key set-up says about itself.
+/// The report of a key set-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeySetupReport {
-    /// Parties that hold the key now, as it ended; 0 where it failed.
+    /// Parties that hold the key after the key set-up; 0 if it failed.
     pub holders: usize,
     /// Why it failed.
     pub fault: Option<String>,
@@ -124,17 +123,17 @@ pub struct KeySetupReport {
 /// What a round or a key set-up cost; see [`RoundReport`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// One row per stage, then one called `result`.
+    /// One row for each stage, then one called `result`.
     pub stages: Vec<StageReport>,
-    /// Work of one party.
+    /// CPU time of one party, in milliseconds.
     pub client_ms: Spread,
-    /// Work of the server.
+    /// CPU time of the server, in milliseconds.
     pub server_ms: f64,
     /// Bytes that a party sends, on average, rounded up.
     pub up_bytes_per_party: u64,
     /// Bytes that are sent to a party, on average, rounded up.
     pub down_bytes_per_party: u64,
-    /// Virtual time.
+    /// Seconds of virtual time.
     pub virtual_seconds: f64,
 }
 
@@ -143,9 +142,9 @@ pub struct Costs {
 pub struct StageReport {
     /// Name of the stage.
     pub name: String,
-    /// From the server's message to the party's answer.
+    /// CPU time from the server's message to the party's answer.
     pub client_ms: Spread,
-    /// Taking the answers and closing the stage.
+    /// CPU time for taking the answers and closing the stage, in milliseconds.
     pub server_ms: f64,
     /// Bytes of the answer, repetitions included.
     pub up_bytes: SpreadBytes,
@@ -153,21 +152,21 @@ pub struct StageReport {
     pub down_bytes: SpreadBytes,
 }
 
-/// Milliseconds over parties.
+/// Milliseconds, over several parties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Half of the parties took no more.
+    /// Half of the parties took no more than this.
     pub median: f64,
-    /// The most that one took.
+    /// The most that a party took.
     pub max: f64,
 }
 
-/// Bytes over parties.
+/// Bytes, over several parties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpreadBytes {
-    /// Half of the parties had no more.
+    /// Half of the parties had no more than this.
     pub median: u64,
-    /// The most that one had.
+    /// The most that a party had.
     pub max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is simulated: the job, and everything that goes wrong on purpose.
+//! The scenario of a simulation: the job, and everything that goes wrong on purpose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,27 +12,27 @@ use crate::network::{Network, Time, time};
 use crate::seeds::{choose, stream};
 use crate::{SimError, report};
 
-/// What is simulated. Plain data; [`crate::Simulation::new`] checks every rule once.
+/// The scenario of a simulation. Plain data; [`crate::Simulation::new`] checks every rule once.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The job.
     pub job: Arc<Job>,
-    /// Where every random number of the run comes from.
+    /// The seed of every random number of the run.
     pub seed: u64,
     /// Rounds to run, at least 1. The first one that aborts is the last.
     pub rounds: u32,
-    /// Number of the first round, for runs that go on where another one stopped.
+    /// Number of the first round, for runs that continue another one.
     pub first_round: u64,
-    /// Fraction of the parties that vanishes before the input stage of every round, chosen by the seed: they answer
-    /// every stage before it and never upload. As many as a job with this `dropout` tolerates, rounded down.
+    /// Fraction of the parties that vanish before the input stage of every round, chosen by the seed: they answer every
+    /// stage before it and never send a vector. Rounded down to whole parties, as a job's `dropout`.
     pub drop: f64,
-    /// Further parties that vanish in every round, chosen by the seed.
+    /// More parties that vanish in every round, chosen by the seed.
     pub drop_at: Vec<DropAt>,
     /// What happens to one party in one stage.
     pub events: Vec<Event>,
     /// The network.
     pub network: Network,
-    /// Threads to work with. Results do not depend on it; times are most honest with 1.
+    /// Number of threads. Results do not depend on it; measured times are most accurate with 1.
     pub threads: usize,
 }
 
@@ -58,9 +58,10 @@ impl Scenario {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Stage {
-    /// The n-th message of a party, from 0 on.
+    /// The number of the stage, from 0 on.
     Number(u8),
-    /// As in [`Plan::stages`](blindsum_protocol::Plan::stages) of the round, or of the key set-up before it.
+    /// The name of the stage, as in [`Plan::stages`](blindsum_protocol::Plan::stages) of the round or of the key set-up
+    /// before it.
     Name(String),
 }
 
@@ -108,12 +109,12 @@ impl Stage {
     }
 }
 
-/// So many parties vanish instead of answering a stage. Written `STAGE:COUNT`.
+/// A number of parties that vanish instead of answering a stage. Written `STAGE:COUNT`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropAt {
     /// The stage.
     pub stage: Stage,
-    /// How many.
+    /// How many parties vanish.
     pub count: u32,
 }
 
@@ -149,10 +150,10 @@ pub struct Event {
 pub enum Happening {
     /// It vanishes instead of answering.
     Drop,
-    /// After it has made its answer and before it sends it, its process is killed. Another one goes on from the
-    /// sealed snapshot; before the party's vector is out there is none, and the round loses the party.
+    /// Its process is killed after it has made its answer and before it sends it. Another process goes on from the
+    /// sealed snapshot. Before the party's vector is sent there is no snapshot, and the round loses the party.
     Restart,
-    /// It sends its answer so many seconds of virtual time late.
+    /// It sends its answer late, by this many seconds of virtual time.
     Delay(f64),
 }
 

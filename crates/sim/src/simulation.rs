@@ -24,7 +24,7 @@ pub struct Simulation {
     cohort: Arc<Cohort>,
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     /// Costs and outcome.
@@ -33,18 +33,18 @@ pub struct Run {
     pub last: RoundResult,
 }
 
-/// What came out of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub struct RoundResult {
-    /// How the server ended; `sum` has its sum.
+    /// How the round ended at the server, with its sum if the server learns it.
     pub outcome: Result<Outcome, Fault>,
-    /// The sum: the server's, or the parties' where only they learn it.
+    /// The sum: the server's, or the parties' if only they learn it.
     pub sum: Option<Words>,
-    /// How many survivors sent each coordinate, where the round was sparse.
+    /// In a sparse round, how many survivors sent each coordinate.
     pub contributors: Option<Vec<u32>>,
-    /// The weighted mean of the survivors' updates, where there is a sum.
+    /// The weighted mean of the survivors' updates, `[dim]`, if there is a sum.
     pub mean: Option<Vec<f64>>,
-    /// The exact weighted sums of the survivors' integers, where there is a sum of integers.
+    /// The exact weighted sums of the survivors' integers, `[dim]`, if there is a sum of integers.
     pub sums: Option<Vec<u128>>,
     /// How the round ended for each party, by rank.
     pub ends: Vec<PartyEnd>,
@@ -95,12 +95,12 @@ impl Simulation {
         &self.cohort
     }
 
-    /// Runs the rounds; the first one that aborts is the last. `progress` is called now and then and may
-    /// stop the run.
+    /// Runs the rounds; the first one that aborts is the last. `progress` is called from time to time and may stop the
+    /// run.
     ///
     /// # Errors
-    /// Inputs that do not fit the job, a round whose parameters do not fit the cohort, a run that was
-    /// stopped, or a machine that breaks its own law (a restarted client that says something else).
+    /// Inputs that do not fit the job, a round whose parameters do not fit the cohort, a run that was stopped, or a
+    /// machine that breaks a law that it must keep (such as a restarted client that sends something else).
     pub fn run(
         &self,
         inputs: &dyn Inputs,

@@ -1,4 +1,4 @@
-//! Sparse rounds: what each party keeps between them, and the sum that must come out of one.
+//! Sparse rounds: what each party keeps between them, and the sum that must be the result.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! One party's turn: a message of the server in, its answer out, and what that cost.
+//! One party's turn: it takes a message of the server and answers, and the cost of that is measured.
 
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
@@ -57,7 +57,7 @@ pub(crate) struct Seat {
 pub enum PartyEnd {
     /// It took a result; `agrees` if it was the server's.
     Result {
-        /// Sum and survivors are those of the server.
+        /// Whether sum and survivors are those of the server.
         agrees: bool,
     },
     /// It met a fault instead of answering `stage`.
@@ -69,7 +69,7 @@ pub enum PartyEnd {
     },
     /// It vanished, as the scenario says.
     Dropped,
-    /// It heard nothing more.
+    /// It received nothing more.
     Waiting,
 }
 

@@ -1,4 +1,4 @@
-"""``blindsum backup``: a copy of a store, also while a coordinator uses it."""
+"""``blindsum backup``: a copy of a store, even while a coordinator uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``blindsum faults``: what members did wrong, out of a store, also while a coordinator uses it."""
+"""``blindsum faults``: what members did wrong, from a store, even while a coordinator uses it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def check_file(option: str, path: str | None) -> None:
     Raises
     ------
     blindsum.ConfigError
-        It is a folder, lies in none, or may not be written.
+        It is a folder, its folder does not exist, or it may not be written.
     """
     if path is None:
         return

@@ -67,7 +67,7 @@ def spec_from_file(path: str) -> JobSpec:
 
 
 def spec_from_file_alone(options: argparse.Namespace) -> JobSpec:
-    """Read the job file of ``--job``, beside which no flag may say anything of the job."""
+    """Read the job file of ``--job``; together with it no flag may set an option of the job."""
     said = [name for name, _ in _options() if getattr(options, f"job_{name}", None) is not None]
     flags = [f"--{name.replace('_', '-')}" for name in said] + ["--set"] * bool(options.set)
     if flags:

@@ -1,4 +1,4 @@
-"""``blindsum model``: a job's model out of a store, also while a coordinator uses it."""
+"""``blindsum model``: a job's model from a store, even while a coordinator uses it."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _steps(text: str) -> int:
 
 
 def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
-    """Whole jobs in which everything goes wrong that may."""
+    """Whole jobs in which everything goes wrong that can."""
     from blindsum.campaigns import campaign
     from blindsum.errors import ConfigError, PromiseBroken
 

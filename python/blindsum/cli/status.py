@@ -1,4 +1,4 @@
-"""``blindsum status``: what a store says about its jobs, also while a coordinator uses it."""
+"""``blindsum status``: what a store says about its jobs, even while a coordinator uses it."""
 
 from __future__ import annotations
 

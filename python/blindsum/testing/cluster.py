@@ -33,7 +33,7 @@ LOOK_EVERY = 0.2
 
 @dataclass(frozen=True)
 class PartyProcess:
-    """What one party runs.
+    """One party, which runs as a process.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class PartyProcess:
     train : str
         ``module:function`` of its training step.
     environment : mapping
-        Environment variables that it gets beside this process's own.
+        Environment variables that it gets in addition to this process's own.
     options : sequence of str
         Further arguments of ``blindsum join``.
     """

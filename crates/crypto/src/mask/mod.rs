@@ -27,9 +27,9 @@ use blindsum_math::words::TileMut;
 
 use crate::secret::Secret;
 
-/// Makes the AES unit of this core do the rounds of about `bytes` of AES-256 keystream on blocks in registers, and
-/// nothing else: what benches compare the expansion of masks with. What comes out says nothing; `None` where
-/// [`Backend::Vaes512`] is not available, since how the rounds would best be issued is not known there.
+/// Computes the AES-256 rounds of about `bytes` of keystream on this core, with blocks in registers and nothing else.
+/// Benches compare the expansion of masks with it. The number returned has no meaning. `None` where
+/// [`Backend::Vaes512`] is not available: the best way to issue the rounds is known for that backend only.
 pub fn aes_rounds_alone(bytes: usize) -> Option<i64> {
     #[cfg(target_arch = "x86_64")]
     return vaes512::rounds_alone(bytes);
@@ -85,7 +85,7 @@ pub enum Sign {
     Sub,
 }
 
-/// The code that expands masks. All of them give the same lanes.
+/// The code that expands masks. All backends give the same lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// One block and one lane at a time: what the others are tested against.
@@ -130,13 +130,13 @@ pub fn backend() -> Backend {
     }
 }
 
-/// Bytes of a stream of a [`MaskKey`]: 2^32 blocks.
+/// Bytes of one stream of a [`MaskKey`]: 2^32 blocks.
 pub const NONCE_STREAM_BYTES: u64 = 1 << 36;
 
 /// An expanded key of many streams. Wiped when it and the last of its streams are dropped.
 ///
-/// Nothing here keeps a nonce from being used twice, which would show the difference of what is masked:
-/// that is up to the protocol that gives nonces out.
+/// Two vectors masked with the same stream show their difference. Nothing here stops a nonce from being used twice: the
+/// protocol that gives out nonces must.
 pub struct MaskKey(Cipher);
 
 impl MaskKey {
@@ -149,7 +149,7 @@ impl MaskKey {
         Self(Cipher::Portable(aes256(&seed)))
     }
 
-    /// The same for a given backend, to compare them; `None` if this machine cannot run it.
+    /// [`MaskKey::new`] with a given backend, for comparisons; `None` if this machine cannot run it.
     pub fn with_backend(seed: MaskSeed, backend: Backend) -> Option<Self> {
         Some(Self(match backend {
             Backend::Scalar => Cipher::Scalar(aes256(&seed)),
@@ -203,7 +203,7 @@ impl MaskStream {
         Self::whole(MaskKey::new(seed), sign)
     }
 
-    /// The same for a given backend, to compare them; `None` if this machine cannot run it.
+    /// [`MaskStream::new`] with a given backend, for comparisons; `None` if this machine cannot run it.
     pub fn with_backend(seed: MaskSeed, sign: Sign, backend: Backend) -> Option<Self> {
         Some(Self::whole(MaskKey::with_backend(seed, backend)?, sign))
     }
@@ -242,7 +242,7 @@ fn aes256(seed: &MaskSeed) -> Arc<Aes256Enc> {
     Arc::new(Aes256Enc::new(seed.0.expose().into()))
 }
 
-/// Adds to `tile` (or takes off it) the lanes `first_lane..` of every stream, modulo 2^32 or 2^64.
+/// Adds the lanes `first_lane..` of every stream to `tile`, or subtracts them, modulo 2^32 or 2^64.
 ///
 /// The tile is worked off in pieces that stay in the first-level cache while all streams pass over them,
 /// so many streams cost one pass over the vector. Any first lane and any length will do.

@@ -9,8 +9,8 @@ use super::{Cipher, Lane, MaskStream};
 /// Lanes, hence at most blocks, worked off at a time: some times what a backend has in flight.
 const BLOCKS: usize = 128;
 
-/// Adds to lane k of `tile` (or takes off it) lane `lanes[k]` of the stream, modulo 2^32 or 2^64. Neighbours in
-/// `lanes` that lie in one block of 16 bytes share it.
+/// Adds lane `lanes[k]` of the stream to lane k of `tile`, or subtracts it, modulo 2^32 or 2^64. Lanes that follow each
+/// other in `lanes` and lie in one block of 16 bytes share its computation.
 ///
 /// # Panics
 ///

@@ -10,7 +10,7 @@ use crate::{
     kex::Hex,
 };
 
-/// The contents of a certificate; nothing of it has been verified.
+/// The contents of a certificate. None of them has been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The subject's distinguished name, as in `CN=hospital-a`.
@@ -29,7 +29,7 @@ pub struct Description {
     pub fingerprint: String,
     /// The kind of its key, as in `Ed25519`.
     pub key: String,
-    /// Whether it is a CA's.
+    /// Whether it is the certificate of a CA.
     pub is_ca: bool,
     /// Whether it may act as a party.
     pub client: bool,

@@ -31,7 +31,7 @@ use crate::{
     sign::{Algorithm, IdentityKey},
 };
 
-/// The time in which a certificate is valid, or the next revocation list comes.
+/// The time in which a certificate or a revocation list is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// The first second.
@@ -41,7 +41,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// From `now` on for so many days.
+    /// `days` days from `now` on.
     pub fn days(now: UnixSeconds, days: u32) -> Self {
         let not_after = now.saturating_add(u64::from(days) * 86_400);
         Validity {
@@ -138,11 +138,12 @@ impl CertificateAuthority {
         })
     }
 
-    /// Takes up a CA again from its two files.
+    /// Loads a CA from its certificate and its key, both in PEM.
     ///
     /// # Errors
     ///
-    /// [`CryptoError::Pem`] if one of them cannot be read, is no CA, or they do not belong together.
+    /// [`CryptoError::Pem`] if one of them cannot be read, if the certificate is not a CA's, or if they do not belong
+    /// together.
     pub fn load(certificate: &str, key: &str) -> Result<Self, CryptoError> {
         let refuse = |why: String| CryptoError::Pem {
             what: "CA certificate",
@@ -201,13 +202,13 @@ impl CertificateAuthority {
         })
     }
 
-    /// Makes the certificate (PEM) that a request asks for, after checking that it was made by the holder
-    /// of its key and for `name`. Only the key is taken from it: the CA alone decides the rest.
+    /// Makes the certificate (PEM) that a request asks for, after checking that the holder of its key made the request
+    /// for `name`. Only the key is taken from the request: the CA alone decides the rest.
     ///
     /// # Errors
     ///
-    /// [`CryptoError::Issue`] if the request is malformed, its signature wrong, or it asks for another
-    /// name or with a key other than Ed25519 or P-256.
+    /// [`CryptoError::Issue`] if the request is malformed, its signature is wrong, it asks for another name, or its key
+    /// is neither Ed25519 nor P-256.
     pub fn sign_request(
         &self,
         request: &str,
@@ -235,7 +236,8 @@ impl CertificateAuthority {
         self.certify(name, kind, &request.public_key, validity, rng)
     }
 
-    /// Whether this CA has signed a party's or coordinator's certificate (PEM), in its time or not, revoked or not.
+    /// Whether this CA has signed a certificate (PEM) of a party or coordinator. It may have expired or been revoked
+    /// since.
     ///
     /// # Errors
     ///
@@ -252,9 +254,9 @@ impl CertificateAuthority {
             || anchor.verify_coordinator(&der, &[], began).is_ok())
     }
 
-    /// The revocation list (PEM) with these certificates, given by their serial numbers in hexadecimal
-    /// digits as [`Description::serial`] shows them. `number` must grow from list to list; at the end of
-    /// `validity` the next one must be there.
+    /// Makes the revocation list (PEM) of these certificates, given by their serial numbers in hexadecimal digits as
+    /// [`Description::serial`] shows them. `number` must grow from list to list. The next list must be there by the end
+    /// of `validity`.
     ///
     /// # Errors
     ///

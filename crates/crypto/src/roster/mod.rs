@@ -39,7 +39,7 @@ pub struct Member {
     pub nonce: [u8; 32],
 }
 
-/// The parties of one round as somebody claims them; [`Roster::certify`] checks it.
+/// The parties of one round as somebody claims them, unchecked; [`Roster::certify`] checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster(pub Vec<Member>);
 
@@ -118,12 +118,12 @@ impl Roster {
         Ok(kdf::hash("roster", &[&self.to_bytes()?]))
     }
 
-    /// Checks every member: a good name, a certificate of the job's CA that is valid `now`, not revoked
-    /// and names this very party, and no name or key that comes twice.
+    /// Checks every member: its name is allowed, its certificate is of the job's CA, valid at `now`, not revoked and
+    /// for this very name, and no name or key comes twice.
     ///
     /// # Errors
     ///
-    /// The first thing wrong, with the party that it concerns.
+    /// The first fault found, with the party that it concerns.
     pub fn certify(
         self,
         anchor: &TrustAnchor,
@@ -217,7 +217,7 @@ impl CertifiedRoster {
         self.keys.len()
     }
 
-    /// The same members, whose nonces have become known since.
+    /// The same roster with its members' nonces, once these are known.
     ///
     /// # Errors
     ///

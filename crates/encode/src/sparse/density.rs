@@ -25,7 +25,7 @@ impl DensitySchedule {
     /// Checks every rule.
     ///
     /// # Errors
-    /// [`EncodeError::Spec`]: `0 < last <= first <= 1`; `rounds_per_step` at least 1.
+    /// [`EncodeError::Spec`] unless `0 < last <= first <= 1` and `rounds_per_step` is at least 1.
     pub fn new(
         first: f64,
         last: f64,
@@ -48,7 +48,7 @@ impl DensitySchedule {
         })
     }
 
-    /// The density after so many finished rounds.
+    /// The density of a round, from the number of finished rounds before it.
     pub fn density(&self, rounds_done: u64) -> f64 {
         let step = rounds_done / u64::from(self.rounds_per_step);
         if step >= u64::from(self.steps) {
@@ -58,8 +58,9 @@ impl DensitySchedule {
         self.first * (self.last / self.first).powf(part)
     }
 
-    /// How many coordinates of a tensor are sent: ⌈density · len⌉, and 1 at least. A product that is at most
-    /// 10⁻⁹ of itself above an integer is that integer: 0.1 is a little more than a tenth.
+    /// How many coordinates of a tensor of length `len` are sent: ⌈density · len⌉, and at least 1. A product that is at
+    /// most 10⁻⁹ of itself above an integer counts as that integer, because as an `f64` 0.1 is a little more than a
+    /// tenth.
     pub fn kept(&self, rounds_done: u64, len: usize) -> usize {
         let product = self.density(rounds_done) * len as f64;
         let below = product.floor();

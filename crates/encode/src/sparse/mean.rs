@@ -8,7 +8,7 @@ use crate::spec::{FIXED64_UNIT, Kind};
 use crate::values::Real;
 use crate::{EncodeError, Encoding};
 
-/// How many coordinates a sparse round has means of.
+/// How many coordinates of a sparse round have a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SparseMean {
     /// Coordinates that enough parties sent.
@@ -40,9 +40,9 @@ impl Encoding {
         Ok(())
     }
 
-    /// Writes the mean of every coordinate over the parties that sent it over `mean`: word d of `sum` is the
-    /// sum of `counts[d]` parties' words. Where fewer than `minimum` parties sent a coordinate, and where
-    /// nobody did, the mean is 0 and the word is not looked at.
+    /// Decodes the sum of a sparse round: writes the mean of each coordinate over the parties that sent it to `mean`,
+    /// `[dim]`. Word d of `sum` is the sum of the words of `counts[d]` parties. Where fewer than `minimum` parties sent
+    /// a coordinate, or nobody did, the mean is 0 and the word is not looked at.
     ///
     /// Where all counts are n, this is [`Encoding::decode_mean`] with n survivors.
     ///

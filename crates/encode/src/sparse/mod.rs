@@ -50,7 +50,7 @@ pub struct Selection {
 }
 
 impl Sparsifier {
-    /// One with nothing left over, for vectors of this encoding.
+    /// A sparsifier for vectors of this encoding, with a residual of zeros.
     ///
     /// # Errors
     /// [`EncodeError::Spec`] for encodings that sparse rounds cannot use: integers; weights, because nobody
@@ -63,8 +63,8 @@ impl Sparsifier {
         })
     }
 
-    /// Chooses what to send of `update`, `[dim]`, and of what is left from earlier rounds. `encoding` is that
-    /// of the round; `rounds_done` counts the finished rounds of the job and decides on the density.
+    /// Chooses what to send of `update`, `[dim]`, and of the residual. `encoding` is that of the round; `rounds_done`
+    /// is the number of finished rounds of the job, which decides the density.
     ///
     /// # Errors
     /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities and where a sum with the
@@ -127,8 +127,9 @@ impl Sparsifier {
         })
     }
 
-    /// The round is over and this party is among its survivors: what was sent leaves the residual, except for
-    /// coordinates whose sum was not opened (`opened(d)` is false), because too few parties sent them.
+    /// Takes what was sent out of the residual, once the round is over and this party is among its survivors.
+    /// Coordinates whose sum was not opened (`opened(d)` is false), because too few parties sent them, stay in the
+    /// residual.
     pub fn commit(&mut self, sent: Sent, opened: impl Fn(u32) -> bool) {
         self.residual = sent.left;
         for (&d, &value) in sent.indices.iter().zip(sent.values.iter()) {
@@ -138,12 +139,12 @@ impl Sparsifier {
         }
     }
 
-    /// What is left over, `[dim]`. As private as the updates.
+    /// The residual: what is left to send, `[dim]`. As private as the updates.
     pub fn residual(&self) -> &[f32] {
         &self.residual
     }
 
-    /// The residual in its only form: a version byte (1), the number of coordinates (8 bytes, big-endian),
+    /// The encoded residual: a version byte (1), the number of coordinates (8 bytes, big-endian),
     /// and each of them (IEEE 754 single precision, little-endian).
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut saved = Saved::begin(4 * self.residual.len());
@@ -151,7 +152,7 @@ impl Sparsifier {
         saved.bytes()
     }
 
-    /// Goes on with a residual from [`Sparsifier::to_bytes`].
+    /// Restores a sparsifier with a residual from [`Sparsifier::to_bytes`].
     ///
     /// # Errors
     /// [`EncodeError::Spec`] as for [`Sparsifier::new`]; [`EncodeError::State`] for bytes that are no residual
@@ -180,7 +181,7 @@ impl Selection {
         &self.sent.values
     }
 
-    /// How they become words: a vector of just these coordinates, each with the bound of its tensor.
+    /// The encoding of the values: a vector of just these coordinates, each with the bound of its tensor.
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
     }
@@ -190,7 +191,7 @@ impl Selection {
         self.report
     }
 
-    /// What is needed once the round is over.
+    /// What [`Sparsifier::commit`] needs once the round is over.
     pub fn into_sent(self) -> Sent {
         self.sent
     }

@@ -5,9 +5,9 @@ use blindsum_crypto::Zeroizing;
 use super::saved::{Reader, Saved, refused};
 use crate::{EncodeError, Encoding};
 
-/// What a party has sent in a round, and what is left over where all of it arrives. Dropped where the round fails or
-/// the party is not among the survivors, it leaves no trace; [`Sparsifier::commit`](crate::Sparsifier::commit) takes
-/// it otherwise.
+/// What a party has sent in a round, and the residual if all of it arrives. If the party is among the survivors, give
+/// it to [`Sparsifier::commit`](crate::Sparsifier::commit). If not, or if the round fails, drop it: the residual is
+/// unchanged.
 pub struct Sent {
     /// Ascending.
     pub(super) indices: Vec<u32>,
@@ -20,9 +20,9 @@ pub struct Sent {
 const WHAT: &str = "sent coordinates";
 
 impl Sent {
-    /// All of it in its only form: a version byte (1), the number of coordinates (8 bytes, big-endian) and what
-    /// is left of each (IEEE 754 single precision, little-endian), the number of those sent (8 bytes, big-endian),
-    /// their indices (4 bytes each, little-endian) and their values.
+    /// The encoded form: a version byte (1), the number of coordinates (8 bytes, big-endian) and what is left of each
+    /// (IEEE 754 single precision, little-endian), the number of coordinates sent (8 bytes, big-endian), their indices
+    /// (4 bytes each, little-endian) and their values (as above).
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut saved = Saved::begin(4 * self.left.len() + 8 * self.indices.len());
         saved.values(&self.left);
@@ -32,10 +32,10 @@ impl Sent {
         saved.bytes()
     }
 
-    /// Goes on with bytes from [`Sent::to_bytes`]; `encoding` is that of the job.
+    /// Reads what [`Sent::to_bytes`] wrote; `encoding` is that of the job.
     ///
     /// # Errors
-    /// [`EncodeError::State`] for bytes that are nothing of such vectors.
+    /// [`EncodeError::State`] for bytes that are not the sent coordinates of such vectors.
     pub fn from_bytes(encoding: &Encoding, bytes: &[u8]) -> Result<Self, EncodeError> {
         let dim = encoding.dim();
         let mut reader = Reader::begin(WHAT, bytes)?;

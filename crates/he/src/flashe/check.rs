@@ -9,21 +9,22 @@
 //! mod 2^b, which encodings make sure of, so H of the decrypted sum is the sum of all H(m), and the pads of the
 //! survivors are all that is left of the sum of the checks: otherwise the sum is refused.
 //!
-//! All numbers come from AES-256-CTR under the key `derive32(K_round, context, "flashe check", [])`. The counter
-//! block begins with a number of 8 bytes, big-endian, that says what for, and one of 4: 0 and 0 for ρ, 1 and 0
-//! for σ, 2 and j for P_j. ρ_i and σ_t are the low 60 bits of the little-endian number at bytes 8i..8i+8 or
-//! 8t..8t+8. The two numbers of P_j are the little-endian ones at bytes 0..16 and 16..32, modulo p1 and p2; that
-//! is uniform up to a statistical distance of 2^-66.
+//! All numbers come from AES-256-CTR under the key `derive32(K_round, context, "flashe check", [])`. The counter block
+//! begins with two big-endian numbers, the first of 8 bytes, the second of 4: 0 and 0 for ρ, 1 and 0 for σ, 2 and j for
+//! P_j. ρ_i and σ_t are the low 60 bits of the little-endian number at bytes 8i..8i+8 or 8t..8t+8. The two numbers of
+//! P_j are the little-endian ones at bytes 0..16 and 16..32, modulo p1 and p2; that is uniform up to a statistical
+//! distance of 2^-66.
 //!
-//! **Why a server without the key cannot forge.** Masks and pads hide words and checks, so whatever it does is
-//! independent of ρ and σ. Say it makes the parties decrypt a wrong sum, by leaving out a ciphertext, adding one
-//! twice, naming other survivors or changing bits: the result differs from the true sum by integers e_{t,i}, not
-//! all of them zero, and the check by a Δ of its choice (for other survivors, by their unknown pads too). Words
-//! and pairs of words are below 2^64 < p1 p2, so some e_{t,i} is nonzero modulo one of the primes, p. No two
-//! coefficients agree modulo p, so that each residue has probability at most 2^-60. Hence Σ_i ρ_i e_{t,i} is
-//! zero modulo p with probability at most 2^-60, and if it is not, Σ_t σ_t (Σ_i ρ_i e_{t,i}) hits Δ with
-//! probability at most 2^-60. A try succeeds with probability at most 2^-59. A party takes one result a
-//! round and every round has its own coefficients, so there are as many tries as parties and rounds. One prime alone would not do for wide words: e = p passes.
+//! **Why a server without the key cannot forge.** Masks and pads hide words and checks, so whatever the server does is
+//! independent of ρ and σ. Say it makes the parties decrypt a wrong sum, by leaving out a ciphertext, adding one twice,
+//! naming other survivors or changing bits. Then the result differs from the true sum by integers e_{t,i}, not all of
+//! them zero, and the check by a Δ of the server's choice (for other survivors, by their unknown pads too). Words and
+//! pairs of words are below 2^64 < p1 p2, so some e_{t,i} is nonzero modulo one of the primes, p. No two coefficients
+//! agree modulo p, so each residue has probability at most 2^-60. Hence Σ_i ρ_i e_{t,i} is zero modulo p with
+//! probability at most 2^-60, and if it is not, Σ_t σ_t (Σ_i ρ_i e_{t,i}) hits Δ with probability at most 2^-60. So a
+//! try succeeds with probability at most 2^-59. A party accepts one result for each round, and every round has its own
+//! coefficients, so there is one try for each party and round. One prime alone would not do for wide words: e = p would
+//! pass.
 //!
 //! A party knows the key and can help the server to forge. A party that encrypts words so large that the sum
 //! wraps makes its check fail: it can spoil a round, as it can by any wrong words.

@@ -24,8 +24,8 @@ const CHECKS: (TwinResidue, fn(TwinResidue, TwinResidue) -> TwinResidue) =
 /// ciphertext in place, instead of copying the vector into a longer one.
 pub const HEADER_ROOM: usize = 34;
 
-/// A party's encrypted vector: the packed words, then the check. Its bytes may be sent again, but not made
-/// again.
+/// A party's encrypted vector: the packed words, then the check. The same bytes may be sent again, but no second
+/// encryption is possible.
 pub struct Ciphertext(pub(super) Vec<u8>);
 
 impl Ciphertext {
@@ -41,13 +41,14 @@ impl Ciphertext {
 }
 
 impl RoundKey {
-    /// Encrypts the vector that `read` gives: it writes words `first..first + tile.len()` over the tile, of the lane
-    /// type of the width, for each tile once. Where the vector is long that is done on all threads of the global pool,
-    /// unless the caller belongs to a pool; the bytes are the same. What a lane holds above bit b makes no
-    /// difference. Words must be so small that no survivors' sum wraps mod 2^b, or it is refused.
+    /// Encrypts the vector that `read` gives. `read(first, tile)` writes words `first..first + tile.len()` over the
+    /// tile, whose lanes are those of the width; it is called once for each tile. A long vector is read and encrypted
+    /// on all threads of the global pool, unless the caller is a thread of a pool; the bytes are the same. Bits of a
+    /// lane above bit b are ignored. Words must be so small that no sum over survivors wraps mod 2^b; a sum that does
+    /// is refused.
     ///
     /// # Errors
-    /// [`FlasheError::Ticket`] for a ticket of another key or round; what `read` says. The ticket is lost.
+    /// [`FlasheError::Ticket`] for a ticket of another key or round, and the error of `read`. The ticket is used up.
     pub fn encrypt<E: From<FlasheError> + Send>(
         &self,
         ticket: EncryptionTicket,
@@ -69,13 +70,13 @@ impl RoundKey {
         }
     }
 
-    /// Decrypts the sum of the ciphertexts of `survivors`, on all threads of the current pool if it is long.
-    /// Lanes come out reduced mod 2^b.
+    /// Decrypts the sum of the ciphertexts of `survivors`, on all threads of the current pool if it is long. The words
+    /// are reduced mod 2^b.
     ///
     /// # Errors
     /// [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] for padding bits or a check that is not canonical;
-    /// [`FlasheError::Check`] if it is not the sum of exactly these parties' ciphertexts (the odds that one forged
-    /// without the key passes are 2^-59), or if that sum wraps.
+    /// [`FlasheError::Check`] if it is not the sum of exactly these parties' ciphertexts, or if that sum wraps. (A sum
+    /// forged without the key passes with probability at most 2^-59.)
     pub fn decrypt(
         &self,
         shape: Shape,
@@ -102,12 +103,12 @@ impl RoundKey {
         }
     }
 
-    /// Computes the masks of the party of rank `rank` ahead of its encryption, which then takes no more than
-    /// additions: those of the first lanes, as many tiles of 4096 as fit `memory_bytes`. The ciphertext is the same. They are
-    /// wiped by the next encryption under this key, or with the key; what was prepared before is wiped now.
+    /// Computes masks for the encryption of the party of rank `rank` ahead of time: those of the first lanes, as many
+    /// tiles of 4096 lanes as fit `memory_bytes`. The encryption then only adds them; the ciphertext is the same. They
+    /// are wiped by the next encryption under this key, or when the key is dropped. Masks prepared before are wiped
+    /// now.
     ///
-    /// Gives the bytes that were filled, 4 a lane up to 32 bits and 8 above. Takes all threads of the current
-    /// pool.
+    /// Returns the bytes filled: 4 for each lane of up to 32 bits, 8 above. Runs on all threads of the current pool.
     ///
     /// # Errors
     /// [`FlasheError::Rank`] for rank 2^32 - 1, which no ticket has.
@@ -127,8 +128,9 @@ impl RoundKey {
             .prepare(&self.streams, terms, shape, memory_bytes))
     }
 
-    /// Computes the masks of the sum of `expected` ahead of its decryption; as
-    /// [`prepare_encryption`](Self::prepare_encryption). If others survive, what differs is computed later, or
+    /// Computes masks for the decryption of the sum of `expected` ahead of time, like
+    /// [`prepare_encryption`](Self::prepare_encryption). If others survive, the masks that differ are computed later,
+    /// or all of them if that is less work: the result is the same.
     /// everything if that is less: the result is the same.
     pub fn prepare_decryption(
         &self,

@@ -22,7 +22,7 @@ pub enum FlasheError {
         /// Parties n.
         parties: u32,
     },
-    /// A rank that no party has, or whose neighbour's masks have no number.
+    /// A rank that no party has, or the last rank of all, whose neighbour would have no number.
     #[error("rank: j = {rank}, but j < n = {parties} must hold")]
     Rank {
         /// The rank j.
@@ -30,7 +30,7 @@ pub enum FlasheError {
         /// Parties n.
         parties: u32,
     },
-    /// Survivors that are no set in order, or one that is listed twice.
+    /// Survivors that are not in increasing order, or one that is listed twice.
     #[error("survivors: rank {rank} after rank {previous}, but they must increase")]
     Survivors {
         /// The rank that is out of place.
@@ -41,7 +41,7 @@ pub enum FlasheError {
     /// A sum of nobody's vectors.
     #[error("survivors: none, but there must be at least one")]
     NoSurvivors,
-    /// A set of survivors that the parties cannot give.
+    /// No survivors, or more than there are parties.
     #[error("survivors: s = {survivors} of n = {parties}, but 1 <= s <= n must hold")]
     SurvivorCount {
         /// Survivors s.
@@ -49,7 +49,7 @@ pub enum FlasheError {
         /// Parties n.
         parties: u32,
     },
-    /// What would be encrypted a second time, or after a restart with an old state.
+    /// A round that may already have been used for encryption, or a saved state that is older than the party's record.
     #[error("round: i = {round}, but i >= {next} must hold: earlier rounds may be used")]
     CounterReuse {
         /// The round i asked for, or the first unused one of the state to be restored.
@@ -63,7 +63,7 @@ pub enum FlasheError {
         /// The round i.
         round: u64,
     },
-    /// A ticket for another key or round.
+    /// A ticket of another key or round.
     #[error("ticket: for another key, or for round {ticket} instead of {round}")]
     Ticket {
         /// The round of the ticket.
@@ -85,7 +85,7 @@ pub enum FlasheError {
         /// Bytes of packed words and check.
         expected: usize,
     },
-    /// A sum that was changed, or is another one than it claims to be.
+    /// A sum that was changed, or is not the sum that it claims to be.
     #[error("sum: its check is wrong, but it must be that of exactly the survivors' ciphertexts")]
     Check,
     /// More dense coordinates than there are numbers for.
@@ -112,13 +112,13 @@ pub enum FlasheError {
         /// The one before it.
         previous: u32,
     },
-    /// A set of coordinates that is not encoded as it must be.
+    /// A set of coordinates in a form that is not the one that must be sent.
     #[error("sparse mask: {rule}")]
     MaskEncoding {
         /// What must hold.
         rule: &'static str,
     },
-    /// A set out of another number of coordinates.
+    /// A set of coordinates of vectors of another length.
     #[error("sparse mask: of {got} coordinates, but all must be of D = {expected}")]
     MaskLanes {
         /// Dense coordinates of the mask.
@@ -126,7 +126,7 @@ pub enum FlasheError {
         /// Dense coordinates D of the others, the shape or the permutation.
         expected: usize,
     },
-    /// Another number of masks than of survivors.
+    /// A number of masks that is not the number of survivors.
     #[error("sparse masks: {got} of {expected} survivors, but there must be one for each")]
     Masks {
         /// Masks given.

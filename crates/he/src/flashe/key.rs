@@ -25,7 +25,7 @@ impl From<Secret<32>> for JobKey {
     }
 }
 
-/// A name of a [`JobKey`] that says nothing about it.
+/// An identifier of a [`JobKey`] that reveals nothing about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(pub [u8; 16]);
 
@@ -50,8 +50,8 @@ impl JobKey {
         )))
     }
 
-    /// What shows another party that this one holds the same key, in the same context, and shows nobody
-    /// else anything: `derive32(K, context, "flashe confirm", [])`.
+    /// Shows another party that this one holds the same key in the same context, and tells nobody else anything:
+    /// `derive32(K, context, "flashe confirm", [])`.
     pub fn confirmation(&self, context: &Context) -> [u8; 32] {
         *derive32(&self.0, context, "flashe confirm", &[]).expose()
     }
@@ -59,7 +59,7 @@ impl JobKey {
     /// Checks the confirmation of another party, in constant time.
     ///
     /// # Errors
-    /// [`FlasheError::Confirmation`]: it holds another key or was told another context.
+    /// [`FlasheError::Confirmation`]: the other party holds another key or was told another context.
     pub fn confirm(&self, context: &Context, confirmation: &[u8; 32]) -> Result<(), FlasheError> {
         let same = self.confirmation(context).ct_eq(confirmation);
         if same.into() {
@@ -85,7 +85,7 @@ impl JobKey {
         }
     }
 
-    /// What seals data of the job for whoever holds the key: `derive32(K, 0, "flashe job data", [])`.
+    /// The key that seals data of the job for everybody who holds K: `derive32(K, 0, "flashe job data", [])`.
     pub fn storage_key(&self) -> StorageKey {
         derive32(&self.0, &NO_ROUND, "flashe job data", &[]).into()
     }
@@ -105,8 +105,8 @@ pub(super) fn first_half(secret: &Secret<32>) -> [u8; 16] {
 
 /// The key of one round: it encrypts against a ticket, decrypts and checks.
 ///
-/// Beside K it depends on the context of the round, that is on job, roster and starting model: a party
-/// that was told something else finds every sum wrong.
+/// It depends on K and on the context of the round, that is on job, roster and starting model: to a party that was told
+/// something else every sum looks wrong.
 pub struct RoundKey {
     pub(super) id: KeyId,
     pub(super) streams: RoundStreams,

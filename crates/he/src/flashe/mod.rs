@@ -14,9 +14,10 @@
 //! tiles nor threads nor instructions change a byte (FLASHE's own code gives other masks on machines with
 //! other numbers of cores).
 //!
-//! **Checks** (ours, FLASHE has none). A ciphertext ends with 16 bytes that add up like the words. Decryption
-//! fails unless the sum is that of exactly the named survivors' ciphertexts: one that is missing, doubled or
-//! changed, and words that the server added, escape notice with probability 2^-59 at most. The module `check` has the
+//! **Checks** (ours, FLASHE has none). A ciphertext ends with 16 bytes that add up like the words. Decryption fails
+//! unless the sum is that of exactly the named survivors' ciphertexts. A ciphertext that is missing, doubled or
+//! changed, or words that the server added, escape notice with probability at most 2^-59. The module `check` has the
+//! definition and the argument.
 //! definition and the argument.
 //!
 //! **Who is trusted.** All parties hold one key, so one party together with the server reads everybody's
@@ -86,9 +87,9 @@ const TILE: usize = 4096;
 /// How many masks an encryption adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// The party's mask, and its successor's taken off: cheap to decrypt if few are lost.
+    /// Adds the party's mask and subtracts its successor's: cheap to decrypt if few parties are lost.
     Double,
-    /// The party's mask only: cheaper if many are lost, or with sparse vectors.
+    /// Adds only the party's mask: cheaper if many are lost, or with sparse vectors.
     Single,
 }
 

@@ -43,16 +43,16 @@ impl EncryptionTicket {
     }
 }
 
-/// The first round that may be unused, kept apart from the state (a database of the party, a signed record
-/// of what it has taken part in) so that a restored backup of the state is noticed.
+/// The first round that may be unused, kept apart from the state so that a restored backup of the state is noticed. A
+/// party may keep it in a database, or find it in a signed record of the rounds that it took part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HighWaterMark(u64);
 
 impl HighWaterMark {
-    /// Of a party that has never encrypted under the key.
+    /// The mark of a party that has never encrypted under the key.
     pub const ZERO: Self = Self(0);
 
-    /// Behind a round that was used.
+    /// The mark of a party whose last used round is `round`.
     ///
     /// # Errors
     /// [`FlasheError::Round`] for round 2^64 - 1, which cannot be.
@@ -135,15 +135,15 @@ impl KeyState {
         HighWaterMark(self.next)
     }
 
-    /// Gives out the ticket of `round`, in which the party has `rank`, after `persist` has put the new
-    /// saved state where it survives a loss of power. Rounds that are left out count as used.
+    /// Gives out the ticket of `round`, in which the party has `rank`, after `persist` has stored the new state where
+    /// it survives a loss of power. Rounds that are skipped count as used.
     ///
-    /// If `persist` fails there is no ticket, and the round is lost all the same: whether it was written
-    /// is unknown.
+    /// If `persist` fails there is no ticket, and the round counts as used all the same: nobody knows whether the state
+    /// was stored.
     ///
     /// # Errors
     /// [`FlasheError::CounterReuse`] for a round that counts as used, [`FlasheError::Round`] and [`FlasheError::Rank`]
-    /// for the last number of either; what `persist` says.
+    /// for the largest number of either, and the error of `persist`.
     pub fn reserve<E: From<FlasheError>>(
         &mut self,
         round: u64,

@@ -8,7 +8,7 @@ use blindsum_math::{
 use super::{CHECK_LEN, Shape, TILE};
 use crate::flashe::FlasheError;
 
-/// A sum that ciphertexts are added to one by one. It takes no key.
+/// A sum to which ciphertexts are added one by one. It needs no key.
 pub struct EncryptedSum {
     shape: Shape,
     words: Words,
@@ -30,11 +30,11 @@ impl EncryptedSum {
         self.shape
     }
 
-    /// Adds a ciphertext of [`Shape::ciphertext_len`] bytes, or a sum of some.
+    /// Adds a ciphertext of [`Shape::ciphertext_len`] bytes, or a sum of ciphertexts.
     ///
     /// # Errors
     /// [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] if padding bits are set or the check is not canonical.
-    /// The sum is the same then as before.
+    /// The sum is unchanged then.
     pub fn add(&mut self, ciphertext: &[u8]) -> Result<(), FlasheError> {
         let (packed, check) = parts(self.shape.width(), self.shape.lanes(), ciphertext)?;
         self.words.add_packed(packed)?;
@@ -52,8 +52,8 @@ impl EncryptedSum {
     }
 }
 
-/// The sum of ciphertexts (or of sums), in one pass over all of them, on all threads of the global pool if they
-/// are long and the caller belongs to no pool. It takes no key.
+/// The sum of ciphertexts (or of sums), in one pass over all of them. Long ones are added on all threads of the global
+/// pool, unless the caller is a thread of a pool. It needs no key.
 ///
 /// A server that does not want to keep all ciphertexts adds each to an [`EncryptedSum`] instead.
 ///

@@ -1,4 +1,4 @@
-//! Whose vectors a sum holds, and how many masks it takes to decrypt it.
+//! The parties whose vectors are in a sum, and how many masks it takes to decrypt it.
 
 use super::Scheme;
 use crate::flashe::FlasheError;
@@ -65,7 +65,8 @@ impl Survivors {
         self.runs.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// Masks for each lane that decryption takes off or adds: two a run, or one a survivor.
+    /// Masks for each lane that decryption adds or subtracts: two for each run with double masking, one for each
+    /// survivor with single masking.
     pub fn masks_to_decrypt(&self, scheme: Scheme) -> u64 {
         match scheme {
             Scheme::Double => 2 * self.runs.len() as u64,

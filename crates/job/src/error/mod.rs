@@ -1,4 +1,4 @@
-//! What can go wrong in a job, whatever carries it.
+//! The errors of a job.
 
 mod policy;
 
@@ -11,14 +11,14 @@ use crate::pb::RefusalCode;
 
 pub use policy::PolicyError;
 
-/// Why a party has no result, or a job no next round.
+/// Why a party has no result, or a job has no next round.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
     /// The job specification breaks a rule.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The job breaks this party's policy, or a round does.
+    /// The job, or a round, breaks this party's policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The coordinator refuses this party.
@@ -29,13 +29,13 @@ pub enum JobError {
         /// The coordinator's words.
         reason: String,
     },
-    /// The coordinator sent what it must not send.
+    /// The coordinator sent something that it must not send.
     #[error("the coordinator sent something wrong: {0}")]
     Coordinator(String),
-    /// The protocol's machine refuses to go on.
+    /// The protocol's machine ended the party's round.
     #[error("round {round}: {fault}")]
     Fault {
-        /// The round.
+        /// The number of the round.
         round: u64,
         /// What was wrong.
         fault: Fault,
@@ -56,7 +56,7 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
-    /// A round counts this party's update, and its result is lost for it.
+    /// A round counts this party's update, but this party did not get its result.
     #[error(
         "round {round} counts this party's update, but this party did not get its result: {reason}"
     )]
@@ -66,7 +66,7 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
-    /// An update, or its weight, that cannot be taken. Another one may be given.
+    /// An update or a weight was refused. The caller may give another one.
     #[error("update: {0}")]
     Input(String),
     /// The coordinator announces another model than this party computes.
@@ -77,12 +77,12 @@ pub enum JobError {
     ModelMismatch {
         /// The round.
         round: u64,
-        /// Its hash, in hexadecimal digits.
+        /// The hash of the coordinator's model, in hexadecimal digits.
         theirs: String,
-        /// This party's.
+        /// The hash of this party's model.
         ours: String,
     },
-    /// The coordinator announces another result than it told this party.
+    /// The coordinator announces another result than this party was told.
     #[error(
         "round {round}: the coordinator announces the result {theirs}, this party was told {ours}; \
          the coordinator must not be trusted with this job"
@@ -90,12 +90,12 @@ pub enum JobError {
     ResultMismatch {
         /// The round.
         round: u64,
-        /// Its name of it, in hexadecimal digits.
+        /// The coordinator's name of the result, in hexadecimal digits.
         theirs: String,
-        /// This party's.
+        /// This party's name of it.
         ours: String,
     },
-    /// What the party must not forget cannot be read or written.
+    /// The party's records cannot be read or written.
     #[error("state folder {path}: {reason}")]
     State {
         /// Where it is kept.
@@ -111,10 +111,10 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
-    /// What a coordinator must not forget cannot be read or written.
+    /// The coordinator's store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine under the job does not do what it must: no randomness, a task that did not end.
+    /// This computer fails: it gives no randomness, or a task did not end.
     #[error("{0}")]
     System(String),
 }
@@ -144,10 +144,10 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: String,
-        /// What it is.
+        /// What the file is.
         reason: String,
     },
-    /// The job stands in the store with another specification.
+    /// The store has the job with another specification.
     #[error(
         "job {job}: the store holds it with another specification (hash {stored}, now {given}); \
          give the job a new name or use another store"

@@ -1,4 +1,4 @@
-//! What a policy refuses, and what to change where it should not.
+//! The errors about a party's policy: what it refuses, and what to change if it should not.
 
 use blindsum_protocol::{Adversary, ProtocolName};
 
@@ -8,7 +8,7 @@ use crate::hex;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// The job's protocol.
+    /// The policy does not allow the job's protocol.
     #[error(
         "policy allowed_protocols: the job uses {protocol}, this party allows {}; name {protocol} in \
          allowed_protocols to take part",
@@ -20,18 +20,18 @@ pub enum PolicyError {
         /// The policy's.
         allowed: Vec<ProtocolName>,
     },
-    /// What the job holds against.
+    /// The job protects against a weaker adversary than the policy requires.
     #[error(
         "policy require_adversary: the job protects against {holds}, this party requires {required}; ask for \
          another job, or lower require_adversary"
     )]
     Adversary {
-        /// What the job holds against.
+        /// The adversary that the job protects against.
         holds: String,
         /// What the policy requires.
         required: Adversary,
     },
-    /// How many corrupt parties the job tolerates.
+    /// The job tolerates a smaller fraction of corrupt parties than the policy requires.
     #[error(
         "policy min_corrupt: the job tolerates corrupt = {job} of its parties, this party wants {need} or \
          more; ask for a larger corrupt, or lower min_corrupt"
@@ -42,7 +42,7 @@ pub enum PolicyError {
         /// The policy's.
         need: f64,
     },
-    /// How many corrupt parties the job tolerates, in numbers.
+    /// The job tolerates fewer corrupt parties than the policy requires.
     #[error(
         "policy min_corrupt_parties: the job tolerates {job} corrupt parties, this party wants {need}; ask for a \
          larger corrupt, or lower min_corrupt_parties"
@@ -53,18 +53,18 @@ pub enum PolicyError {
         /// How many are wanted.
         need: usize,
     },
-    /// How few parties' words a coordinate of a sparse job may hold.
+    /// The job opens coordinates that too few parties sent.
     #[error(
         "policy min_honest: the job hands out coordinates that {have} parties sent, this party wants {need}; \
          ask for a larger min_contributors, or lower min_honest"
     )]
     Contributors {
-        /// The job's `min_contributors`, or what it is by itself.
+        /// The job's `min_contributors`, or its default.
         have: usize,
         /// How many are wanted.
         need: usize,
     },
-    /// The smallest sum that the job opens.
+    /// The job opens sums of too few parties.
     #[error(
         "policy min_honest: the job opens sums of {have} parties, this party wants {need}: {honest} honest \
          ones and {corrupt} that may be corrupt; ask for a larger min_parties, or lower min_honest or \
@@ -80,7 +80,7 @@ pub enum PolicyError {
         /// How many parties of the job may be corrupt, by the policy.
         corrupt: usize,
     },
-    /// Too few survivors of a round.
+    /// Too few parties of a round survive.
     #[error(
         "policy min_honest: {have} parties survive, this party wants {need}: {honest} honest ones and \
          {corrupt} that may be corrupt"
@@ -95,7 +95,7 @@ pub enum PolicyError {
         /// How many parties of the job may be corrupt, by the policy.
         corrupt: usize,
     },
-    /// The length of the vectors.
+    /// The job's vectors are longer than the policy allows.
     #[error(
         "policy max_dim: the job has dim = {job}, this party takes {allowed} or less; raise max_dim if it \
          has the memory"
@@ -106,20 +106,20 @@ pub enum PolicyError {
         /// The policy's.
         allowed: u64,
     },
-    /// The length of a message.
+    /// The job's messages are longer than the policy allows.
     #[error(
         "policy max_message: messages of stage {stage} have up to {job} bytes, this party takes {allowed}; ask \
          for a smaller dim, fewer parties or a larger packing, or raise max_message if it has the memory"
     )]
     MaxMessage {
-        /// Which one.
+        /// The stage of the longest message.
         stage: &'static str,
         /// The job's.
         job: u64,
         /// The policy's.
         allowed: u64,
     },
-    /// How many parties the job has.
+    /// The job has more parties than the policy allows.
     #[error(
         "policy max_parties: the job has {job} parties, this party takes {allowed} or fewer; raise max_parties to \
          take part"
@@ -130,7 +130,7 @@ pub enum PolicyError {
         /// The policy's.
         allowed: u32,
     },
-    /// The weight of one update.
+    /// The job allows larger weights than the policy.
     #[error(
         "policy max_weight: the job allows {job}, this party {allowed}; ask for a smaller max_weight, or \
          raise the policy's"
@@ -141,7 +141,7 @@ pub enum PolicyError {
         /// The policy's.
         allowed: u32,
     },
-    /// Another job than the one that was agreed on.
+    /// The job is not the one whose hash the policy names.
     #[error(
         "policy job_hash: the job has hash {}, this party takes only {}; compare the specifications",
         hex(job),
@@ -153,7 +153,7 @@ pub enum PolicyError {
         /// The policy's.
         allowed: [u8; 32],
     },
-    /// Too few certified parties.
+    /// The round has too few certified parties.
     #[error(
         "policy min_cohort: the round has {have} certified parties, this party wants {need}; wait for more, \
          or lower min_cohort"
@@ -164,22 +164,22 @@ pub enum PolicyError {
         /// How many are wanted.
         need: usize,
     },
-    /// With earlier sums, the one over this cohort tells few parties apart from the others.
+    /// Together with earlier sums, this one would give the sum of too few parties alone.
     #[error(
         "policy min_cohort_change: together with earlier sums this one would show the sum of {have} parties alone, \
          this party wants {need}: {honest} honest ones and {corrupt} that may be corrupt"
     )]
     Differencing {
-        /// Parties of the smallest group that were in the same sums.
+        /// Number of parties in the smallest group that was in the same sums.
         have: usize,
         /// How many are wanted.
         need: usize,
-        /// How many honest ones are wanted.
+        /// The honest parties that the policy wants in each such group.
         honest: usize,
         /// How many parties of the job may be corrupt, by the policy.
         corrupt: usize,
     },
-    /// Too many graphs were drawn with this party's nonces that were of no use to it.
+    /// The coordinator has drawn too many graphs with this party's nonces in rounds that it then ended.
     #[error(
         "the coordinator has seen {unused} graphs of this job and ended the rounds before this party had sent its vector; \
          it sent {sent}, and draws {allowed} such graphs at most, 1000 and one for each vector that it sent: whoever ends \
@@ -191,7 +191,7 @@ pub enum PolicyError {
         unused: u64,
         /// Rounds in which it sent its vector.
         sent: u64,
-        /// How many may end like that by now.
+        /// How many such rounds are allowed by now.
         allowed: u64,
     },
 }

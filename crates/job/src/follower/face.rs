@@ -1,4 +1,4 @@
-//! A server that is not the coordinator as who drives it sees it: what goes in, what comes out.
+//! The interface of a server that is not the coordinator to the program that drives it.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::pb::CoordinatorFrame;
 use crate::records::Records;
 use crate::server::Hold;
 
-/// What such a server is made of.
+/// What such a server needs.
 #[derive(Clone)]
 pub struct Parts {
-    /// What is agreed on.
+    /// The job.
     pub job: Arc<Job>,
-    /// What it is for.
+    /// The server's role.
     pub role: ServerRole,
     /// Its name, as in its certificate.
     pub name: String,
     /// The CA of the job's parties.
     pub anchor: Arc<TrustAnchor>,
-    /// What it must not forget.
+    /// Where it keeps what it must not forget.
     pub records: Arc<dyn Records>,
 }
 
-/// What comes to it.
+/// An input.
 pub enum Input {
     /// There is a connection to the coordinator.
     Linked(LinkId),
@@ -81,11 +81,11 @@ pub enum Uploaded {
     Refused(String),
 }
 
-/// What it wants done, in this order.
+/// An effect, to be carried out in the order in which they are given.
 pub enum Effect {
-    /// Compute, and say that it is done by [`JobFollower::worked`].
+    /// Do this work, and then call [`JobFollower::worked`].
     Work(Task),
-    /// Send over a connection; it is lost where that one has ended.
+    /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),
     /// Tell a party what became of its upload.
     Uploaded(UploadId, Uploaded),
@@ -100,7 +100,7 @@ pub enum Effect {
     },
     /// End the connection, for this reason, and make another one.
     Reconnect(LinkId, String),
-    /// It has come to its end: its last effect. An error says why it could not go on.
+    /// The server has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
 }
 
@@ -114,35 +114,35 @@ impl From<Task> for Effect {
 pub struct JobFollower(Actor<Input, Effect>);
 
 impl JobFollower {
-    /// One that begins, or goes on from its records. All randomness comes from `entropy`, 32 bytes that nobody else
-    /// knows and that are used once.
+    /// Starts a server, or goes on with one from its records. All its randomness comes from `entropy`: 32 bytes that
+    /// nobody else knows and that are used once.
     pub fn open(parts: Parts, now: Now, entropy: [u8; 32]) -> Self {
         Self(Actor::start(entropy, now, |hand| {
             Server::new(parts, hand).run()
         }))
     }
 
-    /// Something has come.
+    /// Hands in an input.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.0.handle(now, input);
     }
 
-    /// A task is done.
+    /// Tells the server that a task is done.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         self.0.worked(now, ticket);
     }
 
-    /// Time has passed.
+    /// Tells the server that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.0.tick(now);
     }
 
-    /// What is to be done next; none where nothing is.
+    /// The next effect to carry out, if there is one.
     pub fn poll(&mut self) -> Option<Effect> {
         self.0.poll()
     }
 
-    /// When to [`tick`](Self::tick), unless something comes before.
+    /// When to call [`tick`](Self::tick), unless something comes before.
     pub fn wake(&self) -> Option<Time> {
         self.0.wake()
     }

@@ -1,9 +1,9 @@
 //! A server of a job that is not its coordinator: a decryptor, or one of several that compute together.
 //!
-//! [`JobFollower`] connects to the coordinator as a party does, hears of rounds that begin, answers what is said to it,
-//! and closes no stage by itself. It knows its job beforehand: whoever runs it agrees to the job and not to what a
-//! coordinator says. What it must not forget is the number of the latest round that it was in: started again, it never
-//! comes back to one.
+//! [`JobFollower`] connects to the coordinator as a party does, is told of rounds that begin, and answers the
+//! coordinator's messages; it never ends a stage. It knows its job beforehand: its operator agrees to the job, whatever
+//! a coordinator says. It must not forget the number of the latest round in which it took part: after a restart it
+//! never comes back to that round.
 
 mod computing;
 mod face;

@@ -1,4 +1,4 @@
-//! What a party computes while it waits anyway: for its own update, and then for those of the others.
+//! What a party computes while it waits for its own update or for the others.
 
 use std::time::Duration;
 

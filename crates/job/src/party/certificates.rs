@@ -1,4 +1,4 @@
-//! The certificates of members of rounds, as a connection brings them: each comes once.
+//! The certificates of the members of rounds, each of which is sent once over a connection.
 
 use std::collections::{HashMap, HashSet};
 

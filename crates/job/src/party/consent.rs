@@ -1,5 +1,5 @@
-//! What a party agrees to in a round: its members before it says anything, and the survivors before it answers for
-//! them.
+//! What a party agrees to in a round: to the members before it says anything, and to the survivors before it answers
+//! for them.
 
 use blindsum_protocol::{Answer, Fault, Round, RoundKind};
 

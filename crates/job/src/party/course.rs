@@ -1,4 +1,4 @@
-//! The course of a party through its job: what comes is handled one by one, whatever it is.
+//! The course of a party through its job: inputs are handled one by one.
 
 use std::time::Duration;
 

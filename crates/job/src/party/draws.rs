@@ -1,8 +1,8 @@
-//! How many graphs were drawn with this party's nonces, and how many it draws at most.
+//! Counts the graphs that were drawn with this party's nonces, and limits them.
 //!
-//! Commitments keep anybody from choosing a graph, and nothing keeps a coordinator from ending a round once it knows the
-//! graph: the next round has another one. So a party counts. A graph is of use to it once its vector has gone out in
-//! that round; to begin a round is not enough, since the coordinator may end it then as well.
+//! Because of the commitments nobody can choose a graph. But a coordinator can end a round when it knows the graph: the
+//! next round has another one. So a party counts. A graph counts as used once the party has sent its vector in that
+//! round. Beginning the round is not enough, since the coordinator may end it then as well.
 
 use serde::{Deserialize, Serialize};
 

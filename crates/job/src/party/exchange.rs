@@ -1,4 +1,4 @@
-//! What goes into a party, and what comes out of it.
+//! The inputs of a party, and its effects.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Identity {
     pub key: Arc<IdentityKey>,
     /// The CA of the job's parties.
     pub anchor: Arc<TrustAnchor>,
-    /// SHA-256 of the CA's certificate: what is remembered of sums is remembered under one CA.
+    /// SHA-256 of the CA's certificate. The party remembers sums separately for each CA.
     pub ca: [u8; 32],
 }
 
@@ -31,9 +31,9 @@ pub struct Identity {
 pub struct Settings {
     /// The job's name.
     pub job: String,
-    /// What it agrees to.
+    /// The rules by which it accepts jobs and rounds.
     pub policy: Policy,
-    /// Bytes of masks that it computes ahead while it waits.
+    /// Bytes of masks that it may compute ahead of time while it waits.
     pub mask_memory: usize,
 }
 
@@ -41,15 +41,15 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u64);
 
-/// What comes to a party.
+/// An input of a party.
 pub enum Input {
-    /// There is a connection.
+    /// There is a new connection.
     Linked(LinkId),
     /// A connection has ended, for this reason.
     Lost(LinkId, String),
     /// A frame came over a connection.
     Frame(LinkId, CoordinatorFrame),
-    /// The party's certificate was renewed: it is shown over a new connection.
+    /// The party's certificate was renewed. The party shows it over a new connection.
     Renewed,
     /// The caller waits for a round.
     WantRound,
@@ -62,10 +62,10 @@ pub enum Input {
         /// Its weight.
         weight: u32,
     },
-    /// The caller has taken the result of a round that it was told, or does not want it. Before that no other round
-    /// begins for it.
+    /// The caller has taken the result of a round that it was told, or does not want it. No other round begins for it
+    /// before.
     Took(u64),
-    /// The caller gives none.
+    /// The caller gives no update for a round.
     Abandon(u64),
     /// Another server has taken its part of an answer.
     Uploaded {
@@ -83,20 +83,21 @@ pub enum Input {
         /// Why, for people.
         reason: String,
     },
-    /// The process will end, and another one goes on: what is in memory goes into a record. Only a party that was made
-    /// by [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) tells that it is done.
+    /// The process will end and another one will go on: write down what is in memory. Only a party that was made by
+    /// [`JobParty::resume`](super::JobParty::resume) can do that; [`JobParty::mark`](super::JobParty::mark) shows when
+    /// it is done.
     Suspend,
     /// The caller leaves the job.
     Leave,
-    /// The coordinator will not be reached again, for this reason: what is under way is over.
+    /// The coordinator will not be reached again, for this reason. What is under way ends.
     GiveUp(String),
 }
 
-/// What a party wants done, in this order.
+/// An effect of a party. Effects are carried out in the order in which they are given.
 pub enum Effect {
-    /// Compute, and say that it is done by [`JobParty::worked`](super::JobParty::worked).
+    /// Do this work, and then call [`JobParty::worked`](super::JobParty::worked).
     Work(Task),
-    /// Send over a connection; it is lost where that one has ended.
+    /// Send this over a connection. If the connection has ended, it is lost.
     Send(LinkId, Say),
     /// Give another server its part of an answer, and say that it has taken it by [`Input::Uploaded`]. It is tried as
     /// long as the round goes on: until the next one begins or the caller is told that it has ended.
@@ -145,22 +146,22 @@ pub enum Say {
 
 /// What the caller is told.
 pub enum Told {
-    /// The job, which the policy allows. It is told once.
+    /// The job, which the policy allows. It is told only once.
     Joined(Arc<Job>),
-    /// A round begins, for which the caller waited.
+    /// A round begins; the caller waited for it.
     Round(Begun),
     /// The round for which the caller waited begins without this party, or counts an update that an earlier process
-    /// sent; the next one may be better.
+    /// sent. The caller may wait for the next round.
     Refused(JobError),
-    /// What became of a round that began.
+    /// The end of a round that had begun, with its result or the reason why there is none.
     Ended(u64, Result<Box<RoundResult>, JobError>),
-    /// Nothing more will come.
+    /// The party has ended.
     Over(Over),
 }
 
-/// How it all ended.
+/// How a party ended.
 pub enum Over {
-    /// The job is done, with its last model where that is known here.
+    /// The job is done. The last model is given if it is known here.
     JobDone(Option<Model>),
     /// The caller has left.
     Left,
@@ -177,6 +178,6 @@ pub struct Begun {
     pub model: Model,
     /// Its certified parties.
     pub parties: Vec<String>,
-    /// Whether an update must be given: not where it was sent before the process was started again.
+    /// Whether the caller must give an update. It must not if the update was sent before the process was restarted.
     pub needs_update: bool,
 }

@@ -1,4 +1,4 @@
-//! A party as who drives it sees it.
+//! The interface of a party to the program that drives it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ pub struct JobParty {
 }
 
 impl JobParty {
-    /// A party that begins, or goes on from its records. Without records it remembers nothing beyond itself. All
-    /// randomness comes from `entropy`, 32 bytes that nobody else knows and that are used once.
+    /// Starts a party, or goes on with one from its records. Without records the party forgets everything when the
+    /// process ends. All its randomness comes from `entropy`: 32 bytes that nobody else knows and that are used once.
     pub fn open(
         settings: Settings,
         identity: Identity,
@@ -33,15 +33,16 @@ impl JobParty {
         }
     }
 
-    /// A party that goes on where another process [suspended](Input::Suspend) it, also in the middle of a round; with
-    /// records in which none did, one that begins, or goes on as after a kill. The caller is told once more what it
-    /// may not have heard: the job, the round that is under way, a result that it has not taken. A connection that
-    /// there was has the number 0 now.
+    /// A party that goes on from where another process [suspended](Input::Suspend) it, even in the middle of a round.
+    /// If the records have no suspended state, the party begins, or goes on as after a kill. The caller is told again
+    /// what it may not have heard: the job, the round under way, a result that it has not taken. If there was a
+    /// connection, its number is 0 now.
     ///
-    /// `mark` is the latest [`mark`](Self::mark) that the host knows of; 0 where there is none yet. It must be kept where
-    /// no backup brings an earlier one back: a suspended state with a lower one is an old copy, and the round that it
-    /// was in is given up. Nothing that the party says after this may leave before a suspended state that has it behind
-    /// it is durable, and after that its mark; and no two processes may go on from one state at once. Otherwise one key
+    /// `mark` is the latest [`mark`](Self::mark) that the host knows; 0 if there is none yet. Keep it where no backup
+    /// brings back an earlier one: a suspended state with a lower mark is an old copy, and its round is given up. After
+    /// this call, send nothing that the party says before two things are durable: a suspended state that was made after
+    /// it, and then that state's mark. Never let two processes go on from one state. Otherwise one key could be used
+    /// for two things.
     /// could be used for two things.
     pub fn resume(
         settings: Settings,
@@ -65,37 +66,37 @@ impl JobParty {
         self.mark.load(Ordering::Relaxed)
     }
 
-    /// Something has come.
+    /// Hands in an input.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.actor.handle(now, input);
     }
 
-    /// A task is done.
+    /// Tells the party that a task is done.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         self.actor.worked(now, ticket);
     }
 
-    /// Time has passed.
+    /// Tells the party that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.actor.tick(now);
     }
 
-    /// What is to be done next; none where nothing is.
+    /// The next effect to carry out, if there is one.
     pub fn poll(&mut self) -> Option<Effect> {
         self.actor.poll()
     }
 
-    /// When to [`tick`](Self::tick), unless something comes before.
+    /// When to call [`tick`](Self::tick), unless something comes before.
     pub fn wake(&self) -> Option<Time> {
         self.actor.wake()
     }
 
-    /// Whether a task is under way. What comes meanwhile waits, so that it is best left with its sender.
+    /// Whether a task is under way. Inputs wait meanwhile, so it is best not to read them from their sender yet.
     pub fn is_busy(&self) -> bool {
         self.actor.is_busy()
     }
 
-    /// Whether nothing more will come of it.
+    /// Whether the party has ended.
     pub fn is_over(&self) -> bool {
         self.actor.is_over()
     }

@@ -1,4 +1,4 @@
-//! How a connection begins: what a party says of itself, and what it makes of the answer.
+//! How a connection begins: what a party says about itself, and what it does with the answer.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The party's policy where it has the last word: on the survivors of a round, before it confirms them, reveals what
-//! opens their sum, or adds up.
+//! The party's policy on the survivors of a round. It is asked before the party confirms them, reveals what opens their
+//! sum, or adds up.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

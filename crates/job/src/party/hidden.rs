@@ -1,4 +1,4 @@
-//! Jobs of which the coordinator does not learn the model: a party asks others for it.
+//! Jobs whose model the coordinator does not know: a party asks other parties for it.
 
 use blindsum_crypto::seal::StorageKey;
 use blindsum_protocol::{Job, KeyName};

@@ -1,4 +1,4 @@
-//! How a party comes into a round: the offer, the model, the roster that it checks.
+//! How a party joins a round: the offer, the model, the roster that it checks.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! What is written down between two steps: where the party stands, and the model, sealed. That is the one of the round
-//! under way, without which nobody could go on in it after a crash; the coordinator may have a newer one by then. Where
-//! only the parties have the model, it is always the latest one.
+//! What a party writes to disk between two steps: its state, and the sealed model of the round under way. Without that
+//! model nobody could go on in the round after a crash, since the coordinator may have a newer one by then. If only the
+//! parties have the model, it is always the latest one.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{JobError, Model};
 
 /// The record of the model that a round starts from.
 const MODEL: &str = "model";
-/// That of the model after it, until the party is through with the round.
+/// The record of the model after the round, until the party is through with the round.
 const NEXT: &str = "next-model";
 
-/// A model as a record has it.
+/// A model, as it is in a record.
 struct SealedModel {
     name: pb::ModelName,
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a party has not sent yet, where rounds are sparse.
+//! The part of its updates that a party has not sent yet, in sparse rounds.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The steps of a party that take long: encoding, masking, unmasking. They run on threads that may
-//! block, and hand everything back.
+//! The steps of a party that take long: encoding, masking, unmasking. They run as tasks on other threads, which give
+//! everything back.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use super::result::{Clipped, IntegerResult, RoundResult, Timings, Update};
 use super::state::JobState;
 use crate::{JobError, Model};
 
-/// Finds everything that can be wrong with an update before anything is sent.
+/// Checks an update and its weight before anything is sent.
 ///
 /// # Errors
-/// [`JobError::Input`] says what.
+/// [`JobError::Input`], with what is wrong.
 pub fn check_update(job: &Job, update: &Update, weight: u32) -> Result<(), JobError> {
     let unused = MaskSeed::from(Secret::from([0; 32]));
     Encoder::new(job.encoding(), update.values(), weight, unused)

@@ -1,4 +1,4 @@
-//! The marks of suspended states (`resume.rs`): which one a party used last.
+//! The marks of suspended states (`resume.rs`), and which of them a party used last.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

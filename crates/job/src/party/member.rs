@@ -1,4 +1,4 @@
-//! Everything that a party has. What it does with it begins in `course.rs`.
+//! All that a party knows and keeps. Its code begins in `course.rs`.
 
 use std::sync::Arc;
 

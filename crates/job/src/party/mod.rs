@@ -1,8 +1,8 @@
 //! A member of a job: a machine that joins, takes part in rounds, and computes the model.
 //!
 //! [`JobParty`] gets what its connection brings and what its caller wants, and says what to send, to compute and to
-//! tell. What it must not forget lies in [`Records`]: a party that is started again with them goes on
-//! in the round that it was in, and says nothing twice.
+//! tell the caller. What it must not forget is in [`Records`]: a party that is restarted with them goes on in the round
+//! that it was in, and says nothing twice.
 
 mod active;
 mod ahead;

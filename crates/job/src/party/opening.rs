@@ -1,5 +1,5 @@
-//! The roster of a round is fixed: the party checks it as it checks the beginning of a round, counts the graph that is
-//! drawn, and opens its nonce.
+//! What a party does when the roster of a round is fixed: it checks it like the beginning of a round, counts the graph
+//! that is drawn, and opens its nonce.
 
 use tracing::warn;
 

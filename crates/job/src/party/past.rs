@@ -1,7 +1,7 @@
-//! How the machine of a round came to where it is: enough to bring another one there, in another process.
+//! How the machine of a round came to its state: enough to bring another one there, in another process.
 //!
-//! Until its vector is out a machine gives no snapshot. But it is deterministic: with the same randomness the same
-//! messages lead to the same answers. So what is kept is what it was given since its snapshot, or since its beginning.
+//! Until its vector has been sent a machine gives no snapshot. But it is deterministic: with the same randomness the
+//! same messages lead to the same answers. So the inputs since its last snapshot, or since its beginning, are kept.
 
 use blindsum_crypto::Zeroizing;
 use blindsum_protocol::Message;

@@ -1,8 +1,8 @@
-//! What a party is ready with: its nonce of a round, to which it commits first where a graph is drawn from it.
+//! What a party says when it is ready for a round: its nonce, or a commitment to the nonce if a graph is drawn from it.
 //!
-//! Whoever knows all other nonces could try its own until the graph suits it. So a party says its nonce only once the
-//! roster is fixed, for that roster and no other, and takes part in no round but the one that was fixed. Everybody in it
-//! can check that nobody had a choice: the round has the nonces to which its members committed, all of them.
+//! A party that knew all other nonces could try its own until the graph suits it. So each party reveals its nonce only
+//! when the roster is fixed, for that roster and no other, and takes part in no round but the one that was fixed. Every
+//! member can check that nobody had a choice: the round has all the nonces to which its members committed.
 
 use blindsum_protocol::{Job, Round, nonce_commitment};
 

@@ -1,4 +1,4 @@
-//! The machine of a round in another process: what it was given is given to it again.
+//! Brings the machine of a round to its state in another process, by giving it the same inputs again.
 
 use std::sync::Arc;
 

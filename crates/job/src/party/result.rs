@@ -4,7 +4,7 @@ use blindsum_encode::{EncodeReport, Values};
 
 use crate::Model;
 
-/// An update to submit, `[dim]`: real numbers or, where the job's encoding is of integers, those.
+/// An update to submit, `[dim]`: real numbers, or integers if the job's encoding is of integers.
 pub enum Update {
     /// Single precision.
     F32(Vec<f32>),
@@ -52,35 +52,36 @@ impl Update {
     }
 }
 
-/// What a round gave.
+/// The result of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundResult {
     /// The weighted mean of the survivors' updates, `[dim]`.
     pub mean: Vec<f32>,
-    /// What single precision is too coarse for, where the job's encoding is of integers.
+    /// The result in full precision, if the job's encoding is of integers.
     pub integers: Option<IntegerResult>,
-    /// The survivors' weights together.
+    /// The sum of the survivors' weights.
     pub total_weight: u64,
-    /// Whose updates are in it.
+    /// The names of the parties whose updates are in the mean.
     pub survivors: Vec<String>,
-    /// How many survivors sent each coordinate, `[dim]`, where the round was sparse. Coordinates that too few
-    /// sent have a mean of 0.
+    /// In a sparse round, how many survivors sent each coordinate, `[dim]`. Coordinates that too few sent have a mean
+    /// of 0.
     pub contributors: Option<Vec<u32>>,
     /// The job's model after the round.
     pub model: Model,
-    /// What clipping did to this party's own update, which nobody else learns. None where the update was sent before
-    /// a crash.
+    /// What clipping did to this party's own update, which nobody else learns. `None` if the update was sent before a
+    /// crash.
     pub clipped: Option<Clipped>,
-    /// The name of the result: parties with the same one, and a coordinator that reports it, were told the same.
+    /// The name of the result. Parties with the same name, and a coordinator that reports it, were told the same
+    /// result.
     pub result: [u8; 32],
-    /// What the round took of this party's time.
+    /// The time that this party spent on the round.
     pub timings: Timings,
 }
 
-/// Seconds that a party worked in a round, beside its training, its network and its disk.
+/// Seconds that a party worked in a round, without training, network and disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timings {
-    /// While it waited anyway: masks computed ahead, see [`Settings::mask_memory`](super::Settings::mask_memory).
+    /// While it waited: masks computed ahead of time, see [`Settings::mask_memory`](super::Settings::mask_memory).
     pub ahead: f64,
     /// From the update to the answer that carries it: encoding and protection.
     pub protect: f64,
@@ -88,7 +89,7 @@ pub struct Timings {
     pub open: f64,
 }
 
-/// What a round of integers gave.
+/// The result of a round of integers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntegerResult {
     /// The exact weighted sums of the survivors' integers, `[dim]`.
@@ -102,7 +103,7 @@ pub struct IntegerResult {
 pub struct Clipped {
     /// Coordinates outside their bound, which were moved to it.
     pub coordinates: u64,
-    /// What the update was multiplied with, below 1, where its L2 norm was outside the bound.
+    /// The factor below 1 by which the update was multiplied, if its L2 norm was above the bound.
     pub scaled_by: Option<f64>,
 }
 
@@ -116,7 +117,7 @@ impl From<EncodeReport> for Clipped {
 }
 
 impl Clipped {
-    /// Whether the update went into the sum as it was.
+    /// Whether clipping left the update as it was.
     pub fn is_nothing(&self) -> bool {
         self.coordinates == 0 && self.scaled_by.is_none()
     }

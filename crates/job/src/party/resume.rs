@@ -1,10 +1,10 @@
-//! A party whose process ends while everything goes on: it is suspended, and resumed in another process as if nothing had
-//! been. Its connection may outlive its processes.
+//! A party that is suspended when its process ends, and resumed in another process as if nothing had happened. Its
+//! connection may outlive its processes.
 //!
-//! What is written down lets another process go on in a round before its vector is out, so it may be used once only: two
-//! processes that go on from one state would use the same keys for different things. So each suspended state has a
-//! mark, higher than those before it, and the host keeps the latest mark apart from the state, where nothing brings an
-//! old one back. A state whose mark is lower is from a backup: of it only what any record may tell is used.
+//! The suspended state lets another process go on in a round before its vector is sent, so it may be used only once:
+//! two processes that go on from one state would use the same keys for different data. So each suspended state has a
+//! mark, higher than all earlier ones, and the host keeps the latest mark apart from the state, where no backup brings
+//! back an old one. A state with a lower mark is from a backup: only what an ordinary record may contain is used of it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

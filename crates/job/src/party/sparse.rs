@@ -1,4 +1,4 @@
-//! Sparse rounds: what a party sends of its update, and what it keeps of it for later.
+//! Sparse rounds: what a party sends of its update, and what it keeps for later.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ fn header_of(round: u64) -> Vec<u8> {
     [b"blindsum sent", &round.to_be_bytes()[..]].concat()
 }
 
-/// What a party has not sent of its updates yet, as its records say it; `None` where rounds are dense. It is as private
-/// as the updates, and sealed under a key that only the party has.
+/// What a party has not sent of its updates yet, according to its records; `None` if rounds are not sparse. It is as
+/// private as the updates, and sealed under a key that only the party has.
 ///
 /// # Errors
-/// Records that cannot be read or are damaged.
+/// Records that cannot be read, or are damaged.
 pub fn kept_leftover(
     records: Arc<dyn Records>,
     identity: &Identity,

@@ -1,6 +1,6 @@
-//! What a party must not forget: which rounds it took part in and, once its vector is out, sealed under a key of
-//! its own, the machine of the round under way (its model lies beside it: `kept.rs`). With both a killed party goes on
-//! in the same round and says nothing twice; without them it never comes back to a round it was in.
+//! What a party must not forget: the rounds in which it took part and, once its vector is sent, the machine of the
+//! round under way, sealed under a key of its own (the model is in another record: `kept.rs`). With both, a killed
+//! party goes on in the same round and says nothing twice. Without them it never comes back to a round that it was in.
 
 use std::fmt::Display;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The steps of a round's machine, and what becomes of its answers.
+//! The steps of a round's machine, and what is done with its answers.
 
 use blindsum_encode::Sent;
 use blindsum_protocol::{Answer, Fault, Message, RoundSum};

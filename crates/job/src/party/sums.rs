@@ -1,4 +1,4 @@
-//! Whose vectors were summed where this party had a part: what the parties of later sums are compared with.
+//! The parties of the sums in which this party took part, with which the parties of later sums are compared.
 
 use std::sync::Arc;
 

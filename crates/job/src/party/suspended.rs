@@ -1,4 +1,4 @@
-//! What a party writes down when it is suspended: all that is in its memory and in no other record.
+//! What a party writes to disk when it is suspended: all that is in its memory and in no other record.
 //!
 //! It is one sealed record, in the encoding of the wire's messages.
 

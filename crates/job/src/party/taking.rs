@@ -1,6 +1,6 @@
-//! A result on its way to the caller. It is told first, and counts as told once the caller has taken it: only then does
-//! the party confirm it and forget the round. Killed in between, it goes on in the round, comes to the same result, and
-//! tells it again.
+//! How a result reaches the caller. The party tells it, and the caller takes it; only then does the party confirm the
+//! result to the coordinator and forget the round. A party that is killed in between goes on in the round, comes to the
+//! same result, and tells it again.
 
 use blindsum_protocol::Job;
 use tracing::info;

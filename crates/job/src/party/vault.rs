@@ -1,5 +1,5 @@
-//! What a party keeps of a job between rounds, in two of its records: the sealed contents, and the mark, which tells
-//! whether the contents are from an old backup.
+//! A vault in two of the party's records: the sealed contents, and the mark, which shows whether the contents are from
+//! an old backup.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

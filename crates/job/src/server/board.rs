@@ -1,4 +1,4 @@
-//! What everybody may look at while the job goes on.
+//! What can be looked at while the job goes on: where it stands, and which answers it lets in.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

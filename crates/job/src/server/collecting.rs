@@ -1,4 +1,4 @@
-//! A stage that collects answers, and keeps those that it will pass on.
+//! A stage that collects answers, and keeps those that will be passed on.
 
 use blindsum_protocol::{Fault, Message, Receipt, Seat, Server};
 

@@ -1,67 +1,68 @@
-//! What members did wrong, and for how long the others do without them.
+//! What members did wrong, and for how long they sit out rounds.
 //!
-//! Who says something that nobody honest says sits out the next rounds, longer each time. What one party says of another
-//! is a claim: the accuser may be the liar. But of the job's parties no more than `corrupt` lie. So who is accused by
-//! more than that many is a liar, since one of them is honest; and so is who accuses more than that many. As long as
-//! neither is known the two are kept apart: one of them takes part in a round, then the other one, so that a claim costs
-//! whoever makes it as much as whom it is about. Where one of them leaves a round, and that comes to nothing, its turns
-//! are the other one's: as long as one who lies is among so few it could end every round in which it takes part.
+//! A party that sends what no honest party sends sits out the next rounds, longer each time. What one party says of
+//! another is only a claim: the accuser may be the liar. But at most `corrupt` of the job's parties lie. So a party
+//! that more than that many others accuse is a liar, since one of them is honest; and so is a party that accuses more
+//! than that many others. As long as neither is known, accuser and accused are kept apart: one of them takes part in a
+//! round, then the other one, so that a claim costs both the same. If one of them leaves a round and the round fails,
+//! the other one gets its turns: otherwise a liar could end every round in which it takes part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Rounds that somebody sits out the first time; twice as many each time after that.
+/// Rounds that a party sits out the first time; twice as many each time after that.
 const FIRST: u64 = 10;
-/// Most rounds that somebody sits out at a time.
+/// The most rounds that a party sits out at a time.
 const MOST: u64 = 1000;
-/// Rounds for which two that accuse each other are kept apart.
+/// Rounds for which two parties that accuse each other are kept apart.
 const APART: u64 = 20;
 
-/// Rounds in which all have opened for which one time is forgotten that somebody once did not. Whoever were forgiven
-/// sooner could end a good part of all rounds, and a few of them in turn nearly all.
+/// After this many rounds in which all members opened their nonces, one earlier failure to open is forgotten. If it
+/// were forgotten sooner, one party could end a good part of all rounds, and a few of them in turn nearly all.
 const FORGIVEN: u32 = 10;
 
-/// Two parties of whom one has accused the other.
+/// Two parties, one of which has accused the other.
 struct Pair {
-    /// The latest round in which it did.
+    /// The latest round with such a claim.
     since: u64,
-    /// Who of the two has left a round since that came to nothing.
+    /// The party of the two that has since left a round that failed.
     left: Option<Arc<str>>,
 }
 
-/// Somebody who did not open its nonce.
+/// A party that did not open its nonce.
 #[derive(Default)]
 struct Declined {
-    /// How often.
+    /// How many times.
     times: u32,
-    /// The last round that it sits out for that.
+    /// The last round that it sits out because of that.
     until: u64,
-    /// The rounds since in which all have opened, it among them.
+    /// The number of rounds since in which all opened, this party among them.
     opened: u32,
 }
 
-/// How the members of a job have behaved since the coordinator started. Rounds are counted from then on: no party has a
-/// say in that number.
+/// How the members of a job have behaved since the coordinator started. Rounds are counted from then on, so that no
+/// party can influence the count.
 #[derive(Default)]
 pub(super) struct Conduct {
-    /// How many may lie.
+    /// How many parties may lie.
     corrupt: usize,
-    /// Who has accused whom, and the latest round in which it did.
+    /// The latest round in which one party (first) has accused another (second).
     claims: BTreeMap<(Arc<str>, Arc<str>), u64>,
-    /// Those two by two, in the order of names.
+    /// The pairs of parties that are kept apart, in the order of their names.
     apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
-    /// How often somebody lied, and the last round that it sits out.
+    /// How often a party lied, and the last round that it sits out.
     liars: BTreeMap<Arc<str>, (u32, u64)>,
-    /// Who has ended rounds by not opening its nonce, without having lied.
+    /// The parties that have ended rounds by not opening their nonces, without having lied.
     declined: BTreeMap<Arc<str>, Declined>,
-    /// Who was here and not ready when a round began: it is not waited for again before it is.
+    /// The parties that were connected but not ready when a round began. They are not waited for again until they are
+    /// ready.
     slow: BTreeSet<Arc<str>>,
-    /// Who was not ready because the model was on its way; once.
+    /// The parties that were not ready because the model was on its way to them. That is excused once.
     waited_for: BTreeSet<Arc<str>>,
 }
 
 impl Conduct {
-    /// Of a job of which so many parties may lie.
+    /// The record of a job in which `corrupt` parties may lie.
     pub fn of(corrupt: usize) -> Self {
         Self {
             corrupt,
@@ -69,7 +70,7 @@ impl Conduct {
         }
     }
 
-    /// Somebody has said in a round what nobody honest says.
+    /// A party has sent in a round what no honest party sends.
     pub fn lied(&mut self, name: &Arc<str>, round: u64) {
         let (times, until) = self.liars.entry(name.clone()).or_default();
         let rounds = FIRST.saturating_mul(1u64.checked_shl(*times).unwrap_or(u64::MAX));
@@ -80,8 +81,8 @@ impl Conduct {
         self.apart.retain(|pair, _| !of(pair));
     }
 
-    /// Somebody could not open its nonce, or did not want to, which has ended a round. It need not be at fault; the
-    /// others must not lose one round after the other by it.
+    /// A party could not open its nonce, or did not want to, and the round has ended. It need not be at fault, but the
+    /// others must not lose one round after the other because of it.
     pub fn declined(&mut self, name: &Arc<str>, round: u64) {
         let declined = self.declined.entry(name.clone()).or_default();
         let rounds = 1u64.checked_shl(declined.times).unwrap_or(MOST).min(MOST);
@@ -92,8 +93,8 @@ impl Conduct {
         };
     }
 
-    /// All have opened their nonces, and this is one of them. It is forgiven one time: whoever did it often is not a
-    /// stranger at once.
+    /// All members have opened their nonces, this party among them. One earlier failure is forgotten, but not all: a
+    /// party that failed often is not treated like a new one.
     pub fn opened(&mut self, name: &str) {
         let Some(declined) = self.declined.get_mut(name) else {
             return;
@@ -109,7 +110,7 @@ impl Conduct {
         }
     }
 
-    /// One party says that another one has lied in a round; gives who that shows to be a liar.
+    /// One party says that another one has lied in a round. Gives the party that is now known to be a liar, if any.
     pub fn accused(&mut self, by: &Arc<str>, about: &Arc<str>, round: u64) -> Option<Arc<str>> {
         if by == about {
             return None;
@@ -132,7 +133,7 @@ impl Conduct {
         Some(liar.clone())
     }
 
-    /// These have left a round that came to nothing. Who has accused somebody in it had to leave.
+    /// These parties have left a round that failed. If one of them has accused somebody in it, it had to leave.
     pub fn left(&mut self, names: &BTreeSet<Arc<str>>, round: u64) {
         let new = self.claims.iter().filter(|(_, since)| **since == round);
         let accusers: BTreeSet<Arc<str>> = new.map(|((by, _), _)| by.clone()).collect();
@@ -147,18 +148,18 @@ impl Conduct {
         }
     }
 
-    /// The last round that a liar sits out; none where somebody is none, or has sat out its rounds.
+    /// The last round that a liar sits out; `None` if the party is no liar, or has sat out its rounds.
     fn sentence(&self, name: &str, round: u64) -> Option<u64> {
         let (_, until) = self.liars.get(name)?;
         Some(*until).filter(|until| *until >= round)
     }
 
-    /// Whether somebody was shown to lie and sits out a round for that.
+    /// Whether a party is known to lie and sits out this round for that.
     pub fn is_liar(&self, name: &str, round: u64) -> bool {
         self.sentence(name, round).is_some()
     }
 
-    /// Why somebody takes no part in a round; none where it does.
+    /// Why a party takes no part in a round; `None` if it may.
     pub fn sits_out(&self, name: &str, round: u64) -> Option<String> {
         if let Some(until) = self.sentence(name, round) {
             let more = until - round;
@@ -191,21 +192,21 @@ impl Conduct {
         ))
     }
 
-    /// Somebody was here, and not ready when a round began. `lacks_model` says whether the model was on its way to it,
-    /// which is no fault of its own the first time.
+    /// A party was connected, but not ready when a round began. `lacks_model` says whether the model was on its way to
+    /// it, which is not its fault the first time.
     pub fn was_late(&mut self, name: &Arc<str>, lacks_model: bool) {
         if !lacks_model || !self.waited_for.insert(name.clone()) {
             self.slow.insert(name.clone());
         }
     }
 
-    /// Somebody is ready.
+    /// A party is ready.
     pub fn is_ready(&mut self, name: &str) {
         self.slow.remove(name);
         self.waited_for.remove(name);
     }
 
-    /// Whether somebody is not waited for.
+    /// Whether a party is not waited for.
     pub fn is_slow(&self, name: &str) -> bool {
         self.slow.contains(name)
     }

@@ -1,5 +1,5 @@
-//! What goes to the parties of a round under way: its beginning, messages, what a party that has come back has missed,
-//! and that it goes on without somebody.
+//! What is sent to the parties of a round under way: its beginning, messages, what a party has missed that comes back,
+//! and that the round goes on without a party.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Rounds that count: everybody whose update is in the sum is told it, at once or when it comes back, also
-//! from a coordinator that was restarted, and the coordinator knows who has confirmed it.
+//! Rounds with a result: every party whose update is in the sum is told the result, at once or when it comes back, even
+//! by a coordinator that was restarted. The coordinator keeps track of who has confirmed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What goes into a job's coordinator and what comes out of it.
+//! The inputs of a job's coordinator, and its effects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -16,54 +16,54 @@ use crate::pb::{CoordinatorFrame, Hello, Refused};
 use crate::store::Store;
 use crate::{JobError, Model};
 
-/// What the coordinator of a job is made of.
+/// What the coordinator of a job needs.
 pub struct Parts {
-    /// What is agreed on.
+    /// The job.
     pub job: Arc<Job>,
-    /// The model that round 1 starts from; none is that of [`Model::initial`]. A job that the store has already goes
-    /// on from its own.
+    /// The model from which round 1 starts; `None` means [`Model::initial`]. A job that is in the store already goes on
+    /// from its own model.
     pub initial: Option<Model>,
-    /// What must not be forgotten. It is called in tasks.
+    /// Where the coordinator keeps what it must not forget. It is called in tasks.
     pub store: Arc<dyn Store>,
-    /// Who certifies parties.
+    /// The CA that certifies parties.
     pub anchor: Arc<TrustAnchor>,
     /// Where answers are kept that are passed on.
     pub shelves: Arc<dyn Shelves>,
-    /// How long to wait for whom.
+    /// How long to wait for parties.
     pub settings: Settings,
 }
 
-/// How long the coordinator of a job waits, and for what.
+/// How long the coordinator of a job waits for what.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How long the job waits for enough parties to be ready before it ends.
+    /// How long the job waits for enough parties to be ready. After that it ends.
     pub patience: Duration,
-    /// How long a lost party of a round may take to come back before the stage goes on without it.
+    /// How long a party of a round whose connection was lost may stay away. After that the stage goes on without it.
     pub reconnect_grace: Duration,
-    /// Time for one piece of a model that a party seals for others.
+    /// The time that a party has for each piece of a model that it seals for others.
     pub chunk_timeout: Duration,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
 }
 
-/// A connection. Whoever drives the job numbers them; no number comes twice.
+/// A connection, by a number that the program that drives the job gives it. No number comes twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u64);
 
-/// Who is at the other end of a connection, as whoever drives the job has verified it.
+/// The other end of a connection, as the program that drives the job has verified it.
 #[derive(Clone)]
 pub struct Peer {
-    /// Its name, which its certificate is for.
+    /// Its name, as in its certificate.
     pub name: Arc<str>,
-    /// What it is for, if it is another server of the job; none for a party.
+    /// Its role, if it is another server of the job; `None` for a party.
     pub role: Option<ServerRole>,
-    /// Where it connects from, for people.
+    /// The address from which it connects, for people.
     pub address: String,
     /// The party's certificate in DER.
     pub certificate: Arc<[u8]>,
-    /// The key in it.
+    /// The key in the certificate.
     pub key: VerifyingKey,
-    /// What goes over the connection.
+    /// The bytes that go over the connection.
     pub traffic: Arc<dyn Traffic>,
 }
 
@@ -75,57 +75,58 @@ pub trait Traffic: Send + Sync {
     fn written(&self) -> u64;
 }
 
-/// What an answer holds while it waits for its turn, such as its share of the memory for all: freed when the answer
-/// was taken, or is not wanted.
+/// Something that an answer holds while it waits for its turn, such as its share of a common memory. It is freed when
+/// the answer was taken, or is not wanted any more.
 #[derive(Default)]
 pub struct Hold {
     _held: Option<Box<dyn Send>>,
 }
 
 impl Hold {
-    /// Keeps this until then.
+    /// Holds this value until then.
     pub fn of(held: impl Send + 'static) -> Self {
         let _held = Some(Box::new(held) as Box<dyn Send>);
         Self { _held }
     }
 }
 
-/// What has happened.
+/// An input of the coordinator.
 pub enum Input {
     /// A party asks to be let in; the answer is [`Effect::Admit`] or [`Effect::Refuse`].
     Connected {
-        /// The new connection.
+        /// The number of the new connection.
         link: LinkId,
-        /// Who it is.
+        /// The party at the other end.
         peer: Peer,
         /// Its first frame.
         hello: Hello,
     },
     /// A connection has ended. Nothing comes over it after this.
     Lost {
-        /// Which one.
+        /// The connection.
         link: LinkId,
         /// Why, for people.
         reason: String,
-        /// Whether the party may not know that, or was told to come back.
+        /// Whether the party may come back, because it does not know that the connection ended or was told to come
+        /// again.
         returns: bool,
     },
     /// A frame other than a Hello and a chunk has come.
     Frame {
-        /// Over which connection.
+        /// The connection.
         link: LinkId,
         /// The frame.
         frame: Frame,
     },
-    /// A whole answer to a stage has come, which the [`Gate`] let in.
+    /// A whole answer to a stage has come, and the [`Gate`] let it in.
     Answer {
-        /// Over which connection.
+        /// The connection.
         link: LinkId,
         /// The round that its chunks named.
         round: u64,
         /// The answer.
         message: Bytes,
-        /// What it holds until it is taken.
+        /// What the answer holds until it is taken.
         hold: Hold,
     },
     /// Another server that computes with this one says something.
@@ -144,26 +145,26 @@ pub enum Input {
         /// Why, for people.
         reason: String,
     },
-    /// What a round passes on cannot be read.
+    /// Answers that a round passes on cannot be read.
     Unreadable {
         /// The round.
         round: u64,
         /// Why, for people.
         reason: String,
     },
-    /// The coordinator stops: everybody is told, and the job comes to its end.
+    /// The coordinator stops: it tells everybody, and the job ends.
     Stop,
 }
 
-/// What must be done.
+/// An effect of the coordinator.
 pub enum Effect {
-    /// Work, on a thread that may wait.
+    /// Do this work, on a thread that may wait.
     Work(Task),
     /// The party is let in.
     Admit(LinkId),
-    /// The party is not let in; that is the last word on its connection.
+    /// The party is not let in. This is the last message on its connection.
     Refuse(LinkId, Refused),
-    /// Something to say to a party.
+    /// Send this to a party.
     Send(LinkId, Say),
     /// Something to say to a server that computes with this one, in this order.
     Letter {
@@ -174,11 +175,11 @@ pub enum Effect {
         /// What to say.
         letter: Bytes,
     },
-    /// The last word on a connection, after all that was said before.
+    /// Send this last message and end the connection, after all that was to be sent before.
     Close(LinkId, Refused),
-    /// The last word on a connection, at once: what was said before and is not sent yet is dropped.
+    /// Send this last message and end the connection at once. What was to be sent before is dropped.
     Cut(LinkId, Refused),
-    /// The job has come to its end: its last effect. An error says why it could not go on.
+    /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
 }
 
@@ -188,7 +189,7 @@ impl From<Task> for Effect {
     }
 }
 
-/// Something to say to a party.
+/// Something to send to a party.
 #[derive(Clone)]
 pub enum Say {
     /// A frame.
@@ -218,15 +219,15 @@ pub enum Content {
     Here(Bytes),
     /// On a shelf, from which they are read when they are sent.
     Kept {
-        /// The message's own bytes, and which bytes of the shelf follow.
+        /// The message's own bytes, and which bytes on the shelf follow them.
         outgoing: Arc<Outgoing>,
-        /// The round keeps the shelf, and it alone: once it has gone nobody needs the rest.
+        /// The shelf. Only the round owns it: once it is gone nobody needs the message.
         shelf: Weak<dyn Shelf>,
     },
 }
 
 impl Content {
-    /// All bytes in one piece; none where nobody needs them any more. May wait for a disk.
+    /// All bytes in one piece; `None` if nobody needs them any more. May wait for a disk.
     ///
     /// # Errors
     /// They cannot be read.
@@ -247,27 +248,27 @@ impl Content {
     }
 }
 
-/// Which answers may come now; everything else is dropped or refused before it takes memory.
+/// Which answers may come now. Every other one is dropped or refused before it takes memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gate {
     /// The round under way, or the latest one.
     pub round: u64,
-    /// Its stage; whatever comes for an earlier one comes too late.
+    /// The stage of the round. Answers to an earlier stage are too late.
     pub stage: u32,
     /// Bytes of the largest answer.
     pub limit: u64,
-    /// How long the stage takes at most.
+    /// The longest time that the stage takes.
     pub time: Duration,
-    /// Everybody in the round, and who still has a place in it.
+    /// Everybody in the round, and whether they still have a place in it.
     pub members: Arc<BTreeMap<Arc<str>, bool>>,
 }
 
 impl Gate {
-    /// How long an answer of this party to this round and stage may be; none where it comes too late, or its sender has
-    /// lost its place and may not have heard of it.
+    /// The largest length, in bytes, of an answer of this party to this round and stage. `None` if the answer is to be
+    /// dropped: it is too late, or its sender has lost its place and may not know that yet.
     ///
     /// # Errors
-    /// It must not come at all; in words for its sender.
+    /// The answer is not allowed at all; the text is for its sender.
     pub fn judge(&self, name: &str, place: (u64, u32)) -> Result<Option<u64>, String> {
         let (round, stage) = place;
         if place < (self.round, self.stage) {

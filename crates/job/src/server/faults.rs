@@ -1,5 +1,5 @@
-//! What members do wrong in a round, as the coordinator sees it or as others say: it stands in the round's report, costs
-//! whoever did it, and is kept with what shows it.
+//! Faults of members in a round, which the coordinator sees or others report: a fault is in the round's report, has
+//! consequences for the member, and is kept with the bytes that show it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Jobs of which the coordinator learns neither sums nor, therefore, the model: who holds the key of the job,
-//! and how a party that lacks the model gets it from one that has it.
+//! Jobs in which the coordinator learns neither sums nor the model: who holds the key of the job, and how a party that
+//! lacks the model gets it from a party that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,25 +19,26 @@ use crate::{foreign, history_len, sealed_len};
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
 pub(super) struct SealedModel {
-    /// All of it, once it is here, and who sealed it.
+    /// All of it, once it is here, and the party that sealed it.
     kept: Option<(Arc<str>, Bytes)>,
-    /// Who was asked for it, and what has come.
+    /// The party that was asked for it, and the part that has come.
     asked: Option<(Arc<str>, Option<Part>)>,
-    /// How often parties were asked for a model that did not come, or was none.
+    /// How often each party was asked for a model that did not come, or was wrong.
     failures: BTreeMap<Arc<str>, u32>,
-    /// Who waits for it.
+    /// The parties that wait for it.
     waiting: BTreeSet<Arc<str>>,
-    /// The version that each party was sent last, and who sealed it.
+    /// The version that each party was sent last, and the party that sealed it.
     sent: BTreeMap<Arc<str>, (u64, Arc<str>)>,
-    /// Whose models a party could not open: it is sent none of theirs again while it has this key.
+    /// For each party, the parties whose sealed models it could not open. It is sent none of theirs while it has this
+    /// key.
     unopened: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Who has complained of whom, ever: a second time makes nobody more suspect.
+    /// Which party has complained of which, ever. A second complaint does not count.
     complaints: BTreeSet<(Arc<str>, Arc<str>)>,
-    /// Who has refused this model: it may be ready without it next, for a key set-up.
+    /// The parties that have refused this model. Each may be ready without it next, for a key set-up.
     refusers: BTreeSet<Arc<str>>,
 }
 
-/// The beginning of a model.
+/// The first part of a model.
 struct Part {
     assembly: Assembly,
     /// When the next piece must have come.
@@ -45,16 +46,16 @@ struct Part {
 }
 
 impl SealedModel {
-    /// A round is offered: whoever was asked for the model and has not sent all of it keeps nobody waiting any longer.
-    /// An honest party that was in the last round sent the model before it answered there.
+    /// A round is offered. A party that was asked for the model and has not sent all of it is not waited for any
+    /// longer: an honest party that was in the last round sends the model before it answers there.
     pub fn round_offered(&mut self) {
         if let Some((name, _)) = self.asked.take() {
             self.failed(name);
         }
     }
 
-    /// There is a new model or a new key, and nothing that was sealed before is of use. Who waits for the same model
-    /// goes on waiting.
+    /// There is a new model or a new key, so nothing that was sealed before is of use. Parties that wait for the same
+    /// model go on waiting.
     pub fn outdated(&mut self, is_new: bool) {
         if let Some((name, _)) = self.asked.take() {
             self.failed(name);
@@ -66,7 +67,7 @@ impl SealedModel {
         }
     }
 
-    /// Another process has this name now: it knows nothing of what the one before could not open.
+    /// Another process has this name now. It has not tried what the process before could not open.
     pub fn forget_process(&mut self, name: &str) {
         self.unopened.remove(name);
         self.refusers.remove(name);
@@ -76,13 +77,14 @@ impl SealedModel {
         *self.failures.entry(sealer).or_default() += 1;
     }
 
-    /// Whether a party may be able to open what this one seals.
+    /// Whether a party may be able to open what `sealer` seals.
     fn may_open(&self, name: &str, sealer: &str) -> bool {
         let unopened = self.unopened.get(name);
         unopened.is_none_or(|sealers| !sealers.contains(sealer))
     }
 
-    /// Whether a party that has asked for the model, and refused none, waits for what none of these can seal for it.
+    /// Whether a party that has asked for the model, and refused none, waits for something that none of these can seal
+    /// for it.
     pub fn waits_in_vain<'a>(
         &self,
         name: &str,
@@ -94,7 +96,7 @@ impl SealedModel {
         waits && !holders.any(may_seal)
     }
 
-    /// Whether what this party seals is of use to anybody who waits.
+    /// Whether what this party seals is of use to a party that waits.
     fn is_useful(&self, sealer: &str) -> bool {
         let mut waiting = self.waiting.iter();
         !self.waiting.contains(sealer) && waiting.any(|name| self.may_open(name, sealer))
@@ -102,8 +104,8 @@ impl SealedModel {
 }
 
 impl Lead {
-    /// What the next round is for, and who of those that are ready takes part: a key set-up where somebody
-    /// lacks the key of the job, but never two in a row where the others are enough for a round.
+    /// What the next round is for, and which of the ready parties take part: a key set-up if a party lacks the key of
+    /// the job, but never two in a row if the others are enough for a round.
     pub(super) fn choose_kind(
         &mut self,
         round: u64,
@@ -150,7 +152,8 @@ impl Lead {
         (RoundKind::Sum, holders)
     }
 
-    /// A round begins without those that wait for its model. Who can open that of none of its members waits in vain.
+    /// A round begins without the parties that wait for its model. A party that can open the model of none of the
+    /// members is refused, since it would wait in vain.
     fn refuse_hopeless(&mut self, holders: &[ReadyParty]) {
         let version = self.model.version();
         let sealed = &self.sealed_model;
@@ -215,7 +218,7 @@ impl Lead {
         }
     }
 
-    /// Asks a party that has the model for it, where another one waits.
+    /// Asks a party that has the model for it, if another party waits.
     pub(super) fn ask_for_model(&mut self) {
         let sealed = &self.sealed_model;
         // Whoever is ready and holds the key has the model.
@@ -241,8 +244,8 @@ impl Lead {
         self.sealed_model.asked = Some((name, None));
     }
 
-    /// Somebody else is asked where one has begun to send the model and does not go on; gives the time until which it
-    /// must have gone on.
+    /// Asks another party if one has begun to send the model and does not go on. Gives the time by which the next piece
+    /// must come.
     pub(super) fn heed_sealer(&mut self) -> Option<Time> {
         let now = self.hand.now();
         let stalls = |part: &Part| part.next_until <= now;
@@ -306,8 +309,8 @@ impl Lead {
         }
     }
 
-    /// A party that may have been asked for the model has gone, or has another connection: what it was asked, and what it
-    /// asked for, went with the one before.
+    /// A party has gone, or has another connection. If it was asked for the model, or asked for it, that ended with the
+    /// old connection.
     pub(super) fn forget_sealer(&mut self, name: &str) {
         let sealed = &mut self.sealed_model;
         sealed.waiting.remove(name);

@@ -1,4 +1,4 @@
-//! Before a round: it is offered, and those who are ready in time make its roster.
+//! Before a round: the coordinator offers it, and the parties that are ready in time become its roster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

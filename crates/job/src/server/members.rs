@@ -1,4 +1,4 @@
-//! The connected parties of a job: who comes in, what they need to go on, and who has gone.
+//! The connected parties of a job: who is let in, what they need to go on, and who has left.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! What coordinates a job: it takes parties in, runs rounds, keeps the model, and tells everybody what they led to.
+//! The coordinator of a job: it lets parties in, runs rounds, keeps the model, and tells everybody the results.
 //!
-//! [`JobServer`] is its face: whoever drives it hands in what has come ([`Input`]) and does what it asks for
-//! ([`Effect`]). Behind it stands code that goes from top to bottom. `job` is the course of a job from its first round
-//! to its end. `members` are its connected parties, `presence` says who speaks for a name, `revocation` who must go.
-//! `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` what became of them, `hidden` what differs
-//! where the coordinator learns no sum.
+//! [`JobServer`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
+//! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
+//! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
+//! `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
+//! results, `hidden` what differs if the coordinator learns no sum.
 
 mod board;
 mod collecting;
@@ -50,19 +50,20 @@ use presence::Presence;
 use running::Running;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
 
-/// A job at its coordinator. It has no socket, no clock, no thread and no file: the same inputs at the same times with
-/// the same entropy lead to the same effects.
+/// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the
+/// same times with the same entropy lead to the same effects.
 ///
-/// Whoever drives it carries out the effects in their order, and has [`gate`](Self::gate) heard by whoever takes
-/// answers in before it does: a party must not be told of a stage whose answers are not let in yet.
+/// The program that drives it carries out the effects in order. Before each of them it applies the current
+/// [`gate`](Self::gate) to the code that receives answers: a party must not be told of a stage whose answers are not
+/// let in yet.
 pub struct JobServer {
     actor: Actor<Input, Effect>,
     board: Arc<Board>,
 }
 
 impl JobServer {
-    /// Takes up a job as the store has it, or begins it. All its randomness comes from `entropy`, which nobody may use
-    /// a second time. The store is asked at once; nothing else waits here.
+    /// Goes on with a job that is in the store, or begins it. All its randomness comes from `entropy`, which must not
+    /// be used a second time. This call reads the store at once.
     ///
     /// # Errors
     /// The store has the job with another specification, or cannot be read or written.
@@ -97,42 +98,42 @@ impl JobServer {
         Ok(Self { actor, board })
     }
 
-    /// Something has happened.
+    /// Hands in an input.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.actor.handle(now, input);
     }
 
-    /// The work of an [`Effect::Work`] has ended, with or without a result.
+    /// Tells the coordinator that the work of an [`Effect::Work`] has ended, with or without a result.
     pub fn worked(&mut self, now: Now, ticket: Ticket) {
         self.actor.worked(now, ticket);
     }
 
-    /// Time has passed.
+    /// Tells the coordinator that time has passed.
     pub fn tick(&mut self, now: Now) {
         self.actor.tick(now);
     }
 
-    /// The next thing to do.
+    /// The next effect to carry out, if there is one.
     pub fn poll(&mut self) -> Option<Effect> {
         self.actor.poll()
     }
 
-    /// When to [`tick`](Self::tick), unless something happens before.
+    /// When to call [`tick`](Self::tick), unless something comes before.
     pub fn wake(&self) -> Option<Time> {
         self.actor.wake()
     }
 
-    /// Whether work is under way: what happens waits for its end, so that it may as well wait outside.
+    /// Whether work is under way. Inputs wait for its end, so they may as well wait outside.
     pub fn is_busy(&self) -> bool {
         self.actor.is_busy()
     }
 
-    /// Which answers may come now. Another one is another `Arc`.
+    /// Which answers may come now. When it changes, this is another `Arc`.
     pub fn gate(&self) -> Arc<Gate> {
         self.board.gate()
     }
 
-    /// Where the job stands, for people. Another one is another `Arc`.
+    /// Where the job stands, for people. When it changes, this is another `Arc`.
     pub fn status(&self) -> Arc<JobStatus> {
         self.board.status()
     }

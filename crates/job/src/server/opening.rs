@@ -1,8 +1,9 @@
 //! Before a round whose graph is drawn from its members' nonces: the roster is fixed, and each member opens the nonce to
 //! which it committed.
 //!
-//! Whoever is left out now would give the coordinator a choice of graphs, since it knows the other nonces. So all members
-//! open, or there is no such round: the next one is offered at once, with fresh nonces, and without whoever did not open.
+//! Leaving out a member now would give the coordinator a choice of graphs, since it knows the other nonces. So all
+//! members open their nonces, or the round does not take place: the next one is offered at once, with fresh nonces, and
+//! without the members that did not open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

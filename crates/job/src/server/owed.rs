@@ -1,4 +1,4 @@
-//! The messages of a round that a party has not answered yet: it is sent them again when it comes back.
+//! The messages of a round that a party has not answered yet. They are sent again when it comes back.
 
 use std::sync::Arc;
 

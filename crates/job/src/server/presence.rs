@@ -1,10 +1,10 @@
-//! Which process speaks for a name: a Hello that comes late, or a process that has ended, must not take the place of
-//! one that lives.
+//! Which process speaks for a name: a Hello that comes late, or from a process that has ended, must not replace a
+//! process that is running.
 //!
-//! A process counts its connections, so that one that it has given up is known by its number. Another process of the
-//! same name is let in once it has shown that it lives: it brings a token that it was told just before. Where it has
-//! another key than the one that is connected, it must wait besides until that one has gone; if that one lives, they
-//! are two parties with one name.
+//! A process counts its connections, so that an older one is known by its number. Another process of the same name is
+//! let in once it has shown that it is running: it returns a token that it was given just before. If its key is not
+//! that of the connected process, it must also wait until that one has gone; if that one stays, they are two parties
+//! with one name.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,42 +20,42 @@ use crate::pb::{self, RefusalCode};
 /// Bytes of the id of a process, and of a token.
 const ID: usize = 16;
 
-/// Processes of one name whose place another one has taken that are remembered.
+/// The number of earlier processes of one name that are remembered.
 const REPLACED: usize = 16;
 
-/// What a process hears whose place another one has taken.
+/// What a process is told when another one has taken its place.
 pub(super) const ANOTHER_PROCESS: &str =
     "another process of this party, with its name, has connected after this one";
 
-/// Who was let in last, by name: as many as the CA has named.
+/// The latest process that was let in, by name: as many as the CA has named.
 #[derive(Default)]
 pub(super) struct Presence(BTreeMap<Arc<str>, Seat>);
 
 /// The process that was let in last under a name.
 struct Seat {
-    /// Its id; empty where it told none.
+    /// Its id; empty if it has none.
     process: Vec<u8>,
     /// Its latest connection.
     connection: u64,
-    /// The processes before it, the latest last: none of them comes back.
+    /// The earlier processes, the latest last. None of them may come back.
     replaced: VecDeque<Vec<u8>>,
-    /// What another process was told that asked to be let in.
+    /// The other process that asked to be let in, and what it was told.
     asked: Option<Asked>,
 }
 
-/// A process that must show that it lives.
+/// A process that must show that it is running.
 struct Asked {
     process: Vec<u8>,
     token: [u8; ID],
     /// When it was told the token.
     since: Time,
-    /// The connection that was there when what had been on its way then had come, and the bytes that had come over it.
+    /// The connection that was in place when everything sent before had arrived, and the bytes that had come over it.
     before: Option<(LinkId, u64)>,
 }
 
 impl Presence {
-    /// Whether a connection is let in in the place of `older`, the one that is there under its name; then, whether it is of
-    /// another process than the one before. What a process had said that has ended since may come for so long as `grace`.
+    /// Decides whether a new connection replaces `older`, the connection under its name, and gives whether it is of
+    /// another process than before. Messages of a process that has ended may still arrive for up to `grace`.
     pub fn judge(
         &mut self,
         hello: &pb::Hello,
@@ -103,7 +103,7 @@ impl Presence {
 }
 
 impl Seat {
-    /// The processes that have had the seat before the one that has it now.
+    /// The earlier processes, with the one that leaves the seat now.
     fn left_to(mut self, next: &pb::Hello) -> VecDeque<Vec<u8>> {
         if !self.process.is_empty() && self.process != next.process {
             self.replaced.push_back(self.process);
@@ -114,7 +114,7 @@ impl Seat {
         self.replaced
     }
 
-    /// Another process comes: it has shown that it lives, or is asked to.
+    /// Another process wants to be let in: it shows that it is running, or is asked to.
     fn ask(&mut self, hello: &pb::Hello, newer: &Link) -> Result<&mut Asked, pb::Refused> {
         let answers =
             |asked: &Asked| asked.process == hello.process && asked.token[..] == hello.token;
@@ -143,7 +143,7 @@ impl Asked {
         }
     }
 
-    /// A process that lives has another key than the one that is connected: that one may have lost its link, or live.
+    /// A running process has another key than the connected one, which may have lost its link or be running as well.
     fn wait(
         &mut self,
         other_key: Option<&Link>,

@@ -1,5 +1,5 @@
-//! Certificates while a job runs: whoever comes on the CA's revocation list has to go, and whose time is over, and the
-//! operator hears in time that the list ends.
+//! Certificates while a job runs: a party whose certificate is on the CA's revocation list or has expired must leave,
+//! and the operator is warned in time that the list expires.
 
 use std::sync::Arc;
 use std::time::Duration;

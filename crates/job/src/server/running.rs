@@ -1,4 +1,5 @@
-//! The places of a round: who is still in it, who is waited for, what is owed to whom.
+//! The places in a round: who is still in it, whose answers are missing, and which messages each member has not
+//! answered.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Answers that are passed on, piece by piece, from parties to parties: somebody keeps those of a stage until everybody
-//! has had its pieces of them.
+//! Storage for answers that are passed on, piece by piece, from parties to parties. Those of a stage are kept until
+//! everybody has received its pieces.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +12,13 @@ pub trait Shelf: Send + Sync {
     /// Keeps a party's answer. May wait for a disk.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// There is no room for the answer.
     fn keep(&mut self, party: PartyId, answer: Bytes) -> Result<(), ShelfError>;
 
-    /// Appends some bytes of a party's answer to `out`. May wait for a disk where [`waits`](Self::waits) says so.
+    /// Appends a range of bytes of a party's answer to `out`. May wait for a disk if [`waits`](Self::waits).
     ///
     /// # Errors
-    /// They cannot be read, or are not there.
+    /// The bytes cannot be read, or do not exist.
     fn read(
         &self,
         party: PartyId,
@@ -30,25 +30,25 @@ pub trait Shelf: Send + Sync {
     fn waits(&self) -> bool;
 }
 
-/// Where shelves come from: all of a coordinator share its memory and its disk.
+/// Makes shelves, which share the memory and the disk of a coordinator.
 pub trait Shelves: Send + Sync {
-    /// An empty shelf. It takes no room until something is kept.
+    /// Makes an empty shelf. It takes no room until something is kept.
     fn shelf(&self) -> Box<dyn Shelf>;
 }
 
-/// Why answers could not be kept or read again, for people.
+/// Why answers could not be kept or read, for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShelfError(pub String);
 
 impl ShelfError {
-    /// Bytes of this party are asked for that did not come.
+    /// An answer of this party is asked for that was not kept.
     pub fn missing(party: PartyId) -> Self {
         Self(format!("bytes of {party} that did not come"))
     }
 }
 
-/// Shelves in memory, without a limit: for simulations and tests, where all parties are in one process anyway.
+/// Shelves in memory, without a limit, for simulations and tests, where all parties are in one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryShelves;
 

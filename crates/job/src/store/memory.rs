@@ -1,4 +1,4 @@
-//! What a coordinator must not forget, in memory: for simulations and tests, and for whoever writes it down elsewhere.
+//! A coordinator's store in memory: for simulations and tests, and for a host that writes it to disk by itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::{Model, StoreError};
 /// Reports of rounds that are kept of a job.
 const ROUNDS_KEPT: usize = 100;
 
-/// A store that lasts as long as the value. A [`snapshot`](Self::snapshot) is what a restored copy of a file would be.
+/// A store that lasts as long as the value. A [`snapshot`](Self::snapshot) of it stands for a restored copy of a file.
 pub struct MemoryStore {
     models_kept: u32,
     jobs: Mutex<BTreeMap<String, Kept>>,
@@ -35,19 +35,19 @@ pub(super) struct Kept {
     pub faults: Vec<ShownFault>,
 }
 
-/// Something that was written down by [`Store::event`].
+/// An event that was recorded by [`Store::event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happened {
     /// The round.
     pub round: u64,
-    /// What kind of thing it is.
+    /// The kind of event.
     pub kind: String,
-    /// What happened, for people.
+    /// The event, for people.
     pub detail: String,
 }
 
 impl MemoryStore {
-    /// An empty store; so many versions of a job's model stay in it, at least the current one.
+    /// An empty store, which keeps the latest `models_kept` versions of a job's model, at least one.
     pub fn new(models_kept: u32) -> Self {
         Self {
             models_kept: models_kept.max(1),
@@ -55,7 +55,7 @@ impl MemoryStore {
         }
     }
 
-    /// A copy of all that is in it now. Whoever goes on from the copy has forgotten what came later.
+    /// A copy of all that is in it now. A coordinator that goes on from the copy has forgotten what came later.
     pub fn snapshot(&self) -> Self {
         Self {
             models_kept: self.models_kept,
@@ -63,14 +63,14 @@ impl MemoryStore {
         }
     }
 
-    /// Where a job stands, and why it failed; none where it is not known.
+    /// Where a job stands, and why it failed; `None` if the job is unknown.
     pub fn state(&self, job: &str) -> Option<(JobState, String)> {
         let jobs = self.jobs();
         let kept = jobs.get(job)?;
         Some((kept.state, kept.reason.clone()))
     }
 
-    /// What was written down about a job, oldest first.
+    /// The events of a job, oldest first.
     pub fn events(&self, job: &str) -> Vec<Happened> {
         let jobs = self.jobs();
         jobs.get(job)

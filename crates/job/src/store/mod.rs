@@ -1,5 +1,5 @@
-//! What a coordinator must not forget: jobs, rounds, models. A round's number is stored before the
-//! round is offered, its outcome together with the model it leads to, before anybody is told.
+//! What a coordinator must not forget: jobs, rounds, models. The number of a round is stored before the round is
+//! offered. Its result is stored, together with the model after it, before anybody is told.
 
 mod memory;
 mod written;
@@ -16,21 +16,21 @@ pub use memory::{Happened, MemoryStore};
 
 /// Where jobs, rounds and models are kept. Every call is one transaction.
 pub trait Store: Send + Sync {
-    /// Takes up a job, or begins it with `initial`. Rounds that were under way are recorded as aborted:
-    /// the coordinator was restarted.
+    /// Goes on with a job, or begins it with `initial`. Rounds that were under way are recorded as aborted: the
+    /// coordinator was restarted.
     ///
     /// # Errors
     /// The store holds the job with another specification; reading or writing failed.
     fn open_job(&self, job: &Job, initial: &Model) -> Result<StoredJob, StoreError>;
 
-    /// Reserves the next round number, which was never used before.
+    /// Reserves the number of the next round, which was never used before.
     ///
     /// # Errors
     /// Reading or writing failed.
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError>;
 
-    /// Records the end of a round, and with it the model that the round leads to and, where it counts, what
-    /// its parties are told; that takes the place of what was told of the round before.
+    /// Records the end of a round. With it are recorded the model after the round and, if the round has a result, what
+    /// its parties are told (`ending`), which replaces that of the round before.
     ///
     /// # Errors
     /// Reading or writing failed; nothing is recorded then.
@@ -42,19 +42,19 @@ pub trait Store: Send + Sync {
         ending: Option<&Ending>,
     ) -> Result<(), StoreError>;
 
-    /// Writes down who has confirmed the result of a round, where it is still the latest one that counts.
+    /// Records who has confirmed the result of a round, if it is still the latest round with a result.
     ///
     /// # Errors
     /// Writing failed.
     fn confirm(&self, job: &str, round: u64, names: &[Arc<str>]) -> Result<(), StoreError>;
 
-    /// Records the end of a job, or that it goes on.
+    /// Records that a job has ended, or that it goes on.
     ///
     /// # Errors
     /// Reading or writing failed.
     fn set_job_state(&self, job: &str, state: JobState, reason: &str) -> Result<(), StoreError>;
 
-    /// The latest rounds of a job, newest first.
+    /// The latest `most` rounds of a job, newest first.
     ///
     /// # Errors
     /// Reading failed.
@@ -66,40 +66,41 @@ pub trait Store: Send + Sync {
     /// Reading failed.
     fn round(&self, job: &str, number: u64) -> Result<Option<RoundReport>, StoreError>;
 
-    /// A version of the model, where it is still kept.
+    /// A version of the model, if it is still kept.
     ///
     /// # Errors
     /// Reading failed, or the stored values do not have the stored hash.
     fn model(&self, job: &str, version: u64) -> Result<Option<Model>, StoreError>;
 
-    /// Writes down something that happened.
+    /// Records an event.
     ///
     /// # Errors
     /// Writing failed.
     fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError>;
 
-    /// Writes down what somebody did wrong, with what shows it. The latest [`FAULTS_KEPT`] of a job stay.
+    /// Records what somebody did wrong, with the bytes that show it. The latest [`FAULTS_KEPT`] faults of a job are
+    /// kept.
     ///
     /// # Errors
     /// Writing failed.
     fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError>;
 }
 
-/// Faults of a job that a store keeps.
+/// The number of faults of a job that a store keeps.
 pub const FAULTS_KEPT: usize = 100;
 
-/// What somebody did wrong in a round, with what shows it.
+/// What somebody did wrong in a round, with the bytes that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownFault {
     /// The round.
     pub round: u64,
-    /// Whose fault it is, or is said to be, by name.
+    /// The name of the member that did it, or is said to have done it.
     pub culprit: String,
-    /// The party that says so; none where the coordinator saw it itself.
+    /// The party that says so; `None` if the coordinator saw it itself.
     pub accuser: Option<String>,
-    /// What it is, for people.
+    /// The fault, for people.
     pub what: String,
-    /// What came from the culprit.
+    /// What the culprit sent.
     pub evidence: Evidence,
 }
 
@@ -112,25 +113,25 @@ fn other_spec(job: &Job, stored: &[u8]) -> StoreError {
     }
 }
 
-/// A job as the store has it.
+/// A job, as it is in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {
     /// The current model.
     pub model: Model,
     /// Where the job stands.
     pub state: JobState,
-    /// Rounds that were finished.
+    /// Number of finished rounds.
     pub rounds_done: u64,
-    /// The next round number.
+    /// The number of the next round.
     pub next_round: u64,
-    /// Rounds that were found under way.
+    /// The numbers of rounds that were under way.
     pub interrupted: Vec<u64>,
-    /// The latest round that counts.
+    /// What the parties of the latest round with a result are told.
     pub ending: Option<Ending>,
 }
 
-/// What the parties of a round that counts are told of it. Nobody whose update is in the sum has to do without
-/// it because the coordinator was restarted.
+/// What the parties of a round with a result are told. It is stored, so that every party whose update is in the sum
+/// gets it even if the coordinator is restarted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     /// The beginning of the round, with the certificates of all members.
@@ -139,8 +140,8 @@ pub struct Ending {
     pub stage: u8,
     /// The message that ended it, the same for all.
     pub message: Bytes,
-    /// What is said after it.
+    /// What is said after that message.
     pub done: pb::RoundDone,
-    /// Whose updates are in the sum, and whether they have confirmed that they know it.
+    /// The parties whose updates are in the sum, and whether they have confirmed the result.
     pub survivors: BTreeMap<Arc<str>, bool>,
 }

@@ -1,4 +1,4 @@
-//! What a store in memory has of a job, as bytes: for whoever writes it down elsewhere.
+//! The job of a store in memory as bytes, for a host that writes it to disk by itself.
 
 use std::collections::BTreeMap;
 
@@ -96,16 +96,16 @@ struct StoredFault {
 }
 
 impl MemoryStore {
-    /// All that is in it of a job; none where it does not know the job.
+    /// All that is in the store about a job; `None` if the job is unknown.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The job cannot be written as bytes.
     pub fn to_bytes(&self, job: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let kept = self.read(job, Kept::clone);
         kept.map(|kept| kept.to_bytes()).transpose()
     }
 
-    /// A store with one job, from its bytes; so many versions of its model stay in it.
+    /// A store with one job, from its bytes. It keeps the latest `models_kept` versions of the job's model.
     ///
     /// # Errors
     /// The bytes are damaged, or of another job.

@@ -72,13 +72,14 @@ impl<F: NttField> Matrix<F> {
         &self.entries
     }
 
-    /// Multiplies with the matrix whose rows are `columns`: one slice for each column of this one, of one canonical
+    /// Multiplies this matrix with a matrix `[columns × blocks]`. `columns[k]` is row k of that matrix: one canonical
     /// residue for each block. The product `[rows × blocks]` goes to `out`, row by row.
     ///
     /// Large products run on the threads of the current pool; the result is the same on any number of them.
     ///
     /// # Panics
-    /// If there is not one slice a column, if they differ in length, or if `out` has another size than the product.
+    /// If there is not one slice for each column of this matrix, if the slices differ in length, or if `out` has
+    /// another size than the product.
     pub fn multiply(&self, columns: &[&[u64]], out: &mut [u64]) {
         assert_eq!(columns.len(), self.columns, "one slice a column");
         let blocks = columns.first().map_or(0, |column| column.len());

@@ -1,8 +1,8 @@
 //! Inner products of words with secret coefficients over the integers, modulo two primes.
 //!
-//! They are linear, so that the product of a sum of vectors is the sum of their products as long as no word of
-//! the sum wraps. Lanes of 32 bits are taken in pairs: lanes 2i and 2i + 1 are the number m_2i + 2^32 m_2i+1,
-//! which is zero for a difference of two vectors only if both lanes are. So a multiplication serves two of them.
+//! Inner products are linear: the product of a sum of vectors is the sum of their products, as long as no word of the
+//! sum wraps. Lanes of 32 bits are taken in pairs: lanes 2i and 2i + 1 become the number m_2i + 2^32 m_2i+1. For a
+//! difference of two vectors this number is zero only if both lanes are. So one multiplication serves two lanes.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -17,7 +17,7 @@ use self::ifma::Ifma;
 use crate::twin_residue::TwinResidue;
 use crate::words::{TileMut, Width};
 
-/// Bits of a coefficient. All of them are different modulo either prime.
+/// Bits of a coefficient. Both primes are above 2^60, so different coefficients stay different modulo each of them.
 pub const COEFFICIENT_BITS: u32 = 60;
 
 /// Coefficients ρ_0, ρ_1, ..., each below 2^60, by which tiles are multiplied. Wiped when dropped.
@@ -25,10 +25,10 @@ pub const COEFFICIENT_BITS: u32 = 60;
 pub struct Coefficients(Vec<u64>);
 
 impl Coefficients {
-    /// The most that there may be: sums of as many products fit their registers.
+    /// The largest number of coefficients: sums of this many products do not overflow.
     pub const MAX: usize = 4096;
 
-    /// The low 60 bits of the given numbers.
+    /// Takes the low 60 bits of each of `numbers` as a coefficient.
     ///
     /// # Panics
     /// If there are more than [`MAX`](Self::MAX).
@@ -44,11 +44,11 @@ impl Coefficients {
         Self(numbers)
     }
 
-    /// Reduces the lanes of `tile` mod 2^b and gives Σ ρ_i m_i over its words, or over its pairs of words of at
-    /// most 32 bits. Without branches that depend on either.
+    /// Reduces the lanes of `tile` mod 2^b and gives Σ ρ_i m_i over its words, or over its pairs of words if b ≤ 32. No
+    /// branch depends on the words or the coefficients.
     ///
     /// # Panics
-    /// If the tile has more words, or pairs, than there are coefficients, or the lanes are not those of `width`.
+    /// If there are fewer coefficients than words (or pairs), or if the lanes are not those of `width`.
     pub fn reduce_and_multiply(&self, width: Width, tile: TileMut<'_>) -> TwinResidue {
         let words = match &tile {
             TileMut::W32(lanes) => lanes.len().div_ceil(2),

@@ -23,13 +23,14 @@ pub fn pack<F: NttField>(values: &[u64], out: &mut Vec<u8>) {
     pack_into::<F>(values, &mut out[start..]);
 }
 
-/// Writes into column j, from byte `at` on, the encodings of the first `count` of the residues that the rows number j of
-/// the tiles make up one after the other. Columns that are not there are left out.
+/// Writes encodings into columns. The rows number j of all tiles, one after the other, are the residues for column j:
+/// the encodings of the first `count` of them go into `columns[j]`, from byte `at` on. A column that is `None` is left
+/// out.
 ///
-/// Several tiles at once write longer runs, which the memory likes better.
+/// Take several tiles at once: longer runs are written faster.
 ///
 /// # Panics
-/// If the tiles have less than `count` residues or less rows than there are columns, or a column is too short.
+/// If the tiles have fewer than `count` residues or fewer rows than there are columns, or if a column is too short.
 pub fn pack_columns<F: NttField>(
     tiles: &[&[Row]],
     count: usize,
@@ -47,8 +48,8 @@ pub fn pack_columns<F: NttField>(
 ///
 /// # Errors
 /// [`MathError::PackedElements`] unless there are as many elements as residues; the sum is unchanged then.
-/// [`MathError::NonCanonical`] if one is not reduced, which is found while they are added, in one pass over the bytes: the
-/// sum means nothing then.
+/// [`MathError::NonCanonical`] if an encoding is not of a representative below p. The elements are checked in the same
+/// pass that adds them, so the sum is useless then.
 pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), MathError> {
     if Some(bytes.len()) != sum.len().checked_mul(F::ENCODED_LEN) {
         return Err(MathError::PackedElements {
@@ -68,8 +69,8 @@ pub fn add_packed<F: NttField>(sum: &mut [u64], bytes: &[u8]) -> Result<(), Math
 /// Takes uniform residues from the draws of a key stream, in order: the low [`Field::BITS`](crate::field::Field::BITS)
 /// bits of each little-endian draw of [`NttField::DRAW_BYTES`] bytes, unless they are ≥ p.
 ///
-/// Returns how many draws were used and how many residues were written. Stops at the end of the whole draws or of
-/// `out`, whichever comes first. Which draws are skipped shows in the time and says nothing about the others.
+/// Returns how many draws were used and how many residues were written. Stops when no whole draw is left or `out` is
+/// full. Which draws are skipped shows in the time and says nothing about the others.
 pub fn accept<F: NttField>(draws: &[u8], out: &mut [u64]) -> (usize, usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(vbmi) = Vbmi::detect() {

@@ -1,17 +1,16 @@
 //! Evaluation of polynomials at the points of a coset and interpolation at roots of unity, eight polynomials at a time.
 //!
-//! Both walk the remainder tree X^m − c → (X^{m/2} − √c)(X^{m/2} + √c), whose node of size m holds a polynomial
-//! modulo X^m − c and whose leaves are values. A step down is one multiplication by √c for two coefficients, and all
-//! rows below a node share the factor, so that it vectorises over polynomials without moving data. The evaluation
-//! leaves out what is known to be zero above (degree < k: the top of the tree is the identity) and what nobody asked
-//! for below (n points, any number). The interpolation of k values, any number, is the truncated inverse
-//! of van der Hoeven ("The truncated Fourier transform and applications", 2004) in the form of Harvey ("A
-//! cache-friendly truncated FFT", 2009).
+//! Both walk the remainder tree X^m − c → (X^{m/2} − √c)(X^{m/2} + √c). Its node of size m holds a polynomial modulo
+//! X^m − c, its leaves are values. A step down is one multiplication by √c for two coefficients. All rows below a node
+//! share the factor √c, so vector instructions work on several polynomials without moving data. The evaluation leaves
+//! out the top of the tree, where the polynomial (of degree < k) does not change, and the values at points that are not
+//! asked for. The interpolation of any number k of values is the truncated inverse of van der Hoeven ("The truncated
+//! Fourier transform and applications", 2004) in the form of Harvey ("A cache-friendly truncated FFT", 2009).
 //!
 //! Points come in bit-reversed order: the j-th point is the same whatever n or k is. No evaluation point is an
 //! interpolation point, as the former lie in a coset by an element that is no square.
 //!
-//! Between the steps residues are not canonical; what leaves a call is.
+//! Inside a call residues need not be canonical; the results are.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -46,7 +45,7 @@ pub struct Row(pub [u64; 8]);
 
 impl DefaultIsZeroes for Row {}
 
-/// The code that transforms. All of them give the same rows.
+/// An implementation of the transforms. All of them give the same rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// 64-bit integers: what the others are tested against.
@@ -109,7 +108,7 @@ impl Backend {
     }
 }
 
-/// The backend taken unless one is asked for: the fastest that this machine can run.
+/// The backend that is used by default: the fastest that this machine can run.
 #[must_use]
 pub fn backend() -> Backend {
     let fastest = Backend::ALL.into_iter().rev().find(|b| b.is_available());
@@ -136,7 +135,7 @@ impl<F: NttField> CosetTransform<F> {
         Self::with_backend(coefficients, points, backend())
     }
 
-    /// [`CosetTransform::new`] for a given backend, which must be available; to compare them.
+    /// [`CosetTransform::new`] with a given backend, which this machine must be able to run. For comparisons.
     ///
     /// # Errors
     /// As [`CosetTransform::new`].
@@ -174,10 +173,10 @@ impl<F: NttField> CosetTransform<F> {
         self.tree.size()
     }
 
-    /// The point η_j = `GENERATOR` · θ^bitrev(j), for j < 2^⌈log2 n⌉.
+    /// The point η_j = `GENERATOR` · θ^bitrev(j), for j < 2^⌈log2 n⌉, where θ is the root of unity of this order.
     ///
     /// # Panics
-    /// If j is larger.
+    /// If j is not below this order.
     #[must_use]
     pub fn point(&self, j: usize) -> F {
         F::GENERATOR * tree::leaf(&self.roots, j)
@@ -185,10 +184,11 @@ impl<F: NttField> CosetTransform<F> {
 
     /// Replaces the coefficients in `rows[..k]`, constant term first, by the values in `rows[..n]`, that of η_j in row j.
     ///
-    /// What the other rows hold does not matter before and is nothing in particular after. The caller wipes the rows.
+    /// The contents of the other rows do not matter before the call and mean nothing after it. The caller wipes the
+    /// rows.
     ///
     /// # Panics
-    /// If there are less than [`CosetTransform::scratch_rows`] rows.
+    /// If there are fewer than [`CosetTransform::scratch_rows`] rows.
     pub fn evaluate(&self, rows: &mut [Row]) {
         assert!(rows.len() >= self.scratch_rows(), "rows for the whole tree");
         let job = kernel::Evaluate {
@@ -220,7 +220,7 @@ impl<F: NttField> Interpolation<F> {
         Self::with_backend(coefficients, backend())
     }
 
-    /// [`Interpolation::new`] for a given backend, which must be available; to compare them.
+    /// [`Interpolation::new`] with a given backend, which this machine must be able to run. For comparisons.
     ///
     /// # Errors
     /// As [`Interpolation::new`].
@@ -248,10 +248,10 @@ impl<F: NttField> Interpolation<F> {
         self.tree.size()
     }
 
-    /// The point ω^bitrev(e), for e < 2^⌈log2 k⌉.
+    /// The point ω^bitrev(e), for e < 2^⌈log2 k⌉, where ω is the root of unity of this order.
     ///
     /// # Panics
-    /// If e is larger.
+    /// If e is not below this order.
     #[must_use]
     pub fn point(&self, e: usize) -> F {
         tree::leaf(&self.roots, e)
@@ -259,10 +259,11 @@ impl<F: NttField> Interpolation<F> {
 
     /// Replaces the values in `rows[..k]`, that at point e in row e, by the coefficients, constant term first.
     ///
-    /// What the other rows hold does not matter before and is nothing in particular after. The caller wipes the rows.
+    /// The contents of the other rows do not matter before the call and mean nothing after it. The caller wipes the
+    /// rows.
     ///
     /// # Panics
-    /// If there are less than [`Interpolation::scratch_rows`] rows.
+    /// If there are fewer than [`Interpolation::scratch_rows`] rows.
     pub fn interpolate(&self, rows: &mut [Row]) {
         assert!(rows.len() >= self.scratch_rows(), "rows for the whole tree");
         let job = kernel::Interpolate {

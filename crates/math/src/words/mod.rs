@@ -121,7 +121,7 @@ impl TileMut<'_> {
         self.len() == 0
     }
 
-    /// The same lanes for a shorter time, so that one tile can be passed to several kernels in turn.
+    /// The same lanes, borrowed for a shorter time, so that one tile can be passed to several kernels in turn.
     pub const fn reborrow(&mut self) -> TileMut<'_> {
         match self {
             TileMut::W32(lanes) => TileMut::W32(lanes),
@@ -130,7 +130,7 @@ impl TileMut<'_> {
     }
 }
 
-/// The type of a lane, `u32` or `u64`, for code that is written once for both. There is no other: kernels rely on it.
+/// The type of a lane, for code that is written once for both: `u32` or `u64` and no other, as kernels rely on that.
 pub trait Lane: sealed::Sealed + Copy + Default + Into<u64> + Send + Sync + Zeroize {
     /// The widest words that lanes have room for.
     const WIDTH: Width;
@@ -139,9 +139,9 @@ pub trait Lane: sealed::Sealed + Copy + Default + Into<u64> + Send + Sync + Zero
     fn plus(self, other: Self) -> Self;
     /// The difference, wrapping at the lane.
     fn minus(self, other: Self) -> Self;
-    /// The word, without junk above bit b.
+    /// The low b bits of the lane, which are the word.
     fn low_bits(self, width: Width) -> Self;
-    /// The low bits of a number, as many as the lane has.
+    /// The low bits of `number`, as many as the lane has.
     fn truncate(number: u64) -> Self;
     /// Lanes to read.
     fn tile(lanes: &[Self]) -> Tile<'_>;

@@ -1,6 +1,5 @@
-//! Packing lanes into bits and adding packed bits to lanes.
-//!
-//! By the instructions that the machine has, or in plain Rust.
+//! Packing lanes into bits and adding packed bits to lanes, with the vector instructions of this machine or in plain
+//! Rust.
 
 #[cfg(target_arch = "x86_64")]
 use super::vbmi::Vbmi;
@@ -9,8 +8,8 @@ use crate::MathError;
 
 /// Appends the packed form of `tile` to `out`.
 ///
-/// The tiles of one vector can be appended one after the other if every tile but the last has a multiple of 8
-/// lanes: then it ends at the end of a byte.
+/// The packed tiles of one vector can be appended one after the other if every tile but the last has a multiple of 8
+/// lanes: its packed form then ends with a whole byte.
 ///
 /// # Panics
 /// If the lanes of `tile` are not those of `width` (`u32` for at most 32 bits, else `u64`).
@@ -44,9 +43,9 @@ pub fn pack_tile_into(width: Width, tile: Tile<'_>, packed: &mut [u8]) {
     }
 }
 
-/// Adds the words packed in `packed` to `tile`, wrapping at the lane: a piece of
-/// [`Words::add_packed`](super::Words::add_packed), for vectors that are worked off tile by tile. Pieces
-/// of a packed vector meet at the end of a byte where every tile but the last has a multiple of 8 lanes.
+/// Adds the words packed in `packed` to `tile`, wrapping at the lane: [`Words::add_packed`](super::Words::add_packed)
+/// for a part of a vector. A packed vector can be cut into such parts if every tile but the last has a multiple of 8
+/// lanes.
 ///
 /// # Errors
 /// [`MathError::PackedLength`] and [`MathError::Padding`]; no lane has changed then.

@@ -8,14 +8,15 @@ use super::{Lane, Width, pack_tile_into};
 /// Tiles that a thread takes at a time.
 const TILES_OF_A_PIECE: usize = 8;
 
-/// Packs a vector that `make` gives: it writes words `first..first + tile.len()` over the tile, of `tile_lanes` lanes
-/// or, at the end, fewer. What the calls return is added up, from `zero` on.
+/// Makes a vector of `lanes` words tile by tile and packs it into `packed`. `make(first, tile)` writes words
+/// `first..first + tile.len()` over the tile, which has `tile_lanes` lanes, the last tile perhaps fewer. Returns the
+/// sum of what the calls return, by `add`, starting with `zero`.
 ///
-/// All threads of the global pool take part where the vector is long. A thread that belongs to a pool does all of it
-/// by itself, tile after tile: whoever has a pool gives each of its threads a vector of its own.
+/// A long vector is made on all threads of the global pool. A caller that is a thread of a pool makes the whole vector
+/// by itself: give each thread of a pool a vector of its own.
 ///
 /// # Errors
-/// What `make` says of a tile, of any one where several have an error.
+/// The error that `make` returns for a tile; any one of them if it fails for several.
 ///
 /// # Panics
 /// If `packed` has another length than `width.packed_len(lanes)`, if `tile_lanes` is no multiple of 8, or if the lanes

@@ -8,7 +8,7 @@ use crate::MathError;
 
 /// A vector of words modulo 2^b; lanes are reduced only when they are read out one by one or packed.
 ///
-/// Two vectors are equal when they have the same width and length and are equal mod 2^b.
+/// Two vectors are equal when they have the same width and length and their words are equal mod 2^b.
 #[derive(Clone)]
 pub struct Words {
     width: Width,

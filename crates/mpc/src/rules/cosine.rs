@@ -1,5 +1,5 @@
-//! Vectors that point where another one points count less: what FoolsGold (Fung et al. 2020) does against one attacker with
-//! many parties, without its memory, its pardons and its last curve.
+//! Vectors that point in the direction of another one count less. This is FoolsGold (Fung et al. 2020), against one
+//! attacker with many parties, without its history of updates, its pardoning and its logit curve.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! FLTrust (Cao et al. 2021): vectors count as much as they point where a trusted vector points, and all are made as long
-//! as that one.
+//! FLTrust (Cao et al. 2021): the closer a vector's direction is to that of a trusted vector, the more it counts, and
+//! all vectors are scaled to the length of the trusted one.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Vectors, join3};
 
 impl<R: Ring> Mpc<R> {
-    /// Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, with T_c = max(0, cos(x_c, g)), for a vector g that the servers know.
+    /// Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, with T_c = max(0, cos(x_c, g)), for a vector g = `root` that the servers
+    /// know.
     ///
     /// # Errors
     /// [`MpcError::Range`] if g is 0 or there is no room for the sum, [`MpcError::Shape`] if g is of another length.

@@ -8,8 +8,8 @@ use crate::select::bits_of_smallest;
 use crate::{Mpc, MpcError, Ring, Vectors, join};
 
 impl<R: Ring> Mpc<R> {
-    /// The mean of the `keep` vectors with the least scores. The score of a vector is the sum of its squared distances to
-    /// its n − f − 2 nearest others, for f vectors that may be bad.
+    /// The mean of the `keep` vectors with the lowest scores. The score of a vector is the sum of its squared distances
+    /// to its n − f − 2 nearest others, where f = `bad` is the number of vectors that may be bad.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless n is at least f + 3, keep from 1 to n, and there is room for the scores.

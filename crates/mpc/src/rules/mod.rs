@@ -1,8 +1,8 @@
-//! Rules for many vectors: how they become one.
+//! Rules that make one vector of many.
 //!
-//! Each rule works with a few numbers of each vector, its norm or its dot products, computes a weight for it and multiplies
-//! vectors with weights once, at the end. Vectors hold signed whole numbers. What vectors may hold is said by [`Bounds`]:
-//! where one breaks them a rule gives anything.
+//! Each rule computes a few numbers for each vector, such as its norm or its dot products, and from them a weight. It
+//! multiplies vectors by weights once, at the end. Vectors hold signed whole numbers. [`Bounds`] says how large they
+//! may be: if a vector breaks the bounds, the result means nothing.
 
 mod cosine;
 mod fltrust;
@@ -19,13 +19,14 @@ pub struct Bounds {
     exponent: u32,
 }
 
-/// What a rule comes to, before it is shown.
+/// The result of a rule, before it is shown.
 pub struct Weighed<R> {
     /// The sum of weighted vectors.
     pub sum: Shares<R>,
-    /// The sum of weights, with [`FRACTION`] bits behind the point, where it is not known: one number.
+    /// The shared sum of the weights: one number with [`FRACTION`] bits behind the point. `None` if the weights are
+    /// known.
     pub total: Option<Shares<R>>,
-    /// What the sum is divided by, besides.
+    /// A known number by which the sum is divided as well.
     pub divisor: f64,
 }
 
@@ -71,7 +72,7 @@ impl<R> Weighed<R> {
     }
 }
 
-/// The result in the clear, from the sum and the sum of weights as they were shown.
+/// The result in the clear, from the sum and the total weight that were shown and the divisor, as in [`Weighed`].
 pub fn finish(sum: &[u64], total: Option<u64>, divisor: f64) -> Vec<f64> {
     // Weights are rounded, so that a sum of zeros may be less.
     let total = total.map_or(1.0, |total| {

@@ -1,4 +1,4 @@
-//! Many parties in one process, each over a connection of its own: what a coordinator costs that holds them.
+//! Many parties in one process, each with a connection of its own, to measure what a coordinator needs for them.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Connects all of them.
+    /// Connects all parties.
     ///
     /// # Errors
-    /// The first one that cannot join.
+    /// The error of the first party that cannot join.
     pub fn join(configs: Vec<PartyConfig>) -> Result<Self, NetError> {
         let mut threads = Builder::new_multi_thread();
         let threads = threads.max_blocking_threads(COMPUTING).enable_all().build();
@@ -55,10 +55,10 @@ impl Crowd {
         })
     }
 
-    /// All of them take part in one round with the same update, and wait for its result.
+    /// All parties take part in one round with the same update, and wait for its result.
     ///
     /// # Errors
-    /// The first one that gets none.
+    /// The error of the first party that gets no result.
     pub fn round(&mut self, update: &[f32]) -> Result<(), NetError> {
         // Each is ready now, and does not wait for those behind it.
         let asked = self.parties.iter_mut();

@@ -1,5 +1,5 @@
-//! What rounds and connections are measured beside. Only the feature `bench` builds it: it is in no wheel and in no
-//! coordinator.
+//! What rounds and connections are compared with in measurements. Only built with the feature `bench`: it is in no
+//! wheel and in no coordinator.
 
 mod crowd;
 mod raw;

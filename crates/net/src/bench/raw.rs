@@ -1,5 +1,5 @@
-//! As many bytes as the messages of a round have, over TLS alone: the same certificates, cipher, connections and threads,
-//! and nothing of HTTP/2, protobuf or a protocol.
+//! The bytes of a round's messages over TLS alone: with the same certificates, cipher, connections and threads, but
+//! without HTTP/2, protobuf or a protocol.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,17 +17,18 @@ use crate::{Credentials, NetError};
 /// Bytes that are written and read at once: what a rustls connection holds by default.
 const PIECE: usize = 64 * 1024;
 
-/// What one connection moves.
+/// The bytes that one connection transfers.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Bytes from the party to the coordinator.
     pub up: usize,
-    /// Bytes back, once everybody's have come.
+    /// Bytes back, sent once all parties' bytes have come.
     pub down: usize,
 }
 
-/// Moves the bytes of a round so many times, between one coordinator, with a thread for each core, and parties with a
-/// thread each. Gives the seconds of each time: from the coordinator's word to begin until the last party has everything.
+/// Transfers the bytes of a round `times` times, between one coordinator, with a thread for each core, and parties with
+/// a thread each. Gives the seconds of each time: from the coordinator's signal to begin until the last party has
+/// everything.
 ///
 /// # Errors
 /// Credentials that cannot be used, or a connection that breaks.

@@ -1,7 +1,6 @@
-//! Drives one job: what sessions tell it goes in, and what it asks for is done, in its order.
+//! Drives one job: hands in what its sessions receive, and carries out its effects in order.
 //!
-//! The job itself, with all that it decides, is [`JobServer`]; here are the clock, the threads and the queues of the
-//! connections.
+//! The job with all its decisions is [`JobServer`]. Here are the clock, the threads and the queues of the connections.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

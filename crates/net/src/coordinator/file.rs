@@ -36,7 +36,7 @@ use toml::{Table, Value};
 use super::{Config, JobConfig};
 use crate::{CredentialFiles, Limits, NetError};
 
-/// A configuration as it is written, before any file it names is read.
+/// A configuration as it is written in a file, before the files that it names are read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigFile {
@@ -52,13 +52,13 @@ pub struct ConfigFile {
     pub revoked: Option<PathBuf>,
     /// The SQLite file.
     pub store: Option<PathBuf>,
-    /// Whether to stop once every job is over.
+    /// Whether to stop when every job is over.
     pub stop_when_done: bool,
     /// Limits for parties.
     pub limits: Limits,
-    /// The jobs: fields of a [`JobSpec`], and `initial_model`.
+    /// The jobs: the fields of a [`JobSpec`], and `initial_model`.
     pub jobs: Vec<Table>,
-    /// The program's own settings, which a coordinator does not look at.
+    /// Settings of the program that reads the file. A coordinator ignores them.
     pub program: Table,
     #[serde(skip)]
     folder: PathBuf,
@@ -83,11 +83,11 @@ impl Default for ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a file and then `settings`, each `key.key=value` with the value in TOML, which go before
-    /// what the file says; `jobs.0.rounds=3` is a field of the first job.
+    /// Reads a file and then `settings`, which override the file. Each is `key.key=value` with the value in TOML;
+    /// `jobs.0.rounds=3` sets a field of the first job.
     ///
     /// # Errors
-    /// A file that cannot be read or is no configuration, a setting that names nothing.
+    /// A file that cannot be read or is no configuration, or a setting that sets no field.
     pub fn read(path: Option<&Path>, settings: &[String]) -> Result<Self, NetError> {
         let (text, name) = match path {
             Some(path) => (

@@ -1,4 +1,5 @@
-//! Open files, which a connection is one of: as many as the limits promise, or a word at the start that there are fewer.
+//! The limit on open files, of which each connection needs one: it is raised as far as needed, or a warning says that
+//! it is too low.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{info, warn};

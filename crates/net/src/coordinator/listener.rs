@@ -1,4 +1,4 @@
-//! Taking connections: TCP, the TLS handshake within its time, and the name of who it is.
+//! Accepting connections: TCP, the TLS handshake with its time limit, and the name of the party at the other end.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

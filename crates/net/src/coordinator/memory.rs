@@ -1,5 +1,6 @@
-//! Memory for messages that are being received, of all parties and jobs together. Whoever holds some of it may take long as
-//! long as nobody waits. Where others do, its turn ends when everybody's would still fit into the shortest of their stages.
+//! Memory for messages that are being received, of all parties and jobs together. A message may hold its memory as long
+//! as nobody waits for memory. If others wait, its turn ends early enough for all of them to have a turn within the
+//! shortest of their stages.
 
 use std::sync::Arc;
 use std::time::Duration;

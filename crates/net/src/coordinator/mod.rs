@@ -1,8 +1,8 @@
-//! The coordinator: takes parties in, runs the rounds of its jobs, keeps the models.
+//! The coordinator: lets parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! What a job does is decided in [`blindsum_job::server`]; here are its clock, threads, sockets and files. `listener`
-//! takes connections, `service` and `session` speak with one party each: `reading` takes what it sends, `pace` limits
-//! how often it comes and speaks. `driver` hands what they read to the job, and does what the job asks for.
+//! What a job does is decided in [`blindsum_job::server`]. Here are its clock, threads, sockets and files. `listener`
+//! accepts connections, `service` and `session` speak with one party each: `reading` reads what it sends, `pace` limits
+//! how often it comes and speaks. `driver` hands what they read to the job, and carries out what the job asks for.
 
 mod driver;
 mod file;
@@ -46,13 +46,13 @@ use driver::Driver;
 pub use file::ConfigFile;
 use service::{Doorway, Jobs, ServedJob, Service};
 
-/// What a coordinator is started with.
+/// The configuration of a coordinator.
 pub struct Config {
-    /// Where to listen, as in `0.0.0.0:9443`; port 0 takes a free one.
+    /// The address to listen on, as in `0.0.0.0:9443`; with port 0 the system chooses a free one.
     pub listen: String,
     /// The coordinator's certificate and key, and the CA of its parties.
     pub credentials: Credentials,
-    /// The SQLite file that remembers jobs, rounds and models; none forgets them at the end.
+    /// The SQLite file for jobs, rounds and models. Without it they are lost when the coordinator ends.
     pub store: Option<PathBuf>,
     /// The jobs.
     pub jobs: Vec<JobConfig>,
@@ -62,15 +62,15 @@ pub struct Config {
     pub stop_when_done: bool,
 }
 
-/// One job.
+/// The configuration of one job.
 pub struct JobConfig {
-    /// What is agreed on.
+    /// The job's specification.
     pub spec: JobSpec,
-    /// The model that round 1 starts from, `[dim]`; none starts from zeros.
+    /// The model from which round 1 starts, `[dim]`; `None` means zeros.
     pub initial_model: Option<Vec<f32>>,
 }
 
-/// A coordinator that runs. Dropping it stops it without goodbyes; [`Coordinator::stop`] is kinder.
+/// A running coordinator. Dropping it stops it without goodbyes; [`Coordinator::stop`] tells the parties.
 pub struct Coordinator {
     address: SocketAddr,
     hosts: Vec<String>,
@@ -85,8 +85,8 @@ pub struct Coordinator {
 /// A coordinator that is starting.
 pub type Started = Pin<Box<dyn Future<Output = Result<Coordinator, NetError>> + Send>>;
 
-/// Runs a coordinator until `shutdown` comes, or its jobs are over where the configuration says so.
-/// `ready` is called with the address once parties can connect.
+/// Runs a coordinator until `shutdown` ends, or until its jobs are over if the configuration says so. Calls `ready`
+/// with the address once parties can connect.
 ///
 /// # Errors
 /// A configuration that cannot be used, or a job that failed.
@@ -105,10 +105,10 @@ pub async fn run(
 }
 
 impl Coordinator {
-    /// Checks what [`start`](Self::start) would, short of the store and the address; gives the number of jobs.
+    /// Checks all that [`start`](Self::start) does, except the store and the address. Gives the number of jobs.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error found.
     pub fn check(config: Config) -> Result<usize, NetError> {
         check_address("listen", &config.listen)?;
         let (_, jobs) = judge(&config.limits, config.credentials, config.jobs)?;
@@ -118,7 +118,7 @@ impl Coordinator {
     /// Checks everything, opens the store, listens.
     ///
     /// # Errors
-    /// The first thing that is wrong: nothing runs then.
+    /// The first error found. Nothing runs then.
     pub fn start(config: Config) -> Started {
         // Boxed, all that it runs is compiled here once, and not in each crate that waits for it.
         Box::pin(Self::begin(config))
@@ -169,35 +169,35 @@ impl Coordinator {
         })
     }
 
-    /// Where parties can connect.
+    /// The address at which parties can connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The host names and addresses that the coordinator's certificate is for: parties connect by one of them.
+    /// The host names and addresses of the coordinator's certificate. Parties must connect to one of them.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Makes the coordinator read its certificate, its key, the CA and the revocation list again, where they come
-    /// from files. It does so by itself, within seconds, when one of the files changes.
+    /// Gives a way to make the coordinator read its certificate, its key, the CA and the revocation list again, if they
+    /// come from files. It also does so by itself, within seconds of a change of one of the files.
     pub fn reload(&self) -> Reload {
         Reload::of(self.side.clone())
     }
 
-    /// The latest status of a job, and of every change to come. Where the job stands as it begins is a change, too.
+    /// The latest status of a job, and every change of it. The status at the start counts as a change.
     pub fn status(&self, job: &str) -> Option<watch::Receiver<JobStatus>> {
         self.jobs.get(job).map(|job| job.status.clone())
     }
 
-    /// The latest status of every job, and of every change to come.
+    /// The latest status of every job, and every change of it.
     pub fn jobs(&self) -> Vec<watch::Receiver<JobStatus>> {
         self.jobs.values().map(|job| job.status.clone()).collect()
     }
 
-    /// Waits until every job is over, all survivors of its last round have confirmed the result, and everybody of that
-    /// round has heard the end and left; or the time for that is over (`limits.farewell`). Never ends where the
-    /// configuration says that the coordinator goes on.
+    /// Waits until every job is over, all survivors of its last round have confirmed the result, and all parties of
+    /// that round have been told of the end and have left; or until the time for that is over (`limits.farewell`).
+    /// Never ends if the configuration says that the coordinator goes on.
     pub async fn finished(&mut self) {
         if !self.stop_when_done {
             return std::future::pending().await;
@@ -228,10 +228,10 @@ impl Coordinator {
         }
     }
 
-    /// Tells the parties, records rounds under way as aborted, and ends.
+    /// Stops the coordinator: tells the parties, records rounds under way as aborted, and ends.
     ///
     /// # Errors
-    /// The first job that failed.
+    /// The error of the first job that failed.
     pub async fn stop(mut self) -> Result<(), NetError> {
         self.stopping.send_replace(true);
         let mut result = Ok(());
@@ -328,10 +328,11 @@ fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob),
     Ok((driver, ServedJob { handle, status }))
 }
 
-/// An address to listen on has a host and a port; whether this machine has it is found out when it is used.
+/// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
+/// used.
 ///
 /// # Errors
-/// Something else, in the field or argument of this name.
+/// The address has no host or no valid port. `field` is the name of the field or argument in the error.
 pub fn check_address(field: &str, address: &str) -> Result<(), NetError> {
     let right = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
     if address.rsplit_once(':').is_some_and(right) {

@@ -1,5 +1,5 @@
-//! How often one party may come and speak: by the name in its certificate, over all its connections and streams. Who has
-//! had its turns waits for the next one, and is not refused.
+//! How often one party may connect and send: by the name in its certificate, over all its connections and streams. A
+//! party that has had its turns waits for the next one, and is not refused.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Places for connections: so many in all, so many for one name, and none for who does nothing with it.
+//! Places for connections: a number of them in all, a number for each name, and none for a connection that is not used.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,5 +1,4 @@
-//! What one party sends: it is read in time, where there is memory for it, and what it says ([`Session`]) is passed on to
-//! the job.
+//! Reads what one party sends, with limits of time and memory, and passes it on to the job by way of [`Session`].
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The gRPC service: streams go to sessions, questions to the jobs' latest status.
+//! The gRPC service: streams go to sessions, and questions about status get the jobs' latest status.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

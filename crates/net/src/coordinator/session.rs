@@ -1,5 +1,5 @@
-//! One party's stream at the coordinator: the Hello is checked, the job lets the party in, and what it says is read
-//! (`reading.rs`) until the stream ends.
+//! One party's stream at the coordinator: the Hello is checked, the job lets the party in, and what the party sends is
+//! read (`reading.rs`) until the stream ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! How a party joins a job.
+//! The configuration of a party.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,29 @@ use super::Policy;
 use crate::NetError;
 use crate::tls::Credentials;
 
-/// How a party joins a job.
+/// The configuration of a party that joins a job.
 pub struct PartyConfig {
-    /// Where the coordinator is: `https://HOST:PORT`.
+    /// The address of the coordinator: `https://HOST:PORT`.
     pub url: String,
     /// Name of the job.
     pub job: String,
     /// The party's certificate and key, and the CA of the job.
     pub credentials: Credentials,
-    /// The name in the coordinator's certificate, where it is not the host of `url`.
+    /// The name in the coordinator's certificate, if it is not the host of `url`.
     pub server_name: Option<String>,
-    /// What the party agrees to.
+    /// The rules by which the party accepts jobs and rounds.
     pub policy: Policy,
-    /// A folder in which the party remembers the round under way, so that it can go on after a crash,
-    /// and the rounds it took part in. None remembers nothing beyond the process.
+    /// A folder in which the party remembers the round under way, so that it can go on after a crash, and the rounds in
+    /// which it took part. `None` remembers nothing when the process ends.
     pub state_dir: Option<PathBuf>,
-    /// Seconds for which the coordinator is tried, at first and after every lost connection.
+    /// Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
     pub give_up_after: f64,
-    /// Seconds between signs of life on an idle connection, and for the answer to one.
+    /// Seconds between pings on an idle connection, and for the answer to a ping.
     pub keepalive: f64,
-    /// Seconds for one chunk of a message to be taken by the coordinator.
+    /// Seconds that the coordinator may take to accept one chunk of a message.
     pub chunk_timeout: f64,
-    /// Bytes of masks that may be computed ahead, while the party trains or waits for others, from 0.2 s of
-    /// waiting on; 0 computes them when they are needed. Only `flashe` has any to compute ahead.
+    /// Bytes of masks that may be computed ahead of time, while the party trains or waits for others for more than 0.2
+    /// s; with 0 masks are computed when they are needed. Only `flashe` has masks to compute ahead.
     pub mask_memory: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct PartyConfig {
 pub const MASK_MEMORY: usize = 256 << 20;
 
 impl PartyConfig {
-    /// The defaults for everything else.
+    /// A configuration with defaults for everything else.
     pub fn new(url: impl Into<String>, job: impl Into<String>, credentials: Credentials) -> Self {
         Self {
             url: url.into(),

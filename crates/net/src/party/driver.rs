@@ -1,5 +1,5 @@
-//! The connection of a party: it is made, kept, and made again. What goes over it is the business of [`JobParty`]: this
-//! hands in what has come, and does what it asks for.
+//! The connection of a party: it is made, kept, and made again. What is sent over it is decided by [`JobParty`]: the
+//! driver hands in what has come, and carries out what the party asks for.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};

@@ -1,7 +1,7 @@
-//! A party of a job: joins a coordinator, gives an update a round, gets the mean.
+//! A party of a job: joins a coordinator, gives one update in each round, and gets the mean.
 //!
-//! [`Party`] and [`RoundHandle`] are plain blocking calls; the network, the protocol's stages and
-//! reconnections go on behind them, on threads of their own, while the caller trains.
+//! [`Party`] and [`RoundHandle`] have plain blocking calls. The network, the protocol's stages and reconnections run on
+//! other threads while the caller trains.
 //!
 //! ```no_run
 //! use blindsum_net::Credentials;
@@ -80,25 +80,25 @@ pub struct Party {
     runtime: Option<(Runtime, JoinHandle<()>)>,
 }
 
-/// What [`Party::wait_round`] found.
+/// The result of [`Party::wait_round`].
 pub enum NextRound {
     /// A round begins.
     Round(Box<RoundHandle>),
-    /// A round begins without this party: its policy or its state refuses the round. Or a round from before this
-    /// process counts its update, [`JobError::Missed`]. The next one may be better.
+    /// A round begins without this party, because its policy or its state refuses the round. Or a round from before
+    /// this process was started counts its update ([`JobError::Missed`]). The caller may wait for the next round.
     Refused(NetError),
     /// No more rounds will come.
     JobDone,
-    /// Nothing yet.
+    /// Nothing has happened yet.
     Waiting,
 }
 
 impl Party {
-    /// Connects and learns the job.
+    /// Connects to the coordinator and learns the job.
     ///
     /// # Errors
-    /// Credentials that cannot be used, a coordinator that is not reached or trusted or refuses, a job
-    /// that breaks the policy.
+    /// Credentials that cannot be used; a coordinator that cannot be reached, is not trusted, or refuses this party; a
+    /// job that breaks the policy.
     pub fn join(config: PartyConfig) -> Result<Self, NetError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -175,31 +175,32 @@ impl Party {
         &self.name
     }
 
-    /// The job, as the coordinator announced it and the policy allowed it.
+    /// The job, as the coordinator announced it. The policy allows it.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
-    /// Makes the party read its certificate, its key, the CA and the revocation list again, where they come from
-    /// files. It does so by itself, within seconds, when one of the files changes. The revocation list counts from
-    /// the next round on; its own certificate is shown over a new connection as soon as it is in no round.
+    /// Gives a way to make the party read its certificate, its key, the CA and the revocation list again, if they come
+    /// from files. It also does so by itself, within seconds of a change of one of the files. A new revocation list
+    /// counts from the next round on. A new certificate is shown over a new connection as soon as the party is in no
+    /// round.
     pub fn reload(&self) -> Reload {
         self.reload.clone()
     }
 
-    /// The job's last model, once [`Party::next_round`] has said that no more rounds will come. None where the
+    /// The job's last model, once [`Party::next_round`] has said that no more rounds will come. `None` if the
     /// coordinator does not know it and this party missed the last round.
     pub fn final_model(&self) -> Option<&Model> {
         self.final_model.as_ref()
     }
 
-    /// Waits for the next round; none where no more will come. A party takes part in a round only
-    /// when it waits for one.
+    /// Waits for the next round; `None` if there will be no more. A party takes part in a round only when it waits for
+    /// one.
     ///
     /// # Errors
-    /// The connection is lost for longer than `give_up_after`; the coordinator refuses this party, or
-    /// cannot be trusted; a round that this party refuses, or misses as [`NextRound::Refused`] says, after which others
-    /// may come.
+    /// The connection is lost for longer than `give_up_after`, or the coordinator refuses this party or cannot be
+    /// trusted. A round that this party refuses or misses is an error, too, as [`NextRound::Refused`] says; more rounds
+    /// may come after it.
     pub fn next_round(&mut self) -> Result<Option<RoundHandle>, NetError> {
         loop {
             match self.wait_round(Duration::from_secs(3600))? {
@@ -211,7 +212,7 @@ impl Party {
         }
     }
 
-    /// The same, for at most `timeout`.
+    /// Waits for the next round, but for at most `timeout`.
     ///
     /// # Errors
     /// Those of [`Party::next_round`].
@@ -259,7 +260,7 @@ impl Party {
         }
     }
 
-    /// Leaves the job: a round under way goes on without this party.
+    /// Leaves the job. A round under way goes on without this party.
     pub fn leave(self) {}
 }
 
@@ -342,7 +343,7 @@ impl RoundHandle {
         }
     }
 
-    /// The model that the round starts from; every party has the same one.
+    /// The model from which the round starts. It is the same for every party.
     pub fn model(&self) -> &Model {
         &self.begun.model
     }
@@ -352,20 +353,18 @@ impl RoundHandle {
         &self.begun.parties
     }
 
-    /// Whether an update must be submitted: not after one was, nor where this round goes on after a
-    /// crash and the update was sent before it.
+    /// Whether an update must still be submitted: not if one was, even before a crash after which the round goes on.
     pub fn needs_update(&self) -> bool {
         self.begun.needs_update
     }
 
-    /// Gives this party's update, `[dim]`, with its weight. Returns once it is checked and handed
-    /// over; [`RoundHandle::result`] waits for what becomes of it. Where the update was sent before a
-    /// crash, that one counts and this one is dropped.
+    /// Gives this party's update, `[dim]`, with its weight. Returns once the update is checked and handed over;
+    /// [`RoundHandle::result`] waits for the outcome. If an update was sent before a crash, that one counts and this
+    /// one is dropped.
     ///
     /// # Errors
-    /// [`JobError::Input`] for a wrong length, NaN, infinities or a weight beyond the job's
-    /// `max_weight`: another update may be submitted then. Otherwise the round is over, and the error
-    /// says why.
+    /// [`JobError::Input`] for a wrong length, NaN, infinities or a weight above the job's `max_weight`: another update
+    /// may be submitted then. Any other error means that the round is over, and says why.
     pub fn submit(&mut self, update: impl Into<Update>, weight: u32) -> Result<(), NetError> {
         match self.results.try_recv() {
             Ok(Err(error)) => return Err(error),
@@ -388,12 +387,12 @@ impl RoundHandle {
         self.commands.send(command).map_err(|_| NetError::Left)
     }
 
-    /// Waits for the result. It comes, or an error, at the latest when every deadline of the round has passed. Once
-    /// the update was sent only the coordinator can say what became of it: it is asked from then on, until it has not
-    /// been reached for `give_up_after`.
+    /// Waits for the result. The result or an error comes at the latest when every deadline of the round has passed.
+    /// But once the update was sent, only the coordinator knows whether it counts: then the party asks the coordinator,
+    /// until it has not reached it for `give_up_after`.
     ///
     /// # Errors
-    /// The round gave no result, or not for this party; the error says why.
+    /// The reason why the round gave no result, or none for this party.
     pub fn result(&mut self) -> Result<RoundResult, NetError> {
         loop {
             if let Some(result) = self.wait_result(Duration::from_secs(3600)) {
@@ -402,7 +401,7 @@ impl RoundHandle {
         }
     }
 
-    /// The same, for at most `timeout`; none where nothing has come by then.
+    /// Waits for the result, but for at most `timeout`; `None` if nothing has come by then.
     pub fn wait_result(&mut self, timeout: Duration) -> Option<Result<RoundResult, NetError>> {
         let result = self.next_result(timeout);
         if let Some(Ok(_)) = &result {

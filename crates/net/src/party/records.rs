@@ -1,4 +1,4 @@
-//! A party's records as files of its state folder: their new contents survive a crash from the moment they are written.
+//! A party's records as files of its state folder. Once a record is written it survives a crash.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};

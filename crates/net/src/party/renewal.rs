@@ -1,4 +1,4 @@
-//! A party's own certificate, renewed while the party runs.
+//! The renewal of a party's own certificate while the party runs.
 
 use tracing::error;
 

@@ -1,4 +1,4 @@
-//! One message that is put together while it is sent, chunk by chunk.
+//! A message that is put together while it is sent, chunk by chunk.
 
 use std::sync::{Arc, Weak};
 

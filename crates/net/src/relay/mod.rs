@@ -1,6 +1,6 @@
-//! Messages that the coordinator only passes on, piece by piece, from parties to parties. Together they are
-//! as large as what everybody says to everybody, so they are kept in memory up to a limit and in a
-//! temporary file beyond it, and read again while they are sent.
+//! Messages that the coordinator only passes on, piece by piece, from parties to parties. Together they are as large as
+//! what everybody sends to everybody. So they are kept in memory up to a limit and in a temporary file above it, and
+//! are read again when they are sent.
 
 mod message;
 mod spool;

@@ -1,4 +1,4 @@
-//! The answers of one stage, kept until everybody has had its pieces of them.
+//! The answers of one stage, kept until everybody has received its pieces of them.
 
 use std::collections::BTreeMap;
 use std::fs::File;

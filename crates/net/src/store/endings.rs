@@ -1,5 +1,4 @@
-//! The tables of the latest round of each job that counts: what its parties are told, and who has
-//! confirmed it.
+//! The tables about each job's latest round with a result: what its parties are told, and who has confirmed it.
 
 use std::sync::Arc;
 

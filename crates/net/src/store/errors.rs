@@ -1,4 +1,4 @@
-//! What SQLite says, in our words.
+//! Errors of SQLite as errors of a store.
 
 use rusqlite::ErrorCode;
 

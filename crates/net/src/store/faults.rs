@@ -1,4 +1,4 @@
-//! The table of faults: what somebody did wrong, with what shows it.
+//! The table of faults: what somebody did wrong, with the bytes that show it.
 
 use blindsum_job::store::{FAULTS_KEPT, ShownFault};
 use blindsum_protocol::Evidence;

@@ -1,4 +1,5 @@
-//! One coordinator at a time: a lock beside the store, which leaves the store itself to readers.
+//! Makes sure that only one coordinator uses a store: a lock beside the store, so that others can still read the store
+//! itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What is read of a store, by the coordinator that uses it and by others.
+//! Reads from a store, for the coordinator that uses it and for others.
 
 use blindsum_protocol::JobSpec;
 use rusqlite::{Connection, OptionalExtension, params};

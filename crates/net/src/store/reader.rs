@@ -1,4 +1,4 @@
-//! A store that is only read, also while a coordinator uses it.
+//! A store that is only read, even while a coordinator uses it.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,31 +14,31 @@ use super::{ShownFault, faults, read};
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 
-/// A store that is only read. Each call sees one moment of it, and never waits for the coordinator that uses it,
-/// nor makes that one wait.
+/// A store that is only read. Each call sees the store at one moment. It never waits for the coordinator that uses the
+/// store, nor does the coordinator wait for it.
 pub struct StoreReader {
     connection: Connection,
     path: String,
 }
 
-/// A job as a store has it.
+/// A job, as it is in a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoredStatus {
     /// Its name.
     pub job: String,
-    /// `running`, `done` or `failed`. That it is running says nothing about whether a coordinator is.
+    /// `running`, `done` or `failed`. A job can be `running` although no coordinator is.
     pub state: String,
-    /// Why it failed; empty where it did not.
+    /// Why it failed; empty if it did not.
     pub reason: String,
     /// The protocol.
     pub protocol: String,
-    /// Rounds finished.
+    /// Number of finished rounds.
     pub rounds_done: u64,
-    /// Rounds to finish; 0 goes on until it is stopped.
+    /// Number of rounds of the job; 0 means until the coordinator stops.
     pub rounds: u64,
     /// How many parties a round needs.
     pub min_parties: usize,
-    /// The current model.
+    /// The version of the current model.
     pub model_version: u64,
     /// The latest round, under way or over.
     pub round: Option<RoundReport>,
@@ -48,8 +48,7 @@ impl StoreReader {
     /// Opens a store that exists.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where there is none or it cannot be read, [`StoreError::Foreign`],
-    /// [`StoreError::Corrupt`].
+    /// [`StoreError::Io`] if it does not exist or cannot be read, [`StoreError::Foreign`], [`StoreError::Corrupt`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let name = path.display().to_string();
         // A write-ahead log cannot be read without a place in the index beside it, hence no SQLITE_OPEN_READ_ONLY.
@@ -118,7 +117,7 @@ impl StoreReader {
         })
     }
 
-    /// The latest rounds of a job, newest first.
+    /// The latest `most` rounds of a job, newest first.
     ///
     /// # Errors
     /// Reading failed.
@@ -126,7 +125,8 @@ impl StoreReader {
         read::rounds(&self.connection, &self.path, job, most)
     }
 
-    /// What members of a job did wrong, with what shows it, oldest first: the latest that the store keeps.
+    /// What members of a job did wrong, with the bytes that show it, oldest first. The store keeps only the latest
+    /// faults.
     ///
     /// # Errors
     /// Reading failed.
@@ -134,7 +134,7 @@ impl StoreReader {
         self.sql(|| faults::all(&self.connection, job))
     }
 
-    /// A version of a job's model, where the store still has it.
+    /// A version of a job's model, if the store still has it.
     ///
     /// # Errors
     /// Reading failed, or the stored values do not have the stored hash.
@@ -142,11 +142,11 @@ impl StoreReader {
         self.at_one_moment(|connection| read::model(connection, &self.path, job, version))
     }
 
-    /// Writes a copy of the store as it is now to a new file, which is there whole or not at all. A coordinator can
-    /// be started with it.
+    /// Writes a copy of the store, as it is now, to a new file. If it fails there is no file. A coordinator can be
+    /// started with the copy.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the file exists or cannot be written, or reading failed.
+    /// [`StoreError::Io`] if the file exists or cannot be written, or if reading failed.
     pub fn back_up(&self, to: &Path) -> Result<(), StoreError> {
         let failed = |reason: String| StoreError::Io {
             path: to.display().to_string(),

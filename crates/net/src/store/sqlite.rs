@@ -1,5 +1,5 @@
-//! The store in one SQLite file, with a write-ahead log: others may read it while a coordinator uses it
-//! (`reader.rs`), but no second coordinator may (`lock.rs`).
+//! The store in one SQLite file, with a write-ahead log. Others may read it while a coordinator uses it (`reader.rs`),
+//! but no second coordinator may use it (`lock.rs`).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,8 +71,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the file, takes its lock and checks it. `models_kept` versions of a job's model
-    /// stay in it.
+    /// Opens or makes the file, takes its lock and checks it. It keeps `models_kept` versions of a job's model.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Corrupt`], [`StoreError::Foreign`], or

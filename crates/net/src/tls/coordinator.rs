@@ -1,4 +1,4 @@
-//! How a party checks the coordinator's certificate: as TLS does, and that it is a coordinator's.
+//! A party's check of the coordinator's certificate: what TLS checks, and that it is for a coordinator.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Credentials out of files, and what tells that a file has changed.
+//! Credentials from files, and how a change of the files is noticed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::{Credentials, Part};
 use crate::NetError;
 
-/// The files of one side's credentials, PEM.
+/// The files of one side's credentials, all PEM.
 #[derive(Clone, Debug)]
 pub struct CredentialFiles {
-    /// The own certificate.
+    /// This side's certificate.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -32,10 +32,10 @@ pub(super) type Seen = [Option<(i64, i64, u64, u64)>; 4];
 const PARTS: [Part; 4] = [Part::Certificate, Part::Key, Part::Ca, Part::Revoked];
 
 impl CredentialFiles {
-    /// Reads all of them. A side that runs on them reads them again when they change.
+    /// Reads all files. A coordinator or party with these credentials reads the files again when they change.
     ///
     /// # Errors
-    /// [`NetError::Credential`] for the first that cannot be read; it is named.
+    /// [`NetError::Credential`] for the first file that cannot be read, with its name.
     pub fn read(self) -> Result<Credentials, NetError> {
         let seen = self.look();
         let text = |part| self.text(part).map(Option::unwrap_or_default);

@@ -1,7 +1,7 @@
 //! Mutual TLS: both sides show a certificate of the job's CA, and TLS 1.3 is the only version spoken.
 //!
-//! `coordinator` is a party's check of its coordinator, `files` reads credentials from files, `own` checks them before they are shown to anybody, `renewed` reads
-//! changed files again while a side runs.
+//! `coordinator` is a party's check of its coordinator, `files` reads credentials from files, `own` checks them before
+//! they are shown to anybody, `renewed` reads changed files again while a coordinator or party runs.
 
 mod coordinator;
 mod files;
@@ -28,17 +28,17 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 
 use crate::NetError;
 
-/// Certificate, key and trust of one side, in PEM. Holds a private key: it cannot be printed.
+/// Certificate, key and trusted CA of one side, in PEM. They contain a private key, so they cannot be printed.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The own certificate.
+    /// This side's certificate.
     pub certificate: String,
     /// Its private key, PKCS#8.
     pub key: Arc<blindsum_crypto::Zeroizing<String>>,
     /// The certificate of the job's CA.
     pub ca: String,
-    /// The CA's revocation list. With one, every certificate must be covered by it, and it must be
-    /// current.
+    /// The CA's revocation list. If there is one, it must be up to date, and every certificate must be of a CA that has
+    /// one.
     pub revoked: Option<String>,
     /// The files that all of them come from; none where they were given as text.
     source: Option<Arc<Source>>,
@@ -80,7 +80,7 @@ impl Credentials {
         }
     }
 
-    /// With the CA's revocation list in PEM.
+    /// The same credentials with the CA's revocation list, in PEM.
     pub fn with_revoked(mut self, list: impl Into<String>) -> Self {
         self.revoked = Some(list.into());
         self

@@ -1,4 +1,4 @@
-//! What a side shows to others, checked as they will check it, before they do.
+//! The certificate and key that a side shows to others, checked beforehand as the others will check them.
 
 use std::sync::Arc;
 
@@ -85,8 +85,8 @@ impl PartySide {
 }
 
 impl Credentials {
-    /// Who a party is, with its certificate in DER: for a machine over another transport, checked as others will check
-    /// it. What is read once is not read again.
+    /// A party's identity, with its certificate in DER, for a machine over another transport. It is checked as others
+    /// will check it. Files are read once, and not again when they change.
     ///
     /// # Errors
     /// What others would refuse a party for, with the name of the file and what to do.

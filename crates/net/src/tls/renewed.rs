@@ -1,4 +1,4 @@
-//! What a side shows and trusts, read again from its files while it runs.
+//! What a side shows and trusts, read again when its files change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl<T> Renewed<T> {
     }
 }
 
-/// Makes a side that runs read its files again, also where they look unchanged.
+/// Makes a coordinator or party read its credential files again, even if they look unchanged.
 #[derive(Clone)]
 pub struct Reload(Arc<dyn Look + Send + Sync>);
 
@@ -129,7 +129,7 @@ impl Reload {
         Self(renewed)
     }
 
-    /// Reads them now. What cannot be used is logged, and what was there before stays.
+    /// Reads the files now. If they cannot be used that is logged, and the old credentials stay.
     pub fn reload(&self) {
         self.0.look_now();
     }

@@ -1,11 +1,11 @@
-//! What shows a fault.
+//! The bytes that show a fault.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// The bytes that show a fault, as they came: a message that was refused, or the part of it that does not open. Of long
-/// ones the beginning is kept.
+/// The bytes that show a fault, as they were received: a message that was refused, or the part of it that does not
+/// open. Of a long message only the beginning is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Evidence {
     bytes: Bytes,
@@ -13,10 +13,10 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The most that is kept.
+    /// The most bytes that are kept.
     pub const MOST: usize = 64 * 1024;
 
-    /// Takes what is to be kept of these bytes.
+    /// Keeps these bytes, or their beginning.
     pub fn of(bytes: &[u8]) -> Self {
         Self {
             bytes: Bytes::copy_from_slice(bytes.get(..Self::MOST).unwrap_or(bytes)),
@@ -24,7 +24,7 @@ impl Evidence {
         }
     }
 
-    /// What was kept of so many bytes.
+    /// Evidence of which only `bytes` were kept, out of `length` bytes.
     pub fn kept(bytes: Bytes, length: u64) -> Self {
         Self { bytes, length }
     }
@@ -34,7 +34,7 @@ impl Evidence {
         &self.bytes
     }
 
-    /// How many there were.
+    /// How many bytes were received.
     pub fn length(&self) -> u64 {
         self.length
     }

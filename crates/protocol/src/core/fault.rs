@@ -1,10 +1,10 @@
-//! What can go wrong in a round, and whose fault it is.
+//! What can go wrong in a round, and who caused it.
 
 use std::fmt;
 
 use crate::{Evidence, PartyId, Seat, ServerRole};
 
-/// A round, or a party's part in it, ended: what happened and who caused it.
+/// Why a round, or one party's part in it, ended: what happened and who caused it.
 ///
 /// At a client a fault ends the client's part in the round. At a server a fault of one party costs
 /// that party its place; the others go on.
@@ -15,7 +15,7 @@ pub struct Fault {
     pub culprit: Culprit,
     /// What happened.
     pub kind: FaultKind,
-    /// What shows it, where that is something that came from outside.
+    /// The bytes that show it, if it came from outside.
     pub evidence: Option<Evidence>,
 }
 
@@ -45,11 +45,11 @@ pub enum Culprit {
     Party(PartyId),
     /// A server that is not the coordinator.
     Role(ServerRole),
-    /// The coordinator or one party: what one says of the other cannot be told apart.
+    /// The coordinator or one party: each accuses the other, and nobody can tell which of them is right.
     ServerOr(PartyId),
-    /// One of two parties: what one says of the other cannot be told apart.
+    /// One of two parties: each accuses the other, and nobody can tell which of them is right.
     OneOf(PartyId, PartyId),
-    /// The program that drives the machine: a wrong call, an unusable input.
+    /// The program that drives the machine: it made a wrong call or gave an unusable input.
     Caller,
     /// Nobody in particular: too many parties were lost.
     Nobody,
@@ -73,7 +73,7 @@ impl fmt::Display for Culprit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// Bytes that are no message of this stage.
+    /// Bytes that are not a message of this stage.
     #[error("malformed message: {field}: {rule}")]
     Malformed {
         /// The field that is wrong.
@@ -134,12 +134,12 @@ pub enum FaultKind {
         "too few parties are left: only {have} of the {need} answers that the round needs came"
     )]
     TooFewSurvivors {
-        /// How many answers there are, so far or on a list: parties may be left that have not answered yet.
+        /// How many answers there are, so far or on a list. More parties may be left that have not answered yet.
         have: usize,
         /// How many are needed.
         need: usize,
     },
-    /// A survivor set that the protocol allows and the party's own rules do not.
+    /// A set of survivors that the protocol allows, but the party's own rules do not.
     #[error("refused by this party: {reason}")]
     Refused {
         /// The rule.
@@ -169,13 +169,13 @@ pub enum FaultKind {
         /// Whose secret was shared.
         owner: PartyId,
     },
-    /// A share that differs from what the other holders' shares determine.
+    /// A share that does not fit the other holders' shares.
     #[error("wrong share of a secret of {owner}")]
     WrongShare {
         /// Whose secret was shared.
         owner: PartyId,
     },
-    /// A sum of shares that lies on no polynomial with the others'.
+    /// A sum of shares that lies on no polynomial with the sums of the others.
     #[error(
         "the sum of columns of {holder} does not fit the others: it or a dealer of a column lied"
     )]
@@ -199,7 +199,7 @@ pub enum FaultKind {
     /// The party lacks the key of the job.
     #[error("this party does not hold the key of the job for this round")]
     NoKey,
-    /// Parties hold different keys of the job.
+    /// This party holds another key of the job than the other parties.
     #[error("this party holds another key of the job than the others")]
     OtherKey,
     /// A round in which something may have been encrypted already.
@@ -207,15 +207,15 @@ pub enum FaultKind {
         "round {round} may have been encrypted in already: the next one that is free is {next}"
     )]
     RoundUsed {
-        /// The round, or the next free one of contents of a vault that are too old.
+        /// The round; or, if the vault's contents are too old, the next free round according to them.
         round: u64,
         /// The first round that is free for certain.
         next: u64,
     },
-    /// What a party keeps between rounds cannot be read or written.
+    /// The vault, in which a party keeps what it needs between rounds, cannot be read or written.
     #[error("the record of the key of the job: {0}")]
     Vault(String),
-    /// A number of the round that breaks a rule.
+    /// A number that the coordinator has chosen for the round breaks a rule.
     #[error("{name}: {rule}")]
     Number {
         /// Which one.
@@ -223,7 +223,7 @@ pub enum FaultKind {
         /// The rule, with the values that break it.
         rule: String,
     },
-    /// The thresholds cannot be met by this roster.
+    /// The job has no parameters for a roster of this size.
     #[error("no parameters for this roster: {0}")]
     Parameters(String),
     /// The caller's input was refused.
@@ -240,13 +240,13 @@ pub enum FaultKind {
 /// What is wrong with a list of survivors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SurvivorListError {
-    /// The bitmap is not one of this roster.
+    /// The bitmap does not belong to this roster.
     #[error("names parties outside the roster")]
     OutsideRoster,
-    /// The party that is asked is said to have dropped.
+    /// The party that receives the list is not on it.
     #[error("says that this party itself has dropped out")]
     SelfDropped,
-    /// A party that never took part is listed as alive.
+    /// A party that dropped out before is listed as alive.
     #[error("{0} is listed as alive but had dropped before")]
     Revived(PartyId),
 }
@@ -271,7 +271,7 @@ impl Fault {
         Self::new(Culprit::Party(party), kind)
     }
 
-    /// A fault of whoever has this place in the round.
+    /// A fault of the party or server in this seat.
     pub fn of(seat: Seat, kind: FaultKind) -> Self {
         match seat {
             Seat::Party(party) => Self::party(party, kind),

@@ -5,14 +5,14 @@ use blindsum_math::words::TileMut;
 
 use crate::FaultKind;
 
-/// A party's encoded vector, given out tile by tile so that encoding, masking and packing happen in
-/// one pass over the cache, by several threads where there are many.
+/// A party's encoded vector. It is read tile by tile, so that encoding, masking and packing happen in one pass over the
+/// cache; a long vector is read by several threads.
 pub trait Input: Sync {
-    /// How many words there are; must equal [`crate::Job::lanes`], or the number of [`coordinates`](Self::coordinates).
+    /// The number of words. It must equal [`crate::Job::lanes`], or the number of [`coordinates`](Self::coordinates).
     fn lanes(&self) -> usize;
 
-    /// The coordinates that the words belong to, ascending, where rounds are sparse
-    /// ([`crate::JobSpec::is_sparse`]); `None` for words of all coordinates.
+    /// In sparse rounds ([`crate::JobSpec::is_sparse`]) the coordinates of the words, ascending; otherwise `None`:
+    /// there is a word for every coordinate.
     fn coordinates(&self) -> Option<&[u32]> {
         None
     }
@@ -20,18 +20,18 @@ pub trait Input: Sync {
     /// Writes words `first_lane..first_lane + tile.len()` over the tile.
     ///
     /// # Errors
-    /// A value that cannot be encoded; nothing may be sent then.
+    /// A value that cannot be encoded. Nothing is sent then.
     fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind>;
 }
 
-/// The words at some coordinates, for sparse rounds.
+/// The words at some coordinates, as the input of a sparse round.
 pub struct SparseInput<'a, I> {
     coordinates: &'a [u32],
     words: I,
 }
 
 impl<'a, I: Input> SparseInput<'a, I> {
-    /// `words` are those at `coordinates`, which ascend, in their order.
+    /// An input of `words`, one for each of `coordinates`, which must ascend.
     pub fn new(coordinates: &'a [u32], words: I) -> Self {
         Self { coordinates, words }
     }

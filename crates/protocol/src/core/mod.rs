@@ -1,8 +1,8 @@
 //! What jobs, rounds and protocols are made of: what is agreed, who takes part, what can go wrong.
 //!
-//! From the ground up: options, what a job says of them ([`spec`]), its plan, the checked job, its rounds with their
-//! stages, and what a protocol tells the rest of the house of itself. Nothing in here names a machine, or a protocol but by
-//! [`ProtocolChoice`](crate::ProtocolChoice).
+//! From the bottom up: options, the job specification made of them ([`spec`]), its plan, the checked job, its rounds
+//! with their stages, and what each protocol tells the rest of this crate about itself. Nothing here names a machine,
+//! and protocols are named only by [`ProtocolChoice`](crate::ProtocolChoice).
 
 pub(crate) mod evidence;
 pub(crate) mod fault;

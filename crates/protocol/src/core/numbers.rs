@@ -1,13 +1,13 @@
 //! The numbers of a round: what the coordinator chooses for a roster and every party checks.
 //!
-//! How many neighbours a party has, how many shares rebuild a secret, how many words a polynomial packs: the coordinator
-//! derives them and says them at the beginning of a round. A party derives nothing. It checks the inequalities on which
-//! its privacy rests, so that it can be written in any language. The numbers are part of the round's context: parties
-//! that were told different ones cannot complete a round together.
+//! How many neighbours a party has, how many shares rebuild a secret, how many words a polynomial packs: the
+//! coordinator derives these numbers and sends them at the beginning of a round. A party derives nothing. It only
+//! checks the inequalities on which its privacy rests, so that a party can be written in any language. The numbers are
+//! part of the round's context: parties that were told different numbers cannot complete a round together.
 
 use crate::{Fault, FaultKind, Job, SpecError};
 
-/// What a coordinator says of a round's graph and shares; 0 where the protocol of the job has no such number.
+/// The numbers that a coordinator chooses for a round; 0 where the protocol of the job has no such number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Neighbours κ of a party in the graph of `secagg` and `secagg+`.
@@ -74,11 +74,11 @@ pub(crate) fn absent(name: &'static str, told: u32) -> Result<(), FaultKind> {
 }
 
 impl Job {
-    /// The numbers of a round of `n` parties, as a coordinator chooses them. A checked job has them for every n from
+    /// The numbers that a coordinator chooses for a round of `n` parties. A checked job has them for every n from
     /// [`min_parties`](Self::min_parties) to `parties`.
     ///
     /// # Errors
-    /// More or fewer parties; the rule that no numbers meet.
+    /// `n` is outside of this range, or no numbers meet a rule, which the fault quotes.
     pub fn numbers_for(&self, n: usize) -> Result<Numbers, Fault> {
         self.check_roster_size(n)?;
         match &self.spec().info().numbers {
@@ -88,7 +88,7 @@ impl Job {
         }
     }
 
-    /// Whether these numbers keep the privacy of a party in a round of `n`.
+    /// Checks that these numbers keep a party's privacy in a round of `n` parties.
     ///
     /// # Errors
     /// [`FaultKind::Number`]: the number and the rule that it breaks.

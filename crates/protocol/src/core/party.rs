@@ -45,7 +45,7 @@ impl PartySet {
         set
     }
 
-    /// Adds a party; false where it was in already or is outside the roster.
+    /// Adds a party. Gives `false` if it is in the set already or outside the roster.
     pub fn insert(&mut self, party: PartyId) -> bool {
         if party.0 >= self.roster || self.contains(party) {
             return false;
@@ -85,7 +85,7 @@ impl PartySet {
         &self.bitmap
     }
 
-    /// Reads a bitmap; `None` where its length is not that of the roster or a bit beyond it is set.
+    /// Reads a bitmap; `None` if its length is not that of the roster, or if it names a party outside the roster.
     pub fn from_bitmap(roster: usize, bitmap: &[u8]) -> Option<Self> {
         let set = Self {
             roster: roster as u32,

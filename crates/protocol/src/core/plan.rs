@@ -1,18 +1,18 @@
-//! What may happen in a round: who says what to whom, how large, until when, and who learns the sum.
+//! What may happen in a round: who sends what to whom, how large it is, until when, and who learns the sum.
 //!
-//! A round goes stage by stage: in each, somebody answers the coordinator, and the coordinator says to somebody what came
-//! of it. A plan is an upper bound that is known before the round: limits, deadlines, names in reports and what the
-//! documentation says are read off it. Who is waited for at a moment, and to whom something is said, is the machine's to
-//! say; what it says beyond its plan is a fault of the machine.
+//! A round goes stage by stage: in each, somebody answers the coordinator, and the coordinator tells somebody the
+//! outcome. A plan is an upper bound that is known before the round. Limits, deadlines, names in reports and the
+//! pictures in the documentation are taken from it. Whom the coordinator waits for at a moment, and to whom it sends
+//! something, the machine decides; a message that is not in the plan is a fault of the machine.
 
 use crate::{JobSpec, PartyId, Seat, ServerRole};
 
-/// Who speaks, or hears.
+/// Who sends, or receives, the messages of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every party of the round that is still in it.
     Parties,
-    /// Some of them, whom the machine names as it goes. The others say and hear nothing, and stay in the round.
+    /// Some of them, whom the machine names as it goes. The others send and receive nothing, and stay in the round.
     Few,
     /// One of them.
     Party(PartyId),
@@ -25,7 +25,7 @@ pub enum Who {
 }
 
 impl Who {
-    /// Whether somebody may be among them.
+    /// Whether this party or server may be among them.
     pub fn may_include(self, seat: impl Into<Seat>) -> bool {
         match (self, seat.into()) {
             (Self::Parties | Self::Few, Seat::Party(_)) | (Self::Servers, Seat::Server(_)) => true,
@@ -35,7 +35,7 @@ impl Who {
         }
     }
 
-    /// Whether somebody is among them for certain, if still in the round.
+    /// Whether this party or server is among them for certain, if it is still in the round.
     pub fn includes(self, seat: impl Into<Seat>) -> bool {
         self != Self::Few && self.may_include(seat)
     }
@@ -54,16 +54,16 @@ pub enum Opens {
     Servers,
 }
 
-/// One exchange, in one direction: each of the speakers may say one message to each of the hearers.
+/// One exchange in one direction: each of the speakers may send one message to each of the hearers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The number of its stage, which its messages carry.
+    /// The number of its stage, which is in its messages.
     pub stage: u8,
     /// The name of its stage.
     pub name: &'static str,
-    /// Who may speak.
+    /// Who may send.
     pub speaker: Who,
-    /// Who is spoken to.
+    /// Who receives.
     pub hearer: Who,
     /// Whether the messages carry the parties' vectors.
     pub input: bool,
@@ -71,11 +71,11 @@ pub struct Step {
     pub relayed: bool,
     /// Whether the coordinator may skip the stage.
     pub optional: bool,
-    /// With fewer messages than this the round does not go on. A machine may need more.
+    /// The fewest messages with which the round goes on. A machine may need more.
     pub enough: usize,
-    /// Bytes of the largest message, with its frame.
+    /// Bytes of the largest message, frame included.
     pub largest: u64,
-    /// Seconds for all of it.
+    /// Seconds within which all messages of the step must have come.
     pub deadline: f64,
 }
 
@@ -221,18 +221,18 @@ impl Plan {
         self.steps.iter().filter(of_coordinator)
     }
 
-    /// What the coordinator says at the end of each of them.
+    /// The steps in which the coordinator says what came of a stage, one for each stage that has any.
     pub fn replies(&self) -> impl Iterator<Item = &Step> {
         let by_coordinator = |step: &&Step| step.speaker == Who::Coordinator;
         self.steps.iter().filter(by_coordinator)
     }
 
-    /// The answers of a stage.
+    /// The step in which a stage is answered.
     pub fn answer(&self, stage: u8) -> Option<&Step> {
         self.answers().nth(stage.into())
     }
 
-    /// What the coordinator says at the end of a stage.
+    /// The step in which the coordinator says what came of a stage.
     pub fn reply(&self, stage: u8) -> Option<&Step> {
         self.replies().nth(stage.into())
     }
@@ -255,15 +255,15 @@ impl Plan {
         self.answers().find(carries).map(|step| step.stage)
     }
 
-    /// The first stage, from this one on, of whose end somebody may be told.
+    /// The first stage, from stage `from` on, whose outcome this party or server may be told.
     pub fn next_reply(&self, seat: impl Into<Seat>, from: u8) -> Option<u8> {
         let seat = seat.into();
         let hears = |step: &&Step| step.stage >= from && step.hearer.may_include(seat);
         self.replies().find(hears).map(|step| step.stage)
     }
 
-    /// Whether somebody may be told of the end of stage `to` as the next thing, who was told last of the one before
-    /// `from`: nothing in between is said to it for certain.
+    /// Whether stage `to` may be the next one whose outcome this party or server is told, if it knows the outcome of
+    /// all stages before `from`: it is told no outcome in between for certain.
     pub fn may_hear(&self, seat: impl Into<Seat>, from: u8, to: u8) -> bool {
         let seat = seat.into();
         let certain = |step: &Step| !step.optional && step.hearer.includes(seat);
@@ -276,14 +276,14 @@ impl Plan {
         from <= to && told && !between.any(certain)
     }
 
-    /// Whether all parties are told of the end of any stage from `from` to the one before `to`.
+    /// Whether all parties are told the outcome of any stage from `from` to the one before `to`.
     pub fn tells_all(&self, from: u32, to: u32) -> bool {
         let between = |step: &&Step| (from..to).contains(&u32::from(step.stage));
         let for_all = |step: &Step| step.hearer == Who::Parties && !step.optional;
         self.replies().filter(between).any(for_all)
     }
 
-    /// Whether the coordinator may go on to stage `to` where stage `from` is the next one.
+    /// Whether the coordinator may go on to stage `to` if stage `from` is the next one.
     pub fn may_skip(&self, from: u8, to: u8) -> bool {
         let mut between = self
             .answers()
@@ -291,7 +291,7 @@ impl Plan {
         from <= to && self.answer(to).is_some() && between.all(|step| step.optional)
     }
 
-    /// Whether somebody may give an answer of so many bytes in a stage; none is saying nothing.
+    /// Whether somebody may give an answer of `bytes` bytes in a stage. `None` means no answer.
     pub fn allows_answer(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
         let (seat, step) = (seat.into(), self.answer(stage));
         match bytes {
@@ -301,8 +301,8 @@ impl Plan {
         }
     }
 
-    /// Whether the coordinator may say a message of so many bytes to somebody at the end of a stage; none is saying
-    /// nothing to somebody who is still in the round.
+    /// Whether the coordinator may send somebody who is still in the round a message of `bytes` bytes at the end of a
+    /// stage. `None` means no message.
     pub fn allows_reply(&self, seat: impl Into<Seat>, stage: u8, bytes: Option<usize>) -> bool {
         let (seat, step) = (seat.into(), self.reply(stage));
         match bytes {

@@ -1,4 +1,4 @@
-//! What a protocol tells the rest of the house of itself.
+//! What a protocol tells the rest of this crate about itself.
 
 use blindsum_crypto::seal::StorageKey;
 
@@ -9,53 +9,55 @@ use crate::core::sparsity::Sparsity;
 use crate::core::vault::{KeyName, Vault};
 use crate::{FaultKind, Job, JobSpec, SpecError};
 
-/// What the rest of the house needs to know of a protocol.
+/// What the rest of this crate needs to know about a protocol.
 pub(crate) struct ProtocolInfo {
     /// Whether anything is hidden from the server.
     pub protects: bool,
-    /// Whether parties may work with the server and learn no more than the sum. The job says how many may (`corrupt`).
+    /// Whether parties may work with the server and together learn no more than the sum. The job says how many parties
+    /// may (`corrupt`).
     pub tolerates_corrupt: bool,
-    /// Whether each party is asked about the survivors before their sum is opened.
+    /// Whether each party is asked whose vectors may be summed, before the sum is opened
+    /// ([`SurvivorGuard`](crate::SurvivorGuard)).
     pub asks_parties: bool,
-    /// What may happen in a round of a job with so many parties.
+    /// The plan of a round of a job, for a number of parties.
     pub plan: fn(&Job, usize) -> Plan,
-    /// Smallest number of survivors where the job names none.
+    /// Smallest number of survivors, if the job names none.
     pub min_parties: fn(&JobSpec) -> usize,
-    /// What rounds in which parties send some of their coordinates only need to know; `None` where they send all.
+    /// The parameters of sparse rounds; `None` if parties send all coordinates.
     pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
-    /// What the protocol chooses for a roster of so many parties where the job leaves it open, by name.
+    /// The numbers that the protocol chooses for a number of parties where the job leaves them open, by name.
     pub parameters: fn(&Job, usize) -> Result<Parameters, SpecError>,
-    /// The numbers that a coordinator says of a round, where the protocol has any.
+    /// The rules for the numbers of a round, if the protocol has such numbers.
     pub numbers: Option<NumberRules>,
-    /// Whether something is drawn from the context of a round that nobody may choose: parties commit to their nonces
-    /// before the roster is fixed then.
+    /// Whether something is drawn from the context of a round that nobody may choose. If so, parties commit to their
+    /// nonces before the roster is fixed.
     pub commits: fn(&JobSpec) -> bool,
     /// The protocol's own rules for a job.
     pub check: fn(&Job) -> Result<(), SpecError>,
     /// The machines of a round.
     pub machines: MakeMachines,
-    /// How parties come by the key that they share, where the protocol needs one.
+    /// How parties get the key that they share, if the protocol needs one.
     pub key_setup: Option<KeySetup>,
-    /// The servers that it needs beside the coordinator.
+    /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],
 }
 
-/// A protocol's table of options, asked for what the protocol is.
+/// A protocol's table of options, which gives the protocol's [`ProtocolInfo`].
 pub(crate) trait ProtocolTable {
-    /// What it is.
+    /// What the protocol is.
     fn info(&self) -> &'static ProtocolInfo;
 }
 
-/// The rounds in which a key of the job is made and delivered, between parties that know each other by
-/// certificate only. Their messages are small.
+/// The rounds in which a key of the job is made and delivered, between parties that know only each other's
+/// certificates. Their messages are small.
 pub(crate) struct KeySetup {
-    /// What may happen in such a round, with so many parties.
+    /// The plan of such a round, for a number of parties.
     pub plan: fn(&Job, usize) -> Plan,
     /// The machines of such a round.
     pub machines: MakeMachines,
     /// The name of the key in a vault that can be used in a round, if there is one.
     pub held: HeldKeyName,
-    /// What seals data of the job for whoever holds the key in a vault.
+    /// The key that seals data of the job for everybody who holds the key in a vault.
     pub storage_key: fn(&dyn Vault) -> Result<Option<StorageKey>, FaultKind>,
 }
 

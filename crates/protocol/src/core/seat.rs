@@ -6,7 +6,7 @@ use blindsum_mpc::ServerIndex;
 
 use crate::PartyId;
 
-/// What a server of a job is for that is not its coordinator.
+/// The role of a server that is not the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerRole {
     /// It opens sums, and sees nothing else of a round.
@@ -67,8 +67,8 @@ impl fmt::Display for ServerRole {
     }
 }
 
-/// A place in one round, other than the coordinator's. Connections exist before rosters and last for a whole job; a
-/// seat lasts for one round.
+/// A place in one round, other than the coordinator's. A seat lasts for one round, whereas connections exist before
+/// there is a roster and last for a whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Seat {
     /// A party, by its rank.

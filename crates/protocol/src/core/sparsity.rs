@@ -1,11 +1,11 @@
-//! Rounds in which parties send some of their coordinates only.
+//! Rounds in which parties send only some of their coordinates.
 
 use blindsum_encode::DensitySchedule;
 
-/// What rounds need to know in which parties send some of their coordinates only.
+/// The parameters of such rounds.
 #[derive(Clone, Debug)]
 pub struct Sparsity {
-    /// The part of the coordinates that a party sends, by round.
+    /// Which part of its coordinates a party sends in each round.
     pub schedule: DensitySchedule,
     /// How many parties must have sent a coordinate for its sum to be opened.
     pub least_contributors: u32,

@@ -1,5 +1,5 @@
-//! What a party keeps of a job between rounds, where a protocol needs it: the key of the job, and which
-//! rounds it was used in.
+//! What a party keeps of a job between rounds, if the protocol needs it: the key of the job, and the rounds in which it
+//! was used.
 
 use std::sync::Mutex;
 
@@ -7,37 +7,37 @@ use zeroize::Zeroizing;
 
 use crate::FaultKind;
 
-/// Where a party keeps the secrets of one job. Whoever drives machines gives the same vault to all rounds
-/// of a job; what it holds is only read and written by the protocol.
+/// Where a party keeps the secrets of one job. Give the same vault to the machines of all rounds of a job. Only the
+/// protocol reads and writes its contents.
 pub trait Vault: Send + Sync {
-    /// What was written last; nothing at first.
+    /// Reads what was written last; nothing at first.
     ///
     /// # Errors
-    /// [`FaultKind::Vault`] where it cannot be read.
+    /// [`FaultKind::Vault`] if it cannot be read.
     fn read(&self) -> Result<Kept, FaultKind>;
 
-    /// Replaces the contents. When this returns they survive a loss of power, and `mark` with them, which
-    /// never gets smaller. What is written is secret.
+    /// Replaces the contents and raises the mark to `mark`, unless it is higher. When this returns, both survive a loss
+    /// of power. The contents are secret.
     ///
     /// # Errors
-    /// [`FaultKind::Vault`] where it cannot be written.
+    /// [`FaultKind::Vault`] if it cannot be written.
     fn write(&self, contents: &[u8], mark: u64) -> Result<(), FaultKind>;
 }
 
-/// The name of a key that parties share; no secret.
+/// The name of a key that parties share. It is no secret.
 pub type KeyName = [u8; 16];
 
 /// What a vault holds.
 #[derive(Default)]
 pub struct Kept {
-    /// What was written last; nothing at first. Wiped on drop.
+    /// What was written last; `None` at first. Wiped on drop.
     pub contents: Option<Zeroizing<Vec<u8>>>,
-    /// The largest mark that was written: kept apart from the contents, so that contents from an old backup
-    /// are noticed.
+    /// The largest mark that was written. It is kept apart from the contents, so that contents from an old backup are
+    /// noticed.
     pub mark: u64,
 }
 
-/// A vault that is gone with the process: a party that restarts gets the key of the job again.
+/// A vault in memory, which is lost when the process ends: a party that restarts must get the key of the job again.
 #[derive(Default)]
 pub struct MemoryVault(Mutex<Kept>);
 

@@ -1,5 +1,4 @@
-//! What protocols have in common: keys and their advertisement, the consistency check, relayed frames, what is
-//! kept over restarts.
+//! What protocols have in common: keys and how they are advertised, the consistency check, frames, and snapshots.
 
 pub(crate) mod consistency;
 pub(crate) mod keys;

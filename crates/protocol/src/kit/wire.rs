@@ -1,8 +1,8 @@
 //! The frame around every protocol message, and how bodies are read.
 //!
-//! `version: u8 ‖ stage: u8 ‖ context: 32 bytes ‖ body`, all of it in TLS presentation language (RFC 8446 §3). A vector
-//! has its length in bytes before it, a u32. What is as long as the round says, as a set of parties or packed words, has
-//! no length. Trailing bytes are refused.
+//! A message is `version: u8 ‖ stage: u8 ‖ context: 32 bytes ‖ body`, in the TLS presentation language (RFC 8446 §3). A
+//! vector is preceded by its length in bytes, a u32. A part whose length the round fixes, such as a set of parties or
+//! packed words, has no length in front. Trailing bytes are refused.
 
 use blindsum_crypto::kdf::Context;
 use tls_codec::{DeserializeBytes, SerializeBytes, TlsByteVecU32};
@@ -14,7 +14,7 @@ pub const VERSION: u8 = 1;
 /// Bytes of the frame before the body.
 pub const HEADER: usize = 34;
 
-/// A message with its frame. Cheap to clone: one copy serves every addressee.
+/// A message with its frame. Cheap to clone: one copy serves all receivers.
 pub type Message = bytes::Bytes;
 
 /// Puts the frame around a body.
@@ -24,8 +24,8 @@ pub fn frame(context: &Context, stage: u8, body: &[u8]) -> Message {
         .into()
 }
 
-/// Puts the frame before a body where it lies, if there is room for [`HEADER`] bytes more: a vector need not be
-/// in memory twice.
+/// Puts the frame before a body without copying the body, if there is room for [`HEADER`] bytes more: a vector need not
+/// be in memory twice.
 pub fn frame_in_place(context: &Context, stage: u8, mut body: Vec<u8>) -> Message {
     let header = [VERSION, stage].into_iter().chain(context.0);
     body.splice(0..0, header);
@@ -35,7 +35,7 @@ pub fn frame_in_place(context: &Context, stage: u8, mut body: Vec<u8>) -> Messag
 /// Checks the frame; gives the stage and the body.
 ///
 /// # Errors
-/// A short message, another version, another round.
+/// The message is too short, or of another version or round.
 pub fn unframe<'a>(round: &Round, message: &'a [u8]) -> Result<(u8, &'a [u8]), FaultKind> {
     let Some((header, body)) = message.split_at_checked(HEADER) else {
         let rule = format!(
@@ -55,7 +55,7 @@ pub fn unframe<'a>(round: &Round, message: &'a [u8]) -> Result<(u8, &'a [u8]), F
     }
 }
 
-/// Reads a whole control message.
+/// Reads the body of a message, which is one value.
 ///
 /// # Errors
 /// Anything but exactly one well-formed value.
@@ -66,7 +66,7 @@ pub fn decode<T: DeserializeBytes>(field: &'static str, body: &[u8]) -> Result<T
 /// Writes a control message.
 ///
 /// # Errors
-/// A vector beyond the codec's range; cannot happen for messages within the job's bounds.
+/// A vector longer than the encoding allows. That cannot happen for messages within the job's bounds.
 pub fn encode<T: SerializeBytes>(field: &'static str, value: &T) -> Result<Vec<u8>, FaultKind> {
     value
         .tls_serialize_bytes()

@@ -15,8 +15,8 @@ use crate::{Fault, FaultKind, Input, PartySet, ServerRole, SurvivorListError};
 
 /// One party's side of one round.
 ///
-/// A fault ends it: every later call answers [`FaultKind::Ended`], so nothing more is revealed. A
-/// message that was answered before is answered by the same bytes.
+/// A fault ends it: every later call gives [`FaultKind::Ended`], so nothing more is revealed. A message that comes
+/// again is answered by the same bytes.
 pub struct Client {
     setup: Arc<ClientSetup>,
     state: State,
@@ -35,13 +35,13 @@ enum State {
     Ended,
 }
 
-/// What a client does with a message of the server.
+/// A client's answer to a message of the server.
 pub enum Answer {
     /// A message to send. The same request again gives the same bytes.
     Send(Message),
     /// There is nothing to say now; the next message of the server comes without an answer.
     Wait,
-    /// An old message came once more; it was answered and the server went on since.
+    /// The message is an old one that was answered, and the server has gone on since.
     Old,
     /// The round is over.
     Done(RoundSum),
@@ -50,7 +50,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The message to send, where there is one.
+    /// The message to send, if there is one.
     pub fn message(self) -> Option<Message> {
         match self {
             Answer::Send(message) => Some(message),
@@ -73,8 +73,8 @@ impl fmt::Debug for Answer {
 }
 
 impl Client {
-    /// Starts a round: the client and what it says at once, if it does not wait until it is spoken to. `input` is
-    /// needed where [`Plan::input_stage_of`](crate::Plan::input_stage_of) this party is 0.
+    /// Starts a round. Gives the client and its first message, unless it has to wait for the server first. `input` is
+    /// needed if [`Plan::input_stage_of`](crate::Plan::input_stage_of) this party is 0.
     ///
     /// # Errors
     /// A roster that this party is not in, unusable parameters or input.
@@ -123,9 +123,9 @@ impl Client {
         Ok((client, answer))
     }
 
-    /// Computes ahead what the start of the round will need, before the party's vector is there. It takes
-    /// `memory_bytes` at most; gives the bytes filled, none where the protocol has nothing to compute ahead or
-    /// that would take a key which the party lacks.
+    /// Computes ahead of time what the start of the round will need, before the party's vector is there. Uses at most
+    /// `memory_bytes` and gives the bytes used: 0 if the protocol has nothing to compute ahead, or if the party lacks
+    /// the key for it.
     ///
     /// # Errors
     /// A vault that cannot be read.
@@ -138,7 +138,8 @@ impl Client {
         }))
     }
 
-    /// Computes ahead what the next message of the server will need, as [`prepare`](Self::prepare).
+    /// Computes ahead of time what the answer to the next message of the server will need; otherwise as
+    /// [`prepare`](Self::prepare).
     pub fn prepare_answer(&mut self, memory_bytes: usize) -> usize {
         match &mut self.state {
             State::Waiting(stage) => stage.prepare(memory_bytes),
@@ -146,12 +147,12 @@ impl Client {
         }
     }
 
-    /// The stage of the latest answer; none before the first.
+    /// The stage of the latest answer; `None` before the first.
     pub fn stage(&self) -> Option<u8> {
         self.stage
     }
 
-    /// The number behind that of the latest message of the server that was heard; 0 before the first.
+    /// One more than the stage of the latest message of the server that was received; 0 before the first.
     pub fn heard(&self) -> u8 {
         self.heard.next()
     }
@@ -163,7 +164,8 @@ impl Client {
         next.is_some_and(|stage| self.needs_input_after(stage))
     }
 
-    /// Whether the answer to this message carries the party's vector. A message that came before is answered without it.
+    /// Whether the answer to this message carries the party's vector. The answer to a message that comes again does not
+    /// count.
     pub fn takes_input_with(&self, message: &[u8]) -> bool {
         let Ok((stage, _)) = wire::unframe(&self.setup.round, message) else {
             return false;
@@ -177,7 +179,7 @@ impl Client {
         input.is_some() && input == stage.checked_add(1)
     }
 
-    /// The latest answer, to send again after a lost connection; empty once it is acknowledged.
+    /// The latest answer, to be sent again after a lost connection; empty once it is acknowledged.
     pub fn latest(&self) -> &Message {
         &self.latest
     }
@@ -188,15 +190,15 @@ impl Client {
         &self.parts
     }
 
-    /// The server has taken the latest answer, so its bytes are not kept any longer: a vector is large.
-    /// The request that led to it is answered by [`Answer::Old`] from then on.
+    /// Forgets the bytes of the latest answer, since the server has received it: a vector is large. The request that
+    /// led to it gives [`Answer::Old`] from then on.
     pub fn acknowledged(&mut self) {
         self.latest = Message::new();
         self.parts = Vec::new();
     }
 
-    /// The server's message in, the answer out. Where [`Self::needs_input`] says so, `input` must be
-    /// given: the call fails with [`FaultKind::InputMissing`] and may be repeated.
+    /// Takes a message of the server and gives the answer. If [`Self::needs_input`], `input` must be given; otherwise
+    /// the call fails with [`FaultKind::InputMissing`] and may be repeated.
     ///
     /// # Errors
     /// A message that no honest server sends, or an input that cannot be encoded: both end this
@@ -290,12 +292,12 @@ impl Client {
             && !self.latest.is_empty()
     }
 
-    /// Everything that another process needs to go on, sealed under the party's storage key. Write it
-    /// to disk before the latest answer is sent: what may be said only once is then never said twice.
+    /// Everything that another process needs to go on, sealed under the party's storage key. Write it to disk before
+    /// the latest answer is sent: then nothing that may be said only once is ever said twice.
     ///
-    /// None as long as this machine will still encrypt, mask or seal something: until its vector is out it lives
-    /// and ends with its process. What is on a disk can be put back to what it was, and whatever goes on from a
-    /// snapshot must not be able to use a key a second time.
+    /// `None` as long as this machine will still encrypt, mask or seal something. Until its vector is sent, the machine
+    /// ends with its process: an old copy of a file can be put back, and a machine that goes on from it must not be
+    /// able to use a key a second time.
     ///
     /// # Errors
     /// The round has ended.
@@ -333,7 +335,7 @@ impl Client {
         Ok(Some(sealed))
     }
 
-    /// Goes on from a snapshot of the same party in the same round.
+    /// Restores a client from a snapshot of the same party in the same round.
     ///
     /// # Errors
     /// A snapshot of another party or round, or a damaged one.

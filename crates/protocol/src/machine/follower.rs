@@ -1,4 +1,4 @@
-//! The side of a server in one round that is not the coordinator.
+//! One round at a server that is not the coordinator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::core::round::stages::{FollowerStep, Letters};
 use crate::kit::wire::{self, Message};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
-/// One round of a server that is not the coordinator. It says nothing until the coordinator speaks to it.
+/// One round at a server that is not the coordinator. It sends nothing until the coordinator sends it a message.
 ///
-/// Nothing of it is kept: a server that is started again has no part in the rounds it was in. A fault ends it, as it does
-/// a [`Client`](crate::Client).
+/// There are no snapshots of it: a server that is restarted has no part in the rounds that it was in. A fault ends it,
+/// like a [`Client`](crate::Client).
 pub struct Follower {
     round: Arc<Round>,
     role: ServerRole,
@@ -50,18 +50,18 @@ impl Follower {
         })
     }
 
-    /// The number behind that of the latest message that it heard; 0 before the first.
+    /// One more than the stage of the latest message of the coordinator that was received; 0 before the first.
     pub fn heard(&self) -> u8 {
         self.heard.next()
     }
 
-    /// The latest answer, to send again after a lost connection; empty where there is none.
+    /// The latest answer, to be sent again after a lost connection; empty if there is none.
     pub fn latest(&self) -> &Message {
         &self.latest
     }
 
-    /// The coordinator's message in, the answer out, if there is one. The same message again gives the same answer
-    /// where it was the latest, and nothing where it was not.
+    /// Takes a message of the coordinator and gives the answer, if there is one. The latest message, come again, gets
+    /// the same answer; an older one gets none.
     ///
     /// # Errors
     /// A message that no honest coordinator sends ends this server's part in the round.

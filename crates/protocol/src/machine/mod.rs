@@ -1,7 +1,7 @@
 //! The machines of a round: what drives the stages of a protocol.
 //!
-//! They do what every protocol needs in the same way: frames, the order of stages, repeated and conflicting
-//! messages, lost places, snapshots. A protocol only writes its [stages](crate::core::round).
+//! They do what every protocol needs in the same way: frames, the order of stages, repeated and conflicting messages,
+//! parties that are out of the round, snapshots. A protocol only provides its [stages](crate::core::round).
 
 mod client;
 mod follower;

@@ -1,5 +1,5 @@
-//! What the server says to one party. Where it only passes on what parties sealed for each other, it
-//! names the bytes and holds none of them: whoever drives it has the messages.
+//! A message of the server to one party. If the server only passes on what parties sealed for each other, it names the
+//! bytes and does not hold them: the program that drives the server has the answers.
 
 use crate::PartyId;
 use crate::core::round::Piece;
@@ -8,7 +8,7 @@ use crate::kit::wire::Message;
 /// A message of the server: bytes of its own, then pieces of answers to the stage that it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The message's beginning with its frame; all of it where nothing is passed on.
+    /// The beginning of the message, with its frame; the whole message if nothing is passed on.
     pub head: Message,
     /// What follows, in order.
     pub pieces: Vec<Piece>,
@@ -20,18 +20,17 @@ impl Outgoing {
         self.head.len() + self.pieces.iter().map(|p| p.range.len()).sum::<usize>()
     }
 
-    /// Whether there is nothing to say; no message of a server is like that.
+    /// Whether the message is empty. No message of a server is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the head is all of it.
+    /// Whether the head is the whole message.
     pub fn is_whole(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The message in one piece, given the answers to the stage that it ends; `None` where one is missing
-    /// or too short.
+    /// The whole message, given the answers to the stage that it ends; `None` if an answer is missing or too short.
     pub fn assemble<'a>(&self, answer_of: impl Fn(PartyId) -> Option<&'a [u8]>) -> Option<Message> {
         if self.is_whole() {
             return Some(self.head.clone());

@@ -15,7 +15,7 @@ use crate::{
     Fault, FaultKind, Message, PartyId, PartySet, Round, Seat, ServerIndex, ServerRole, Step,
 };
 
-/// The coordinator's side of one round. Answers are folded in as they come.
+/// The coordinator's side of one round. Answers are added as they come.
 pub struct Server {
     round: Arc<Round>,
     stage: u8,
@@ -32,10 +32,10 @@ pub struct Server {
 /// however many it sends.
 const MOST_KEPT: usize = 8;
 
-/// What became of a message that was not refused.
+/// What the server did with a message that it did not refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It counts.
+    /// The answer counts.
     Taken,
     /// The same bytes had come before.
     Repeated,
@@ -50,9 +50,9 @@ pub struct Waiting {
     pub name: &'static str,
     /// Which parties have not answered yet.
     pub missing: Vec<PartyId>,
-    /// Which other servers have not.
+    /// Which other servers have not answered yet.
     pub servers: Vec<ServerRole>,
-    /// How many have, of both.
+    /// How many parties and servers have answered.
     pub answered: usize,
     /// How many are enough to close the stage.
     pub required: usize,
@@ -64,16 +64,16 @@ pub enum Closed {
     Next {
         /// The server in its next stage.
         server: Server,
-        /// To whom what. Who is told nothing is still in the round, as the plan allows.
+        /// The messages and their receivers. Who gets no message is still in the round, as the plan allows.
         messages: Vec<(Seat, Outgoing)>,
-        /// Who is not in it any more, of those who answered.
+        /// Parties that answered, but are not in the round any more.
         excused: Vec<Excuse>,
     },
     /// The round is over.
     Done {
         /// The sum.
         outcome: Outcome,
-        /// The result, to whom it is told.
+        /// The result as a message, for each who is told it.
         messages: Vec<(Seat, Outgoing)>,
     },
 }
@@ -81,16 +81,16 @@ pub enum Closed {
 /// What a round led to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The sum of the survivors' words; none where only the parties learn it, and of a key set-up.
+    /// The sum of the survivors' words; `None` if only the parties learn it, and in a key set-up.
     pub sum: Option<Words>,
-    /// Whose words are in it; who holds the key after a key set-up.
+    /// The parties whose words are in the sum; in a key set-up, those who hold the key.
     pub survivors: PartySet,
-    /// Parties that sent something wrong, and what.
+    /// Who sent something wrong, and what.
     pub faults: Vec<Fault>,
 }
 
 impl Server {
-    /// Starts a round; others speak first.
+    /// Starts a round. The server has nothing to send until it is answered.
     ///
     /// # Errors
     /// No safe parameters for a roster of this size.
@@ -106,11 +106,11 @@ impl Server {
         })
     }
 
-    /// Takes the answer of a party, or of another server. The same bytes again are no fault.
+    /// Takes an answer of a party or of another server. The same bytes again are no fault.
     ///
     /// # Errors
-    /// A message that the sender must not send. It costs nobody else anything, and the sender's first few are
-    /// kept for [`Outcome::faults`].
+    /// A message that the sender must not send. It harms nobody else. The first few of each sender are kept for
+    /// [`Outcome::faults`].
     pub fn receive(&mut self, from: impl Into<Seat>, message: &[u8]) -> Result<Receipt, Fault> {
         let from = from.into();
         self.try_receive(from, message).map_err(|kind| {
@@ -208,8 +208,8 @@ impl Server {
         of_stage.filter_map(|(_, seat)| seat.party()).collect()
     }
 
-    /// Whether the stage's answers will be passed on in pieces: whoever drives the server keeps those it
-    /// takes until everybody has had its message of the end of this stage.
+    /// Whether the answers of this stage will be passed on in pieces. If so, the program that drives the server must
+    /// keep the answers until everybody has received its message about the end of the stage.
     pub fn relays(&self) -> bool {
         self.step().is_some_and(|step| step.relayed)
     }
@@ -218,10 +218,10 @@ impl Server {
         self.round.plan().answer(self.stage)
     }
 
-    /// Ends the stage with the answers there are: those who did not answer have dropped out.
+    /// Ends the stage with the answers that have come. Who has not answered has dropped out.
     ///
     /// # Errors
-    /// The round cannot go on; there is no partial sum.
+    /// The round cannot go on. There is no partial sum.
     pub fn close(mut self, rng: &mut dyn CryptoRng) -> Result<Closed, Fault> {
         let waiting = self.waiting();
         if waiting.answered < waiting.required {

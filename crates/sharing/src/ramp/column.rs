@@ -2,8 +2,8 @@
 
 use zeroize::Zeroizing;
 
-/// One party's shares of all blocks, summed over the dealers so far: one vector of B elements a field.
-/// Wiped when dropped.
+/// One party's shares of all blocks, summed over the dealers so far: for each field one vector of B elements. Wiped
+/// when dropped.
 pub struct ColumnSum {
     pub(super) limbs: Vec<Zeroizing<Vec<u64>>>,
 }

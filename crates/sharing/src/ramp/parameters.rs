@@ -9,18 +9,18 @@ pub struct RampRequest {
     pub corrupt: usize,
     /// Parties d whose shares may be missing.
     pub dropouts: usize,
-    /// Whether holders must confirm to each other whose sum they give shares of, so many of those k that rebuild it
-    /// that no two sets can be confirmed: [`RampParameters::quorum`].
+    /// Whether holders must confirm to each other for which survivors they give their shares:
+    /// [`RampParameters::quorum`] of them, so many that no second set of survivors can be confirmed as well.
     pub active: bool,
     /// Words L of a vector.
     pub words: usize,
     /// Shares k that rebuild a sum; 0 takes n − d.
     pub threshold: usize,
-    /// Words l in a polynomial; 0 chooses.
+    /// Words l in a polynomial; 0 lets [`RampParameters::choose`] choose.
     pub packing: usize,
 }
 
-/// Parameters that somebody else has chosen, and what is known to judge them by.
+/// Parameters that somebody else has chosen, and what is needed to check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RampTold {
     /// Parties n that hold shares.
@@ -81,8 +81,8 @@ fn broken<T>(field: &'static str, rule: String) -> Result<T, ParameterError> {
 }
 
 impl RampRequest {
-    /// The fewest random coefficients r of a polynomial: whoever knows at most r shares learns nothing. That
-    /// are the c corrupt parties, or one party that is curious by itself.
+    /// The fewest random coefficients r that a polynomial may have. Whoever knows at most r shares learns nothing, so r
+    /// is the number c of corrupt parties, or 1 if there are none: a single party must learn nothing from its share.
     pub fn least_random(&self) -> usize {
         least_random(self.corrupt)
     }
@@ -151,8 +151,8 @@ impl RampParameters {
         })
     }
 
-    /// Parameters that somebody else has chosen, where they keep the privacy of a party. Whether as many shares come
-    /// together as rebuild a sum is not asked: if not, nobody learns anything.
+    /// Accepts parameters that somebody else has chosen if they keep a party's privacy. Whether enough shares will come
+    /// together to rebuild a sum is not checked: if not, nobody learns anything.
     ///
     /// # Errors
     /// The inequality that fails, with its numbers: `n >= 2`, `k <= n`, `1 <= l <= k - r` with r = max(c, 1), and if
@@ -198,8 +198,9 @@ impl RampParameters {
         self.threshold
     }
 
-    /// Parties that must confirm a set, if active: ⌊(n + c)/2⌋ + 1. Two sets with so many each would take more
-    /// honest parties than there are, though the c corrupt ones confirm both. At most k then.
+    /// Parties that must confirm a set of survivors, if active: ⌊(n + c)/2⌋ + 1, which is at most k. Two sets cannot
+    /// both have so many confirmations: even if the c corrupt parties confirm both, there are not enough honest
+    /// parties.
     pub fn quorum(&self) -> usize {
         (self.parties + self.corrupt) / 2 + 1
     }
@@ -209,7 +210,7 @@ impl RampParameters {
         self.packing
     }
 
-    /// Uniform coefficients r = k − l of a polynomial: so many shares reveal nothing.
+    /// Uniform coefficients r = k − l of a polynomial: any r shares reveal nothing.
     pub fn random(&self) -> usize {
         self.threshold - self.packing
     }

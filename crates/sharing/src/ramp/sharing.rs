@@ -25,7 +25,7 @@ pub struct RampSharing {
 }
 
 impl RampSharing {
-    /// Prepares the sharing of vectors of `words` words whose sums `residues` hold.
+    /// Prepares the sharing of vectors of `words` words whose sums fit the fields of `residues`.
     ///
     /// # Errors
     /// [`SharingError::Points`] for more parties than there are points.
@@ -72,15 +72,15 @@ impl RampSharing {
         ColumnSum::zero(self.limbs.len(), self.blocks)
     }
 
-    /// Shares a vector: writes the packed column of the party of rank j to `columns[j]`, where there is one.
+    /// Shares a vector: writes the packed column of the party of rank j to `columns[j]`, unless that is `None`.
     ///
     /// `read(first, words)` gives the words from `first` on; it is called once for every word. The random
     /// elements come from the stream of `seed`: tile t of field f of F fields reads it from byte
     /// (t·F + f)·2^35 on. Two vectors must not share a seed.
     ///
     /// # Errors
-    /// What `read` gives, and [`SharingError::Columns`] unless there are n columns of
-    /// [`RampSharing::column_len`] bytes.
+    /// The error of `read`, and [`SharingError::Columns`] unless there are n columns of [`RampSharing::column_len`]
+    /// bytes.
     pub fn share<E: From<SharingError>>(
         &self,
         seed: MaskSeed,
@@ -148,11 +148,11 @@ impl RampSharing {
         Ok(())
     }
 
-    /// Adds a packed column.
+    /// Adds a packed column to `sum`.
     ///
     /// # Errors
-    /// [`SharingError::ColumnLength`]; the sum is as it was then. [`SharingError::ColumnElement`] for an element
-    /// that is not canonical; the sum means nothing then.
+    /// [`SharingError::ColumnLength`]; the sum is unchanged then. [`SharingError::ColumnElement`] for an element that
+    /// is not canonical; the sum is useless then.
     pub fn add(&self, sum: &mut ColumnSum, packed: &[u8]) -> Result<(), SharingError> {
         let need = self.column_len();
         if packed.len() != need {
@@ -180,10 +180,11 @@ impl RampSharing {
         packed
     }
 
-    /// Prepares to rebuild sums from the columns of these k holders, given by rank: O(k²) once a set.
+    /// Prepares to rebuild sums from the columns of these k holders, given by rank. Takes O(k²), once for each set of
+    /// holders.
     ///
     /// # Errors
-    /// [`SharingError::Holders`] unless there are k different ones below n.
+    /// [`SharingError::Holders`] unless there are k different ranks below n.
     pub fn reconstructor(&self, holders: &[usize]) -> Result<RampReconstructor, SharingError> {
         self.check_holders(holders, holders.len() == self.parameters.threshold())?;
         let matrices = self.limbs.iter().map(|limb| limb.matrix(holders));
@@ -198,15 +199,14 @@ impl RampSharing {
         })
     }
 
-    /// Finds the columns that do not lie on polynomials of degree below k with the others, where m > k
-    /// columns are given: all of them, as long as they are at most ⌊(m − k)/2⌋. With k columns nothing can
-    /// be found.
+    /// Finds wrong columns among m ≥ k columns: the positions of those that do not lie on polynomials of degree below k
+    /// with the others. It finds all of them if they are at most ⌊(m − k)/2⌋. With m = k it can find none.
     ///
-    /// A wrong column goes unnoticed with a probability below 2^-61, whoever made it, since the
-    /// combinations that are checked are drawn afterwards.
+    /// A wrong column goes unnoticed with probability below 2^-61, however it was made: it is checked by random
+    /// combinations that are drawn afterwards.
     ///
     /// # Errors
-    /// [`SharingError::Holders`], and [`SharingError::Undecodable`] where more are wrong.
+    /// [`SharingError::Holders`], and [`SharingError::Undecodable`] if more columns are wrong.
     pub fn misfits(
         &self,
         holders: &[usize],
@@ -281,8 +281,8 @@ pub struct RampReconstructor {
 }
 
 impl RampReconstructor {
-    /// Writes the words of the sum, reduced to the width of `sum`, from the holders' columns in the order in
-    /// which the holders were given.
+    /// Rebuilds a sum from the holders' columns, which are in the order in which the holders were given: writes its
+    /// words, reduced to the width of `sum`.
     ///
     /// # Errors
     /// [`SharingError::ShareCount`] or [`SharingError::Words`] where the shapes differ.

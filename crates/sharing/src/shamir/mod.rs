@@ -79,7 +79,8 @@ impl Share {
     }
 }
 
-/// Splits `secret` so that any `threshold` = t of the shares rebuild it: one share a point, in the order of `points`.
+/// Splits `secret` so that any `threshold` = t of the shares rebuild it. Gives one share for each of `points`, in
+/// order.
 ///
 /// # Errors
 /// [`SharingError::Threshold`] unless 1 ≤ t ≤ n = `points.len()`; [`SharingError::DuplicatePoint`].
@@ -125,7 +126,7 @@ impl Reconstructor {
 
     /// Rebuilds one secret from exactly t shares, in the order of the points.
     ///
-    /// Whoever gave a wrong share decides the outcome: check it against a commitment, or use [`robust_reconstruct`].
+    /// A single wrong share changes the result at will: check it against a commitment, or use [`robust_reconstruct`].
     ///
     /// # Errors
     /// [`SharingError::ShareCount`] unless there are t shares, [`SharingError::NotASecret`] if a rebuilt limb is

@@ -14,8 +14,8 @@ use crate::SharingError;
 /// Label of the hash that the limbs of shares are combined by.
 const COMBINE: &str = "blindsum combine limbs";
 
-/// Finds wrong shares among those of one set of m holders of sharings with threshold t, which it has prepared for
-/// once.
+/// Finds the wrong ones among the shares of a set of m holders. Prepared once for these holders and the threshold t, it
+/// serves for any number of secrets.
 pub struct Locator {
     threshold: usize,
     code: ReedSolomon<Field61>,
@@ -34,12 +34,12 @@ impl Locator {
         Ok(Self { threshold, code })
     }
 
-    /// The positions of the wrong ones of these shares, which come in the order of the points: all of them, as long
-    /// as they are at most ⌊(m − t)/2⌋. The others lie on one sharing. Takes about m · (m − t) multiplications.
+    /// The positions of the wrong shares among `shares`, which are in the order of the points. It finds all of them if
+    /// they are at most ⌊(m − t)/2⌋; the others then belong to one sharing. Takes about m · (m − t) multiplications.
     ///
-    /// Looked at is one combination of the five limbs, by powers of a factor that depends on all shares. Whoever
-    /// chooses wrong shares can only hope that one of them passes for right, with a chance of 2^-59; a secret that is
-    /// checked against a commitment cannot come out wrong by it.
+    /// Only one combination of the five limbs is checked, by powers of a factor that depends on all shares. A wrong
+    /// share passes as right with probability at most 2^-59, however it is chosen. To exclude even that, check the
+    /// rebuilt secret against a commitment.
     ///
     /// # Errors
     /// [`SharingError::ShareCount`], and [`SharingError::Undecodable`] if more shares are wrong.
@@ -81,13 +81,13 @@ fn undecodable(got: usize, threshold: usize) -> SharingError {
     }
 }
 
-/// Rebuilds one secret from all m = `shares.len()` shares of a sharing with threshold t, of which up to ⌊(m − t)/2⌋
-/// may be wrong; returns it with the points of the wrong ones, in the order in which they were given.
+/// Rebuilds one secret from all m = `shares.len()` shares of a sharing with threshold t, of which up to ⌊(m − t)/2⌋ may
+/// be wrong. Returns the secret and the points of the wrong shares, in the order in which they were given.
 ///
 /// # Errors
 /// [`SharingError::Threshold`] if t = 0, [`SharingError::TooFewShares`] if m < t, [`SharingError::DuplicatePoint`],
-/// [`SharingError::Undecodable`] if more shares are wrong, [`SharingError::NotASecret`] if the holders agree on
-/// what was never a secret.
+/// [`SharingError::Undecodable`] if more shares are wrong, [`SharingError::NotASecret`] if the shares rebuild something
+/// that is no 32-byte secret.
 pub fn robust_reconstruct(
     threshold: usize,
     shares: &[(Point, &Share)],

@@ -1,8 +1,8 @@
 //! One round, stage by stage, in virtual time.
 //!
-//! A party's vector is made when it reaches the server and is gone when the server has added it, so a
-//! round of many parties holds a few vectors at a time. Where messages are repeated or delayed, the
-//! copies that are still on their way keep theirs.
+//! A party's vector is made when it reaches the server, and freed when the server has added it, so a round of many
+//! parties holds only a few vectors at a time. If messages are repeated or delayed, the copies on their way keep their
+//! vectors.
 
 mod parties;
 mod post;

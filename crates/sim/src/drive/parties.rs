@@ -1,4 +1,4 @@
-//! The parties' side of a round: whose turn it is, and what becomes of what they say.
+//! The parties' side of a round: which party acts next, and what happens with its messages.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What happens when, by time and then in the order in which it was caused.
+//! The events of an episode, by time and then in the order in which they were caused.
 
 use std::collections::BTreeMap;
 

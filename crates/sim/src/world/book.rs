@@ -1,4 +1,4 @@
-//! What a campaign writes down of what honest parties are given, say and hear, for the promises to be compared with.
+//! The record of what honest parties are given, send and receive in a campaign. The promises are checked against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

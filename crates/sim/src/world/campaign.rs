@@ -1,4 +1,4 @@
-//! A row of episodes, and what is told of it.
+//! A series of episodes, and its report.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::contents::{in_a_hurry, of_integers, sized};
 use super::faults::{Faults, Kind};
 use crate::SimError;
 
-/// What was done in a campaign.
+/// What happened in a campaign, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
-    /// Things that happened.
+    /// Events.
     pub steps: u64,
-    /// Jobs.
+    /// Episodes, each of which is one job.
     pub episodes: u64,
-    /// Rounds that count.
+    /// Rounds with a result.
     pub rounds: u64,
     /// Results that parties were told.
     pub results: u64,
@@ -29,9 +29,9 @@ pub struct Tally {
     pub rollbacks: u64,
     /// Coordinators that came back with a store of an earlier time.
     pub restored: u64,
-    /// Frames that said something else than the machine did.
+    /// Frames in which a liar said something else than its machine.
     pub lies: u64,
-    /// Rounds that gave no result, in episodes in which only a member lies.
+    /// Rounds without a result, in episodes in which the only fault is a lying member.
     pub spoilt: u64,
 }
 
@@ -50,38 +50,38 @@ impl Tally {
     }
 }
 
-/// A promise that was broken, and how to see it again.
+/// A promise that was broken, and how to reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed} ({}), after {steps} steps: {what}", kind.as_str())]
 pub struct Broken {
-    /// A campaign that begins with this seed begins with this episode.
+    /// The seed of the episode. A campaign with this seed begins with this episode.
     pub seed: u64,
-    /// What kind of episode it was.
+    /// The kind of the episode.
     pub kind: Kind,
-    /// How far it came.
+    /// How many events had happened.
     pub steps: u64,
-    /// The promise, and what was seen.
+    /// The promise, and what was seen instead.
     pub what: String,
-    /// What happened last.
+    /// The latest events.
     pub story: Vec<String>,
 }
 
-/// A row of episodes of one job.
+/// A series of episodes of one job.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The job. It gets between four and seven parties, a few rounds and short vectors, whatever it says of them. Where
-    /// it leaves encoding, model and density at their defaults these are drawn for each episode.
+    /// The job. Whatever it says, it gets between four and seven parties, a few rounds and short vectors. If encoding,
+    /// model and density have their defaults, they are drawn for each episode.
     pub spec: JobSpec,
-    /// How many things must have happened before no further episode begins.
+    /// After this many events no further episode begins.
     pub steps: u64,
-    /// The seed of the first episode; the others have the next ones.
+    /// The seed of the first episode; each later episode has the next number.
     pub seed: u64,
-    /// The kinds of episodes; those of other kinds are left out.
+    /// The kinds of episodes to run; others are left out.
     pub kinds: Vec<Kind>,
 }
 
 impl Campaign {
-    /// One with episodes of all kinds.
+    /// A campaign with episodes of all kinds.
     pub fn new(spec: JobSpec, steps: u64, seed: u64) -> Self {
         let kinds = Kind::ALL.to_vec();
         Self {
@@ -92,10 +92,10 @@ impl Campaign {
         }
     }
 
-    /// Runs it. `watch` sees what was done so far after each episode, and may end it.
+    /// Runs the campaign. `watch` is told after each episode what happened so far, and may end the campaign.
     ///
     /// # Errors
-    /// A job that cannot be run; the first promise that was broken.
+    /// A job that cannot be run, or the first promise that was broken.
     pub fn run(
         &self,
         watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
@@ -121,11 +121,12 @@ impl Campaign {
     }
 }
 
-/// One job of integers with as many parties, rounds and coordinates as it says, in which nothing goes wrong but that one member lies
-/// from the beginning to the end, in all ways that a campaign knows: each of its frames is a lie with the chance `lie`.
+/// Runs one job of integers, with as many parties, rounds and coordinates as it says. The only thing that goes wrong is
+/// one member that lies from beginning to end, in all ways that a campaign knows: each of its frames is a lie with
+/// probability `lie`.
 ///
 /// # Errors
-/// A job that cannot be run; the first promise that was broken.
+/// A job that cannot be run, or the first promise that was broken.
 pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, CampaignError> {
     let job = Arc::new(
         of_integers(&in_a_hurry(spec))
@@ -143,7 +144,7 @@ pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, Campa
 /// Why a campaign ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// It cannot be run.
+    /// The campaign cannot be run.
     #[error(transparent)]
     Sim(#[from] SimError),
     /// A promise was broken.

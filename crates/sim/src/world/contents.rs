@@ -1,4 +1,4 @@
-//! The job of an episode: the one that was given, made small. What a job is about that says nothing of it is drawn.
+//! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
     Clipping, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, ModelUpdate, ProtocolChoice,

@@ -4,18 +4,18 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::seeds::{below, unit};
 
-/// How an episode goes wrong. Each number is the chance of one thing at each occasion for it.
+/// How an episode goes wrong. Each number is the probability of one fault at each occasion for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// A machine is killed before it does the next thing it wants done.
+    /// A machine is killed before its next effect is carried out.
     pub kill: f64,
-    /// A party that is killed stays away for so long that it misses rounds.
+    /// A killed party stays away for so long that it misses rounds.
     pub away: f64,
     /// A connection breaks, at each step of the episode.
     pub cut: f64,
-    /// A party that starts again does so with records of an earlier time.
+    /// A party that restarts has records of an earlier time.
     pub rollback: f64,
-    /// A coordinator that starts again does so with a store of an earlier time.
+    /// A coordinator that restarts has a store of an earlier time.
     pub restored: f64,
     /// A task takes seconds: a slow disk, a busy machine.
     pub slow: f64,
@@ -23,22 +23,22 @@ pub struct Faults {
     pub late: f64,
     /// A caller gives no update, or gives it too late.
     pub careless: f64,
-    /// A lying party says something else than its machine does.
+    /// A lying party sends something else than its machine says.
     pub lie: f64,
-    /// A lying coordinator does.
+    /// A lying coordinator sends something else than its machine says.
     pub server_lies: f64,
 }
 
 /// A kind of episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Nothing goes wrong, but for callers and the time that things take.
+    /// Nothing goes wrong, but callers and work may take long.
     Calm,
     /// Kills, cuts, slow disks.
     Storm,
-    /// The same, and records and stores come back from backups.
+    /// Kills, cuts and slow disks; and records and stores come back from backups.
     Rollback,
-    /// One party lies, and a little goes wrong besides.
+    /// One party lies, and a few other things go wrong.
     Liar,
     /// The coordinator lies.
     LyingServer,

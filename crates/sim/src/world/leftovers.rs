@@ -1,4 +1,4 @@
-//! What parties have sent of their updates, and what they have left, where rounds are sparse.
+//! In sparse rounds, what parties have sent of their updates and what is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a lying party says instead of what its machine does.
+//! What a lying party sends instead of what its machine says.
 
 use blindsum_job::pb::party_frame::Frame as Up;
 use blindsum_job::pb::{self, PartyFrame};

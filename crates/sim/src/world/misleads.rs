@@ -1,5 +1,5 @@
-//! What a lying coordinator says instead of what its machine does: something else, or something that it said before, to the
-//! same party or to another one.
+//! What a lying coordinator sends instead of what its machine says: something else, or something that it sent before,
+//! to the same party or to another one.
 
 use std::collections::VecDeque;
 

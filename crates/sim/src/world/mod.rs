@@ -1,23 +1,23 @@
-//! Campaigns: whole jobs, with their machines, disks and connections, in which everything goes wrong that may.
+//! Campaigns: whole jobs, with machines, disks and connections, in which everything goes wrong that can.
 //!
-//! A campaign is a row of episodes. An episode is one job from beginning to end: the coordinator and every party as the
-//! machines of `blindsum-job`, in virtual time, over connections that break and disks that are slow. What goes wrong is
-//! drawn from the episode's seed: machines are killed at any moment and started again, with the records that they had
-//! or with a backup; connections break unnoticed; a member lies, or the coordinator does. After a while nothing more
-//! goes wrong, and the job has to come to its end.
+//! A campaign is a series of episodes. An episode is one job from beginning to end: the coordinator and every party as
+//! the machines of `blindsum-job`, in virtual time, over connections that break and with disks that are slow. What goes
+//! wrong is drawn from the episode's seed: machines are killed at any moment and restarted, with their records or with
+//! a backup of them; connections break unnoticed; a member lies, or the coordinator does. After a while nothing more
+//! goes wrong, and the job has to end.
 //!
-//! All that time the promises are watched:
+//! All that time these promises are checked:
 //!
-//! * P1: nobody begins a round with strangers, with too few parties, or with an earlier number, whoever says so.
-//! * P2: every sum is exactly that of what its survivors gave, and the same for everybody.
+//! * P1: no party begins a round with strangers, with too few parties, or with an earlier number, whoever tells it to.
+//! * P2: every sum is exactly that of its survivors' updates, and the same for everybody.
 //! * P3: no honest party answers a stage in two ways, whatever is restored from a backup.
 //! * P4: nothing panics.
-//! * P5: the job goes on: nobody honest fails for good, nothing waits for ever.
-//! * P6: a round that counts stays so, everybody whose vector is in it is told, and nobody the opposite.
-//! * P7: what a sparse round leaves over of an update is neither lost nor sent twice.
-//! * P8: everybody who is told a model is told the same, and it is the one that the sums make.
+//! * P5: the job goes on: no honest party fails for good, and nothing waits for ever.
+//! * P6: a round with a result keeps it; everybody whose vector is in it is told so, and nobody is told the opposite.
+//! * P7: what a sparse round leaves of an update is neither lost nor sent twice.
+//! * P8: everybody who is told a model is told the same one, and it is the one that follows from the sums.
 //!
-//! The same seed gives the same episode, to the last draw.
+//! The same seed gives exactly the same episode.
 
 mod agenda;
 mod book;

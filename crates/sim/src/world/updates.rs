@@ -1,4 +1,4 @@
-//! What callers of an episode give to a round.
+//! The updates that callers of an episode give.
 
 use blindsum_encode::Values;
 use blindsum_job::party::Update;

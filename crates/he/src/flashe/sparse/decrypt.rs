@@ -15,7 +15,7 @@ use super::{
 };
 use crate::flashe::{FlasheError, RoundKey, Scheme, Shape, TILE, sum::parts};
 
-/// A sum, at all coordinates.
+/// A decrypted sum, `[D]`, with all coordinates.
 pub struct SparseSum {
     /// The coordinates that anybody has. At the others there are zeros.
     pub(super) union: SparseMask,
@@ -29,7 +29,7 @@ impl SparseSum {
         &self.words
     }
 
-    /// How many parties have each coordinate.
+    /// How many parties have sent each coordinate.
     pub fn contributors(&self) -> &[u32] {
         &self.contributors
     }
@@ -39,8 +39,8 @@ impl RoundKey {
     /// Decrypts the sum of the compacted ciphertexts of the parties in `participation`, on all threads of the
     /// current pool if it is long.
     ///
-    /// Words that fewer than `minimum` parties have are computed, because the check covers them, and wiped. The key
-    /// gives them all the same: the minimum is for honest parties.
+    /// Words that fewer than `minimum` parties have sent are decrypted, because the check covers them, and then wiped.
+    /// That binds honest parties only: the key opens these words, too.
     ///
     /// # Errors
     /// [`FlasheError::MaskLanes`] unless the masks are of the shape's lanes; [`FlasheError::CiphertextLength`];

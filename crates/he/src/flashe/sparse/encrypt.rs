@@ -17,15 +17,15 @@ use crate::flashe::{
 };
 
 impl RoundKey {
-    /// Encrypts the words at the coordinates of `mask`, of the dense vectors of `shape`: `read` is given some
-    /// coordinates, in order, and writes the words there over the tile, which is of the lane type of the width. What
-    /// a lane holds above bit b makes no difference. Words must be so small that no survivors' sum wraps.
+    /// Encrypts the words of a vector of `shape` at the coordinates of `mask`. `read(coordinates, tile)` writes the
+    /// words at these coordinates, in order, over the tile, whose lanes are those of the width. Bits of a lane above
+    /// bit b are ignored. Words must be so small that no sum over survivors wraps mod 2^b.
     ///
     /// The ciphertext has [`SparseMask::ciphertext_len`] bytes.
     ///
     /// # Errors
-    /// [`FlasheError::Ticket`] for a ticket of another key or round; [`FlasheError::MaskLanes`] unless the mask is one of
-    /// the shape's lanes; what `read` says. The ticket is lost.
+    /// [`FlasheError::Ticket`] for a ticket of another key or round, [`FlasheError::MaskLanes`] if the mask is not of
+    /// vectors of this shape's length, and the error of `read`. The ticket is used up.
     pub fn encrypt_sparse<E: From<FlasheError>>(
         &self,
         ticket: EncryptionTicket,

@@ -82,7 +82,7 @@ impl SparseMask {
         self.lanes
     }
 
-    /// Coordinates of the set.
+    /// The number of coordinates in the set.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -92,7 +92,7 @@ impl SparseMask {
         ones(0, &self.pieces)
     }
 
-    /// Whether it is one of them; `false` for what is no coordinate at all.
+    /// Whether `coordinate` is in the set; `false` also where it is not below D.
     pub fn contains(&self, coordinate: u32) -> bool {
         let at = coordinate as usize;
         let piece = self.pieces.get(at / PIECE);

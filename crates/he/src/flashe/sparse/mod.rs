@@ -9,14 +9,14 @@
 //!    order, each with F of the *dense* coordinate, packed, and the check. The server adds up
 //!    ([`EncryptedSparseSum`]) and sends the words of the union of the coordinates.
 //! 4. The parties decrypt ([`RoundKey::decrypt_sparse`]), knowing the survivors' masks. At each coordinate, masks
-//!    cancel within runs of those that have it.
+//!    cancel within runs of parties that have it.
 //!
-//! The check of a sparse vector is H(m) + τ H(1), with H as for dense ones over the party's coordinates, and H(1)
-//! that of a one at each of them: its sum covers the number of contributors of each coordinate too. So masks that
-//! are not the ones the parties sent are noticed, even where that changes no word. τ is the low 60 bits of the
-//! little-endian number at bytes 0..8 of the stream 3 and 0. If numbers of contributors differ by e', not all of
-//! them zero, H(e') is zero with probability at most 2^-59, and if it is not, τ H(e') hits what is left with at
-//! most 2^-60.
+//! The check of a sparse vector is H(m) + τ H(1). H is that of dense vectors, taken over the party's coordinates; H(1)
+//! is H of a vector that is one at each of them. So the sum of the checks covers the number of contributors of each
+//! coordinate, too, and sets of coordinates that are not those that the parties sent are noticed even where no word
+//! changes. τ is the low 60 bits of the little-endian number at bytes 0..8 of the stream 3 and 0. If numbers of
+//! contributors differ by e', not all of them zero, H(e') is zero with probability at most 2^-59, and if it is not, τ
+//! H(e') hits what is left with probability at most 2^-60.
 //!
 //! **What the server learns**: how many coordinates each party has and which they share, up to the permutation.
 

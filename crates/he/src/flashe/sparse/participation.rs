@@ -1,43 +1,43 @@
-//! Who has which coordinate, and how many masks that takes.
+//! Which party has sent which coordinate, and how many masks that takes.
 
 use blindsum_math::words::{Lane, add_chosen};
 
 use super::{SparseMask, tile::TILE_PIECES};
 use crate::flashe::{FlasheError, Scheme, Survivors, TILE};
 
-/// The survivors' masks.
+/// The survivors and the coordinates that each of them has sent.
 #[derive(Clone, Copy)]
 pub struct Participation<'a> {
     survivors: &'a Survivors,
     masks: &'a [SparseMask],
 }
 
-/// Masks of single words, in all.
+/// How many masks of single words a round takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskCount {
-    /// All parties together, to encrypt.
+    /// To encrypt: by all parties together.
     pub encrypt: u64,
-    /// Each party, to decrypt.
+    /// To decrypt: by each party.
     pub decrypt: u64,
 }
 
-/// What each scheme takes, exactly.
+/// How many masks a round takes with each scheme, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskCounts {
     /// Survivors s, who all decrypt.
     pub survivors: u32,
-    /// With double masking: two for each word that is sent, then two for each run at each coordinate.
+    /// With double masking: two for each word that is sent; to decrypt, two for each run of parties at each coordinate.
     pub double: MaskCount,
-    /// With single masking: one for each word that is sent, and again for each.
+    /// With single masking: one for each word that is sent; to decrypt, as many again.
     pub single: MaskCount,
 }
 
 impl<'a> Participation<'a> {
-    /// `masks` are those of `survivors` by rank.
+    /// The survivors and their masks, in order of rank.
     ///
     /// # Errors
-    /// [`FlasheError::Masks`] unless there is one for each; [`FlasheError::MaskLanes`] unless all are out of the same number
-    /// of coordinates.
+    /// [`FlasheError::Masks`] unless there is one mask for each survivor; [`FlasheError::MaskLanes`] unless all are of
+    /// vectors of the same length.
     pub fn new(survivors: &'a Survivors, masks: &'a [SparseMask]) -> Result<Self, FlasheError> {
         let (got, expected) = (masks.len(), survivors.count() as usize);
         if got != expected {
@@ -102,7 +102,7 @@ impl<'a> Participation<'a> {
         self.survivors.ranks().zip(self.masks)
     }
 
-    /// The masks of words that a round takes with either scheme (FLASHE §4.1).
+    /// How many masks of single words a round takes with each scheme (FLASHE §4.1).
     pub fn mask_counts(&self) -> MaskCounts {
         let sent: u64 = self.masks.iter().map(|mask| mask.count() as u64).sum();
         let mut runs = 0;

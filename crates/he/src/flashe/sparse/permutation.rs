@@ -19,7 +19,7 @@ const DRAWN: usize = 512;
 /// a zero counter on. A number w gives j = ⌊w (i + 1) / 2^64⌋, and is drawn again if w (i + 1) mod 2^64 is below
 /// 2^64 mod (i + 1), which leaves every j the same number of w.
 ///
-/// The memory that is accessed depends on the key: what runs on the same machine may see something of that.
+/// Which memory is accessed depends on the key: a program on the same machine may see something of that.
 pub struct Permutation {
     /// By place.
     coordinates: Zeroizing<Vec<u32>>,
@@ -51,11 +51,11 @@ impl Permutation {
         self.coordinates[place as usize]
     }
 
-    /// The places of a set of coordinates, to be sent, and for each place in order, which of the coordinates is
-    /// there, by its number in the set.
+    /// Permutes a set of coordinates. Gives the set of their places, which is what is sent, and for each place, in
+    /// order, the index within `set` of the coordinate that is there.
     ///
     /// # Errors
-    /// [`FlasheError::MaskLanes`] for a set out of another number of coordinates.
+    /// [`FlasheError::MaskLanes`] for a set of coordinates of vectors of another length.
     pub fn permute(
         &self,
         set: &SparseMask,
@@ -84,7 +84,7 @@ impl Permutation {
         Ok((places, Zeroizing::new(numbers)))
     }
 
-    /// What `sum` has by place, by coordinate: the words, and the numbers of contributors.
+    /// Undoes the permutation of `sum`: gives its words and its numbers of contributors by coordinate, each `[D]`.
     ///
     /// # Errors
     /// [`FlasheError::MaskLanes`] for the sum of vectors of another length.

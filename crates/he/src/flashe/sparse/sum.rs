@@ -8,7 +8,7 @@ use blindsum_math::{
 use super::SparseMask;
 use crate::flashe::{CHECK_LEN, FlasheError, sum::parts};
 
-/// A sum that compacted ciphertexts are added to one by one. It takes no key, and the memory of a dense vector.
+/// A sum to which compacted ciphertexts are added one by one. It needs no key, and the memory of a dense vector.
 pub struct EncryptedSparseSum {
     words: Words,
     union: Vec<u64>,
@@ -16,7 +16,7 @@ pub struct EncryptedSparseSum {
 }
 
 impl EncryptedSparseSum {
-    /// The sum of no ciphertext, of words of this width at some of `lanes` dense coordinates.
+    /// The sum of no ciphertext yet: of words of this width, at some of `lanes` dense coordinates.
     ///
     /// # Errors
     /// [`FlasheError::DenseLanes`] above 2^32 lanes.
@@ -32,8 +32,8 @@ impl EncryptedSparseSum {
     /// Adds the ciphertext of the words at the coordinates of `mask`, [`SparseMask::ciphertext_len`] bytes.
     ///
     /// # Errors
-    /// [`FlasheError::MaskLanes`] for a mask of other vectors; [`FlasheError::CiphertextLength`]; [`FlasheError::Math`] if
-    /// padding bits are set or the check is not canonical. The sum is the same then as before.
+    /// [`FlasheError::MaskLanes`] for a mask of vectors of another length; [`FlasheError::CiphertextLength`];
+    /// [`FlasheError::Math`] if padding bits are set or the check is not canonical. The sum is unchanged then.
     pub fn add(&mut self, mask: &SparseMask, ciphertext: &[u8]) -> Result<(), FlasheError> {
         let (got, expected) = (mask.lanes(), self.words.len());
         if got != expected {

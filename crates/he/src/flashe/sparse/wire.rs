@@ -1,10 +1,10 @@
-//! A [`SparseMask`] as bytes: one byte that says how, and then
+//! A [`SparseMask`] as bytes: one byte that names the form, and then
 //!
 //! * 0: the bitmap, ⌈D/8⌉ bytes, coordinate d in bit d % 8 of byte d / 8, the bits behind the last one zero;
 //! * 1: for each coordinate in order its distance from the one before it, less one (for the first, the coordinate),
 //!   as LEB128: 7 bits a byte, the lowest first, and the top bit set in all bytes but the last.
 //!
-//! Whichever is shorter is sent, the bitmap if both are as long, and nothing else is taken, so that every set has
+//! The shorter form is sent, the bitmap if both have the same length. No other is accepted, so that every set has
 //! exactly one form.
 
 use super::{SparseMask, mask::PIECE};
@@ -14,7 +14,7 @@ const BITMAP: u8 = 0;
 const DISTANCES: u8 = 1;
 
 impl SparseMask {
-    /// The form to send.
+    /// The encoding, in the shorter form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let bitmap_len = self.lanes().div_ceil(8);
         let distances_len = self.distances_len();

@@ -1,32 +1,33 @@
-//! What the sums over several sets of parties tell together.
+//! What the sums over several sets of parties reveal together.
 //!
 //! Parties that were in the same sums cannot be told apart: they are one group, and whatever is computed from the sums
-//! weighs their vectors alike. So nothing that follows from them has fewer honest parties in it than the smallest group
-//! has. That holds whoever of the others is corrupt, for any number of sums and without any algebra.
+//! gives their vectors the same weight. So no result of such a computation contains fewer honest parties than the
+//! smallest group. That holds whoever of the others is corrupt, and for any number of sums.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Parties of a round, by name.
+/// The names of a round's parties.
 pub type Cohort = BTreeSet<String>;
 
-/// Who was in the same sums so far.
+/// The groups of parties that were in the same sums so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Groups(Vec<Group>);
 
-/// Parties that were in the same sums.
+/// Parties that were all in the same sums.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// Their names.
     pub parties: Cohort,
-    /// Parties of the smallest job that summed them up: no more of them are corrupt than of its parties.
+    /// The number of parties of the smallest job that summed them: as many of the group are corrupt as of that job's
+    /// parties, at most.
     pub of_job: u32,
 }
 
 impl Groups {
-    /// The groups once one more set is summed up, in a job of so many parties: where that parts a group, or brings new
-    /// parties, also among the fresh ones.
+    /// The groups after one more sum, over `cohort`, in a job of `of_job` parties. Groups that are new, because the sum
+    /// splits a group or has new parties, are among the fresh ones.
     pub fn refine(&self, cohort: &Cohort, of_job: u32) -> Refined {
         let mut refined = Refined::default();
         let mut new = cohort.clone();
@@ -69,10 +70,10 @@ impl Group {
     }
 }
 
-/// Groups after one more set.
+/// The groups after one more sum.
 #[derive(Debug, Default)]
 pub struct Refined {
-    /// All of them.
+    /// All groups.
     pub groups: Groups,
     /// The places of those that were no group before.
     fresh: Vec<usize>,
@@ -88,7 +89,7 @@ impl Refined {
         }
     }
 
-    /// Those that were no group before.
+    /// The groups that did not exist before.
     pub fn fresh(&self) -> impl Iterator<Item = &Group> {
         self.fresh
             .iter()

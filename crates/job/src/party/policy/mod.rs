@@ -13,58 +13,58 @@ use crate::PolicyError;
 
 pub use groups::{Cohort, Groups};
 
-/// What a party agrees to. The CA is the one that the party trusts: members of a
-/// round whose certificates are not its are refused without a policy.
+/// What a party agrees to. In addition, and whatever the policy, it refuses every member of a round whose certificate
+/// is not of the CA that it trusts.
 ///
-/// Whoever writes the job chooses its parameters, and that may be the attacker. The defaults are for a party
-/// that trusts neither the coordinator nor one in ten of the others, and one at least. How many others there are the
-/// job says: a party that knows of more who may work together says so in `min_corrupt_parties`.
+/// Whoever writes the job chooses its parameters, and that may be the attacker. The defaults are for a party that
+/// trusts neither the coordinator nor a tenth of the parties, at least one of them. The number of parties is taken from
+/// the job: a party that knows of more parties who may work together says so in `min_corrupt_parties`.
 ///
-/// It is read from a JSON object or another table; what is missing there takes its default, and `null` takes any.
+/// It is read from a JSON object or another table. A missing field has its default, and `null` means no limit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Protocols that may protect this party's updates. By default `secagg`, `secagg+`, `fssa` and `pss`. In the
-    /// two others there is nobody to tolerate: in `plain` the coordinator reads every update, in `flashe` it does
-    /// together with any one party. They must be named to be allowed.
+    /// Protocols that may protect this party's updates. By default `secagg`, `secagg+`, `fssa` and `pss`. The other two
+    /// must be named to be allowed, since they tolerate no corrupt party: in `plain` the coordinator reads every
+    /// update, in `flashe` it can do so with the help of any one party.
     pub allowed_protocols: Vec<ProtocolName>,
-    /// The adversary the job must hold against; none takes any. By default active.
+    /// The adversary against which the job must protect; `None` means either. By default active.
     pub require_adversary: Option<Adversary>,
-    /// The fraction of a job's `parties` that may work together with the coordinator, as this party sees it: the
-    /// job's own `corrupt` must not be less. By default 0.1. `plain` and `flashe`, which tolerate nobody, have no
-    /// `corrupt` to compare.
+    /// The fraction of a job's `parties` that may work together with the coordinator, in this party's opinion: the
+    /// job's own `corrupt` must not be less. By default 0.1. Not compared in `plain` and `flashe`, which tolerate no
+    /// corrupt party.
     pub min_corrupt: f64,
-    /// So many parties at least may work together with the coordinator, however few parties a job has: it must
+    /// The number of parties that may work together with the coordinator, however few parties a job has: the job must
     /// tolerate as many. By default 1.
     pub min_corrupt_parties: usize,
-    /// No sum over fewer honest parties than this. Beside the corrupt ones, ⌈`min_corrupt` · `parties`⌉ or
-    /// `min_corrupt_parties`, so many must be left where the job opens its smallest sum, and in every survivor set;
-    /// and no coordinate of a sparse job is handed out that fewer have sent. By default 2: of one honest party and
-    /// corrupt ones the sum is its update.
+    /// The fewest honest parties in a sum. The smallest sum that the job opens, and every survivor set, must have that
+    /// many parties in addition to the corrupt ones, of which there are ⌈`min_corrupt` · `parties`⌉ or
+    /// `min_corrupt_parties`, whichever is more. Nor may a sparse job open coordinates that fewer than `min_honest`
+    /// parties have sent. By default 2: a sum of one honest party and corrupt ones reveals that party's update.
     pub min_honest: usize,
-    /// Smallest number of certified parties in a round. By default 3: of two, each learns the other's
-    /// update from the sum.
+    /// Smallest number of certified parties in a round. By default 3: in a sum of two parties, each learns the other's
+    /// update.
     pub min_cohort: usize,
-    /// Whatever is computed from several of the sums that this party confirmed or answered for, over any number of
-    /// rounds, must have so many honest parties in it, and `min_honest` at least; 0 allows everything. One sum alone is
-    /// judged by `min_honest`, in `plain` and `flashe` by `min_cohort`. It matters where a vector
-    /// changes little from round to round: the difference of two sums over sets that differ by one party is that party's
-    /// vector then. A set of survivors is refused that tells a smaller group of parties apart from the others of earlier
-    /// sums. Corrupt parties come on top of it, as many as in `min_honest`: they know what they sent. In `plain` and
-    /// `flashe` a party is not asked about survivors: there rosters are compared.
+    /// The fewest honest parties in whatever can be computed from several sums together, over any number of rounds; at
+    /// least `min_honest`. By default 0, which allows everything. This matters if a vector changes little from round to
+    /// round: then the difference of two sums over sets that differ by one party is that party's vector. The party
+    /// compares each new set of survivors with the sums that it confirmed or answered for before, and refuses a set
+    /// that would tell a smaller group of parties apart from the others. Corrupt parties come on top, as many as for
+    /// `min_honest`, since they know what they sent. A single sum is judged by `min_honest`, in `plain` and `flashe` by
+    /// `min_cohort`. In these two protocols a party is not asked about survivors, so rosters are compared.
     pub min_cohort_change: usize,
-    /// Largest weight that the job may allow, so that no update drowns the others; none allows all.
+    /// Largest weight that the job may allow, so that no single update dominates the mean; `None` allows all weights.
     pub max_weight: Option<u32>,
-    /// Largest `dim` of a job: what this party will allocate for. A vector takes 4 bytes a coordinate, and a
-    /// round several vectors. By default 2²⁸, 1 GiB a vector.
+    /// Largest `dim` of a job, which decides how much memory this party needs. A vector takes 4 bytes for each
+    /// coordinate, and a round several vectors. By default 2²⁸, which is 1 GiB for a vector.
     pub max_dim: u64,
-    /// Bytes of the largest message that the job may ask for or send. Shares of a packed vector are as many as there
-    /// are parties, and larger the less is packed. By default 2³², 4 GiB.
+    /// Bytes of the largest message that the job may ask for or send. In `fssa` and `pss` a party sends a share to
+    /// every other party, and a share is the larger the fewer words are packed. By default 2³², 4 GiB.
     pub max_message: u64,
     /// Most `parties` of a job: each of them costs this party keys and shares. By default 10,000.
     pub max_parties: u32,
-    /// The hash that the job must have, where the parties agreed on its specification beforehand; none takes any
-    /// job that keeps the other rules. In hexadecimal digits where it is read.
+    /// The hash that the job must have, if the parties agreed on its specification beforehand; `None` accepts any job
+    /// that keeps the other rules. Written as hexadecimal digits.
     #[serde(deserialize_with = "read_hash")]
     pub job_hash: Option<[u8; 32]>,
 }
@@ -158,7 +158,8 @@ impl Policy {
         }
     }
 
-    /// The rules that need no checked job: checking one allocates by its numbers.
+    /// The rules of [`check_job`](Self::check_job) that need no checked job. They come first, because checking a job
+    /// takes memory by its numbers.
     pub fn check_spec(&self, spec: &JobSpec) -> Result<(), PolicyError> {
         let protocol = spec.protocol.name();
         if !self.allowed_protocols.contains(&protocol) {
@@ -220,7 +221,7 @@ impl Policy {
         }
     }
 
-    /// Checks the number of parties in a sum, of a job that has so many.
+    /// Checks the number of parties in a sum of a job with `parties` parties.
     pub fn check_survivors(&self, parties: u32, survivors: usize) -> Result<(), PolicyError> {
         let (honest, corrupt) = (self.min_honest, self.corrupt_among(parties));
         let (have, need) = (survivors, honest.saturating_add(corrupt));
@@ -235,8 +236,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks the parties of a sum against those of earlier ones, in a job that has so many. Groups that are too small
-    /// already are not made smaller by a set that leaves them whole, and the sum itself is for
+    /// Checks the parties of a sum against those of earlier sums, in a job with `parties` parties. A group that is too
+    /// small already is no reason to refuse a set that leaves it whole. The sum itself is checked by
     /// [`check_survivors`](Self::check_survivors).
     pub fn check_difference(
         &self,

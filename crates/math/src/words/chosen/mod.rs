@@ -1,5 +1,5 @@
-//! Lanes that a bitmap chooses: bit k % 64 of piece k / 64 stands for lane k. Of a compacted tile the first lane
-//! belongs to the first bit that is set, and so on.
+//! Kernels for the lanes that a bitmap chooses: bit k % 64 of piece k / 64 stands for lane k. A compacted tile holds
+//! only the chosen lanes, in order.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -9,10 +9,10 @@ mod avx512;
 use self::avx512::Avx512;
 use super::Lane;
 
-/// Adds to the chosen lanes the ones at the same places in `addends`, wrapping at the lane.
+/// Adds to each chosen lane the lane at the same place in `addends`, wrapping at the lane.
 ///
 /// # Panics
-/// If there are not as many addends as lanes, or the bitmap is one of another number of lanes.
+/// If there are not as many addends as lanes, or the bitmap is not for this number of lanes.
 pub fn add_chosen<L: Lane>(pieces: &[u64], lanes: &mut [L], addends: &[L]) {
     check(pieces, lanes.len(), addends.len());
     #[cfg(target_arch = "x86_64")]
@@ -22,7 +22,7 @@ pub fn add_chosen<L: Lane>(pieces: &[u64], lanes: &mut [L], addends: &[L]) {
     portable::change_chosen(pieces, lanes, addends, L::plus);
 }
 
-/// Takes off the chosen lanes the ones at the same places in `numbers`, wrapping at the lane.
+/// Subtracts from each chosen lane the lane at the same place in `numbers`, wrapping at the lane.
 ///
 /// # Panics
 /// As [`add_chosen`].
@@ -38,7 +38,7 @@ pub fn subtract_chosen<L: Lane>(pieces: &[u64], lanes: &mut [L], numbers: &[L]) 
 /// Adds the lanes of a compacted tile to the chosen lanes, wrapping at the lane.
 ///
 /// # Panics
-/// If the compacted tile does not have as many lanes as are chosen, or the bitmap is one of another number of lanes.
+/// If the compacted tile does not have as many lanes as are chosen, or the bitmap is not for this number of lanes.
 pub fn add_compacted<L: Lane>(pieces: &[u64], lanes: &mut [L], compacted: &[L]) {
     check(pieces, lanes.len(), lanes.len());
     check_count(pieces, compacted.len());
@@ -49,7 +49,7 @@ pub fn add_compacted<L: Lane>(pieces: &[u64], lanes: &mut [L], compacted: &[L]) 
     portable::add_compacted(pieces, lanes, compacted);
 }
 
-/// Writes the chosen lanes over a compacted tile.
+/// Writes the chosen lanes to `compacted`, in order.
 ///
 /// # Panics
 /// As [`add_compacted`].

@@ -28,19 +28,19 @@ impl Job {
         &self.spec
     }
 
-    /// The checked encoding. A round may have other bounds: see [`Round::encoding`](crate::Round::encoding).
+    /// The checked encoding. A round may have other clipping bounds: see [`Round::encoding`](crate::Round::encoding).
     pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
     }
 
-    /// What is known about updates before the first round, for jobs whose bounds are found from earlier
-    /// rounds (`clipping` = `aciq`).
+    /// The empty history of updates before the first round, for jobs whose clipping bounds are found from earlier
+    /// rounds (`clipping` = `aciq`); `None` for others.
     pub fn new_history(&self) -> Option<UpdateHistory> {
         let learns = self.spec.encoding.view().learns_bounds();
         learns.then(|| UpdateHistory::new(&self.encoding).ok())?
     }
 
-    /// The part of the coordinates that a party sends, by round, where rounds are sparse (`density` below 1).
+    /// Which part of its coordinates a party sends in each round, if rounds are sparse (`density` below 1).
     pub fn density(&self) -> Option<DensitySchedule> {
         self.spec.sparsity().map(|sparsity| sparsity.schedule)
     }
@@ -54,12 +54,12 @@ impl Job {
         tensors.map(|(run, _)| schedule.kept(0, run.len())).sum()
     }
 
-    /// Hash of what the specification says; part of every key and signature.
+    /// The hash of what the specification says. It is part of every key and signature.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
 
-    /// Words of a vector: the coordinates and whatever the encoding adds to them.
+    /// Words of a vector: its coordinates and what the encoding adds to them.
     pub fn lanes(&self) -> usize {
         self.encoding.lanes()
     }
@@ -85,13 +85,13 @@ impl Job {
         self.spec.least_survivors()
     }
 
-    /// What may happen in a round of as many parties as the job has at most. That of one round is
+    /// The plan of a round with as many parties as the job allows. The plan of one particular round is
     /// [`Round::plan`](crate::Round::plan).
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What may happen in a round of this kind and so many parties.
+    /// The plan of a round of this kind with this many parties.
     pub fn plan_of(&self, kind: RoundKind, parties: usize) -> Plan {
         match (&self.spec.info().key_setup, kind) {
             (Some(setup), RoundKind::KeySetup) => (setup.plan)(self, parties),
@@ -99,29 +99,29 @@ impl Job {
         }
     }
 
-    /// The servers that the job needs beside its coordinator.
+    /// The servers that the job needs in addition to its coordinator.
     pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
         self.spec.info().servers.iter().map(|server| server.role)
     }
 
-    /// What may happen in a key set-up of as many parties as the job has at most, where parties need a key that the
-    /// coordinator has not; see [`Round::key_setup`](crate::Round::key_setup).
+    /// The plan of a key set-up with as many parties as the job allows. `None` unless parties need a key that the
+    /// coordinator does not have; see [`Round::key_setup`](crate::Round::key_setup).
     pub fn key_setup_plan(&self) -> Option<&Plan> {
         self.key_setup_plan.as_ref()
     }
 
-    /// What the protocol chose for a full cohort where the job leaves it open, by name: thresholds,
-    /// neighbours, packing. Empty where there is nothing to choose.
+    /// The numbers that the protocol chose for a round of `parties` parties where the job leaves them open, by name:
+    /// thresholds, neighbours, packing. Empty if there is nothing to choose.
     pub fn parameters(&self) -> Vec<(&'static str, usize)> {
         self.parameters_for(self.spec.parties as usize)
             .unwrap_or_default()
     }
 
-    /// The same for a round of `n` parties. A checked job has them for every n from
-    /// [`min_parties`](Self::min_parties) to `parties`.
+    /// The numbers that the protocol chooses for a round of `n` parties, as in [`parameters`](Self::parameters). A
+    /// checked job has them for every n from [`min_parties`](Self::min_parties) to `parties`.
     ///
     /// # Errors
-    /// Another number of parties.
+    /// A number of parties outside of this range.
     pub fn parameters_for(&self, n: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
         let (least, most) = (self.min_parties(), self.spec.parties as usize);
         if !(least..=most).contains(&n) {
@@ -131,7 +131,7 @@ impl Job {
         (self.spec.info().parameters)(self, n)
     }
 
-    /// Whether only the parties learn the sum.
+    /// Whether only the parties learn the sum, and not the coordinator.
     pub fn hides_sum(&self) -> bool {
         self.plan.opens() == Opens::Parties
     }
@@ -158,8 +158,8 @@ impl Job {
         (self.spec.info().commits)(&self.spec)
     }
 
-    /// The name of the key that a party can use in round `number`, if it holds one: no secret. Who holds none
-    /// takes part in a key set-up first.
+    /// The name of the key that a party can use in round `number`, if it holds one. The name is no secret. A party
+    /// without a key takes part in a key set-up first.
     ///
     /// # Errors
     /// A vault that cannot be read.
@@ -170,7 +170,7 @@ impl Job {
         }
     }
 
-    /// What seals data of the job for the other parties, where they share a key and this one holds it.
+    /// The key that seals data of the job for the other parties, if parties share a key and this one holds it.
     ///
     /// # Errors
     /// A vault that cannot be read.

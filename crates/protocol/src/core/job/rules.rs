@@ -11,7 +11,7 @@ use crate::core::spec::places;
 use crate::{JobSpec, SpecError};
 
 impl JobSpec {
-    /// Checks every rule.
+    /// Checks every rule of a job specification.
     ///
     /// # Errors
     /// The first field that breaks a rule, with the rule.

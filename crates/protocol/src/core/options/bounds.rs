@@ -13,7 +13,7 @@ pub enum Edge {
     Beyond(f64),
 }
 
-/// A range of numbers. What is no number is in none.
+/// A range of numbers. NaN is in no range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// The lower end.

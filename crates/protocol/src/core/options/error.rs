@@ -1,8 +1,8 @@
-//! What is wrong with a job specification.
+//! The error about a job specification.
 
 use blindsum_encode::EncodeError;
 
-/// A rule of the job specification that a field breaks.
+/// A field of a job specification, and the rule that it breaks.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("job specification: {field}: {rule}")]
 pub struct SpecError {

@@ -1,5 +1,5 @@
-//! How an option is declared: once, with its name, type, default, one line of documentation and the values
-//! that it may take.
+//! How an option is declared: once, with its name, type, default, one line of documentation and the values that it may
+//! take.
 //!
 //! Options stand in tables: those of every job ([`JobSpec`](crate::JobSpec)), those of each protocol (in its
 //! folder) and those of each encoding (`spec/encodings`). [`table!`](crate::core::options::table) makes a struct

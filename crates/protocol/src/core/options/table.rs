@@ -1,4 +1,4 @@
-//! What everybody may know of options: tables of them, and their types.
+//! Tables of options and their types, for programs that list options.
 
 use super::{Rule, SpecError, Value};
 
@@ -28,7 +28,7 @@ pub enum Kind {
     Tables(fn() -> Vec<Box<dyn Table>>),
 }
 
-/// What everybody may know of an option.
+/// What is declared of an option.
 #[derive(Clone, Copy)]
 pub struct OptionInfo {
     /// Its name.
@@ -43,10 +43,10 @@ pub struct OptionInfo {
 
 /// A table of options with their values.
 pub trait Table {
-    /// What the table is chosen by.
+    /// The name by which the table is chosen, as in `secagg+`.
     fn name(&self) -> &'static str;
 
-    /// What the table is called in programs: `SecAggPlus`.
+    /// The name of the table in programs, as in `SecAggPlus`.
     fn title(&self) -> &'static str;
 
     /// One line about what is chosen.

@@ -1,4 +1,5 @@
-//! A value as it stands in a file, in a message or on the command line, before anybody knows what it is for.
+//! A value of a job specification as it is written in a file, a message or on the command line, before it is known for
+//! which option.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value of a job specification in TOML or JSON, as it is written.
+/// A value of a job specification, in TOML or JSON, as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// JSON's null, which no option takes.

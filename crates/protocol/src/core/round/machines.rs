@@ -1,4 +1,4 @@
-//! What begins the stages of a round, for each who takes part.
+//! How the machines of a round are started, for each who takes part.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What one aggregation is bound to; below it, what its protocol does in it: the stages of each who takes part, and how
-//! they begin.
+//! One aggregation: what it is bound to, and below, the stages of its protocol for each who takes part.
 
 mod machines;
 mod nonce;
@@ -27,8 +26,8 @@ use blindsum_encode::Encoding;
 use crate::core::plan::Plan;
 use crate::{Fault, FaultKind, Job, Numbers, PartyId, RoundKind, ServerRole};
 
-/// One aggregation: a job, a number that is never used again, the certified parties in order, and
-/// the model that everybody starts from. Both machines are made from it.
+/// One aggregation: a job, a number that is never used again, the certified parties in order, and the model that
+/// everybody starts from. The machines of parties and servers are made from it.
 pub struct Round {
     job: Arc<Job>,
     kind: RoundKind,
@@ -44,7 +43,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Binds a round with the numbers that a coordinator chooses: see [`told`](Self::told).
+    /// A round with the numbers that a coordinator chooses; otherwise as [`told`](Self::told).
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`.
@@ -58,9 +57,9 @@ impl Round {
         Self::told(job, number, roster, model_hash, numbers)
     }
 
-    /// Binds a round with the numbers that the coordinator has told. Its context is
-    /// `H("blindsum round"; job hash, number, roster hash, model hash, numbers)`: two parties who were told
-    /// different things derive different keys, and what one of them sends is useless to the other.
+    /// A round with the numbers that the coordinator has told. Its context is `H("blindsum round"; job hash, number,
+    /// roster hash, model hash, numbers)`: two parties that were told different things derive different keys, and what
+    /// one of them sends is useless to the other.
     ///
     /// # Errors
     /// A roster larger than `parties` or smaller than `min_parties`; [`FaultKind::Number`] for numbers that break a
@@ -79,7 +78,7 @@ impl Round {
         Self::of(RoundKind::Sum, job, number, roster, numbers, &bound)
     }
 
-    /// Binds a key set-up, by the context `H("blindsum key set-up"; job hash, number, roster hash)`.
+    /// A key set-up. Its context is `H("blindsum key set-up"; job hash, number, roster hash)`.
     ///
     /// # Errors
     /// As [`new`](Self::new); a protocol whose parties share no key.
@@ -123,13 +122,13 @@ impl Round {
         })
     }
 
-    /// The same round with other clipping bounds, one per tensor: those that earlier rounds led to. Where they
-    /// differ from the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the
-    /// 8 bytes of a double: who computed other bounds derives other keys. A coordinator that learns no sums does
-    /// not know the bounds: there the context stays, and only the [key context](Self::key_context) changes.
+    /// The same round with other clipping bounds, one for each tensor, found from earlier rounds. If they differ from
+    /// the job's, the context becomes `H("blindsum clips"; context, bounds)`, each bound as the 8 bytes of a double: a
+    /// party that computed other bounds derives other keys. A coordinator that learns no sums does not know the bounds:
+    /// then the context stays, and only the [key context](Self::key_context) changes.
     ///
     /// # Errors
-    /// More or fewer bounds than the job has tensors, or one that no encoding may have.
+    /// More or fewer bounds than the job has tensors, or a bound that no encoding may have.
     pub fn with_clips(mut self, clips: &[f64]) -> Result<Self, Fault> {
         let encoding = self
             .encoding
@@ -155,18 +154,17 @@ impl Round {
         &self.job
     }
 
-    /// How the vectors of this round are encoded: as the job says, but for the bounds of
-    /// [`Round::with_clips`].
+    /// How the vectors of this round are encoded: as the job says, with the bounds of [`Round::with_clips`].
     pub fn encoding(&self) -> &Arc<Encoding> {
         &self.encoding
     }
 
-    /// What it is for.
+    /// What the round is for.
     pub fn kind(&self) -> RoundKind {
         self.kind
     }
 
-    /// What may happen in it, with the parties that it has.
+    /// What may happen in the round, with the parties that it has.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -192,7 +190,7 @@ impl Round {
         }
     }
 
-    /// The servers that the round needs beside the coordinator.
+    /// The servers that the round needs in addition to the coordinator.
     pub fn servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
         self.other_servers().iter().map(|server| server.role)
     }
@@ -208,7 +206,7 @@ impl Round {
         self.number
     }
 
-    /// How many neighbours, shares and words in a polynomial there are in it; all 0 in a key set-up.
+    /// The numbers of neighbours, shares and words in a polynomial; all 0 in a key set-up.
     pub fn numbers(&self) -> Numbers {
         self.numbers
     }
@@ -228,8 +226,8 @@ impl Round {
         &self.context
     }
 
-    /// What keys are derived from that the coordinator lacks: the context with the clipping bounds of the round,
-    /// also where only the parties know these.
+    /// The context from which the parties derive keys that the coordinator does not have. It includes the clipping
+    /// bounds of the round even if only the parties know them.
     pub fn key_context(&self) -> &Context {
         &self.key_context
     }

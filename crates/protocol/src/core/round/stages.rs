@@ -1,4 +1,4 @@
-//! What the stages of a protocol look like, to whatever drives them: what goes in, what comes out.
+//! The interface of the stages of a protocol to what drives them: what goes in, what comes out.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -185,10 +185,10 @@ pub(crate) struct Relayed {
 /// A part of one party's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Whose answer.
+    /// The party whose answer it is.
     pub from: PartyId,
-    /// Which bytes of it: of the whole message with its frame in [`Outgoing`](crate::Outgoing), of the body inside a
-    /// protocol.
+    /// Which bytes of the answer: in [`Outgoing`](crate::Outgoing) of the whole message with its frame, inside a
+    /// protocol of the body.
     pub range: Range<usize>,
 }
 
@@ -197,6 +197,6 @@ pub struct Piece {
 pub struct Excuse {
     /// The party.
     pub party: PartyId,
-    /// Why.
+    /// The reason.
     pub reason: FaultKind,
 }

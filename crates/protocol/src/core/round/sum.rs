@@ -1,4 +1,4 @@
-//! What a party has of a round when it is over.
+//! The result of a round at a party.
 
 use blindsum_math::words::Words;
 
@@ -9,9 +9,9 @@ use crate::PartySet;
 pub struct RoundSum {
     /// The sum of the survivors' words.
     pub sum: Words,
-    /// Whose words are in it.
+    /// The parties whose words are in it.
     pub survivors: PartySet,
-    /// How many of them sent each coordinate, where rounds are sparse. The sum is 0 where fewer than
+    /// In sparse rounds, how many of them sent each coordinate. The sum is 0 where fewer than
     /// [`JobSpec::least_contributors`](crate::JobSpec::least_contributors) did.
     pub contributors: Option<Vec<u32>>,
 }

@@ -1,12 +1,12 @@
-//! Choices of a job: one table among several.
+//! Choices of a job: one table of options among several.
 
 use super::SpecError;
 use super::places::foreign;
 use crate::core::options::{Entry, Table, Value};
 
-/// Declares a choice of tables: the enum of the tables, and the enum of their names. A value chooses one by
-/// `"name"`, or by a table with `name` and options. One line a table, `module::Table`. The last of the first line
-/// is the trait by which the rest of the house asks a table for what it means.
+/// Declares a choice of tables: the enum of the tables, and the enum of their names. A value chooses a table by
+/// `"name"`, or by a table with `name` and options. There is one line for each table, `module::Table`. The last name on
+/// the first line is the trait through which the rest of this crate asks a table what it means.
 macro_rules! choose_table {
     (
         $(#[$doc:meta])* $choice:ident, $(#[$names_doc:meta])* $names:ident, $view:ident;
@@ -43,17 +43,17 @@ macro_rules! choose_table {
                 $names::ALL.iter().map(|name| Self::from(*name))
             }
 
-            /// What is chosen.
+            /// The name of the chosen table.
             pub fn name(&self) -> $names {
                 match self { $(Self::$table(_) => $names::$table,)+ }
             }
 
-            /// Its options.
+            /// The options of the chosen table.
             pub fn table(&self) -> &dyn $crate::core::options::Table {
                 match self { $(Self::$table(table) => table,)+ }
             }
 
-            /// What the options mean to the rest of the house.
+            /// What the chosen table means to the rest of this crate.
             pub(crate) fn view(&self) -> &dyn $view {
                 match self { $(Self::$table(table) => table,)+ }
             }

@@ -1,4 +1,4 @@
-//! A job specification from the flat settings of a command line, where an option stands without its table.
+//! A job specification from the settings of a command line, where options are given without their table.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use crate::ProtocolName;
 use crate::core::options::{Setting, Table, Value};
 
 impl JobSpec {
-    /// Reads settings such as `neighbours` = `20`: each belongs to the job, to the chosen protocol or to the
-    /// chosen encoding, whichever has it; a later one stands for an earlier one. `protocol.neighbours` is the same
-    /// as `neighbours`. Text stands for numbers too. Where no encoding is named, values of more than 32 bits are
+    /// Reads settings such as `neighbours` = `20`. Each belongs to the job, to the chosen protocol or to the chosen
+    /// encoding, whichever has such an option; `protocol.neighbours` means the same as `neighbours`. Of two settings of
+    /// one option the later counts. Numbers may be given as text. If no encoding is named, `bits` above 32 means
     /// integers.
     ///
     /// # Errors
-    /// As [`read`](Self::read); a setting that neither the job nor what it chose has, with where it belongs.
+    /// As [`read`](Self::read); a setting that neither the job nor its protocol and encoding have. The error says where
+    /// it belongs.
     pub fn read_flat(settings: &[(String, Value)]) -> Result<Self, SpecError> {
         let setting = |name: &str| {
             let mut latest = settings.iter().rev();

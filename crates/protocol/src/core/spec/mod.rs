@@ -69,10 +69,10 @@ table! {
 }
 
 impl JobSpec {
-    /// Whether a job can have this name: it may be asked for before its specification is known.
+    /// Checks the name of a job, as somebody may ask for a job before its specification is known.
     ///
     /// # Errors
-    /// None can; the rule is that of the field `job`.
+    /// The name breaks the rule of the field `job`.
     pub fn check_name(name: &str) -> Result<(), SpecError> {
         let named = Self {
             job: name.into(),

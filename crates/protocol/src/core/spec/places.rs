@@ -1,4 +1,4 @@
-//! Where an option belongs: what is said of one that stands in the wrong place, or in none.
+//! Where an option belongs: the errors about an option in the wrong table, or in none.
 
 use super::{JobSpec, SpecError};
 use crate::core::options::{Declares, Kind, Table, listing};

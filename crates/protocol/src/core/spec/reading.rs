@@ -1,4 +1,4 @@
-//! A job specification from what is written: files, messages, arguments.
+//! A job specification from a file, a message or arguments.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -11,11 +11,11 @@ use crate::core::options::{Table, Value, expected};
 pub(super) const REQUIRED: [&str; 3] = [places::PROTOCOL, "parties", "dim"];
 
 impl JobSpec {
-    /// Reads what is written, in any order; what is left out has its default.
+    /// Reads a job specification, with its fields in any order. Fields that are left out have their defaults.
     ///
     /// # Errors
-    /// A field or option that is unknown or belongs elsewhere, one that must be given, a value of another type.
-    /// Rules are checked by [`validate`](Self::validate).
+    /// A field or option that is unknown or belongs elsewhere, a required field that is missing, or a value of another
+    /// type. Rules are checked by [`validate`](Self::validate).
     pub fn read(written: &Value) -> Result<Self, SpecError> {
         let Value::Table(entries) = written else {
             return Err(expected("a table of fields", written).within("job"));

@@ -1,5 +1,5 @@
-//! What a job says: the fields and options that differ from their defaults. They are what travels and what is
-//! hashed, so that a party refuses only what it does not know, and an option that is added changes no other job.
+//! What a job *says*: the fields and options that differ from their defaults. Only they are sent and hashed. So a party
+//! refuses only options that it does not know and that are used, and a new option changes no job that does not use it.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{JobSpec, places, reading};
 use crate::core::options::{Setting, Table, Value};
 
 impl JobSpec {
-    /// What differs from the defaults, as it travels: a table whose names are sorted. The names of protocol and
-    /// encoding, `parties` and `dim` are always said.
+    /// What the job says, as it is sent: a table whose names are sorted. The names of protocol and encoding, `parties`
+    /// and `dim` are always in it, the other fields and options if they differ from their defaults.
     pub fn said(&self) -> Value {
         let mut said: Vec<(String, Value)> = Vec::new();
         for (dotted, value) in self.dotted() {
@@ -23,8 +23,8 @@ impl JobSpec {
         Value::Table(said)
     }
 
-    /// Hash of what is said: for each dotted name, in the order of their bytes, the name and then the value; each
-    /// part length-prefixed, each value led by a letter for its kind (docs/wire-derivations.md).
+    /// The hash of what the job says: for each dotted name, in the order of their bytes, the name and then the value.
+    /// Each part has its length in front, each value a letter for its type (docs/wire-derivations.md).
     pub fn hash(&self) -> [u8; 32] {
         let mut parts = Vec::new();
         for (name, value) in self.dotted() {

@@ -1,12 +1,12 @@
-//! The JSON schema of a job specification, and what lists options for people and programs: the command line,
-//! Python's classes and the documentation are made of it.
+//! The JSON schema of a job specification. The command line, Python's classes and the documentation of options are made
+//! from it.
 
 use super::{JobSpec, MAX_DIM, places, reading};
 use crate::core::options::{Bounds, Edge, Kind, OptionInfo, Rule, Table, Value};
 
 impl JobSpec {
-    /// The schema, draft 2020-12. Each table is under `$defs`, by the field that chooses it and its name; what
-    /// follows from several options at once is in none of them.
+    /// The schema, draft 2020-12. Each table is under `$defs`, named by the field that chooses it and its own name.
+    /// Rules about several options at once are not in the schema.
     pub fn schema() -> Value {
         let spec = Self::default();
         let mut defs = vec![("tensor".to_owned(), tensor())];

@@ -1,6 +1,6 @@
 //! How many parties of a job may be corrupt, how many of a round may be lost, how many must survive.
 //!
-//! One meaning for every protocol, whatever roster the coordinator takes:
+//! The meaning is the same for every protocol and every roster that the coordinator chooses:
 //!
 //! * c = ⌈`corrupt` · `parties`⌉ parties, at least one, may work together with the server, also where the roster is
 //!   smaller: all of them may be in it.
@@ -12,29 +12,29 @@ use crate::Adversary;
 use crate::core::sparsity::Sparsity;
 
 impl JobSpec {
-    /// What its rounds need to know where parties send some of their coordinates only.
+    /// The parameters of sparse rounds, if parties send only some of their coordinates.
     pub fn sparsity(&self) -> Option<Sparsity> {
         (self.info().sparsity)(self)
     }
 
-    /// Whether parties send some of their coordinates only.
+    /// Whether parties send only some of their coordinates.
     pub fn is_sparse(&self) -> bool {
         self.sparsity().is_some()
     }
 
-    /// How many parties must have sent a coordinate for its sum to be opened: one where they send all.
+    /// How many parties must have sent a coordinate for its sum to be opened: 1 if parties send all coordinates.
     pub fn least_contributors(&self) -> u32 {
         self.sparsity()
             .map_or(1, |sparsity| sparsity.least_contributors)
     }
 
-    /// The most parties c that may work together with the server, whatever the roster: ⌈`corrupt` · `parties`⌉, at
-    /// least 1.
+    /// The largest number c of parties that may work together with the server, whatever the roster: ⌈`corrupt` ·
+    /// `parties`⌉, at least 1.
     pub fn corrupt_parties(&self) -> usize {
         ceiling_of_fraction(self.corrupt, self.parties as usize).max(1)
     }
 
-    /// ⌊`dropout` · n⌋ of `n` parties: so many are expected to drop out of a round at most.
+    /// ⌊`dropout` · n⌋: how many of `n` parties are expected to drop out of a round at most.
     pub fn dropouts_among(&self, n: usize) -> usize {
         floor_of_fraction(self.dropout, n)
     }
@@ -46,7 +46,7 @@ impl JobSpec {
             .min(n.saturating_sub(self.least_survivors()))
     }
 
-    /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own where that is 0.
+    /// Smallest number of survivors whose sum may be opened: `min_parties`, or the protocol's own number if that is 0.
     pub fn least_survivors(&self) -> usize {
         match self.min_parties {
             0 => (self.info().min_parties)(self),
@@ -129,8 +129,8 @@ impl JobSpec {
     }
 }
 
-/// ⌈fraction · n⌉, where a product that is at most 10⁻⁹ above an integer is that integer: a written
-/// fraction is rarely a double, and 0.07 · 100 comes out a little above 7.
+/// ⌈fraction · n⌉, where a product at most 1e-9 above an integer counts as that integer: most decimal fractions have no
+/// exact double, and 0.07 · 100 comes out a little above 7.
 pub fn ceiling_of_fraction(fraction: f64, n: usize) -> usize {
     let product = fraction * n as f64;
     let below = product.floor();

@@ -1,5 +1,5 @@
-//! P7: what parties have left of their updates, where rounds are sparse. Of each vector that a round counts a part was
-//! sent; what is left over goes with the next update, neither lost nor sent twice.
+//! P7: what parties have left of their updates in sparse rounds. A round with a result counts a part of a party's
+//! update as sent; the rest goes with the next update, and is neither lost nor sent twice.
 //!
 //! When a round begins for a party, its records say what is left: that must be what was left after the latest round that
 //! counts its vector, bit for bit. And over all rounds that count, what was sent and what is left add up to what was

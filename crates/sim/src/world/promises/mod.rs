@@ -1,5 +1,5 @@
-//! What was promised, and whether it is kept: everything that an honest party is given, says and hears is written down,
-//! (`Book`) and compared with what it must be. P7 and P8 have files of their own.
+//! The promises and their checks: everything that an honest party is given, sends and receives is recorded (`Book`) and
+//! compared with what it must be. P7 and P8 have files of their own.
 
 mod leftovers;
 mod models;

@@ -1,5 +1,5 @@
-//! P8: models. Everybody who is told a model by one name is told the same, and it is the one that the sums make of the
-//! one before; that nobody else knows it, where the coordinator must not, changes nothing.
+//! P8: models. Everybody who is told a model of one name is told the same model, and it is the one that follows from
+//! the sums and the model before, even if the coordinator must not know it.
 
 use blindsum_job::Model;
 use blindsum_job::party::RoundResult;

@@ -1,4 +1,4 @@
-//! What a client is told before it starts.
+//! What a client needs before it starts.
 
 mod prepared;
 
@@ -20,11 +20,11 @@ pub struct ClientSetup {
     pub me: PartyId,
     /// The party's long-term key, the one in its certificate.
     pub identity: Arc<IdentityKey>,
-    /// What the party keeps of the job between rounds.
+    /// Where the party keeps what it has of the job between rounds.
     pub vault: Arc<dyn Vault>,
-    /// What was computed ahead of the round; the same for all set-ups of one party in it.
+    /// What was computed ahead of time for the round; the same for all set-ups of one party in it.
     pub prepared: Arc<Prepared>,
-    /// What the party says of a survivor set before it answers for it.
+    /// The party's own rules about survivors, which are asked before the party answers for them.
     pub guard: Arc<dyn SurvivorGuard>,
 }
 

@@ -1,4 +1,4 @@
-//! What a party computes while it waits, so that its answer takes less time when it has its update.
+//! What a party computes while it waits for its update, so that its answer takes less time then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +25,8 @@ pub(crate) struct Ahead {
     pub bytes: usize,
 }
 
-/// Room for what was computed ahead of one party's round: [`Client::prepare`](crate::Client::prepare) fills it, and
-/// the client takes it when it starts.
+/// A place for what is computed ahead of time for one party's round: [`Client::prepare`](crate::Client::prepare) fills
+/// it, and the client takes it when it starts.
 #[derive(Default)]
 pub struct Prepared(Mutex<Option<Box<dyn Starter>>>);
 

@@ -1,5 +1,5 @@
-//! How numbers become words: the encodings, each with its own table of options. One joins by adding its file and
-//! its line here; nothing else needs to know it.
+//! How numbers become words: the encodings, each with its own table of options. To add one, add its file and its line
+//! here; no other code needs to know it.
 
 mod fixed64;
 mod integers;
@@ -24,9 +24,9 @@ choose_table! {
     integers::Integers,
 }
 
-/// What the rest of the house asks an encoding.
+/// What the rest of this crate asks an encoding.
 pub(crate) trait EncodingTable {
-    /// What it does with a coordinate.
+    /// How the encoding makes a word of a coordinate.
     fn kind(&self) -> EncodingKind;
 
     /// Largest weight of an update.
@@ -42,7 +42,7 @@ pub(crate) trait EncodingTable {
         false
     }
 
-    /// What the mean does to the job's model where the job does not say it.
+    /// What the mean does to the job's model if the job does not say it.
     fn model_update(&self) -> ModelUpdate {
         ModelUpdate::Add
     }
@@ -54,8 +54,8 @@ pub(crate) trait EncodingTable {
 }
 
 impl EncodingChoice {
-    /// What a job on the command line means that names no encoding: the default one, or integers where values
-    /// have more bits than any other encoding takes.
+    /// The encoding of a job on the command line that names none: the default one, or integers if `bits` is more than
+    /// any other encoding allows.
     pub(super) fn unnamed(bits: Option<&Value>) -> Self {
         let bits = match bits {
             Some(Value::Text(text)) => u32::KIND.value_of(text),
@@ -78,7 +78,7 @@ impl EncodingChoice {
         self.view().tensors()
     }
 
-    /// The bound of a coordinate or of the L2 norm, where there is one.
+    /// The bound of a coordinate or of the L2 norm, if there is one.
     pub fn clip(&self) -> Option<f64> {
         match self.kind() {
             EncodingKind::Quantised { clip, .. } => match clip {
@@ -89,7 +89,7 @@ impl EncodingChoice {
         }
     }
 
-    /// The bound of the L2 norm, where that is bounded.
+    /// The bound of the L2 norm, if the norm is clipped.
     pub fn norm_bound(&self) -> Option<f64> {
         match self.kind() {
             EncodingKind::Quantised {
@@ -100,7 +100,7 @@ impl EncodingChoice {
         }
     }
 
-    /// Bits of an integer, where coordinates are integers.
+    /// Bits of an integer, if coordinates are integers.
     pub fn integer_bits(&self) -> Option<u32> {
         match self.kind() {
             EncodingKind::Integers { bits } => Some(bits),
@@ -108,7 +108,7 @@ impl EncodingChoice {
         }
     }
 
-    /// What it does with a coordinate.
+    /// How the encoding makes a word of a coordinate.
     pub fn kind(&self) -> EncodingKind {
         self.view().kind()
     }
