@@ -43,6 +43,7 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.fssa
 	$(BIN)/python -m experiments.fssa_secagg
 	$(BIN)/python -m experiments.flashe_wan
+	$(BIN)/python -m experiments.taylor_noise
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)

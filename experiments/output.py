@@ -62,9 +62,12 @@ def _cell(value: Any) -> Any:
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
-def write_page(path: Path, title: str, command: str, parts: Sequence[str]) -> None:
-    """Write a page of results: title, machine and command, then the parts as paragraphs."""
-    head = [f"# {title}", f"Written by `{command}`.", facts()]
+def write_page(path: Path, title: str, command: str, parts: Sequence[str], timed: bool = True) -> None:
+    """Write a page of results: title, command, machine where times matter, and the parts."""
+    origin = (
+        facts() if timed else "No number here depends on the machine: nothing is timed, and seeds are fixed."
+    )
+    head = [f"# {title}", f"Written by `{command}`.", origin]
     path.write_text("\n\n".join([*head, *parts]) + "\n")
 
 

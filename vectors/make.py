@@ -30,6 +30,7 @@ TOPICS = [
     "graph",
     "masks",
     "model",
+    "mpc_rules",
     "numbers",
     "options",
     "plain",

@@ -2,12 +2,18 @@
 
 import csv
 import importlib
+import math
+import random
 import re
+from collections import Counter
+from fractions import Fraction
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from benches.he.measure import HeCost
-from experiments import flashe_wan, fssa_secagg, wan
+from experiments import flashe_wan, fssa_secagg, taylor_noise, wan
 from experiments.measure import Case, Cost
 
 WRITTEN = {
@@ -15,6 +21,7 @@ WRITTEN = {
     "fssa": ["fssa.md", "fssa.csv", *[f"fssa-case-{number}.svg" for number in (1, 2, 3, 4)]],
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
+    "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],
 }
 
@@ -75,3 +82,46 @@ def test_another_scheme_has_its_ciphertexts_in_place_of_the_words():
     assert (other.up_bytes, other.down_bytes) == (32_034, 32_036)
     # Half as many numbers, on sixteen cores.
     assert (other.encrypt_s, other.add_s, other.decrypt_s) == (1.5, 0.5, 0.625)
+
+
+def test_the_series_is_that_of_the_inverse():
+    # √(π/2) · (z + π/12 · z³ + 7π²/480 · z⁵ + …)
+    first, third, fifth = taylor_noise.coefficients(5)
+    assert first == pytest.approx(math.sqrt(math.pi / 2))
+    assert third / first == pytest.approx(math.pi / 12)
+    assert fifth / first == pytest.approx(7 * math.pi**2 / 480)
+    u = np.linspace(0.2, 0.8, 31)
+    inverse = [NormalDist().inv_cdf(x) for x in u]
+    assert taylor_noise.series(u, 101) == pytest.approx(inverse, abs=1e-9)
+
+
+def test_tails_of_the_series_are_those_of_its_values():
+    values = np.abs(taylor_noise.series(np.linspace(0, 1, 100_001), 21))
+    assert values.max() == pytest.approx(taylor_noise.largest(21))
+    assert values.std() < 1
+    assert math.sqrt((values**2).mean()) == pytest.approx(taylor_noise.deviation(21), abs=1e-4)
+    for t in (0.5, 1.0, 2.0, 2.2, 2.3, 5.0):
+        assert taylor_noise.series_tail(t, 21) == pytest.approx((values > t).mean(), abs=1e-4)
+    # From one sensitivity below the largest value on, half of both tails.
+    edge = taylor_noise.largest(21) - 0.5
+    assert taylor_noise.least_delta(21, 2) == pytest.approx((values > edge).mean() / 2, abs=1e-4)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(25, 4)])
+def test_the_exact_sampler_draws_a_discrete_gaussian(variance):
+    count = 6000
+    sampler = taylor_noise.DiscreteGaussian(variance, random.Random(7).getrandbits)
+    counted = Counter(sampler.draw() for _ in range(count))
+    weights = {x: math.exp(-x * x / (2 * float(variance))) for x in range(-40, 41)}
+    total = sum(weights.values())
+    expected = {x: count * weight / total for x, weight in weights.items() if count * weight / total > 5}
+    chi_square = sum((counted[x] - mean) ** 2 / mean for x, mean in expected.items())
+    # Far beyond what chance gives, with k - 1 degrees of freedom.
+    assert chi_square < len(expected) + 4 * math.sqrt(2 * len(expected))
+    assert min(counted) == -max(counted) or abs(min(counted) + max(counted)) < 5
+
+
+def test_the_true_gaussian_promises_what_is_known():
+    # Balle and Wang: with noise of one sensitivity and epsilon = 0, delta is 2Φ(1/2) - 1.
+    assert taylor_noise.gaussian_delta(0, 1) == pytest.approx(2 * NormalDist().cdf(0.5) - 1)
+    assert taylor_noise.gaussian_tail(1.959964) == pytest.approx(0.05, abs=1e-6)
