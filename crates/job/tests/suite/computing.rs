@@ -1,7 +1,7 @@
 //! Jobs of three servers to which parties upload, and which compute together.
 
 use blindsum_job::report::RoundState;
-use blindsum_protocol::Adversary;
+use blindsum_protocol::{Adversary, ServerRole};
 
 use crate::ensemble::Ensemble;
 use crate::hosts::mpc3;
@@ -35,6 +35,22 @@ fn a_party_lost_before_its_upload_is_left_out() {
     job.lose(2);
     job.play();
     assert_eq!(counted(&job), [(1, 4), (2, 4)]);
+}
+
+/// Abuse case 38: the coordinator has no answer of a party before both other servers have their parts of it, so that a
+/// party that vanishes is in no sum in part.
+#[test]
+fn case_38_a_party_answers_once_the_other_servers_have_their_parts() {
+    for role in [ServerRole::Second, ServerRole::Third] {
+        let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+        job.takes_no_uploads = Some(role);
+        job.play_to_round();
+        (0..200).for_each(|_| job.advance());
+        assert!(job.vectors.is_empty(), "{role}: {:?}", job.vectors);
+        job.takes_no_uploads = None;
+        job.play();
+        assert!(!job.vectors.is_empty(), "{role}");
+    }
 }
 
 /// Abuse case 3: whoever is killed, at whatever step, comes back, the job comes to its end, and nobody is in a sum twice.

@@ -20,7 +20,7 @@ use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::RoundState;
 use blindsum_job::server::{self, Hold, JobServer, Peer};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Job, JobSpec, ServerIndex};
+use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
@@ -53,6 +53,8 @@ pub struct Ensemble {
     events: VecDeque<Event>,
     /// What happens later, and when.
     later: Vec<(Time, Event)>,
+    /// A server that takes no upload for now.
+    pub takes_no_uploads: Option<ServerRole>,
     /// Uploads that servers have not answered, by their numbers.
     uploads: BTreeMap<u64, computing::Upload>,
     /// Connections that hold, and whose they are.
@@ -132,6 +134,7 @@ impl Ensemble {
             hosts,
             now,
             later: Vec::new(),
+            takes_no_uploads: None,
             uploads: BTreeMap::new(),
             links: BTreeMap::new(),
             closed: BTreeSet::new(),

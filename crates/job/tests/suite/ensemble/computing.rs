@@ -99,7 +99,8 @@ impl Ensemble {
             return;
         }
         let (name, server) = (party.name.clone(), self.server_with(upload.role));
-        if self.hosts[server].machine.is_none() {
+        let takes = self.takes_no_uploads != Some(upload.role);
+        if !takes || self.hosts[server].machine.is_none() {
             return self.happens_later(super::Event::Computing(Event::Upload(upload)));
         }
         self.latest_link += 1;

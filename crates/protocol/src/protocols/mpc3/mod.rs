@@ -49,7 +49,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     tolerates_corrupt: true,
     asks_parties: false,
     plan,
-    min_parties: |spec| spec.usual_survivors(least_survivors(spec)),
+    min_parties: least_survivors,
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check,

@@ -91,9 +91,14 @@ fn case_38_letters_that_are_lost_cut_or_exchanged_give_no_wrong_sum() {
 fn case_32_different_lists_open_nothing() {
     for liar in ServerIndex::ALL {
         let mut rig = Rig::new(spec(Adversary::Active), 3);
+        let opened = Arc::new(Mutex::new(Vec::new()));
+        let say = opened.clone();
         // It leaves party 5 out towards one of them.
         rig.on_letter = Box::new(move |from, to, letter| {
             let mut changed = body(&letter).to_vec();
+            if from != liar && changed[..4] == [0, 0, 0, 2] {
+                say.lock().unwrap().push(from);
+            }
             if from == liar && to == liar.next() && changed[..4] == [0; 4] {
                 changed[4] &= !(1 << 5);
                 let header = changed.len() - 32;
@@ -104,6 +109,8 @@ fn case_32_different_lists_open_nothing() {
         });
         let outcome = rig.finish();
         assert!(outcome.is_err(), "{liar}");
+        let opened = opened.lock().unwrap();
+        assert!(opened.is_empty(), "{liar}: {opened:?} say their components");
     }
 }
 

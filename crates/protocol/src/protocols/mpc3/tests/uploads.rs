@@ -78,8 +78,9 @@ fn uploads_of_other_lengths_are_refused() {
     }
 }
 
+/// Abuse case 38: a party uploads twice, or for somebody else.
 #[test]
-fn a_party_uploads_once_and_for_itself() {
+fn case_38_a_party_uploads_once_and_for_itself() {
     let mut rig = Rig::new(spec(Adversary::Active), 3);
     let (one, two, role) = (PartyId(1), PartyId(2), ServerRole::Second);
     let follower = rig.followers.get_mut(&role).unwrap();
