@@ -33,6 +33,42 @@ struct RealWords<'a> {
     stream: MaskStream,
 }
 
+/// What was found when a vector was judged, value by value, by an encoding. Only judging makes one.
+#[derive(Clone, Copy)]
+pub(crate) struct Verdict {
+    report: EncodeReport,
+    /// What the vector is scaled with before anything else.
+    factor: f64,
+}
+
+impl Verdict {
+    /// Judges a vector and its weight.
+    pub fn of(encoding: &Encoding, values: Values<'_>, weight: u32) -> Result<Self, EncodeError> {
+        #[cfg(test)]
+        JUDGED.with(|times| times.set(times.get() + 1));
+        lanes::check_weight(encoding, weight)?;
+        if matches!(encoding.kind(), Kind::Integers { .. }) {
+            let Values::Integers(values) = values else {
+                return Err(EncodeError::Reals);
+            };
+            IntegerWords::new(encoding, values, weight)?;
+            let report = EncodeReport::default();
+            return Ok(Self {
+                report,
+                factor: 1.0,
+            });
+        }
+        let (report, factor) = judge(encoding, values)?;
+        Ok(Self { report, factor })
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a vector was judged, for tests.
+    pub(crate) static JUDGED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// Coordinates rounded at a time: their random bits are on the stack, and wiped after each tile.
 const PIECE: usize = 512;
 
@@ -52,24 +88,35 @@ impl<'a> Encoder<'a> {
         weight: u32,
         seed: MaskSeed,
     ) -> Result<Self, EncodeError> {
-        lanes::check_weight(encoding, weight)?;
         let values = values.into();
-        if matches!(encoding.kind(), Kind::Integers { .. }) {
-            let Values::Integers(values) = values else {
-                return Err(EncodeError::Reals);
-            };
-            let words = IntegerWords::new(encoding, values, weight)?;
-            return Ok(Self(Source::Integers(words)));
-        }
-        let (report, factor) = judge(encoding, values)?;
-        Ok(Self(Source::Reals(RealWords {
-            encoding,
-            values,
-            weight,
-            report,
-            factor,
-            stream: MaskStream::new(seed, Sign::Add),
-        })))
+        let verdict = Verdict::of(encoding, values, weight)?;
+        Self::after(encoding, values, weight, verdict, seed)
+    }
+
+    /// The same for values and a weight of which this is the verdict, by this very encoding.
+    pub(crate) fn after(
+        encoding: &'a Encoding,
+        values: Values<'a>,
+        weight: u32,
+        verdict: Verdict,
+        seed: MaskSeed,
+    ) -> Result<Self, EncodeError> {
+        let Verdict { report, factor } = verdict;
+        Ok(Self(match (encoding.kind(), values) {
+            (Kind::Integers { .. }, Values::Integers(values)) => {
+                Source::Integers(IntegerWords::judged(encoding, values, weight)?)
+            }
+            (Kind::Integers { .. }, _) => return Err(EncodeError::Reals),
+            (_, Values::Integers(_)) => return Err(EncodeError::Integers),
+            _ => Source::Reals(RealWords {
+                encoding,
+                values,
+                weight,
+                report,
+                factor,
+                stream: MaskStream::new(seed, Sign::Add),
+            }),
+        }))
     }
 
     /// What clipping does to the vector.

@@ -30,11 +30,7 @@ impl<'a> IntegerWords<'a> {
         values: impl Into<Integers<'a>>,
         weight: u32,
     ) -> Result<Self, EncodeError> {
-        let (bits, split) = match encoding.kind() {
-            Kind::Fixed64 => return Err(EncodeError::Integers),
-            Kind::Quantised { bits, .. } => (bits, false),
-            Kind::Integers { bits, split } => (bits, split),
-        };
+        let (bits, _) = bits_and_split(encoding)?;
         lanes::check_weight(encoding, weight)?;
         let values = values.into();
         let (got, dim) = (values.len(), encoding.dim());
@@ -44,6 +40,16 @@ impl<'a> IntegerWords<'a> {
         if let Some(index) = values.position_above(u64::MAX >> (64 - bits)) {
             return Err(EncodeError::Value { index, bits });
         }
+        Self::judged(encoding, values, weight)
+    }
+
+    /// The same of values and a weight that were checked.
+    pub(crate) fn judged(
+        encoding: &'a Encoding,
+        values: Integers<'a>,
+        weight: u32,
+    ) -> Result<Self, EncodeError> {
+        let (_, split) = bits_and_split(encoding)?;
         Ok(Self {
             encoding,
             values,
@@ -99,6 +105,15 @@ impl<'a> IntegerWords<'a> {
                 }
             }
         }
+    }
+}
+
+/// The bits of an integer, and whether it takes two words.
+fn bits_and_split(encoding: &Encoding) -> Result<(u32, bool), EncodeError> {
+    match encoding.kind() {
+        Kind::Fixed64 => Err(EncodeError::Integers),
+        Kind::Quantised { bits, .. } => Ok((bits, false)),
+        Kind::Integers { bits, split } => Ok((bits, split)),
     }
 }
 

@@ -32,6 +32,7 @@ mod sparse;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod update;
 mod values;
 mod weight;
 
@@ -43,4 +44,5 @@ pub use sparse::{DensitySchedule, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
 };
+pub use update::{Judged, Update};
 pub use values::{EncodeReport, Integers, Real, Values};

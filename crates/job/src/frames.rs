@@ -27,6 +27,7 @@ pub fn of_party(say: party::Say) -> Vec<PartyFrame> {
 pub fn of_coordinator(say: server::Say) -> Result<Vec<CoordinatorFrame>, ShelfError> {
     Ok(match say {
         server::Say::Frame(frame) => vec![frame],
+        server::Say::Shared(frame) => vec![frame.frame().clone()],
         server::Say::Message {
             round,
             stage,

@@ -42,6 +42,21 @@ pub fn result_name(round: &blindsum_protocol::Round, told: &[u8]) -> [u8; 32] {
     blindsum_crypto::kdf::hash("blindsum result", &[&round.context().0, told])
 }
 
+/// Bytes of a message from which on two cores work on it where there are two.
+const LONG: usize = 1 << 18;
+
+/// Does two things with a message of so many bytes: at the same time, where it is long.
+fn both<A: Send, B: Send>(
+    bytes: usize,
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    match bytes < LONG {
+        true => (one(), other()),
+        false => rayon::join(one, other),
+    }
+}
+
 /// SHA-256 of a certificate in DER, by which rosters refer to it.
 pub fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     blindsum_crypto::kdf::hash("blindsum certificate", &[certificate])

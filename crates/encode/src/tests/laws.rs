@@ -1,11 +1,13 @@
 //! Laws of encoding and decoding, on random vectors.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{encode, quantised, seed, spec};
 use crate::{
-    ClipSpec, EncodeReport, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec,
-    largest_fixed64_clip,
+    ClipSpec, EncodeReport, Encoder, Encoding, EncodingKind, EncodingSpec, Judged, Rounding,
+    TensorSpec, largest_fixed64_clip,
 };
 use blindsum_math::words::Words;
 
@@ -123,6 +125,24 @@ proptest! {
             encoder.encode_tile(first, words.tile_mut(first..lanes.min(first + tile_len))).unwrap();
         }
         prop_assert!(words == whole);
+    }
+
+    #[test]
+    fn a_judged_update_encodes_as_any_vector(
+        encoding in encodings(),
+        values in vectors(),
+        weight in any::<u32>(),
+    ) {
+        let weight = 1 + weight % encoding.max_weight();
+        let encoding = Arc::new(encoding);
+        let judged = Judged::new(&encoding, values.clone().into(), weight).unwrap();
+        let encoder = judged.encoder(&encoding, seed(7)).unwrap();
+        let expected = Encoder::new(&encoding, &values[..], weight, seed(7)).unwrap();
+        prop_assert_eq!(encoder.report(), expected.report());
+        let lanes = encoding.lanes();
+        let mut words = Words::zeros(encoding.width(), lanes);
+        encoder.encode_tile(0, words.tile_mut(0..lanes)).unwrap();
+        prop_assert!(words == encode(&encoding, &values[..], weight, 7).unwrap());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod aciq;
 mod integers;
+mod judged;
 mod laws;
 mod limits;
 mod sparse;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
+use blindsum_encode::Judged;
 use blindsum_protocol::{
     Client, Job, Message, Numbers, PartyId, Plan, Prepared, Round, ServerRole,
 };
@@ -13,7 +14,7 @@ use super::certificates::Certificates;
 use super::guard::Guard;
 use super::past::Past;
 use super::policy::Cohort;
-use super::result::{Clipped, RoundResult, Timings, Update};
+use super::result::{Clipped, RoundResult, Timings};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::error::wrong;
@@ -41,7 +42,7 @@ pub(super) struct Active {
     /// A message that waits for the caller's update.
     pub held: Option<Message>,
     /// The caller's update, once it is there.
-    pub update: Option<(Update, u32)>,
+    pub update: Option<Judged>,
     /// What clipping did to the caller's update, once it was sent.
     pub clipped: Option<Clipped>,
     /// The result, while the coordinator's word on the model is awaited.

@@ -154,11 +154,7 @@ impl Member {
     async fn obey(&mut self, command: Input) -> Result<(), JobError> {
         match command {
             Input::WantRound => self.want_round().await,
-            Input::Submit {
-                round,
-                update,
-                weight,
-            } => self.submitted(round, update, weight).await,
+            Input::Submit { round, update } => self.submitted(round, update).await,
             Input::Took(round) => self.takes(round).await,
             Input::Abandon(round) => self.abandoned(round).await,
             Input::Uploaded { round, role } => {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
+use blindsum_encode::Judged;
 use blindsum_protocol::{Job, ServerRole};
 use bytes::Bytes;
 
 use super::policy::Policy;
-use super::result::{RoundResult, Update};
+use super::result::RoundResult;
 use crate::actor::Task;
 use crate::pb::{CoordinatorFrame, PartyFrame};
 use crate::{JobError, Model};
@@ -57,10 +58,8 @@ pub enum Input {
     Submit {
         /// The round.
         round: u64,
-        /// The update.
-        update: Update,
-        /// Its weight.
-        weight: u32,
+        /// The update with its weight, as [`check_update`](super::check_update) gives it.
+        update: Judged,
     },
     /// The caller has taken the result of a round that it was told, or does not want it. No other round begins for it
     /// before.

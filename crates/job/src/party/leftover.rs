@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blindsum_encode::{EncodeError, Selection, Sparsifier, Values};
+use blindsum_encode::{EncodeError, Selection, Sparsifier, Update, Values};
 use blindsum_protocol::Round;
-
-use super::result::Update;
 
 /// What a party has not sent of its updates yet, for all rounds of a job.
 #[derive(Clone)]

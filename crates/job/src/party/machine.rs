@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder, Selection, Sent, Values};
+use blindsum_encode::{EncodeError, Encoder, Judged, Selection, Sent, Update, Values};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
     SparseInput,
@@ -13,19 +13,16 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::leftover::Leftover;
-use super::result::{Clipped, IntegerResult, RoundResult, Timings, Update};
+use super::result::{Clipped, IntegerResult, RoundResult, Timings};
 use super::state::JobState;
 use crate::{JobError, Model};
 
-/// Checks an update and its weight before anything is sent.
+/// Finds everything that can be wrong with an update before anything is sent; a round takes what was judged here.
 ///
 /// # Errors
-/// [`JobError::Input`], with what is wrong.
-pub fn check_update(job: &Job, update: &Update, weight: u32) -> Result<(), JobError> {
-    let unused = MaskSeed::from(Secret::from([0; 32]));
-    Encoder::new(job.encoding(), update.values(), weight, unused)
-        .map(|_| ())
-        .map_err(|e| JobError::Input(e.to_string()))
+/// [`JobError::Input`] says what.
+pub fn check_update(job: &Job, update: Update, weight: u32) -> Result<Judged, JobError> {
+    Judged::new(job.encoding(), update, weight).map_err(|e| JobError::Input(e.to_string()))
 }
 
 /// What a step works on.
@@ -35,7 +32,7 @@ pub(super) struct Step {
     pub client: Option<Client>,
     /// The coordinator's message; none starts the machine.
     pub message: Option<Message>,
-    pub update: Option<(Update, u32)>,
+    pub update: Option<Judged>,
     /// What is left of earlier updates, where the round is sparse.
     pub leftover: Option<Leftover>,
     pub state: Option<Arc<JobState>>,
@@ -87,9 +84,9 @@ impl Step {
     /// What is sent of the update, where the round is sparse and this step sends it.
     fn select(&self) -> Result<Option<Selection>, EncodeError> {
         match (&self.update, &self.leftover) {
-            (Some((update, _)), Some(leftover)) => {
-                leftover.select(&self.setup.round, update).map(Some)
-            }
+            (Some(judged), Some(leftover)) => leftover
+                .select(&self.setup.round, judged.update())
+                .map(Some),
             _ => Ok(None),
         }
     }
@@ -113,9 +110,8 @@ impl Step {
                 sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
                 Some(&sparse)
             }
-            (Some((update, weight)), None) => {
-                let words = Encoder::new(&encoding, update.values(), *weight, seed);
-                dense = words.map_err(refused)?;
+            (Some(judged), None) => {
+                dense = judged.encoder(&encoding, seed).map_err(refused)?;
                 *clipped = Some(dense.report().into());
                 Some(&dense)
             }
@@ -148,51 +144,74 @@ pub(super) fn result(
     model: &Model,
     told: &[u8],
 ) -> Result<RoundResult, JobError> {
-    let job = round.job();
-    let mut mean = vec![0.0f32; job.spec().dim as usize];
-    let (encoding, survivors) = (round.encoding(), sum.survivors.len());
-    let dishonest =
-        |e: EncodeError| JobError::Coordinator(format!("no honest parties can have this sum: {e}"));
-    let least = job.spec().least_contributors();
-    let total_weight = match &sum.contributors {
-        None => encoding.decode_mean(&sum.sum, survivors, &mut mean),
-        // Sparse updates have the weight 1.
-        Some(counts) => encoding
-            .decode_sparse_mean(&sum.sum, counts, least, &mut mean)
-            .map(|_| survivors as u64),
-    };
-    let total_weight = total_weight.map_err(dishonest)?;
-    let integers = match job.spec().encoding.integer_bits() {
-        None => None,
-        Some(_) => {
-            let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
-            encoding
-                .decode_sums(&sum.sum, survivors, &mut sums)
-                .and_then(|_| encoding.decode_mean(&sum.sum, survivors, &mut mean))
-                .map_err(dishonest)?;
-            Some(IntegerResult { sums, mean })
-        }
-    };
-    let update = job.spec().model_update;
-    let after = match &sum.contributors {
-        None => model.after(&mean, survivors, update),
-        Some(counts) => model.after_sparse(&mean, counts, least, update),
-    };
-    let mut after = after.map_err(dishonest)?;
-    if job.hides_sum() {
-        after = after.under_name_of(&model.named_after(told));
-    }
+    let name = || crate::result_name(round, told);
+    let (result, opened) = crate::both(told.len(), name, || Opened::of(round, sum, model, told));
+    let opened = opened?;
     let members = round.roster().members();
     let survivors = sum.survivors.iter().filter_map(|p| members.get(p.rank()));
     Ok(RoundResult {
         survivors: survivors.map(|member| member.name.clone()).collect(),
         contributors: sum.contributors.clone(),
-        model: after,
-        result: crate::result_name(round, told),
-        mean,
-        integers,
-        total_weight,
+        mean: opened.mean,
+        integers: opened.integers,
+        total_weight: opened.total_weight,
+        model: opened.model,
+        result,
         clipped: None,
         timings: Timings::default(),
     })
+}
+
+/// The numbers that follow from a sum.
+struct Opened {
+    mean: Vec<f32>,
+    integers: Option<IntegerResult>,
+    total_weight: u64,
+    model: Model,
+}
+
+impl Opened {
+    fn of(round: &Round, sum: &RoundSum, model: &Model, told: &[u8]) -> Result<Self, JobError> {
+        let job = round.job();
+        let mut mean = vec![0.0f32; job.spec().dim as usize];
+        let (encoding, survivors) = (round.encoding(), sum.survivors.len());
+        let dishonest = |e: EncodeError| {
+            JobError::Coordinator(format!("no honest parties can have this sum: {e}"))
+        };
+        let least = job.spec().least_contributors();
+        let total_weight = match &sum.contributors {
+            None => encoding.decode_mean(&sum.sum, survivors, &mut mean),
+            // Sparse updates have the weight 1.
+            Some(counts) => encoding
+                .decode_sparse_mean(&sum.sum, counts, least, &mut mean)
+                .map(|_| survivors as u64),
+        };
+        let total_weight = total_weight.map_err(dishonest)?;
+        let integers = match job.spec().encoding.integer_bits() {
+            None => None,
+            Some(_) => {
+                let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
+                encoding
+                    .decode_sums(&sum.sum, survivors, &mut sums)
+                    .and_then(|_| encoding.decode_mean(&sum.sum, survivors, &mut mean))
+                    .map_err(dishonest)?;
+                Some(IntegerResult { sums, mean })
+            }
+        };
+        let update = job.spec().model_update;
+        let after = match &sum.contributors {
+            None => model.after(&mean, survivors, update),
+            Some(counts) => model.after_sparse(&mean, counts, least, update),
+        };
+        let mut after = after.map_err(dishonest)?;
+        if job.hides_sum() {
+            after = after.under_name_of(&model.named_after(told));
+        }
+        Ok(Self {
+            mean,
+            integers,
+            total_weight,
+            model: after,
+        })
+    }
 }

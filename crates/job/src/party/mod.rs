@@ -42,13 +42,15 @@ mod untaken;
 mod uploads;
 mod vault;
 
+pub use blindsum_encode::{Judged, Update};
+
 pub(crate) use active::certified_round;
 pub(crate) use certificates::Certificates;
 pub use exchange::{Begun, Effect, Identity, Input, LinkId, Over, Say, Settings, Told};
 pub use face::JobParty;
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy};
-pub use result::{Clipped, IntegerResult, RoundResult, Timings, Update};
+pub use result::{Clipped, IntegerResult, RoundResult, Timings};
 pub use sparse::kept_leftover;
 
 #[cfg(doc)]

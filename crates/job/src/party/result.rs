@@ -1,56 +1,8 @@
 //! What a caller gives to a round, and gets from it.
 
-use blindsum_encode::{EncodeReport, Values};
+use blindsum_encode::EncodeReport;
 
 use crate::Model;
-
-/// An update to submit, `[dim]`: real numbers, or integers if the job's encoding is of integers.
-pub enum Update {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-    /// Unsigned integers of 32 bits.
-    U32(Vec<u32>),
-    /// Unsigned integers of 64 bits.
-    U64(Vec<u64>),
-}
-
-impl From<Vec<f32>> for Update {
-    fn from(values: Vec<f32>) -> Self {
-        Self::F32(values)
-    }
-}
-
-impl From<Vec<f64>> for Update {
-    fn from(values: Vec<f64>) -> Self {
-        Self::F64(values)
-    }
-}
-
-impl From<Vec<u32>> for Update {
-    fn from(values: Vec<u32>) -> Self {
-        Self::U32(values)
-    }
-}
-
-impl From<Vec<u64>> for Update {
-    fn from(values: Vec<u64>) -> Self {
-        Self::U64(values)
-    }
-}
-
-impl Update {
-    /// The values.
-    pub fn values(&self) -> Values<'_> {
-        match self {
-            Self::F32(values) => Values::F32(values),
-            Self::F64(values) => Values::F64(values),
-            Self::U32(values) => Values::from(&values[..]),
-            Self::U64(values) => Values::from(&values[..]),
-        }
-    }
-}
 
 /// The result of a round.
 #[derive(Clone, Debug, PartialEq)]

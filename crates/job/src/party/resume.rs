@@ -20,8 +20,8 @@ use super::member::{Link, Member};
 use super::past::Past;
 use super::state::{Live, Memory, failed, read};
 use super::suspended::{
-    KeptModel, KeptPledge, KeptUpdate, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION,
-    time_at, unix_millis_at,
+    KeptModel, KeptPledge, Missed, Part, Requested, RoundUnderWay, Suspended, VERSION, time_at,
+    unix_millis_at,
 };
 use crate::pb::{self, RoundRefusalCode};
 use crate::records::Records;
@@ -303,7 +303,7 @@ impl Member {
                 steps,
             });
             active.deadline = time_at(from.deadline, now, unix);
-            active.recall(from);
+            active.recall(from, &job);
         }
         Ok(())
     }
@@ -321,11 +321,11 @@ fn take(records: &dyn Records) -> Result<Option<Vec<u8>>, JobError> {
 
 impl Active {
     /// What waits for the machine.
-    fn recall(&mut self, from: RoundUnderWay) {
+    fn recall(&mut self, from: RoundUnderWay, job: &Job) {
         let part = |part: Part| Some((part.stage, part.assembly()?));
         self.receiving = from.receiving.and_then(part);
         self.unwanted = from.unwanted;
         self.held = from.held.map(Into::into);
-        self.update = from.update.and_then(KeptUpdate::update);
+        self.update = from.update.and_then(|kept| kept.judged(job));
     }
 }

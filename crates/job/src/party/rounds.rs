@@ -1,9 +1,10 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
+use blindsum_encode::Judged;
 use tracing::{error, info};
 
 use super::member::Member;
-use super::result::{RoundResult, Update};
+use super::result::RoundResult;
 use super::untaken::confirmed;
 use crate::error::wrong;
 use crate::pb::{self, RoundRefusalCode};
@@ -29,16 +30,11 @@ fn mismatch(own: &RoundResult, done: &pb::RoundDone) -> Option<JobError> {
 }
 
 impl Member {
-    pub(super) async fn submitted(
-        &mut self,
-        round: u64,
-        update: Update,
-        weight: u32,
-    ) -> Result<(), JobError> {
+    pub(super) async fn submitted(&mut self, round: u64, update: Judged) -> Result<(), JobError> {
         let Some(active) = self.active.as_mut().filter(|active| active.number == round) else {
             return Ok(());
         };
-        active.update = Some((update, weight));
+        active.update = Some(update);
         if active.client.is_none() && active.needs_update() {
             self.step(None).await?;
         }

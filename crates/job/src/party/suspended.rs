@@ -5,12 +5,15 @@
 use std::time::Duration;
 
 use blindsum_crypto::Zeroizing;
+use blindsum_encode::{Judged, Update};
+use blindsum_protocol::Job;
 use prost::Message as _;
 
 use super::active::Active;
+use super::machine::check_update;
 use super::past::PastStep;
 use super::pledge::Pledge;
-use super::result::{Clipped, Timings, Update};
+use super::result::{Clipped, Timings};
 use crate::actor::Time;
 use crate::chunks::Assembly;
 use crate::pb;
@@ -302,7 +305,7 @@ impl RoundUnderWay {
             steps: past.steps.iter().map(step).collect(),
             receiving: receiving.map(|(stage, assembly)| Part::of(*stage, assembly)),
             held: active.held.as_ref().map(|message| message.to_vec()),
-            update: update.map(|(update, weight)| KeptUpdate::of(update, *weight)),
+            update: update.map(KeptUpdate::of),
             clipped: active.clipped.map(|clipped| KeptClipped {
                 coordinates: clipped.coordinates,
                 scaled_by: clipped.scaled_by,
@@ -347,26 +350,26 @@ impl RoundUnderWay {
 }
 
 impl KeptUpdate {
-    pub fn of(update: &Update, weight: u32) -> Self {
-        let numbers = match update {
+    pub fn of(judged: &Judged) -> Self {
+        let numbers = match judged.update() {
             Update::F32(values) => Numbers::F32(bytes(values, f32::to_le_bytes)),
             Update::F64(values) => Numbers::F64(bytes(values, f64::to_le_bytes)),
             Update::U32(values) => Numbers::U32(bytes(values, u32::to_le_bytes)),
             Update::U64(values) => Numbers::U64(bytes(values, u64::to_le_bytes)),
         };
-        let numbers = Some(numbers);
+        let (numbers, weight) = (Some(numbers), judged.weight());
         Self { numbers, weight }
     }
 
-    /// The update with its weight; none where it is damaged.
-    pub fn update(self) -> Option<(Update, u32)> {
+    /// The update with its weight, judged anew; none where it is damaged.
+    pub fn judged(self, job: &Job) -> Option<Judged> {
         let update = match self.numbers? {
             Numbers::F32(bytes) => Update::F32(numbers(&bytes, f32::from_le_bytes)?),
             Numbers::F64(bytes) => Update::F64(numbers(&bytes, f64::from_le_bytes)?),
             Numbers::U32(bytes) => Update::U32(numbers(&bytes, u32::from_le_bytes)?),
             Numbers::U64(bytes) => Update::U64(numbers(&bytes, u64::from_le_bytes)?),
         };
-        Some((update, self.weight))
+        check_update(job, update, self.weight).ok()
     }
 }
 

@@ -7,7 +7,7 @@ use blindsum_protocol::{Outgoing, PartyId, Seat};
 
 use super::Lead;
 use super::face::{Content, Say};
-use super::running::{Running, start_frame};
+use super::running::Running;
 use super::shelf::Shelf;
 use crate::pb;
 use crate::report::Bytes;
@@ -22,8 +22,8 @@ impl Lead {
             return;
         };
         let taken = running.place(party.into()).map_or(0, |p| p.answers);
-        let start = start_frame(running.start(), taken, &mut member.sent);
-        member.link.frame(start.into());
+        let start = running.beginning_for(taken, &mut member.shown);
+        member.link.shared(start);
         let number = running.number();
         let Some(place) = running.place_mut(party.into()) else {
             return;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use blindsum_protocol::{PartyId, RoundKind};
 use tracing::{error, warn};
 
+use super::beginning::Beginnings;
 use super::face::{Content, Say};
 use super::owed::Owed;
-use super::running::{Standing, start_frame};
+use super::running::Standing;
 use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::report::RoundState;
@@ -38,6 +39,7 @@ struct EndedRound {
     hearers: BTreeSet<Arc<str>>,
     /// The messages before the last one, for those that were away when they were sent.
     owed: BTreeMap<Arc<str>, Owed>,
+    beginnings: Beginnings,
 }
 
 impl Ended {
@@ -46,6 +48,7 @@ impl Ended {
         let round = |ending: Ending| EndedRound {
             hearers: ending.survivors.keys().cloned().collect(),
             owed: BTreeMap::new(),
+            beginnings: Beginnings::default(),
             ending,
         };
         Self {
@@ -74,6 +77,12 @@ impl Ended {
 
     fn of(&self, round: u64) -> Option<&EndedRound> {
         let both = [&self.sum, &self.key_setup].into_iter().flatten();
+        both.into_iter()
+            .find(|ended| ended.ending.done.round == round)
+    }
+
+    fn of_mut(&mut self, round: u64) -> Option<&mut EndedRound> {
+        let both = [&mut self.sum, &mut self.key_setup].into_iter().flatten();
         both.into_iter()
             .find(|ended| ended.ending.done.round == round)
     }
@@ -112,6 +121,7 @@ impl Lead {
         let mut ended = EndedRound {
             hearers: ending.survivors.keys().cloned().collect(),
             owed: BTreeMap::new(),
+            beginnings: Beginnings::default(),
             ending,
         };
         let (mut now, mut out) = (Vec::new(), Vec::new());
@@ -195,10 +205,15 @@ impl Lead {
             self.tell_out(round, name, counts, reason);
             return true;
         }
+        let Some(ended) = self.ended.of_mut(round) else {
+            return false;
+        };
         // Nothing that it has said, or not, counts now.
-        let start = start_frame(&ended.ending.start, stage + 1, &mut member.sent);
+        let (start, beginnings) = (&ended.ending.start, &mut ended.beginnings);
+        let start = beginnings.start(start, stage + 1, &mut member.shown);
         let link = &member.link;
-        link.frame(start.into());
+        link.shared(start);
+        let owed = ended.owed.get(name).filter(|_| answered < stage);
         if let Some(owed) = owed {
             owed.say(link, round, answered);
         }

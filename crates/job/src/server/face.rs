@@ -9,6 +9,7 @@ use blindsum_crypto::sign::VerifyingKey;
 use blindsum_protocol::{Job, Outgoing, ServerIndex, ServerRole};
 use bytes::Bytes;
 
+use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
 use crate::pb::party_frame::Frame;
@@ -194,6 +195,8 @@ impl From<Task> for Effect {
 pub enum Say {
     /// A frame.
     Frame(CoordinatorFrame),
+    /// A frame that goes to many.
+    Shared(Arc<Shared>),
     /// A protocol message, in chunks.
     Message {
         /// Its round.

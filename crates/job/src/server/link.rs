@@ -1,6 +1,9 @@
 //! A connection as the job uses it.
 
+use std::sync::Arc;
+
 use super::face::{Effect, Input, LinkId, Peer, Say};
+use super::shared::Shared;
 use crate::actor::Hand;
 use crate::pb::{CoordinatorFrame, Refused};
 
@@ -18,6 +21,10 @@ impl Link {
 
     pub fn frame(&self, frame: CoordinatorFrame) {
         self.say(Say::Frame(frame));
+    }
+
+    pub fn shared(&self, frame: Arc<Shared>) {
+        self.say(Say::Shared(frame));
     }
 
     /// Ends the connection after what was said.

@@ -1,11 +1,11 @@
 //! The connected parties of a job: who is let in, what they need to go on, and who has left.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use tracing::info;
 
 use super::Lead;
+use super::beginning::Shown;
 use super::face::{Effect, LinkId, Peer, Say};
 use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
@@ -17,7 +17,7 @@ use crate::report::{self, JobState};
 pub(super) struct Member {
     pub link: Link,
     /// Certificates that were sent over this connection.
-    pub sent: HashSet<[u8; 32]>,
+    pub shown: Shown,
     /// Bytes of this connection that are accounted for.
     pub counted: report::Bytes,
     /// Whether the model was asked for and is being sent.
@@ -87,7 +87,7 @@ impl Lead {
         self.links.insert(link.id, name.clone());
         let member = Member {
             link,
-            sent: HashSet::new(),
+            shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
         };

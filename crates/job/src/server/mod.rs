@@ -6,6 +6,7 @@
 //! `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
 //! results, `hidden` what differs if the coordinator learns no sum.
 
+mod beginning;
 mod board;
 mod collecting;
 mod conduct;
@@ -25,6 +26,7 @@ mod revocation;
 mod round;
 mod running;
 mod servers;
+mod shared;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +50,7 @@ use members::Member;
 use opening::Opening;
 use presence::Presence;
 use running::Running;
+pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
 
 /// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the

@@ -12,9 +12,9 @@ use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::{Numbers, nonce_commitment};
 use tracing::{info, warn};
 
+use super::beginning::Beginnings;
 use super::face::Input;
 use super::job::Event;
-use super::running::new_certificates;
 use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::pb::party_frame::Frame;
@@ -25,6 +25,7 @@ pub(crate) struct Opening {
     number: u64,
     /// What its members are told, with the certificates of all.
     fixed: pb::RosterFixed,
+    beginnings: Beginnings,
     members: BTreeMap<Arc<str>, Opener>,
     /// Who will not open, and why: the round has failed.
     failed: Option<(Arc<str>, String)>,
@@ -63,6 +64,7 @@ impl Opening {
                     .collect(),
                 numbers: Some(numbers.into()),
             },
+            beginnings: Beginnings::default(),
             members: members
                 .map(|member| (member.name.as_str().into(), opener(member.nonce)))
                 .collect(),
@@ -150,13 +152,9 @@ impl Lead {
         let Some(member) = self.members.get_mut(name) else {
             return opening.lost(name, self.hand.now());
         };
-        let fixed = &opening.fixed;
-        let fingerprints = fixed.roster.iter().map(|member| &member.fingerprint[..]);
-        let frame = pb::RosterFixed {
-            certificates: new_certificates(fingerprints, &fixed.certificates, &mut member.sent),
-            ..fixed.clone()
-        };
-        member.link.frame(frame.into());
+        let beginnings = &mut opening.beginnings;
+        let frame = beginnings.fixed(&opening.fixed, &mut member.shown);
+        member.link.shared(frame);
         if let Some(opener) = opening.members.get_mut(name) {
             opener.lost = None;
         }

@@ -465,6 +465,30 @@ fn finish(
     outcome: Outcome,
     told: &[u8],
 ) -> Result<Finished, EncodeError> {
+    let name = || match round.kind() {
+        RoundKind::KeySetup => Vec::new(),
+        RoundKind::Sum => crate::result_name(round, told).to_vec(),
+    };
+    let (result, next) = crate::both(told.len(), name, || {
+        next_model(round, model, &outcome, told)
+    });
+    let (model, bytes, total_weight) = next?;
+    Ok(Finished {
+        model,
+        bytes,
+        total_weight,
+        result,
+        outcome,
+    })
+}
+
+/// The model after the round with its bytes, and the weights of all survivors together, where the coordinator learns them.
+fn next_model(
+    round: &Round,
+    model: &Model,
+    outcome: &Outcome,
+    told: &[u8],
+) -> Result<(Model, Bytes, Option<u64>), EncodeError> {
     let spec = round.job().spec();
     let survivors = outcome.survivors.len();
     let (model, total_weight) = match (round.kind(), &outcome.sum) {
@@ -477,15 +501,6 @@ fn finish(
             (model, Some(total_weight))
         }
     };
-    let result = match round.kind() {
-        RoundKind::KeySetup => Vec::new(),
-        RoundKind::Sum => crate::result_name(round, told).to_vec(),
-    };
-    Ok(Finished {
-        bytes: model.to_bytes(),
-        result,
-        model,
-        total_weight,
-        outcome,
-    })
+    let bytes = model.to_bytes();
+    Ok((model, bytes, total_weight))
 }

@@ -1,14 +1,16 @@
 //! The places in a round: who is still in it, whose answers are missing, and which messages each member has not
 //! answered.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting};
 
+use super::beginning::{Beginnings, Shown};
 use super::owed::Owed;
+use super::shared::Shared;
 use crate::actor::Time;
 use crate::report::{Bytes, RoundReport, RoundState, StageReport};
 use crate::{hex, pb};
@@ -21,6 +23,7 @@ pub(crate) struct Running {
     round: Arc<Round>,
     /// Its beginning, with the certificates of all members in the order of the roster.
     start: pb::RoundStart,
+    beginnings: Beginnings,
     names: Vec<Arc<str>>,
     places: Vec<Place>,
     /// The other servers of the round.
@@ -83,6 +86,7 @@ impl Running {
             missing: BTreeSet::new(),
             answers: 0,
             start: complete_start(&round, model),
+            beginnings: Beginnings::default(),
             round,
             names,
             report,
@@ -92,6 +96,11 @@ impl Running {
     /// The beginning of the round, with the certificates of all members.
     pub fn start(&self) -> &pb::RoundStart {
         &self.start
+    }
+
+    /// The beginning of the round for a connection, of which the stages before this one were answered.
+    pub fn beginning_for(&mut self, answers_taken: u32, shown: &mut Shown) -> Arc<Shared> {
+        self.beginnings.start(&self.start, answers_taken, shown)
     }
 
     pub fn number(&self) -> u64 {
@@ -363,35 +372,4 @@ fn complete_start(round: &Round, model: pb::ModelName) -> pb::RoundStart {
         }
         .into(),
     }
-}
-
-/// The beginning of a round for one connection, with the certificates that it was not sent yet.
-pub(super) fn start_frame(
-    complete: &pb::RoundStart,
-    answers_taken: u32,
-    sent: &mut HashSet<[u8; 32]>,
-) -> pb::RoundStart {
-    let fingerprints = complete.roster.iter().map(|member| &member.fingerprint[..]);
-    pb::RoundStart {
-        round: complete.round,
-        model: complete.model.clone(),
-        roster: complete.roster.clone(),
-        certificates: new_certificates(fingerprints, &complete.certificates, sent),
-        answers_taken,
-        kind: complete.kind,
-        numbers: complete.numbers,
-    }
-}
-
-/// Of the certificates with these fingerprints those that a connection was not sent yet.
-pub(super) fn new_certificates<'a>(
-    fingerprints: impl Iterator<Item = &'a [u8]>,
-    certificates: &[bytes::Bytes],
-    sent: &mut HashSet<[u8; 32]>,
-) -> Vec<bytes::Bytes> {
-    let new = fingerprints.zip(certificates).filter(|(fingerprint, _)| {
-        let fingerprint = <[u8; 32]>::try_from(*fingerprint);
-        fingerprint.map_or(true, |fingerprint| sent.insert(fingerprint))
-    });
-    new.map(|(_, certificate)| certificate.clone()).collect()
 }

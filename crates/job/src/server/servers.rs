@@ -1,19 +1,18 @@
 //! The other servers of a job, where its protocol needs some. They connect to the coordinator as parties do, each for its
 //! role; they are in no roster, and a round waits for them in the stages in which they speak.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
 use super::Lead;
+use super::beginning::Shown;
 use super::face::{Effect, LinkId, Peer};
 use super::job::Event;
 use super::link::Link;
 use super::members::{Member, check_hello};
 use super::presence::ANOTHER_PROCESS;
-use super::running::start_frame;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, RefusalCode};
 use crate::report::JobState;
@@ -72,7 +71,7 @@ impl Lead {
         link.frame(welcome.into());
         let server = Member {
             link,
-            sent: HashSet::new(),
+            shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
         };
@@ -112,8 +111,8 @@ impl Lead {
         };
         let number = running.number();
         let taken = running.place(role.into()).map_or(0, |place| place.answers);
-        let start = start_frame(running.start(), taken, &mut server.sent);
-        server.link.frame(start.into());
+        let start = running.beginning_for(taken, &mut server.shown);
+        server.link.shared(start);
         if let Some(place) = running.place_mut(role.into()) {
             place.lost = None;
             place.owed.say(&server.link, number, heard);

@@ -150,6 +150,7 @@ pub fn policy() -> Policy {
 pub fn frames(say: server::Say) -> Vec<CoordinatorFrame> {
     match say {
         server::Say::Frame(frame) => vec![frame],
+        server::Say::Shared(frame) => vec![frame.frame().clone()],
         server::Say::Model { .. } => panic!("no toy keeps a model"),
         server::Say::Message {
             round,

@@ -1,6 +1,9 @@
 //! Rounds whose graph is drawn: all members open the nonces to which they committed, or the next round is offered soon
 //! and without whoever did not.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use blindsum_job::pb::{self, coordinator_frame::Frame};
 use blindsum_job::report::RoundState;
 use blindsum_job::store::Store;
@@ -65,6 +68,25 @@ pub fn the_next_one_does_without(scene: &mut Scene, says: &str) {
     assert_eq!(reports[1].state, RoundState::Done);
     assert_eq!(reports[1].survivors.len(), 5);
     assert!(!reports[1].parties.iter().any(|name| name == "party-0"));
+}
+
+#[test]
+fn what_begins_a_round_is_made_once_for_all_its_members() {
+    let mut scene = scene();
+    scene.connect_all();
+    scene.play();
+    let heard = |is: fn(&Frame) -> bool| {
+        let said = scene.said.iter();
+        said.filter(|(_, heard)| matches!(heard, Heard::Frame(frame) if is(frame)))
+            .count()
+    };
+    assert_eq!(heard(|frame| matches!(frame, Frame::RosterFixed(_))), 6);
+    assert_eq!(heard(|frame| matches!(frame, Frame::RoundStart(_))), 6);
+    assert_eq!(scene.shared.len(), 12);
+    let places: BTreeSet<_> = scene.shared.iter().map(Arc::as_ptr).collect();
+    assert_eq!(places.len(), 2);
+    let encoded = scene.shared.iter().map(|frame| frame.encoded().as_ptr());
+    assert_eq!(encoded.collect::<BTreeSet<_>>().len(), 2);
 }
 
 /// Abuse case 46: whoever opens another nonce than it committed to has chosen it after those of the others.

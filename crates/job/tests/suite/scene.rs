@@ -13,7 +13,7 @@ use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
 use blindsum_job::server::{
-    Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings,
+    Effect, Hold, Input, JobServer, LinkId, MemoryShelves, Parts, Say, Settings, Shared,
 };
 use blindsum_job::store::{MemoryStore, Store};
 use blindsum_protocol::{Job, JobSpec, Message};
@@ -50,6 +50,8 @@ pub struct Scene {
     pub heard: BTreeMap<LinkId, Vec<Heard>>,
     /// Everything that was said, in order.
     pub said: Vec<(LinkId, Heard)>,
+    /// Of that the frames that went to many, once for each of them.
+    pub shared: Vec<Arc<Shared>>,
     /// How the job ended.
     pub over: Option<Result<(), JobError>>,
     /// Whether work ends without being done.
@@ -87,6 +89,7 @@ impl Scene {
             parties,
             heard: BTreeMap::new(),
             said: Vec::new(),
+            shared: Vec::new(),
             over: None,
             lose_work: false,
             links: 0,
@@ -189,10 +192,15 @@ impl Scene {
                 Effect::Refuse(link, last) => (link, Heard::Refused(last)),
                 Effect::Close(link, last) => (link, Heard::Closed(last)),
                 Effect::Cut(link, last) => (link, Heard::Cut(last)),
-                Effect::Send(link, say) => match heard(say) {
-                    Some(heard) => (link, heard),
-                    None => continue,
-                },
+                Effect::Send(link, say) => {
+                    if let Say::Shared(frame) = &say {
+                        self.shared.push(frame.clone());
+                    }
+                    match heard(say) {
+                        Some(heard) => (link, heard),
+                        None => continue,
+                    }
+                }
             };
             self.said.push((link, heard.clone()));
             self.heard.entry(link).or_default().push(heard);
@@ -323,6 +331,7 @@ fn open(
 fn heard(say: Say) -> Option<Heard> {
     Some(match say {
         Say::Frame(frame) => Heard::Frame(frame.frame?),
+        Say::Shared(frame) => Heard::Frame(frame.frame().frame.clone()?),
         Say::Model { version, values } => Heard::Model {
             version,
             bytes: values,

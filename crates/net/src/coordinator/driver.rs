@@ -16,12 +16,11 @@ use tracing::error;
 
 use crate::NetError;
 use crate::outbox::{Content, Outbox, Queued};
-use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
 use crate::report::JobStatus;
 use crate::system::Clock;
-use crate::wire::Latest;
+use crate::wire::Sent;
 
 /// What a session tells its job.
 pub(crate) enum Event {
@@ -64,8 +63,6 @@ pub(crate) struct Driver {
     /// The status that was told last.
     told: Arc<JobStatus>,
     stopping: watch::Receiver<bool>,
-    /// The beginning of a round that was sent last.
-    start: Latest,
     /// Where it is told that what a round passes on cannot be read, and where that is heard.
     unreadable: (
         mpsc::UnboundedSender<Unreadable>,
@@ -96,7 +93,6 @@ impl Driver {
             status,
             told,
             stopping,
-            start: Latest::default(),
             unreadable: mpsc::unbounded_channel(),
         };
         let handle = JobHandle {
@@ -160,10 +156,6 @@ impl Driver {
                 self.answer(link, Err(refused));
                 self.connections.remove(&link);
             }
-            Effect::Send(link, Say::Frame(frame)) => {
-                let frame = self.shared(frame);
-                self.put(link, |_| frame);
-            }
             Effect::Send(link, say) => self.put(link, |failed| queued(say, failed)),
             Effect::Letter { to, .. } => {
                 let reason = "there is no line to it".into();
@@ -187,18 +179,6 @@ impl Driver {
             // A session that has gone says so itself.
             let _ = admitted.send(answer);
         }
-    }
-
-    /// A frame to one party. The beginning of a round names all of them, and is the same for most: those lie in memory
-    /// once.
-    fn shared(&mut self, frame: CoordinatorFrame) -> Queued<CoordinatorFrame> {
-        if !matches!(
-            frame.frame,
-            Some(Frame::RosterFixed(_) | Frame::RoundStart(_))
-        ) {
-            return Queued::Frame(frame);
-        }
-        Queued::Encoded(self.start.next(&frame))
     }
 
     fn put(
@@ -266,6 +246,7 @@ fn begin(task: Task) -> (Ticket, JoinHandle<()>) {
 fn queued(say: Say, failed: &mpsc::UnboundedSender<Unreadable>) -> Queued<CoordinatorFrame> {
     match say {
         Say::Frame(frame) => Queued::Frame(frame),
+        Say::Shared(frame) => Queued::Encoded(Sent::encoded(frame.encoded().clone())),
         Say::Model { version, values } => Queued::Model { version, values },
         Say::Message {
             round,

@@ -376,14 +376,10 @@ impl RoundHandle {
         if !self.begun.needs_update {
             return Ok(());
         }
-        let update = update.into();
-        check_update(&self.job, &update, weight)?;
+        let update = check_update(&self.job, update.into(), weight)?;
         self.begun.needs_update = false;
-        let command = Input::Submit {
-            round: self.begun.number,
-            update,
-            weight,
-        };
+        let round = self.begun.number;
+        let command = Input::Submit { round, update };
         self.commands.send(command).map_err(|_| NetError::Left)
     }
 

@@ -186,6 +186,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_a_round_wrote_moves_into_the_file_when_the_next_one_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = SqliteStore::open(&path, 2).unwrap();
+        store.open_job(&job(), &Model::new(0, vec![0.0])).unwrap();
+        let size = || std::fs::metadata(&path).unwrap().len();
+        end(&store, 1);
+        assert!(size() < PIECE as u64);
+        let report = RoundReport::offered(2, 0, 0);
+        store.begin_round("job", &report).unwrap();
+        assert!(size() > PIECE as u64);
+        let reader = StoreReader::open(&path).unwrap();
+        assert_eq!(reader.rounds("job", 5).unwrap().len(), 2);
+    }
+
+    #[test]
     fn a_damaged_message_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");

@@ -2,6 +2,7 @@
 //! but no second coordinator may use it (`lock.rs`).
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,14 @@ const APPLICATION_ID: i32 = 0x626c_736d;
 const TABLES_VERSION: i32 = 3;
 /// Bytes of a row of a model: far below SQLite's limit for one value.
 const MODEL_PIECE: usize = 4 << 20;
+
+/// Bytes of a page of a new file. A round writes megabytes; each page takes a call of the system and a check of its own.
+const PAGE: u32 = 16 << 10;
+/// Bytes written into the log from which on it is moved into the file when a round begins: nobody waits then, while at a
+/// round's end all parties wait for their result.
+const LOG: u64 = 4 << 20;
+/// Pages of a log that is moved at once, whatever happens.
+const LARGEST_LOG: u32 = 4096;
 
 const TABLES: &str = "
 CREATE TABLE jobs (
@@ -66,6 +75,8 @@ pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: String,
     models_kept: u32,
+    /// Bytes of models and results that were written since the log was moved into the file.
+    logged: AtomicU64,
     /// Let go after the connection.
     _lock: StoreLock,
 }
@@ -87,6 +98,7 @@ impl SqliteStore {
             connection: Mutex::new(connection),
             path: name,
             models_kept,
+            logged: AtomicU64::new(0),
             _lock: lock,
         })
     }
@@ -131,7 +143,9 @@ impl SqliteStore {
 /// Settings of the connection. That it can be written to, too, is found out now.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(2))?;
+    connection.pragma_update(None, "page_size", PAGE)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", LARGEST_LOG)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")
@@ -244,7 +258,11 @@ impl Store for SqliteStore {
     }
 
     fn begin_round(&self, job: &str, report: &RoundReport) -> Result<(), StoreError> {
-        self.transaction(|t| rounds::begin(t, job, report))
+        self.transaction(|t| rounds::begin(t, job, report))?;
+        if self.logged.load(Ordering::Relaxed) >= LOG {
+            self.move_log();
+        }
+        Ok(())
     }
 
     fn end_round(
@@ -269,7 +287,11 @@ impl Store for SqliteStore {
                 t.execute(&delete, params![job, oldest])?;
             }
             Ok(())
-        })
+        })?;
+        let model = model.map_or(0, |model| 4 * model.values().len());
+        let bytes = model + ending.map_or(0, |ending| ending.message.len());
+        self.logged.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn confirm(&self, job: &str, round: u64, names: &[Arc<str>]) -> Result<(), StoreError> {
@@ -312,6 +334,16 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
+    /// Moves the log into the file. What is in the log is durable already: where this fails it is tried again later.
+    fn move_log(&self) {
+        let moved = self
+            .lock()
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if moved.is_ok() {
+            self.logged.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Rounds done, the last number, and those that were under way, which are aborted now.
     fn take_up_rounds(&self, job: &str) -> Result<(u64, u64, Vec<u64>), StoreError> {
         let open = self.transaction(|t| rounds::open(t, job))?;

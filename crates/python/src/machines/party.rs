@@ -182,14 +182,8 @@ impl PartyMachine {
             let Some(job) = desk.job.clone() else {
                 return Ok(());
             };
-            let update = copied(values);
-            check_update(&job, &update, weight)?;
-            let submit = Input::Submit {
-                round: number,
-                update,
-                weight,
-            };
-            desk.give(now, submit);
+            let (round, update) = (number, check_update(&job, copied(values), weight)?);
+            desk.give(now, Input::Submit { round, update });
             Ok(())
         });
         match submitted {

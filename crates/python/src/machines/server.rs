@@ -14,6 +14,7 @@ use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_job::{JobError, Model, chunks, seconds};
 use blindsum_protocol::Job;
+use bytes::Bytes;
 use numpy::PyReadonlyArray1;
 use prost::Message as _;
 use pyo3::prelude::*;
@@ -58,7 +59,7 @@ struct Desk {
     connections: BTreeMap<LinkId, Connection>,
     /// The number of the latest connection.
     latest: u64,
-    leaving: Vec<(u64, Vec<u8>)>,
+    leaving: Vec<(u64, Bytes)>,
     events: Vec<Event>,
 }
 
@@ -239,7 +240,7 @@ impl ServerMachine {
     /// What is to be sent, in this order, as `blindsum.machines.Outgoing`; each frame is given once.
     fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let leaving = std::mem::take(&mut locked(&self.desk).leaving).into_iter();
-        let outgoing = |(link, frame): (u64, Vec<u8>)| {
+        let outgoing = |(link, frame): (u64, Bytes)| {
             let frame = PyBytes::new(py, &frame);
             instance!(py, "blindsum.machines", "Outgoing", link: link, frame: frame)
         };
@@ -355,6 +356,7 @@ impl Desk {
     fn say(&mut self, link: LinkId, say: Say, now: Now) {
         let round = match &say {
             Say::Message { round, .. } => *round,
+            Say::Shared(frame) => return self.send_bytes(link, frame.encoded().clone()),
             Say::Frame(_) | Say::Model { .. } => 0,
         };
         match of_coordinator(say) {
@@ -367,8 +369,11 @@ impl Desk {
     }
 
     fn send(&mut self, link: LinkId, frame: &CoordinatorFrame) {
+        self.send_bytes(link, frame.encode_to_vec().into());
+    }
+
+    fn send_bytes(&mut self, link: LinkId, bytes: Bytes) {
         if let Some(connection) = self.connections.get(&link) {
-            let bytes = frame.encode_to_vec();
             connection.count.sent(bytes.len());
             self.leaving.push((link.0, bytes));
         }

@@ -7,7 +7,7 @@ use blindsum_job::JobError;
 use blindsum_job::actor::Now;
 use blindsum_job::party::{
     Begun, Effect, Identity, Input, JobParty, LinkId, Over, Policy, Say, Settings, Told,
-    kept_leftover,
+    check_update, kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
 use blindsum_protocol::{Job, ProtocolName};
@@ -352,15 +352,10 @@ impl World {
         let gift = Gift::drawn(&self.job, &mut rng);
         let kept = self.book.gave(&self.job, (number, round), &gift);
         self.check(kept)?;
-        let (update, weight) = (gift.update(), gift.weight);
-        self.hand_party(
-            number,
-            Input::Submit {
-                round,
-                update,
-                weight,
-            },
-        )
+        let judged = check_update(&self.job, gift.update(), gift.weight);
+        let update =
+            judged.map_err(|error| self.broken(format!("an update that fits: {error}")))?;
+        self.hand_party(number, Input::Submit { round, update })
     }
 
     /// The party's connection, as far as it knows, has ended.

@@ -11,19 +11,16 @@ use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::report::{JobStatus, RoundReport};
 use blindsum_job::store::Store;
-use blindsum_protocol::{PartyId, ServerRole};
+use blindsum_protocol::{Job, PartyId, ServerRole};
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
 use crate::hosts::{Machine, update};
 
-fn submitted(party: usize, round: u64) -> party::Input {
-    let (update, weight) = (Update::U32(update(party, round)), 1);
-    party::Input::Submit {
-        round,
-        update,
-        weight,
-    }
+fn submitted(job: &Job, party: usize, round: u64) -> party::Input {
+    let update = Update::U32(update(party, round));
+    let update = party::check_update(job, update, 1).unwrap();
+    party::Input::Submit { round, update }
 }
 
 /// Whether records have the machine of a round: it is in none before its vector is out.
@@ -39,7 +36,7 @@ fn keeps_machine(records: &MemoryRecords) -> bool {
 impl Ensemble {
     /// Does what a party wants done.
     pub(super) fn of_party(&mut self, number: usize, effect: party::Effect) {
-        let (now, host) = (self.now, &mut self.hosts[number]);
+        let (now, job, host) = (self.now, &self.job, &mut self.hosts[number]);
         let Some(Machine::Party(machine)) = &mut host.machine else {
             return;
         };
@@ -88,7 +85,7 @@ impl Ensemble {
                 Told::Round(begun) if begun.needs_update => {
                     host.trouble.owes = Some(begun.number);
                     if !host.trouble.waits {
-                        machine.handle(now, submitted(number, begun.number));
+                        machine.handle(now, submitted(job, number, begun.number));
                     }
                 }
                 Told::Round(_) => {}
@@ -116,9 +113,10 @@ impl Ensemble {
     /// The caller of a party gives the update that it owes.
     pub fn submit(&mut self, number: usize) {
         if let Some(round) = self.hosts[number].trouble.owes.take() {
+            let job = self.job.clone();
             self.give(number, |machine, now| {
                 if let Machine::Party(party) = machine {
-                    party.handle(now, submitted(number, round));
+                    party.handle(now, submitted(&job, number, round));
                 }
             });
         }

@@ -41,6 +41,7 @@ enum Event {
 /// A party, and what it was told.
 pub struct Member {
     name: String,
+    job: Arc<Job>,
     machine: JobParty,
     updates: Vec<Vec<f32>>,
     key: Arc<IdentityKey>,
@@ -99,6 +100,7 @@ impl World {
             let key = Arc::new(IdentityKey::from_pem(&party.private_key).unwrap());
             Member {
                 name: party.name.clone(),
+                job: job.clone(),
                 machine: open(&job, &anchor, &party.name, &key, (now, rank)),
                 updates: party.updates.iter().map(|u| singles(&u.0)).collect(),
                 certificate: Arc::from(&*party.certificate.0),
@@ -341,11 +343,9 @@ impl Member {
             Told::Round(begun) => {
                 assert!(begun.needs_update);
                 let update = self.updates[begun.number as usize - 1].clone();
-                let submit = party::Input::Submit {
-                    round: begun.number,
-                    update: Update::F32(update),
-                    weight: 1,
-                };
+                let (round, job) = (begun.number, &self.job);
+                let update = party::check_update(job, Update::F32(update), 1).unwrap();
+                let submit = party::Input::Submit { round, update };
                 self.machine.handle(now, submit);
             }
             Told::Ended(round, result) => {

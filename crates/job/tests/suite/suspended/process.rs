@@ -44,16 +44,11 @@ impl Process {
     pub(super) fn hear(&mut self, told: Told) {
         match told {
             Told::Round(begun) if begun.needs_update => {
-                let (round, weight) = (begun.number, 1);
+                let round = begun.number;
                 let update = update(&self.job, self.party, round);
-                self.machine.handle(
-                    self.now,
-                    party::Input::Submit {
-                        round,
-                        update,
-                        weight,
-                    },
-                );
+                let update = party::check_update(&self.job, update, 1).unwrap();
+                self.machine
+                    .handle(self.now, party::Input::Submit { round, update });
             }
             Told::Ended(round, Ok(result)) => {
                 self.results.insert(round, *result);

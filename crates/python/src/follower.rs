@@ -1,0 +1,136 @@
+//! A server that computes with a coordinator.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blindsum_net::follower::{self, FollowerConfig};
+use blindsum_net::{Limits, NetError, Reload};
+use pyo3::prelude::*;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+use crate::errors::{OrRaise, raise};
+use crate::gil::released;
+use crate::network::{Pem, credentials};
+use crate::process::HomeOnly;
+use crate::spec::{read_fields, read_job};
+use crate::wait::{abandonable, locked, patiently};
+
+/// The second or the third server of a job, which runs on threads of its own.
+#[pyclass(frozen, module = "blindsum._native")]
+pub struct Follower {
+    /// Where it listens, `HOST:PORT`.
+    #[pyo3(get)]
+    address: String,
+    reload: Reload,
+    stop: Arc<Notify>,
+    ended: Mutex<Receiver<Result<(), NetError>>>,
+    runtime: Mutex<HomeOnly<Runtime>>,
+}
+
+/// Starts such a server; parties can connect when this returns.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn follow(
+    py: Python<'_>,
+    spec: &str,
+    servers: Vec<String>,
+    place: u8,
+    listen: String,
+    pem: Pem,
+    state_dir: PathBuf,
+    limits: &str,
+) -> PyResult<Follower> {
+    let limits: Limits = read_fields(limits)
+        .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
+    let config = FollowerConfig {
+        job: read_job(spec).or_raise(py)?.spec().clone(),
+        servers,
+        place,
+        listen,
+        credentials: credentials(pem).or_raise(py)?,
+        state_dir,
+        limits,
+    };
+    let system = |error: std::io::Error| NetError::System(error.to_string());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("blindsum-server")
+        .enable_all()
+        .build()
+        .map_err(system)
+        .or_raise(py)?;
+    let handle = runtime.handle().clone();
+    let started = abandonable(py, move || {
+        handle.block_on(follower::Follower::start(config))
+    })?;
+    let server = started.or_raise(py)?;
+    let (address, reload) = (server.address().to_string(), server.reload());
+    let (sender, ended) = channel();
+    let stop = Arc::new(Notify::new());
+    runtime.spawn(watch_over(server, stop.clone(), sender));
+    Ok(Follower {
+        address,
+        reload,
+        stop,
+        ended: Mutex::new(ended),
+        runtime: Mutex::new(HomeOnly::new(runtime)),
+    })
+}
+
+/// Runs until the server is told to stop or its job is over.
+async fn watch_over(
+    mut server: follower::Follower,
+    stop: Arc<Notify>,
+    ended: Sender<Result<(), NetError>>,
+) {
+    tokio::select! {
+        () = stop.notified() => {}
+        () = server.finished() => {}
+    }
+    // Nobody may listen any more.
+    let _ = ended.send(server.stop().await);
+}
+
+#[pymethods]
+impl Follower {
+    /// Waits for the end; whether it has come.
+    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        if !locked(&self.runtime).is_home() {
+            return Err(locked(&self.runtime).missing(py));
+        }
+        let timeout = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
+        let ended = patiently(py, Some(timeout), |at_most| {
+            match locked(&self.ended).recv_timeout(at_most) {
+                Ok(ended) => Some(ended),
+                Err(RecvTimeoutError::Timeout) => None,
+                // It was told already.
+                Err(RecvTimeoutError::Disconnected) => Some(Ok(())),
+            }
+        })?;
+        match ended {
+            None => Ok(false),
+            Some(ended) => ended.or_raise(py).map(|()| true),
+        }
+    }
+
+    /// Reads certificate, key, CA and revocation list again.
+    fn reload(&self, py: Python<'_>) {
+        released(py, || self.reload.reload());
+    }
+
+    /// Ends the server; `wait` says when that is done.
+    fn stop(&self) {
+        self.stop.notify_one();
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // Without waiting for its threads: this may run while the interpreter exits.
+        if let Some(runtime) = locked(&self.runtime).take() {
+            runtime.shutdown_background();
+        }
+    }
+}
