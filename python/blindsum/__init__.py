@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
     from blindsum.rounds import Clipped, Round, RoundResult, Timings
+    from blindsum.server import Server
     from blindsum.session import Policy, Session, join
     from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, protocols
@@ -55,6 +56,7 @@ _HOME = {
     "Policy": "session",
     "Round": "rounds",
     "RoundResult": "rounds",
+    "Server": "server",
     "Session": "session",
     "Timings": "rounds",
     "join": "session",
@@ -108,6 +110,7 @@ __all__ = [
     "Round",
     "RoundAborted",
     "RoundResult",
+    "Server",
     "Session",
     "SessionClosedError",
     "SimulationResult",

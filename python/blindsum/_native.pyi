@@ -41,6 +41,7 @@ def pki_issue(
     authority: tuple[str, str],
     name: str,
     hosts: list[str] | None,
+    computes: bool,
     algorithm_name: str,
     days: int,
 ) -> tuple[str, str]: ...
@@ -50,6 +51,7 @@ def pki_sign(
     request: str,
     name: str,
     hosts: list[str] | None,
+    computes: bool,
     days: int,
 ) -> str: ...
 def pki_revoke(authority: tuple[str, str], serials: list[str], number: int, days: int) -> str: ...
@@ -86,6 +88,7 @@ def join(
     state_dir: str | None,
     give_up_after: float,
     mask_memory: int,
+    servers: list[str],
 ) -> Party: ...
 
 class PartyMachine:
@@ -158,7 +161,24 @@ def serve(
     model: NDArray[np.float32] | None,
     limits: str,
     stop_when_done: bool,
+    servers: list[str],
 ) -> Coordinator: ...
+
+class Follower:
+    address: str
+    def wait(self, timeout: float) -> bool: ...
+    def reload(self) -> None: ...
+    def stop(self) -> None: ...
+
+def follow(
+    spec: str,
+    servers: list[str],
+    place: int,
+    listen: str,
+    pem: Pem,
+    state_dir: str,
+    limits: str,
+) -> Follower: ...
 def stored_jobs(store: str) -> str: ...
 def stored_rounds(store: str, job: str, most: int) -> str: ...
 def stored_faults(store: str, job: str) -> list[StoredFault]: ...

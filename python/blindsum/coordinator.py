@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +52,9 @@ class Coordinator:
         Whether to stop once the job is over, every survivor of its last round has confirmed the result, and
         its other parties know that it is over. For those that were lost in the last round it waits
         ``farewell`` seconds, a limit, by default 30.
+    servers
+        For a job whose three servers compute together (``mpc3``): the URLs of all three as everybody reaches
+        them, this coordinator first. The other two are :class:`Server`.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class Coordinator:
         model: object = None,
         limits: Mapping[str, float] | None = None,
         stop_when_done: bool = True,
+        servers: Sequence[str] = (),
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
@@ -92,6 +96,7 @@ class Coordinator:
             start,
             json.dumps(bounds),
             stop_when_done,
+            list(servers),
         )
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)

@@ -116,6 +116,7 @@ def issue(
     name: str,
     *,
     hosts: Sequence[str] | None = None,
+    computes: bool = False,
     out: AnyPath | None = None,
     algorithm: str = "ed25519",
     days: int = IDENTITY_DAYS,
@@ -129,7 +130,9 @@ def issue(
     name
         The party's name: labels of ``[a-z0-9-]`` joined by dots.
     hosts
-        Host names and addresses of a coordinator; ``None`` makes a party.
+        Host names and addresses of a coordinator or server; ``None`` makes a party.
+    computes
+        Whether it is a server that computes with a coordinator, :class:`blindsum.Server`, and no coordinator.
     out
         Folder of the files; ``None`` takes the CA's.
     algorithm
@@ -145,7 +148,9 @@ def issue(
     checks.setting("days", days, 1, MOST_DAYS)
     prefix = Path(out if out is not None else ca) / name
     _refuse_existing(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
-    certificate, key = _native.pki_issue(_authority(ca), name, _hosts(hosts), algorithm, days)
+    certificate, key = _native.pki_issue(
+        _authority(ca), name, _hosts(hosts, computes), computes, algorithm, days
+    )
     return _write_pair(prefix, certificate, key)
 
 
@@ -177,6 +182,7 @@ def sign(
     name: str | None = None,
     *,
     hosts: Sequence[str] | None = None,
+    computes: bool = False,
     out: AnyPath | None = None,
     days: int = IDENTITY_DAYS,
     replace: bool = False,
@@ -192,7 +198,9 @@ def sign(
     name
         The name that it must ask for; ``None`` takes the file's name without its ending.
     hosts
-        Host names and addresses of a coordinator; ``None`` makes a party.
+        Host names and addresses of a coordinator or server; ``None`` makes a party.
+    computes
+        Whether it is a server that computes with a coordinator, :class:`blindsum.Server`, and no coordinator.
     out
         Folder of the certificate; ``None`` takes the request's.
     days
@@ -214,7 +222,7 @@ def sign(
         _refuse_existing(target, advice="move it away first, or renew it with --replace (replace=True)")
     text = _read(path, "signing request")
     _need(text, "CERTIFICATE REQUEST", f"signing request {path}", "`blindsum pki request NAME` makes one")
-    certificate = _native.pki_sign(_authority(ca), text, name, _hosts(hosts), days)
+    certificate = _native.pki_sign(_authority(ca), text, name, _hosts(hosts, computes), computes, days)
     if replace:
         _replace(target, certificate)
     else:
@@ -282,11 +290,12 @@ def _authority(folder: AnyPath) -> tuple[str, str]:
     return _read(folder / "ca.pem", "CA certificate"), _read(folder / "ca.key", "CA key")
 
 
-def _hosts(hosts: Sequence[str] | None) -> list[str] | None:
-    if hosts is None:
+def _hosts(hosts: Sequence[str] | None, computes: bool) -> list[str] | None:
+    if hosts is None and not computes:
         return None
     if not hosts:
-        raise IdentityError("a coordinator needs at least one host name or address")
+        who = "server" if computes else "coordinator"
+        raise IdentityError(f"a {who} needs at least one host name or address")
     return list(hosts)
 
 

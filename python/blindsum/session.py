@@ -44,8 +44,8 @@ class Policy:
     Attributes
     ----------
     allowed_protocols : sequence of str or None
-        Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``
-        and ``pss``. The coordinator reads every update of ``plain``, and together with any one party every
+        Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``,
+        ``pss`` and ``mpc3``. The coordinator reads every update of ``plain``, and together with any one party every
         update of ``flashe``: these must be named.
     require_adversary : str or None
         The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
@@ -295,7 +295,7 @@ def _settled(current: Round) -> BlindsumError | None:
 
 
 def join(
-    url: str,
+    url: str | Sequence[str],
     *,
     job: str,
     identity: AnyPath | Identity,
@@ -312,7 +312,8 @@ def join(
     Parameters
     ----------
     url
-        ``https://HOST:PORT``.
+        The coordinator, ``https://HOST:PORT``. For a job whose three servers compute together (``mpc3``) the
+        list of all three, the coordinator first: this party decides whose servers it trusts.
     job
         Name of the job.
     identity
@@ -363,8 +364,9 @@ def join(
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError("policy", f"must be a blindsum.Policy or None, not a {type(policy).__name__}")
     memory = checks.setting("mask_memory", mask_memory, 0, MOST_MASK_MEMORY)
+    first, servers = addresses(url)
     native = _native.join(
-        url,
+        first,
         job,
         pem_files(identity, ca, revoked),
         server_name,
@@ -372,8 +374,25 @@ def join(
         None if state_dir is None else str(state_dir),
         float(give_up_after),
         memory,
+        servers,
     )
     return Session(native)
+
+
+def addresses(url: str | Sequence[str]) -> tuple[str, list[str]]:
+    """The coordinator's URL, and all servers' where there are several.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is neither one URL nor a list of them.
+    """
+    if isinstance(url, str):
+        return url, []
+    servers = list(url) if isinstance(url, Sequence) else []
+    if not servers or not all(isinstance(one, str) for one in servers):
+        raise ConfigError("url", f"{url!r} must be a URL, or a list of three")
+    return servers[0], servers
 
 
 def pem_files(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None) -> _native.Pem:

@@ -122,6 +122,11 @@ class JobSpec(JobFields):
         return bool(self._checked["hides_sum"])
 
     @property
+    def needs_servers(self) -> bool:
+        """Whether two further servers compute with the coordinator."""
+        return any(step.speaker == "servers" for step in self.plan)
+
+    @property
     def word_bits(self) -> int:
         """Bits of a word on the wire, so wide that no sum can wrap."""
         return int(self._checked["word_bits"])

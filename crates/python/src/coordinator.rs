@@ -54,6 +54,7 @@ pub fn serve(
     model: Option<PyReadonlyArray1<'_, f32>>,
     limits: &str,
     stop_when_done: bool,
+    servers: Vec<String>,
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -72,6 +73,7 @@ pub fn serve(
         }],
         limits,
         stop_when_done,
+        servers,
     };
     let system = |error: std::io::Error| NetError::System(error.to_string());
     let runtime = tokio::runtime::Builder::new_multi_thread()

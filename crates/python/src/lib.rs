@@ -7,6 +7,7 @@
 mod campaign;
 mod coordinator;
 mod errors;
+mod follower;
 mod gil;
 mod machines;
 mod network;
@@ -49,6 +50,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machines::PartyMachine>()?;
     module.add_class::<machines::ServerMachine>()?;
     module.add_class::<coordinator::Coordinator>()?;
+    module.add_class::<follower::Follower>()?;
+    module.add_function(wrap_pyfunction!(follower::follow, module)?)?;
     module.add_function(wrap_pyfunction!(coordinator::serve, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(store::stored_rounds, module)?)?;

@@ -51,6 +51,7 @@ pub fn join(
     state_dir: Option<PathBuf>,
     give_up_after: f64,
     mask_memory: usize,
+    servers: Vec<String>,
 ) -> PyResult<Party> {
     let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
     config.server_name = server_name;
@@ -58,6 +59,7 @@ pub fn join(
     config.state_dir = state_dir;
     config.give_up_after = give_up_after;
     config.mask_memory = mask_memory;
+    config.servers = servers;
     let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
     let spec = serde_json::to_string(party.job().spec())
         .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;

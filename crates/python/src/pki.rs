@@ -19,8 +19,13 @@ fn algorithm(py: Python<'_>, name: &str) -> PyResult<Algorithm> {
     }
 }
 
-fn kind(hosts: Option<Vec<String>>) -> Kind {
-    hosts.map_or(Kind::Party, |hosts| Kind::Coordinator { hosts })
+/// Whose certificate it is: a party's without hosts, with them a coordinator's, or a server's that computes with one.
+fn kind(hosts: Option<Vec<String>>, computes: bool) -> Kind {
+    match hosts {
+        None => Kind::Party,
+        Some(hosts) if computes => Kind::Server { hosts },
+        Some(hosts) => Kind::Coordinator { hosts },
+    }
 }
 
 fn validity(days: u32) -> Validity {
@@ -42,13 +47,15 @@ pub fn pki_create_authority(
     Ok((authority.certificate().into(), key.to_string()))
 }
 
-/// A key and its certificate: a party's, or with `hosts` a coordinator's.
+/// A key and its certificate: a party's, or with `hosts` a coordinator's or that of a server which computes with one.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub fn pki_issue(
     py: Python<'_>,
     authority: (&str, &str),
     name: &str,
     hosts: Option<Vec<String>>,
+    computes: bool,
     algorithm_name: &str,
     days: u32,
 ) -> PyResult<(String, String)> {
@@ -57,7 +64,7 @@ pub fn pki_issue(
     let issued = authority
         .issue(
             name,
-            &kind(hosts),
+            &kind(hosts, computes),
             algorithm,
             validity(days),
             &mut random()?,
@@ -82,11 +89,12 @@ pub fn pki_sign(
     request: &str,
     name: &str,
     hosts: Option<Vec<String>>,
+    computes: bool,
     days: u32,
 ) -> PyResult<String> {
     let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
     authority
-        .sign_request(request, name, &kind(hosts), validity(days), &mut random()?)
+        .sign_request(request, name, &kind(hosts, computes), validity(days), &mut random()?)
         .or_raise(py)
 }
 

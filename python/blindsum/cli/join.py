@@ -16,6 +16,7 @@ from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.flags import named_as_flags
+from blindsum.cli.follow import servers_from
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
 
@@ -41,7 +42,7 @@ else.
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
 --policy, with the defaults; a job that breaks a rule is refused, and the rule named:
-  allowed_protocols=secagg,secagg+,fssa,pss    plain and flashe must be named
+  allowed_protocols=secagg,secagg+,fssa,pss,mpc3  plain and flashe must be named
   require_adversary=active                     or semi-honest, or none
   min_corrupt=0.1        fraction of corrupt parties that the job must tolerate
   min_corrupt_parties=1  as many at least, however few parties the job has
@@ -84,7 +85,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Take part in a job: your function trains, nobody sees its result."
     recipes = "".join(f"  {job}\n    {' '.join(words)}\n" for job, words in RECIPES.items())
     parser.epilog = EXAMPLES.format(training=example("training.py"), recipes=recipes)
-    parser.add_argument("url", metavar="URL", help="the coordinator, https://HOST:PORT")
+    parser.add_argument(
+        "url",
+        metavar="URL[,URL,URL]",
+        help="the coordinator, https://HOST:PORT; all three servers, joined by commas, of an mpc3 job",
+    )
     parser.add_argument("--job", required=True, metavar="NAME", help="name of the job")
     parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
     parser.add_argument("--identity", metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder")
@@ -133,8 +138,9 @@ def _run(options: argparse.Namespace) -> int:
     train = training_function(options.train)
     policy = policy_from(options.policy)
     with named_as_flags("job", "give_up_after"):
+        urls = servers_from(options.url)
         session = join(
-            options.url,
+            urls if len(urls) > 1 else options.url,
             job=options.job,
             identity=identity_from(options),
             ca=options.ca,

@@ -13,6 +13,7 @@ EXAMPLES = """\
 examples:
   blindsum pki init ca                                # a CA in the folder ca
   blindsum pki issue ca agg --coordinator --host agg.example --host 10.0.0.5
+  blindsum pki issue ca second --server --host second.example   # computes with a coordinator (mpc3)
   blindsum pki request hospital-a                     # at the party: key stays, .csr goes out
   blindsum pki sign ca hospital-a.csr                 # at the CA: .csr in, hospital-a.pem out
   blindsum pki sign ca hospital-a.csr --replace       # the same request again: a renewal, with the same key
@@ -76,7 +77,11 @@ def _add_key(parser: argparse.ArgumentParser, days: int | None) -> None:
 
 
 def _add_kind(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--coordinator", action="store_true", help="a coordinator, not a party")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--coordinator", action="store_true", help="a coordinator, not a party")
+    kind.add_argument(
+        "--server", action="store_true", help="a server that computes with a coordinator (mpc3), not a party"
+    )
     parser.add_argument(
         "--host", action="append", default=[], metavar="HOST", help="host name or address of it"
     )
@@ -86,11 +91,13 @@ def _hosts(options: argparse.Namespace) -> list[str] | None:
     from blindsum.errors import ConfigError
 
     hosts: list[str] = options.host
-    if options.coordinator and not hosts:
-        raise ConfigError("--host", "a coordinator needs at least one, e.g. --host localhost")
-    if hosts and not options.coordinator:
-        raise ConfigError("--host", "only a coordinator has hosts; add --coordinator")
-    return hosts if options.coordinator else None
+    serves = options.coordinator or options.server
+    if serves and not hosts:
+        who = "server" if options.server else "coordinator"
+        raise ConfigError("--host", f"a {who} needs at least one, e.g. --host localhost")
+    if hosts and not serves:
+        raise ConfigError("--host", "only a coordinator or server has hosts; add --coordinator or --server")
+    return hosts if serves else None
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -105,6 +112,7 @@ def _issue(options: argparse.Namespace) -> int:
         options.folder,
         options.name,
         hosts=_hosts(options),
+        computes=options.server,
         out=options.out,
         algorithm=options.algorithm,
         days=options.days,
@@ -128,6 +136,7 @@ def _sign(options: argparse.Namespace) -> int:
         options.request,
         options.name,
         hosts=hosts,
+        computes=options.server,
         out=options.out,
         days=options.days,
         replace=options.replace,

@@ -12,6 +12,7 @@ from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.flags import named_as_flags
+from blindsum.cli.follow import follow, servers_from
 from blindsum.cli.jobs import spec_from_file
 from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
@@ -22,6 +23,10 @@ LOOK_EVERY = 0.5
 EXAMPLES = """\
 example:
   blindsum serve --job job.toml --ca ca/ca.pem --identity ca/agg --listen 0.0.0.0:9443 --store job.sqlite
+
+The three servers of an mpc3 job, each at another organisation, all with the same list:
+  blindsum serve --job job.toml --ca ca.pem --identity agg --servers URL,URL,URL --listen 0.0.0.0:9443
+  blindsum serve --job job.toml --ca ca.pem --identity second --servers URL,URL,URL --server 1 --state-dir state
 
 job.toml holds fields of JobSpec; examples/job.toml:
 {job}
@@ -59,6 +64,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cert", metavar="FILE", help="the certificate, in place of --identity")
     parser.add_argument("--key", metavar="FILE", help="its key, in place of --identity")
     parser.add_argument("--crl", metavar="FILE", help="the CA's revocation list")
+    parser.add_argument(
+        "--servers",
+        default="",
+        metavar="URL,URL,URL",
+        help="all three servers of an mpc3 job, as everybody reaches them, the coordinator first",
+    )
+    parser.add_argument(
+        "--server", type=int, choices=[0, 1, 2], default=0, help="which of them this is; 0, the coordinator"
+    )
+    parser.add_argument(
+        "--state-dir", metavar="DIR", help="with --server 1 or 2: remembers the latest round there"
+    )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
     parser.add_argument("--store", metavar="FILE", help="SQLite file that remembers rounds and models")
     parser.add_argument("--model", metavar="FILE", help="model to start from, .npy (default: zeros)")
@@ -100,6 +117,10 @@ def _run(options: argparse.Namespace) -> int:
     from blindsum.errors import ConfigError
 
     log.start(options.log)
+    if options.server:
+        return follow(options, identity_from(options), limits_from(options.limit))
+    if options.state_dir:
+        raise ConfigError("--state-dir", "only --server 1 and 2 have one; a coordinator has --store")
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
     check_file("--out", options.out)
@@ -110,7 +131,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen"):
+    with named_as_flags("listen", "servers"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -119,8 +140,9 @@ def _run(options: argparse.Namespace) -> int:
             revoked=options.crl,
             store=options.store,
             model=_model(options.model),
-            limits=_limits(options.limit),
+            limits=limits_from(options.limit),
             stop_when_done=not options.stay,
+            servers=servers_from(options.servers),
         )
 
     def stop() -> None:
@@ -203,7 +225,7 @@ def _write_model(store: str, job: str, version: int, path: str) -> None:
         np.save(path, model)
 
 
-def _limits(settings: list[str]) -> dict[str, float]:
+def limits_from(settings: list[str]) -> dict[str, float]:
     from blindsum.errors import ConfigError
 
     limits: dict[str, float] = {}

@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,9 @@ from numpy.typing import NDArray
 from blindsum import pki
 from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
+
+OTHER_SERVERS = {1: "127.0.0.2", 2: "127.0.0.3"}
+"""Addresses of this machine for the second and the third server: servers are told apart by their hosts."""
 
 LOOK_EVERY = 0.2
 """Seconds between looks whether every process is still there."""
@@ -74,7 +78,7 @@ class Cluster:
     store : Path
         The coordinator's file.
     url : str
-        Where it is, once it runs.
+        Where it is, once it runs; of all three servers, joined by commas, where there are three.
     """
 
     def __init__(
@@ -97,11 +101,13 @@ class Cluster:
         self._killed: set[str] = set()
         self._reader: threading.Thread | None = None
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._ports = _free_ports() if spec.needs_servers else {}
 
     def __enter__(self) -> Self:
         try:
             self._prepare()
             self._start_coordinator()
+            self._start_servers()
             for party in self._parties:
                 self._start_party(party)
         except BaseException:
@@ -152,6 +158,9 @@ class Cluster:
     def _prepare(self) -> None:
         pki.init(self._folder / "pki")
         pki.issue(self._folder / "pki", "coordinator", hosts=["localhost", "127.0.0.1"])
+        if self._ports:
+            for place, host in OTHER_SERVERS.items():
+                pki.issue(self._folder / "pki", f"server-{place}", hosts=[host], computes=True)
         for party in self._parties:
             pki.issue(self._folder / "pki", party.name)
         (self._folder / "job.json").write_text(self.spec.to_json())
@@ -160,9 +169,12 @@ class Cluster:
 
     def _start_coordinator(self) -> None:
         certificates = self._folder / "pki"
-        words = ["serve", "--json", "--listen", "127.0.0.1:0", "--job", str(self._folder / "job.json")]
+        port = self._ports.get(0, 0)
+        words = ["serve", "--json", "--listen", f"127.0.0.1:{port}", "--job", str(self._folder / "job.json")]
         words += ["--identity", str(certificates / "coordinator"), "--ca", str(certificates / "ca.pem")]
         words += ["--store", str(self.store)]
+        if self._ports:
+            words += ["--servers", self._servers]
         if self._model is not None:
             words += ["--model", str(self._folder / "model.npy")]
         for name, number in self._limits.items():
@@ -175,7 +187,24 @@ class Cluster:
         if ready is None:
             process.wait()
             raise self._failure("coordinator")
-        self.url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
+        first = f"https://localhost:{ready['address'].rpartition(':')[2]}"
+        self.url = self._servers if self._ports else first
+
+    @property
+    def _servers(self) -> str:
+        """The URLs of all three servers."""
+        hosts = {0: "localhost", **OTHER_SERVERS}
+        return ",".join(f"https://{host}:{self._ports[place]}" for place, host in hosts.items())
+
+    def _start_servers(self) -> None:
+        certificates = self._folder / "pki"
+        for place, host in OTHER_SERVERS.items() if self._ports else ():
+            name = f"server-{place}"
+            words = ["serve", "--json", "--job", str(self._folder / "job.json"), "--servers", self._servers]
+            words += ["--server", str(place), "--listen", f"{host}:{self._ports[place]}"]
+            words += ["--identity", str(certificates / name), "--ca", str(certificates / "ca.pem")]
+            words += ["--state-dir", str(self._folder / name)]
+            self._start(name, words, {}, subprocess.DEVNULL)
 
     def _start_party(self, party: PartyProcess) -> None:
         certificates = self._folder / "pki"
@@ -240,6 +269,15 @@ class Cluster:
                 process.wait()
         if self._reader is not None:
             self._reader.join()
+
+
+def _free_ports() -> dict[int, int]:
+    """A port for each of three servers that nobody has now."""
+    ports = {}
+    for place, host in {0: "127.0.0.1", **OTHER_SERVERS}.items():
+        with socket.create_server((host, 0)) as listener:
+            ports[place] = listener.getsockname()[1]
+    return ports
 
 
 @contextmanager
