@@ -20,7 +20,7 @@ PAGES = ROOT / "docs" / "protocols"
 BEGIN, END = "<!-- begin of what tools/pictures.py writes -->\n", "<!-- end of the pictures -->\n"
 
 ADVERSARIES = ("active", "semi-honest")
-PLACES = {"coordinator": "C", "parties": "P", "few": "P"}
+PLACES = {"coordinator": "C", "parties": "P", "few": "P", "servers": "S"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Picture:
         """The diagram: a note for each stage, an arrow for each of its steps."""
         steps = self.spec.key_setup_plan if self.key_setup else self.spec.plan
         lines = ["sequenceDiagram", "    participant P as parties", "    participant C as coordinator"]
+        if any(step.speaker == "servers" for step in steps):
+            lines.append("    participant S as second and third server")
         for up, down in zip(steps[::2], steps[1::2], strict=True):
             lines += [f"    {line}" for line in stage(up, down)]
         return "\n".join(["```mermaid", *lines, f"    {self.end()}", "```"])
@@ -55,6 +57,10 @@ def stage(up: bs.Step, down: bs.Step) -> Iterator[str]:
     if up.optional:
         about.append("may be skipped")
     yield f"Note over P,C: {', '.join(about)}"
+    if up.speaker == "servers":
+        yield "Note over C,S: all three talk with each other"
+    elif down.hearer == "servers":
+        yield f"P->>S: made from the update, at most {size(up.largest)} to each"
     for step in (up, down):
         yield f"{PLACES[step.speaker]}->>{PLACES[step.hearer]}: {', '.join(said(step))}"
 
@@ -113,6 +119,7 @@ def pictures() -> dict[str, list[Picture]]:
             Picture("A round", flashe),
             Picture("A sparse round", job("flashe", density=0.1), ", `density = 0.1`"),
         ],
+        "mpc3": by_adversary("mpc3"),
     }
 
 

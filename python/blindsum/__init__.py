@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from blindsum.rounds import Clipped, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Policy, Session, join
-    from blindsum.simulation import KeySetupReport, SimulationResult, StageReport, simulate
+    from blindsum.simulation import KeySetupReport, ServerReport, SimulationResult, StageReport, simulate
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
 
@@ -81,6 +81,7 @@ _HOME = {
     "StoreError": "errors",
     "WaitTimeoutError": "errors",
     "KeySetupReport": "simulation",
+    "ServerReport": "simulation",
     "SimulationResult": "simulation",
     "StageReport": "simulation",
     "simulate": "simulation",
@@ -111,6 +112,7 @@ __all__ = [
     "RoundAborted",
     "RoundResult",
     "Server",
+    "ServerReport",
     "Session",
     "SessionClosedError",
     "SimulationResult",

@@ -28,6 +28,7 @@ def simulate(
     weights: list[int] | None,
     drop: float,
     drop_at: list[str],
+    latency: float,
     rounds: int,
     seed: int,
     threads: int,

@@ -47,12 +47,27 @@ def fraction(field: str, value: object) -> float:
     blindsum.ConfigError
         It is not.
     """
+    return _number(field, value, 1)
+
+
+def seconds(field: str, value: object) -> float:
+    """A setting that is a number of seconds, from 0 to a million.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is not.
+    """
+    return _number(field, value, 1_000_000)
+
+
+def _number(field: str, value: object, most: int) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = -1.0
-    if isinstance(value, str | bool) or not 0 <= number <= 1:
-        raise ConfigError(field, f"{value!r} must be a number from 0 to 1")
+    if isinstance(value, str | bool) or not 0 <= number <= most:
+        raise ConfigError(field, f"{value!r} must be a number from 0 to {most}")
     return number
 
 

@@ -87,6 +87,32 @@ class KeySetupReport:
 
 
 @dataclass(frozen=True)
+class ServerReport:
+    """What one of several servers did in a round.
+
+    Attributes
+    ----------
+    name : str
+        ``"coordinator"``, ``"second server"`` or ``"third server"``.
+    server_ms : float
+        Its work, milliseconds.
+    server_bytes : int
+        Bytes that it received and sent, together.
+    received_bytes, sent_bytes : int
+        Bytes that parties and other servers sent it, and that it sent them.
+    server_rounds : int
+        Rounds of letters between servers in which it said something; each lasts one way over the network.
+    """
+
+    name: str
+    server_ms: float
+    server_bytes: int
+    received_bytes: int
+    sent_bytes: int
+    server_rounds: int
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """How a simulation ended. Fields of a round are those of the last one.
 
@@ -123,9 +149,14 @@ class SimulationResult:
     client_ms : Spread
         Work of one party in the whole round, milliseconds.
     server_ms : float
-        Work of the server, milliseconds.
+        Work of the server, milliseconds; that of the coordinator, where there are several.
     up_bytes_per_party, down_bytes_per_party : int
-        Bytes that a party sends and is sent.
+        Bytes that a party sends and is sent, to and by all servers.
+    virtual_seconds : float
+        What the round took on the simulated network: delays, and deadlines that were waited for. Work takes
+        none.
+    servers : tuple of ServerReport
+        What each server did, the coordinator first, where the protocol has several (``mpc3``).
     key_setup : KeySetupReport or None
         The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
         round, and before others where a party lacks the key; its costs are not those of a round.
@@ -155,6 +186,8 @@ class SimulationResult:
     server_ms: float
     up_bytes_per_party: int
     down_bytes_per_party: int
+    virtual_seconds: float
+    servers: tuple[ServerReport, ...]
     key_setup: KeySetupReport | None
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
@@ -177,6 +210,7 @@ def simulate(
     weights: Sequence[int] | None = None,
     drop: float = 0.0,
     drop_at: DropAt = (),
+    latency: float = 0.0,
     rounds: int = 1,
     seed: int = 0,
     threads: int = 1,
@@ -200,6 +234,9 @@ def simulate(
         Fraction of the parties that vanishes before the input stage, rounded down as for ``dropout``.
     drop_at
         Further parties that vanish, by stage; also by a stage of the key set-up.
+    latency
+        Seconds of virtual time that every message takes, also those between servers. See
+        :attr:`SimulationResult.virtual_seconds`.
     rounds
         Rounds to run; the first one without a sum is the last.
     seed
@@ -244,6 +281,7 @@ def simulate(
         None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
         checks.fraction("drop", drop),
         _drops(drop_at),
+        checks.seconds("latency", latency),
         checks.setting("rounds", rounds, 1, checks.ROUNDS),
         checks.setting("seed", seed, 0, checks.SEEDS),
         checks.setting("threads", threads, 1, checks.THREADS),
@@ -317,6 +355,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
         scaled_by_party=scaled,
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
+        servers=tuple(ServerReport(**server) for server in report.get("servers", ())),
         key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
         mean=mean,
         sum=sums,
@@ -325,7 +364,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
 
 
 _MADE_HERE = (
-    *("stages", "client_ms", "key_setup", "mean", "sum", "_report"),
+    *("stages", "client_ms", "servers", "key_setup", "mean", "sum", "_report"),
     *("clipped", "clipped_by_party", "scaled_by_party"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""

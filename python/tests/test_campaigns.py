@@ -86,7 +86,8 @@ def test_what_is_no_job_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "flag", [["--rounds", "5"], ["--drop", "0.5"], ["--drop-at", "input:1"], ["--threads", "2"]]
+    "flag",
+    [["--rounds", "5"], ["--drop", "0.5"], ["--drop-at", "input:1"], ["--threads", "2"], ["--latency", "1"]],
 )
 def test_flags_that_a_campaign_has_no_use_for_are_refused(
     flag: list[str], capsys: pytest.CaptureFixture[str]

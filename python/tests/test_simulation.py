@@ -150,6 +150,8 @@ def test_weights_may_be_whole_numbers_of_numpy_and_as_many_as_parties():
         ({"drop_at": [("unmask", 1)]}, "drop_at: ('unmask', 1) must be text, STAGE:COUNT"),
         ({"drop_at": 3}, "drop_at: 3 must be a mapping of stages to counts, or a list of texts STAGE:COUNT"),
         ({"drop_at": "input:1"}, "drop_at: 'input:1' must be a mapping of stages to counts, or a list"),
+        ({"latency": -0.5}, "latency: -0.5 must be a number from 0 to 1000000"),
+        ({"latency": "long"}, "latency: 'long' must be a number from 0 to 1000000"),
         ({"drop_at": {"input": 1.5}}, "drop_at: the count of stage 'input', 1.5, must be a whole number"),
     ],
 )

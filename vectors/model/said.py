@@ -45,6 +45,7 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
         "density_rounds": 1,
         "min_contributors": 0,
     },
+    "mpc3": {},
 }
 ENCODINGS: dict[str, dict[str, Option]] = {
     "quantised": {

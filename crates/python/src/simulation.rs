@@ -40,6 +40,7 @@ pub fn simulate(
     weights: Option<Vec<u32>>,
     drop: f64,
     drop_at: Vec<String>,
+    latency: f64,
     rounds: u32,
     seed: u64,
     threads: usize,
@@ -50,6 +51,7 @@ pub fn simulate(
     let mut scenario = Scenario::new(job.clone());
     scenario.drop_at = drop_at.or_raise(py)?;
     scenario.drop = drop;
+    scenario.network.latency = latency;
     scenario.rounds = rounds;
     scenario.seed = seed;
     scenario.threads = threads;

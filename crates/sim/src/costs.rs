@@ -3,7 +3,7 @@
 use blindsum_protocol::{Fault, PartySet, Round};
 
 use crate::drive::Finished;
-use crate::report::{self, Cost, Costs, RESULT};
+use crate::report::{self, Cost, Costs, RESULT, ServerCost, ServerReport};
 use crate::turn::{PartyEnd, Seat};
 
 impl Finished {
@@ -45,6 +45,20 @@ pub(crate) fn costs(round: &Round, finished: &Finished) -> Costs {
         down_bytes_per_party: report::average(down, counted.len()),
         virtual_seconds: finished.virtual_time as f64 / 1e9,
     }
+}
+
+/// What each server did, where there are several.
+pub(crate) fn servers(finished: &Finished) -> Vec<ServerReport> {
+    let servers = finished.servers.iter();
+    let report = |(name, cost): &(&str, ServerCost)| ServerReport {
+        name: (*name).into(),
+        server_ms: report::milliseconds(cost.work),
+        server_bytes: cost.received + cost.sent,
+        received_bytes: cost.received,
+        sent_bytes: cost.sent,
+        server_rounds: cost.rounds,
+    };
+    servers.map(report).collect()
 }
 
 /// Costs of whole parties: of the survivors, or of all where there is no sum.

@@ -54,8 +54,8 @@ pub use inputs::{Given, Inputs, Scratch, Synthetic};
 pub use network::Network;
 pub use progress::Progress;
 pub use report::{
-    Costs, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport, Spread, SpreadBytes,
-    StageReport,
+    Costs, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport, ServerReport, Spread,
+    SpreadBytes, StageReport,
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{RoundResult, Run, Simulation, run};

@@ -13,7 +13,8 @@ pub(crate) fn time(seconds: f64) -> Time {
     (seconds * 1e9) as Time
 }
 
-/// The network between the parties and the coordinator. The default is perfect: no delay, no loss.
+/// The network between the parties and the servers. The default is perfect: no delay, no loss. Servers talk with each
+/// other over lines that lose, repeat and hold back nothing; `latency` and `jitter` are those of their lines too.
 ///
 /// A sender repeats a message, the same bytes, until a receipt comes back or the deadline of the stage has passed.
 /// Receipts are lost like messages, so a message may arrive more than once.
@@ -109,8 +110,17 @@ impl Network {
         transmission
     }
 
+    /// How long a message takes that is neither lost nor held back.
+    pub(crate) fn lossless_way(&self, rng: &mut impl Rng) -> Time {
+        time(self.ordinary(rng))
+    }
+
+    fn ordinary(&self, rng: &mut impl Rng) -> f64 {
+        self.latency + self.jitter * unit(rng)
+    }
+
     fn way(&self, rng: &mut impl Rng) -> Time {
-        let ordinary = self.latency + self.jitter * unit(rng);
+        let ordinary = self.ordinary(rng);
         let held = match happens(rng, self.reordering) {
             true => unit(rng) * (HOLD * (self.latency + self.jitter)).max(SHORTEST_HOLD),
             false => 0.0,

@@ -81,9 +81,29 @@ pub struct RoundReport {
     /// Seconds of virtual time from the start of the round to its last delivered message: the delays of the network and
     /// the deadlines that were waited for. Work takes no virtual time.
     pub virtual_seconds: f64,
+    /// What each server did, the coordinator first, if the protocol has more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerReport>,
     /// The key set-up before the round, if a party lacked the key of the job. Its costs are not part of the round's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_setup: Option<KeySetupReport>,
+}
+
+/// What one of several servers did in a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// Which one: `coordinator`, `second server` or `third server`.
+    pub name: String,
+    /// Its work, milliseconds.
+    pub server_ms: f64,
+    /// Bytes that it received and sent.
+    pub server_bytes: u64,
+    /// Bytes that parties and other servers sent it.
+    pub received_bytes: u64,
+    /// Bytes that it sent parties and other servers.
+    pub sent_bytes: u64,
+    /// Rounds of letters between servers in which it said something; they last a way over the network each.
+    pub server_rounds: u64,
 }
 
 /// What clipping did to the update of one party.
@@ -187,6 +207,16 @@ impl std::ops::AddAssign for Cost {
         self.down += other.down;
         self.active |= other.active;
     }
+}
+
+/// What one server did in one round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerCost {
+    pub(crate) work: Duration,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    /// Rounds of letters between servers in which it said something.
+    pub(crate) rounds: u64,
 }
 
 /// The row of one stage, from the costs of all parties in it.

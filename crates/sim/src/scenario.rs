@@ -150,6 +150,9 @@ pub struct Event {
 pub enum Happening {
     /// It vanishes instead of answering.
     Drop,
+    /// It vanishes in the middle of its upload: so many servers beside the coordinator, the first ones, have their part
+    /// of its vector, and nobody else has anything.
+    DropUploading(u8),
     /// Its process is killed after it has made its answer and before it sends it. Another process goes on from the
     /// sealed snapshot. Before the party's vector is sent there is no snapshot, and the round loses the party.
     Restart,
@@ -162,6 +165,7 @@ pub enum Happening {
 pub(crate) struct Script {
     vanishing: BTreeMap<PartyId, u8>,
     restarts: BTreeSet<(PartyId, u8)>,
+    uploads: BTreeMap<(PartyId, u8), usize>,
     delays: BTreeMap<(PartyId, u8), Time>,
 }
 
@@ -176,6 +180,12 @@ impl Script {
     /// Whether the party restarts when it has made this answer.
     pub(crate) fn restarts(&self, party: PartyId, stage: u8) -> bool {
         self.restarts.contains(&(party, stage))
+    }
+
+    /// How many servers beside the coordinator get their part of this answer before the party vanishes; none where it
+    /// does not vanish in between.
+    pub(crate) fn uploads(&self, party: PartyId, stage: u8) -> Option<usize> {
+        self.uploads.get(&(party, stage)).copied()
     }
 
     /// How late the party sends this answer.
@@ -250,6 +260,21 @@ impl Scenario {
                     format!("0 <= delay = {seconds} <= 1000000 seconds"),
                 ))
             }
+            Happening::DropUploading(servers) => {
+                let (parts, is_input) = (
+                    self.job.servers().filter(|role| role.place().is_some()),
+                    kind == RoundKind::Sum && self.job.plan().input_stage() == Some(stage),
+                );
+                let most = if is_input { parts.count() } else { 0 };
+                if most == 0 || usize::from(servers) > most {
+                    let rule = format!(
+                        "{servers} parts of an answer, where the stage {} has {most}",
+                        event.stage
+                    );
+                    return Err(SimError::scenario("events.what", rule));
+                }
+                Ok(())
+            }
             Happening::Delay(_) | Happening::Restart => Ok(()),
         }
     }
@@ -293,6 +318,9 @@ impl Scenario {
             }
             match event.what {
                 Happening::Drop => script.vanish(party, stage),
+                Happening::DropUploading(servers) => {
+                    script.uploads.insert((party, stage), servers.into());
+                }
                 Happening::Restart => {
                     script.restarts.insert((party, stage));
                 }

@@ -8,7 +8,7 @@ use blindsum_encode::UpdateHistory;
 use blindsum_math::words::Words;
 use blindsum_protocol::{Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind};
 
-use crate::costs::costs;
+use crate::costs::{costs, servers};
 use crate::drive::{Drive, Finished};
 use crate::progress::{Progress, ProgressFn};
 use crate::reference::Reference;
@@ -346,6 +346,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         up_bytes_per_party: costs.up_bytes_per_party,
         down_bytes_per_party: costs.down_bytes_per_party,
         virtual_seconds: costs.virtual_seconds,
+        servers: servers(&finished),
         key_setup: None,
     };
     let ends = finished.seats.into_iter().map(|seat| seat.end).collect();

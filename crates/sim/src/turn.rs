@@ -11,7 +11,7 @@ use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message,
-    Outcome, PartyId, Round, RoundSum, Step,
+    Outcome, PartyId, Round, RoundSum, ServerRole, Step,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -84,10 +84,13 @@ pub(crate) struct Turn {
     pub(crate) restarts: bool,
 }
 
+/// The parts of an answer that servers beside the coordinator take.
+pub(crate) type Parts = Vec<(ServerRole, Message)>;
+
 /// What it did.
 pub(crate) enum Said {
-    /// An answer.
-    Message(Message),
+    /// An answer, and the parts of it that other servers take before.
+    Message(Message, Parts),
     /// Nothing: the message was an old one.
     Nothing,
     /// It took the result; whether that is the server's.
@@ -177,18 +180,22 @@ impl Seat {
         };
         if let Some(length) = length {
             let (plan, party, stage) = (self.believed.plan(), self.party, turn.leads_to);
-            let allowed = plan.allows_answer(party, stage, length);
-            planned(party, allowed, plan.answer(stage), stage, length)?;
+            let parts = self.parts().into_iter();
+            let lengths = parts.map(|(_, part)| Some(part.len()));
+            for length in lengths.chain([length]) {
+                let allowed = plan.allows_answer(party, stage, length);
+                planned(party, allowed, plan.answer(stage), stage, length)?;
+            }
         }
         let said = match said {
             Ok(Answer::Send(message)) if turn.restarts => {
                 drop(message);
                 match self.restart(setting, turn.leads_to)? {
-                    Some(again) => Said::Message(again),
+                    Some(again) => Said::Message(again, self.parts()),
                     None => Said::Nothing,
                 }
             }
-            Ok(Answer::Send(message)) => Said::Message(message),
+            Ok(Answer::Send(message)) => Said::Message(message, self.parts()),
             Ok(Answer::Old | Answer::Wait) => Said::Nothing,
             Ok(Answer::Done(result)) => Said::Result {
                 agrees: outcome.is_some_and(|outcome| agrees(setting, outcome, result)),
@@ -199,6 +206,12 @@ impl Seat {
             Err(fault) => Said::Fault(fault),
         };
         Ok(said)
+    }
+
+    /// The parts of the latest answer.
+    fn parts(&self) -> Parts {
+        let client = self.client.as_ref();
+        client.map_or_else(Parts::new, |client| client.parts().to_vec())
     }
 
     /// The part that is measured: everything a party does, and nothing that the simulator does for it.

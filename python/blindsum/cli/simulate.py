@@ -12,7 +12,9 @@ from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
 
 if TYPE_CHECKING:
-    from blindsum.simulation import KeySetupReport, SimulationResult
+    from collections.abc import Sequence
+
+    from blindsum.simulation import KeySetupReport, ServerReport, SimulationResult
     from blindsum.spec import JobSpec
 
 EXAMPLES = """\
@@ -34,7 +36,7 @@ exit status: 0 there is a sum, 3 a round ended without one (the fault is named) 
 """
 
 # Flags for rounds that campaigns have no use for, and what they are where they are not given.
-ROUNDS_ONLY: dict[str, object] = {"rounds": 1, "drop": 0.0, "drop_at": [], "threads": 1}
+ROUNDS_ONLY: dict[str, object] = {"rounds": 1, "drop": 0.0, "drop_at": [], "latency": 0.0, "threads": 1}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +71,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="STAGE:COUNT",
         help="further parties that vanish at a stage, by its name or number; also of a key set-up",
     )
+    parser.add_argument(
+        "--latency",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="what every message takes in virtual time, also between servers (default 0)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
     parser.add_argument(
         "--faults",
@@ -95,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
             spec,
             drop=options.drop,
             drop_at=options.drop_at,
+            latency=options.latency,
             rounds=options.rounds,
             seed=options.seed,
             threads=options.threads,
@@ -165,6 +175,8 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
             print(f"the key set-up failed: {setup.fault}")
     title = f"{result.protocol}, {result.parties} parties, {result.dim} coordinates"
     _show_costs(title, result, "round")
+    if result.servers:
+        _show_servers(result.servers)
     if result.outcome == "sum":
         error = 0.0 if result.max_abs_error is None else result.max_abs_error
         exact = "exact" if result.exact else "WRONG"
@@ -192,6 +204,21 @@ def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
     error = result.max_abs_error_unclipped
     cost = "" if error is None else f"; error of the mean against unclipped updates {error:.2e}"
     print(f"updates of {changed} parties were {what} (clip = {spec.clip:g}){cost}")
+
+
+def _show_servers(servers: Sequence[ServerReport]) -> None:
+    """A table of servers."""
+    rows = [
+        [
+            server.name,
+            console.ms_text(server.server_ms),
+            console.bytes_text(server.received_bytes),
+            console.bytes_text(server.sent_bytes),
+            str(server.server_rounds),
+        ]
+        for server in servers
+    ]
+    console.table("servers", ["server", "ms", "received", "sent", "rounds between servers"], rows)
 
 
 def _show_costs(title: str, costs: SimulationResult | KeySetupReport, whole: str) -> None:

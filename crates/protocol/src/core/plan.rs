@@ -137,11 +137,7 @@ impl Stage {
     pub fn answered_by(self, speaker: Who) -> Self {
         Self { speaker, ..self }
     }
-}
 
-/// What only protocols need that are still to come, and toys of the tests.
-#[cfg(any(test, feature = "testing"))]
-impl Stage {
     /// One at whose end these are spoken to.
     pub fn heard_by(self, hearer: Who) -> Self {
         Self { hearer, ..self }
@@ -151,7 +147,11 @@ impl Stage {
     pub fn enough(self, enough: usize) -> Self {
         Self { enough, ..self }
     }
+}
 
+/// What only protocols need that are still to come, and toys of the tests.
+#[cfg(any(test, feature = "testing"))]
+impl Stage {
     /// One that the coordinator may skip.
     pub fn optional(self) -> Self {
         Self {

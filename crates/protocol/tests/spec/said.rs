@@ -3,7 +3,7 @@
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
     Adversary, Clipping, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec, Masking,
-    ModelUpdate, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
+    ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
     SuiteName, TensorLayout,
 };
 use proptest::collection::vec;
@@ -26,6 +26,7 @@ fn real() -> impl Strategy<Value = f64> {
 fn protocol() -> impl Strategy<Value = ProtocolChoice> {
     prop_oneof![
         Just(Plain::default().into()),
+        Just(Mpc3::default().into()),
         (0..9u32).prop_map(|threshold| SecAgg { threshold }.into()),
         (0..9u32, any::<u32>()).prop_map(|(neighbours, threshold)| {
             SecAggPlus {
@@ -226,7 +227,7 @@ fn errors_say_where_an_option_belongs() {
         ),
         (
             r#"{"parties": 3, "dim": 4, "protocol": "plan"}"#,
-            "protocol: must be one of plain, secagg, secagg+, fssa, pss, flashe",
+            "protocol: must be one of plain, secagg, secagg+, fssa, pss, flashe, mpc3",
         ),
         (r#"{"parties": 3, "parties": 3}"#, "parties: is said twice"),
         (

@@ -300,6 +300,16 @@ impl Desk {
                         false => self.leaving.extend(frames),
                     }
                 }
+                // A transport of the caller's own goes to the coordinator only.
+                Effect::Upload { round, role, .. } => {
+                    let reason = format!("the party has no way to the {role}");
+                    let refused = Input::UploadRefused {
+                        round,
+                        role,
+                        reason,
+                    };
+                    self.machine.handle(now, refused);
+                }
                 Effect::Reconnect(link, reason) if link == self.link => {
                     self.forget_said();
                     self.events.push(Event::Reconnect(reason));

@@ -342,6 +342,12 @@ impl Desk {
                     self.leaving.retain(|(of, _)| *of != link.0);
                     self.end(link, last, now);
                 }
+                // A transport of the caller's own has no lines between servers.
+                Effect::Letter { to, .. } => {
+                    let reason = "there is no line to it".into();
+                    let lost = Input::LineLost { to, reason };
+                    self.machine.handle(now, lost);
+                }
                 Effect::Over(result) => self.events.push(Event::JobOver(result)),
             }
         }

@@ -6,25 +6,27 @@
 
 mod parties;
 mod post;
+mod servers;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_math::words::Words;
-use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server, ServerRole};
+use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server};
 use rand_chacha::ChaCha20Rng;
 
 use crate::network::{Network, Time, time};
 use crate::progress::{Progress, ProgressFn};
 use crate::queue::{Arrival, Queue};
 use crate::relay::Kept;
-use crate::report::RESULT;
+use crate::report::{RESULT, ServerCost};
 use crate::scenario::Script;
 use crate::seeds::stream;
-use crate::turn::{Seat, Setting, Turn};
+use crate::turn::{Parts, Seat, Setting, Turn};
 use crate::workers::Workers;
 use crate::{Hooks, Scratch, SimError};
+
+use servers::{Giving, Servers};
 
 /// Bytes of vectors that are made ahead of the server at most, where that is more than one per thread.
 const AHEAD: usize = 4 << 20;
@@ -34,6 +36,8 @@ struct Letter {
     from: PartyId,
     stage: u8,
     content: Content,
+    /// How the other servers get their parts of it before.
+    giving: Giving,
     /// How often it was sent.
     attempts: u64,
     /// Copies still on their way.
@@ -46,8 +50,14 @@ struct Letter {
 enum Content {
     /// Nothing yet: the party's turn comes when the letter arrives.
     Owed(Turn),
-    /// These messages; none where the party had nothing to say, or a hook took it away.
-    Made(Vec<Message>),
+    /// These messages, none where the party had nothing to say or a hook took it away, and the parts of other servers.
+    Made(Vec<Message>, Parts),
+}
+
+impl Content {
+    fn nothing() -> Self {
+        Self::Made(Vec::new(), Parts::new())
+    }
 }
 
 /// A round in progress.
@@ -70,15 +80,15 @@ pub(crate) struct Drive<'a> {
     stage: u8,
     expected: usize,
     missing: usize,
+    /// Servers beside the coordinator whose answer is not there yet.
+    silent: usize,
     server_work: Vec<Duration>,
     refused: Vec<Fault>,
     outcome: Option<Outcome>,
     /// Answers to this stage, where it passes them on.
     kept: Kept,
-    /// The servers that are not the coordinator. What they are told they hear at once.
-    followers: BTreeMap<ServerRole, Follower>,
-    /// What they have said since the stage began.
-    from_followers: Vec<(ServerRole, Message)>,
+    /// The servers beside the coordinator.
+    servers: Servers,
 }
 
 /// A round that is over.
@@ -91,6 +101,8 @@ pub(crate) struct Finished {
     pub(crate) seats: Vec<Seat>,
     /// Per stage.
     pub(crate) server_work: Vec<Duration>,
+    /// What each server handled, the coordinator first; nothing where there is no other.
+    pub(crate) servers: Vec<(&'static str, ServerCost)>,
     pub(crate) refused: Vec<Fault>,
     pub(crate) virtual_time: Time,
 }
@@ -124,12 +136,12 @@ impl<'a> Drive<'a> {
             stage: 0,
             expected: 0,
             missing: 0,
+            silent: 0,
             server_work: vec![Duration::ZERO; round.plan().answers().count() + 1],
             refused: Vec::new(),
             outcome: None,
             kept: Kept::default(),
-            followers: BTreeMap::new(),
-            from_followers: Vec::new(),
+            servers: Servers::new(&round, seed),
             setting,
         }
     }
@@ -140,7 +152,7 @@ impl<'a> Drive<'a> {
         let round = self.setting.round.clone();
         for role in round.servers() {
             let follower = Follower::start(round.clone(), role).map_err(SimError::Round)?;
-            self.followers.insert(role, follower);
+            self.servers.add(role, follower);
         }
         let mut server = self
             .serve(|_| Server::start(round))
@@ -158,6 +170,9 @@ impl<'a> Drive<'a> {
         self.open(Some(&server));
         let aborted = loop {
             self.collect(Some(&mut server))?;
+            if let Some(fault) = self.compute(&mut server)? {
+                break Some(fault);
+            }
             for (from, message) in self.hooks.before_close(self.stage) {
                 self.receive(&mut server, from, &message)?;
             }
@@ -192,6 +207,7 @@ impl<'a> Drive<'a> {
     }
 
     fn finish(mut self, aborted: Option<Fault>) -> Finished {
+        let servers = self.servers.costs(self.server_work.iter().sum());
         let nothing = || Fault::nobody(blindsum_protocol::FaultKind::Ended);
         Finished {
             sum: self.outcome.as_mut().and_then(|outcome| outcome.sum.take()),
@@ -202,6 +218,7 @@ impl<'a> Drive<'a> {
             },
             seats: self.seats,
             server_work: self.server_work,
+            servers,
             refused: self.refused,
             virtual_time: self.now,
         }
@@ -224,20 +241,14 @@ impl<'a> Drive<'a> {
         let seconds = step.map_or(round.job().spec().stage_deadline, |step| step.deadline);
         self.deadline = self.now + time(seconds);
         self.missing = server.map_or(0, |server| server.waiting().missing.len());
-        self.expected = self.missing;
+        self.silent = server.map_or(0, |server| server.waiting().servers.len());
+        self.expected = self.missing + self.silent;
+        self.servers.open(self.now);
     }
 
     /// Lets things happen until nobody is missing, or until the deadline where somebody stays away.
     fn collect(&mut self, mut server: Option<&mut Server>) -> Result<(), SimError> {
         self.tell()?;
-        let said = std::mem::take(&mut self.from_followers);
-        if let Some(server) = server.as_deref_mut() {
-            for (role, message) in said {
-                if let Err(fault) = self.serve(|_| server.receive(role, &message)) {
-                    self.refused.push(fault);
-                }
-            }
-        }
         while server.is_none() || self.missing > 0 {
             let happened = self.client_run()? || self.server_run(server.as_deref_mut())?;
             if !happened {
@@ -250,13 +261,14 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
+    /// Tells how far the stage has come.
     fn tell(&mut self) -> Result<(), SimError> {
         let step = self.setting.round.plan().answer(self.stage);
         let progress = Progress {
             round: self.setting.round.number(),
             stage: self.stage,
             name: step.map_or(RESULT, |step| step.name),
-            answered: self.expected - self.missing,
+            answered: self.expected - self.missing - self.silent,
             expected: self.expected,
         };
         match (self.progress)(&progress) {

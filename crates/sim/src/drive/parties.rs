@@ -7,7 +7,7 @@ use blindsum_protocol::{Message, PartyId};
 use super::{Content, Drive};
 use crate::SimError;
 use crate::queue::Arrival;
-use crate::turn::{PartyEnd, Said, Seat, Turn};
+use crate::turn::{Parts, PartyEnd, Said, Seat, Turn};
 
 impl Drive<'_> {
     /// Takes the next messages that reach clients, one per party, as long as nothing reaches the server
@@ -40,9 +40,9 @@ impl Drive<'_> {
         }
         let said = self.take_turns(&ready)?;
         for ((party, turn), said) in ready.iter().zip(said) {
-            let messages = self.settle(*party, turn.leads_to, said);
+            let (messages, parts) = self.settle(*party, turn.leads_to, said);
             if !messages.is_empty() {
-                self.post(*party, turn.leads_to, Content::Made(messages));
+                self.post(*party, turn.leads_to, Content::Made(messages, parts));
             }
         }
         Ok(!reached.is_empty())
@@ -81,8 +81,7 @@ impl Drive<'_> {
             let Some(letter) = self.letters.get_mut(index) else {
                 continue;
             };
-            if let Content::Owed(turn) =
-                std::mem::replace(&mut letter.content, Content::Made(Vec::new()))
+            if let Content::Owed(turn) = std::mem::replace(&mut letter.content, Content::nothing())
             {
                 owed.push(index);
                 turns.push((letter.from, turn));
@@ -90,9 +89,17 @@ impl Drive<'_> {
         }
         let said = self.take_turns(&turns)?;
         for ((index, (party, turn)), said) in owed.into_iter().zip(&turns).zip(said) {
-            let messages = self.settle(*party, turn.leads_to, said);
+            let (mut messages, mut parts) = self.settle(*party, turn.leads_to, said);
             if let Some(letter) = self.letters.get_mut(index) {
-                letter.content = Content::Made(messages);
+                letter.giving.keep(&mut parts);
+                if !letter.giving.complete {
+                    messages.clear();
+                }
+                letter.content = Content::Made(messages, parts);
+            }
+            if self.script.uploads(*party, turn.leads_to).is_some() {
+                let seat = self.seats.get_mut(party.rank());
+                seat.into_iter().for_each(Seat::leave);
             }
             self.charge(index);
         }
@@ -120,17 +127,15 @@ impl Drive<'_> {
         work.into_iter().filter_map(|(.., said)| said).collect()
     }
 
-    /// What becomes of what a party said: the messages that go out.
-    fn settle(&mut self, party: PartyId, stage: u8, said: Said) -> Vec<Message> {
+    /// What becomes of what a party said: the messages that go out, and the parts that go before.
+    fn settle(&mut self, party: PartyId, stage: u8, said: Said) -> (Vec<Message>, Parts) {
         let Some(seat) = self.seats.get_mut(party.rank()) else {
-            return Vec::new();
+            return Default::default();
         };
         match said {
-            Said::Message(message) => {
-                return self
-                    .hooks
-                    .client_says(stage, party, &message)
-                    .apply(message);
+            Said::Message(message, parts) => {
+                let action = self.hooks.client_says(stage, party, &message);
+                return (action.apply(message), parts);
             }
             Said::Nothing => {}
             Said::Result { agrees } => seat.end = PartyEnd::Result { agrees },
@@ -140,7 +145,7 @@ impl Drive<'_> {
             }
             Said::Fault(_) => {}
         }
-        Vec::new()
+        Default::default()
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Seat as Place, Server, ServerRole};
+use blindsum_protocol::{Message, Outgoing, PartyId, Receipt, Seat as Place, Server};
 
 use super::{Content, Drive, Letter};
 use crate::SimError;
-use crate::network::Time;
+use crate::network::{Time, Transmission};
 use crate::queue::{Arrival, Entry};
 use crate::relay::Parcel;
 use crate::turn::{Seat, planned};
@@ -16,15 +16,23 @@ impl Drive<'_> {
     /// Sends an answer; gives the number of the letter.
     pub(super) fn post(&mut self, from: PartyId, stage: u8, content: Content) -> usize {
         let sent = self.now + self.script.delay(from, stage);
-        let transmission = self
-            .network
-            .transmit(&mut self.network_rng, sent, self.deadline);
+        let giving = self.give(from, stage, sent);
+        let (rng, until) = (&mut self.network_rng, giving.until);
+        let transmission = match giving.complete {
+            true => self.network.transmit(rng, until, self.deadline),
+            // Nothing goes to the coordinator, but what other servers were given is made and counts.
+            false => Transmission {
+                attempts: 0,
+                arrivals: vec![until],
+            },
+        };
         let index = self.letters.len();
         let (attempts, copies) = (transmission.attempts, transmission.arrivals.len());
         self.letters.push(Letter {
             from,
             stage,
             content,
+            giving,
             attempts,
             copies,
             taken: false,
@@ -42,16 +50,17 @@ impl Drive<'_> {
         let Some(letter) = self.letters.get(index) else {
             return;
         };
-        let Content::Made(messages) = &letter.content else {
+        let Content::Made(messages, parts) = &letter.content else {
             return;
         };
         let bytes: usize = messages.iter().map(|message| message.len()).sum();
+        let bytes = letter.attempts * bytes as u64 + letter.giving.bytes(parts);
         if let Some(cost) = self
             .seats
             .get_mut(letter.from.rank())
             .and_then(|seat| seat.cost(letter.stage))
         {
-            cost.up += letter.attempts * bytes as u64;
+            cost.up += bytes;
         }
     }
 
@@ -68,7 +77,7 @@ impl Drive<'_> {
         if matches!(letter.content, Content::Owed(_)) {
             return;
         }
-        letter.content = Content::Made(Vec::new());
+        letter.content = Content::nothing();
         if letter.taken && Some(letter.stage) == self.setting.round.plan().input_stage() {
             let seat = self.seats.get_mut(letter.from.rank());
             seat.into_iter().for_each(Seat::acknowledged);
@@ -119,15 +128,19 @@ impl Drive<'_> {
         self.now = at;
         let Some(Letter {
             from,
-            content: Content::Made(messages),
+            content: Content::Made(messages, parts),
+            giving,
             ..
-        }) = self.letters.get(index)
+        }) = self.letters.get_mut(index)
         else {
             return Ok(());
         };
         let (from, messages) = (*from, messages.clone());
+        let (parts, giving) = (std::mem::take(parts), std::mem::take(giving));
+        self.deliver_parts(from, &parts, &giving);
         let mut taken = false;
         for message in messages {
+            self.servers.coordinator.received += message.len() as u64;
             taken |= self.receive(server, from, &message)?;
         }
         if let Some(letter) = self.letters.get_mut(index) {
@@ -169,7 +182,12 @@ impl Drive<'_> {
     }
 
     /// What the server says to somebody at the end of a stage is in its plan, and so is that it says nothing.
-    fn check_reply(&self, to: Place, stage: u8, bytes: Option<usize>) -> Result<(), SimError> {
+    pub(super) fn check_reply(
+        &self,
+        to: Place,
+        stage: u8,
+        bytes: Option<usize>,
+    ) -> Result<(), SimError> {
         let plan = self.setting.round.plan();
         let allowed = plan.allows_reply(to, stage, bytes);
         let who = format!("the server to {to}");
@@ -186,32 +204,6 @@ impl Drive<'_> {
         let silent = waiting.into_iter().map(Place::from);
         for place in silent.filter(|place| !told.contains(place)) {
             self.check_reply(place, self.stage.saturating_sub(1), None)?;
-        }
-        Ok(())
-    }
-
-    /// A server that is not the coordinator hears something, and answers.
-    fn tell_server(&mut self, role: ServerRole, parcel: Parcel) -> Result<(), SimError> {
-        let stage = self.stage.saturating_sub(1);
-        let message = parcel.open().map_err(SimError::Spool)?;
-        let message = message.ok_or(SimError::Relay {
-            to: role.into(),
-            stage,
-        })?;
-        self.check_reply(role.into(), stage, Some(message.len()))?;
-        let Some(follower) = self.followers.get_mut(&role) else {
-            return Ok(());
-        };
-        match follower.answer(&message, &mut self.server_rng) {
-            Ok(answer) => {
-                let (plan, stage) = (self.setting.round.plan(), self.stage);
-                let length = answer.as_ref().map(|answer| answer.len());
-                let allowed = plan.allows_answer(role, stage, length);
-                planned(role, allowed, plan.answer(stage), stage, length)?;
-                self.from_followers
-                    .extend(answer.map(|answer| (role, answer)));
-            }
-            Err(fault) => self.refused.push(fault),
         }
         Ok(())
     }
@@ -244,13 +236,15 @@ impl Drive<'_> {
                 let transmission =
                     self.network
                         .transmit(&mut self.network_rng, self.now, self.deadline);
+                let sent = transmission.attempts * parcel.len() as u64;
                 if let Some(cost) = self
                     .seats
                     .get_mut(to.rank())
                     .and_then(|seat| seat.cost(leads_to))
                 {
-                    cost.down += transmission.attempts * parcel.len() as u64;
+                    cost.down += sent;
                 }
+                self.servers.coordinator.sent += sent;
                 for at in transmission.arrivals {
                     self.queue.push(
                         at,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Culprit, Fault, FaultKind, Message, PartyId, Round, SurvivorListError};
+use blindsum_protocol::{
+    Adversary, Culprit, Fault, FaultKind, Message, PartyId, Round, SurvivorListError,
+};
 use blindsum_sim::{Action, Hooks, PartyEnd, Scenario};
 
-use crate::support::{jobs, name, simulate_with, small};
+use crate::support::{answered, jobs, name, simulate_with, small, told};
 
 const LIAR: PartyId = PartyId(3);
 
@@ -28,7 +30,7 @@ impl<F: FnMut(&Message) -> Action + Send> Hooks for Changes<F> {
 /// the server knows who sent what.
 fn costs_the_liar_only(change: fn(&Message) -> Action, expected: fn(&FaultKind) -> bool) {
     for job in jobs(&small()) {
-        for stage in 0..job.plan().answers().count() as u8 {
+        for stage in answered(&job) {
             let mut hooks = Changes { stage, change };
             let run = simulate_with(Scenario::new(job.clone()), &mut hooks);
             let what = format!("{} at stage {stage}", name(&job));
@@ -113,7 +115,7 @@ fn case_28_other_stage() {
 #[test]
 fn case_28_second_answer_differs() {
     for job in jobs(&small()) {
-        for stage in 0..job.plan().answers().count() as u8 {
+        for stage in answered(&job) {
             let change = |message: &Message| {
                 Action::Send(vec![
                     message.clone(),
@@ -202,7 +204,7 @@ impl<F: FnMut(&Message) -> Action + Send> Hooks for LyingServer<F> {
 /// A party that is told nonsense stops there, says nothing more, and the others go on or abort cleanly.
 fn ends_the_victim(change: fn(&Message) -> Action, expected: fn(&FaultKind) -> bool) {
     for job in jobs(&small()) {
-        for stage in 0..job.plan().answers().count() as u8 {
+        for stage in told(&job) {
             let mut hooks = LyingServer {
                 stage,
                 change,
@@ -307,6 +309,16 @@ fn case_45_a_wrong_result_shows_in_the_report() {
         let run = crate::support::simulate_inputs(Scenario::new(job.clone()), &inputs, &mut hooks)
             .unwrap();
         let end = &run.last.ends[LIAR.rank()];
+        let vouched = job.servers().next().is_some() && job.spec().adversary == Adversary::Active;
+        if vouched {
+            // The other servers vouch for another sum.
+            let stage = last + 1;
+            let rule = "the second server does not vouch for this sum".into();
+            let kind = FaultKind::Malformed { field: "tag", rule };
+            let fault = Fault::server(kind);
+            assert_eq!(*end, PartyEnd::Fault { stage, fault });
+            continue;
+        }
         if job.hides_sum() {
             // Parties check the sum themselves.
             let fault = Fault::server(FaultKind::WrongSum);

@@ -10,5 +10,6 @@ mod network;
 mod operations;
 mod ramp;
 mod restarts;
+mod servers;
 mod sparse;
 mod support;

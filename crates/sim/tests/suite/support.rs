@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_crypto::kdf;
-use blindsum_protocol::{Adversary, FaultKind, Job, JobSpec, Message, PartyId, ProtocolName};
+use blindsum_protocol::{
+    Adversary, FaultKind, Job, JobSpec, Message, PartyId, ProtocolName, Step, Who,
+};
 use blindsum_sim::{
     Action, Hooks, Inputs, PartyEnd, Run, Scenario, SimError, Simulation, Synthetic,
 };
@@ -34,6 +36,20 @@ pub fn small() -> JobSpec {
         dropout: 0.25,
         ..JobSpec::default()
     }
+}
+
+/// The stages in which all parties answer.
+pub fn answered(job: &Job) -> Vec<u8> {
+    let all = |step: &&Step| step.speaker == Who::Parties;
+    let stages = job.plan().answers().filter(all).map(|step| step.stage);
+    stages.collect()
+}
+
+/// The stages at whose end all parties are told something.
+pub fn told(job: &Job) -> Vec<u8> {
+    let all = |step: &&Step| step.hearer == Who::Parties;
+    let stages = job.plan().replies().filter(all).map(|step| step.stage);
+    stages.collect()
 }
 
 /// What a job is called in messages of failed tests.
