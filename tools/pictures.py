@@ -36,16 +36,22 @@ class Picture:
         """The diagram: a note for each stage, an arrow for each of its steps."""
         steps = self.spec.key_setup_plan if self.key_setup else self.spec.plan
         lines = ["sequenceDiagram", "    participant P as parties", "    participant C as coordinator"]
-        if any(step.speaker == "servers" for step in steps):
+        if self.has_servers(steps):
             lines.append("    participant S as second and third server")
         for up, down in zip(steps[::2], steps[1::2], strict=True):
             lines += [f"    {line}" for line in stage(up, down)]
         return "\n".join(["```mermaid", *lines, f"    {self.end()}", "```"])
 
+    def has_servers(self, steps: tuple[bs.Step, ...]) -> bool:
+        """Whether the coordinator is not the only server."""
+        return any(step.speaker == "servers" for step in steps)
+
     def end(self) -> str:
         """Who knows what once the last stage is over."""
         if self.key_setup:
             return "Note over P: hold the key"
+        if self.has_servers(self.spec.plan):
+            return "Note over P,S: all know the sum"
         return "Note over P: learn the sum" if self.spec.hides_sum else "Note over P,C: both know the sum"
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "Flashe",
     "Fssa",
     "Integers",
+    "Mpc3",
     "Plain",
     "Pss",
     "Quantised",
@@ -130,6 +131,13 @@ class Flashe(Protocol):
     density_steps: int = UNSET
     density_rounds: int = UNSET
     min_contributors: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mpc3(Protocol):
+    """Three servers of three organisations: any two learn every vector, one alone nothing but the sum."""
+
+    name: ClassVar[str] = "mpc3"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +290,6 @@ class JobArguments(TypedDict, total=False):
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe)
+    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe, Mpc3)
 }
 ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}

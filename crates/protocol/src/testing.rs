@@ -225,7 +225,9 @@ impl Rig {
                 say(coordinator, server.letters());
             }
             for (role, follower) in &mut self.followers {
-                role.place().map(|place| say(place, follower.letters()));
+                if let Some(place) = role.place() {
+                    say(place, follower.letters());
+                }
             }
             if letters.is_empty() {
                 return Ok(());
