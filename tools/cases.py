@@ -97,6 +97,10 @@ CASES = {
         "says a message again",
         "An honest server finds out before anything is shown, or the result is right",
     ),
+    39: (
+        "Noise of another distribution than is said, drawn again when a round is, or left out by a server",
+        "Exactly what is said; the same noise for the same survivors; found by the other holder of a component",
+    ),
     41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
     42: ("Versions that do not meet", "Refused with both versions in the message"),
     43: (

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::ledger::Relation;
+use crate::ring::TILE;
 use crate::shares::same;
 use crate::{Mpc, MpcError, Ring, Shares, Vectors};
 
@@ -70,9 +71,14 @@ impl<R: Ring> Mpc<R> {
     ) -> Result<Shares<R>, MpcError> {
         same(weights.len(), vectors.count())?;
         let mut parts = vec![R::ZERO; vectors.length()];
-        for (row, weight) in weights.pairs().enumerate() {
-            for (part, coordinate) in parts.iter_mut().zip(vectors.row(row)) {
-                *part = part.plus(product(weight, coordinate));
+        for (tile, parts) in parts.chunks_mut(TILE).enumerate() {
+            for (row, (own, next)) in weights.pairs().enumerate() {
+                let both = own.plus(next);
+                for (part, (x_own, x_next)) in parts.iter_mut().zip(lifted::<R>(vectors, row, tile))
+                {
+                    let sum = part.plus(x_own.times(both));
+                    *part = sum.plus(x_next.times(own));
+                }
             }
         }
         let z = self.reshare(parts).await?;
@@ -90,13 +96,26 @@ impl<R: Ring> Mpc<R> {
     /// # Errors
     /// Only [`MpcError::Differs`].
     pub async fn norms(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
-        let rows = vectors.count();
-        if self.ledger.is_kept() {
-            let gram = self.gram(vectors).await?;
-            return Ok(gram.at((0..rows).map(|row| triangle(rows, row, row))));
+        let pairs = (0..vectors.count()).map(|row| (row, row));
+        self.gram_at(vectors, pairs.collect()).await
+    }
+
+    /// Some of the dot products of the vectors with each other. One round; an element for each, or for all dot products
+    /// where servers verify.
+    pub(crate) async fn gram_at(
+        &self,
+        vectors: &Arc<Vectors>,
+        pairs: Vec<(usize, usize)>,
+    ) -> Result<Shares<R>, MpcError> {
+        if !self.ledger.is_kept() {
+            return self.reshare(dots(vectors, &pairs)).await;
         }
-        let norm = |row| sum(vectors.row(row).map(|x| product(x, x)));
-        self.reshare((0..rows).map(norm).collect()).await
+        let count = vectors.count();
+        let gram = self.gram(vectors).await?;
+        let places = pairs
+            .iter()
+            .map(|(row, other)| triangle(count, *row.min(other), *row.max(other)));
+        Ok(gram.at(places))
     }
 
     /// All dot products of the vectors with each other: (0,0), (0,1) … (0,n−1), (1,1) … (n−1,n−1). One round;
@@ -107,11 +126,8 @@ impl<R: Ring> Mpc<R> {
     pub async fn gram(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
         let rows = vectors.count();
         let pairs = (0..rows).flat_map(|row| (row..rows).map(move |other| (row, other)));
-        let dot = |(row, other)| {
-            let pairs = vectors.row(row).zip(vectors.row(other));
-            sum(pairs.map(|(x, y)| product(x, y)))
-        };
-        let z = self.reshare(pairs.map(dot).collect()).await?;
+        let parts = dots(vectors, &pairs.collect::<Vec<_>>());
+        let z = self.reshare(parts).await?;
         self.ledger.add(|| Relation::Gram {
             vectors: vectors.clone(),
             z: z.clone(),
@@ -119,20 +135,7 @@ impl<R: Ring> Mpc<R> {
         Ok(z)
     }
 
-    /// Shows masked values to all three servers. One round; an element for each value.
-    pub(crate) async fn open(&self, x: &Shares<R>) -> Result<Vec<R>, MpcError> {
-        let mut to_next = Vec::new();
-        R::write(&x.own, &mut to_next);
-        let from_previous = self.pass_on(to_next).await?;
-        let missing = R::read(&from_previous);
-        let known = x.pairs().zip(missing);
-        let value = |((own, next), missing): ((R, R), R)| own.plus(next).plus(missing);
-        let values: Vec<R> = known.map(value).collect();
-        self.see(&values);
-        Ok(values)
-    }
-
-    /// The same modulo 2^64, in 8 bytes for each value.
+    /// Shows masked values modulo 2^64 to all three servers. One round; 8 bytes for each value.
     pub(crate) async fn open_low(&self, x: &Shares<R>) -> Result<Vec<u64>, MpcError> {
         let low = |values: &[R]| values.iter().map(|it| it.low()).collect::<Vec<u64>>();
         let mut to_next = Vec::new();
@@ -150,10 +153,48 @@ impl<R: Ring> Mpc<R> {
     pub(crate) fn see<S: Ring>(&self, opened: &[S]) {
         let mut bytes = Vec::new();
         S::write(opened, &mut bytes);
-        if let Some(seen) = self.ledger.see(&bytes) {
+        self.see_bytes(&bytes);
+    }
+
+    pub(crate) fn see_bytes(&self, opened: &[u8]) {
+        if let Some(seen) = self.ledger.see(opened) {
             self.line.set_mark(seen);
         }
     }
+}
+
+/// A tile of one vector, both components in a ring.
+pub(crate) fn lifted<R: Ring>(
+    vectors: &Vectors,
+    row: usize,
+    tile: usize,
+) -> impl Iterator<Item = (R, R)> {
+    let of = |part| tile_of(vectors.component(row, part), tile);
+    of(0)
+        .iter()
+        .zip(of(1))
+        .map(|(own, next)| (R::of(*own), R::of(*next)))
+}
+
+/// A tile of a long vector; the last one may be shorter.
+pub(crate) fn tile_of<T>(all: &[T], tile: usize) -> &[T] {
+    all.chunks(TILE).nth(tile).unwrap_or_default()
+}
+
+/// This server's part of each of these dot products. All of them are computed tile by tile: vectors pass the cache once.
+fn dots<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
+    let mut parts = vec![R::ZERO; pairs.len()];
+    for tile in 0..vectors.length().div_ceil(TILE) {
+        for (part, (row, other)) in parts.iter_mut().zip(pairs) {
+            let x = lifted::<R>(vectors, *row, tile);
+            let products = x.zip(lifted::<R>(vectors, *other, tile));
+            *part = part.plus(sum(products.map(|((x, x_next), (y, y_next))| {
+                let both = x.times(y).plus(x.times(y_next));
+                both.plus(x_next.times(y))
+            })));
+        }
+    }
+    parts
 }
 
 /// Where the dot product of two of `count` vectors is among all of them, the first one not behind the second.

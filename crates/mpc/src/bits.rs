@@ -2,18 +2,20 @@
 //! works on the bits of 64 numbers.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::shares::same;
 use crate::{MpcError, Ring, ServerIndex, Shares};
 
 /// What one server holds of rows of shared bits: the exclusive or of three components, of which it has two.
+/// A clone is the same bits in memory.
 #[derive(Clone, PartialEq)]
 pub struct Bits {
     /// Bits of a row.
     width: usize,
     rows: usize,
-    pub(crate) own: Vec<u64>,
-    pub(crate) next: Vec<u64>,
+    pub(crate) own: Arc<Vec<u64>>,
+    pub(crate) next: Arc<Vec<u64>>,
 }
 
 impl fmt::Debug for Bits {
@@ -29,8 +31,8 @@ impl Bits {
         Self {
             width,
             rows,
-            own,
-            next,
+            own: Arc::new(own),
+            next: Arc::new(next),
         }
     }
 
@@ -101,6 +103,23 @@ impl Bits {
         Self::new(self.width, own, flip(&self.next, me.number() == 2))
     }
 
+    /// AND with public bits.
+    pub(crate) fn and_public(&self, public: &[u64]) -> Self {
+        let and = |words: &[u64]| words.iter().zip(public).map(|(a, b)| a & b).collect();
+        Self::new(self.width, and(&self.own), and(&self.next))
+    }
+
+    /// Exclusive or with public bits.
+    pub(crate) fn xor_public(&self, me: ServerIndex, public: &[u64]) -> Self {
+        let xor = |words: &[u64], here: bool| {
+            let each = words.iter().zip(public);
+            each.map(|(word, public)| if here { word ^ public } else { *word })
+                .collect()
+        };
+        let own = xor(&self.own, me.number() == 0);
+        Self::new(self.width, own, xor(&self.next, me.number() == 2))
+    }
+
     /// These rows.
     ///
     /// # Panics
@@ -113,6 +132,24 @@ impl Bits {
         };
         let own = take(&self.own, &mut rows.clone().into_iter());
         Self::new(self.width, own, take(&self.next, &mut rows.into_iter()))
+    }
+
+    /// Each row cut in rows of this width, which divides its own.
+    pub(crate) fn in_rows(&self, width: usize) -> Self {
+        let pieces = self.width.checked_div(width).unwrap_or(0);
+        let cut = |all: &[u64]| {
+            let words = width.div_ceil(64);
+            let mut cut = vec![0; words * pieces * self.rows];
+            for (number, row) in all.chunks(self.words().max(1)).enumerate() {
+                for place in 0..width * pieces {
+                    let bit = row[place / 64] >> (place % 64) & 1;
+                    let (piece, column) = (number * pieces + place / width, place % width);
+                    cut[piece * words + column / 64] |= bit << (column % 64);
+                }
+            }
+            cut
+        };
+        Self::new(width, cut(&self.own), cut(&self.next))
     }
 
     /// Rows below each other.
@@ -140,7 +177,7 @@ pub(crate) fn ones(width: usize) -> Vec<u64> {
 }
 
 /// The `rows` lowest bits of the numbers, bit by bit.
-fn transposed<R: Ring>(values: &[R], rows: usize) -> Vec<u64> {
+pub(crate) fn transposed<R: Ring>(values: &[R], rows: usize) -> Vec<u64> {
     let words = values.len().div_ceil(64);
     let mut bits = vec![0u64; words * rows];
     for (word, block) in values.chunks(64).enumerate() {

@@ -1,6 +1,7 @@
 //! Circuits on shared bits. A round for each level, whatever the number of bits in it; a bit for each AND.
 
 use crate::bits::ones;
+use crate::keys::Use;
 use crate::ring::words;
 use crate::shares::same;
 use crate::{Bits, Mpc, MpcError, Ring, Shares};
@@ -8,10 +9,14 @@ use crate::{Bits, Mpc, MpcError, Ring, Shares};
 impl<R: Ring> Mpc<R> {
     /// Random bits that no server knows. No round.
     pub(crate) fn random_bits(&self, width: usize, rows: usize) -> Bits {
-        let (own, next) = self.keys.streams();
+        self.bits_for(Use::Bits, width, rows)
+    }
+
+    fn bits_for(&self, for_use: Use, width: usize, rows: usize) -> Bits {
+        let (own, next) = self.keys.streams(for_use);
         let ones = ones(width);
         let cut = |stream| {
-            let words: Vec<u64> = words(&stream, ones.len() * rows);
+            let words: Vec<u64> = words(&stream, 0, ones.len() * rows);
             let bits = words.into_iter().zip(ones.iter().cycle());
             bits.map(|(word, ones)| word & ones).collect()
         };
@@ -25,7 +30,7 @@ impl<R: Ring> Mpc<R> {
     pub(crate) async fn and(&self, x: &Bits, y: &Bits) -> Result<Bits, MpcError> {
         same(x.width(), y.width())?;
         same(x.rows(), y.rows())?;
-        let blind = self.random_bits(x.width(), x.rows());
+        let blind = self.bits_for(Use::ZeroBits, x.width(), x.rows());
         let operands = x.pairs().zip(y.pairs());
         let products = operands
             .map(|((x_own, x_next), (y_own, y_next))| x_own & (y_own ^ y_next) ^ x_next & y_own);
@@ -36,7 +41,7 @@ impl<R: Ring> Mpc<R> {
         let own = self.bend_bits(own);
         let to_previous = to_bytes(x.width(), &own);
         let from_next = self.pass_back(to_previous).await?;
-        let next = from_bytes(x.width(), &from_next)?;
+        let next = from_bytes(x.width(), &from_next).map_err(|error| self.end(error))?;
         let z = Bits::new(x.width(), own, next);
         self.ledger.add_and(x, y, &z);
         Ok(z)
@@ -49,7 +54,7 @@ impl<R: Ring> Mpc<R> {
     pub(crate) async fn open_bits(&self, x: &Bits) -> Result<Vec<u64>, MpcError> {
         let to_next = to_bytes(x.width(), &x.own);
         let from_previous = self.pass_on(to_next).await?;
-        let missing = from_bytes(x.width(), &from_previous)?;
+        let missing = from_bytes(x.width(), &from_previous).map_err(|error| self.end(error))?;
         let known = x.pairs().zip(missing);
         let value = |((own, next), missing)| own ^ next ^ missing;
         let opened: Vec<u64> = known.map(value).collect();
@@ -172,7 +177,7 @@ fn checked(bits: usize) -> Result<(), MpcError> {
 }
 
 /// Rows on the wire: each begins with a byte of its own.
-fn to_bytes(width: usize, rows: &[u64]) -> Vec<u8> {
+pub(crate) fn to_bytes(width: usize, rows: &[u64]) -> Vec<u8> {
     let length = width.div_ceil(8);
     let row = |row: &[u64]| {
         let bytes = row.iter().flat_map(|word| word.to_le_bytes());
@@ -183,7 +188,7 @@ fn to_bytes(width: usize, rows: &[u64]) -> Vec<u8> {
         .collect()
 }
 
-fn from_bytes(width: usize, bytes: &[u8]) -> Result<Vec<u64>, MpcError> {
+pub(crate) fn from_bytes(width: usize, bytes: &[u8]) -> Result<Vec<u64>, MpcError> {
     let ones = ones(width);
     let mut words = Vec::new();
     for row in bytes.chunks(width.div_ceil(8).max(1)) {

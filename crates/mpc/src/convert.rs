@@ -10,7 +10,13 @@ impl<R: Ring> Mpc<R> {
         &self,
         shapes: impl IntoIterator<Item = (usize, usize)>,
     ) -> Result<(), MpcError> {
-        let shapes: Vec<(usize, usize)> = shapes.into_iter().collect();
+        let mut shapes: Vec<(usize, usize)> = shapes.into_iter().collect();
+        if self.is_exact {
+            // Each truncation turns a bit into a number.
+            let masks = shapes.iter().filter(|(_, bits)| *bits == 64);
+            let bits: Vec<_> = masks.map(|(count, _)| (*count, 1)).collect();
+            shapes.extend(bits);
+        }
         let made = join_all(
             shapes
                 .iter()
@@ -44,10 +50,7 @@ impl<R: Ring> Mpc<R> {
                 false => vec![R::ZERO; width * rows],
             };
             let own = part(&bits.own, self.me.number() == number);
-            Shares {
-                own,
-                next: part(&bits.next, self.me.next().number() == number),
-            }
+            Shares::of(own, part(&bits.next, self.me.next().number() == number))
         };
         let first = self.either(&component(0), &component(1)).await?;
         let numbers = self.either(&first, &component(2)).await?;
@@ -77,7 +80,7 @@ impl<R: Ring> Mpc<R> {
         };
         let own = flipped(&masks.numbers.own, self.me.number() == 0);
         let next = flipped(&masks.numbers.next, self.me.number() == 2);
-        Ok(Shares { own, next })
+        Ok(Shares::of(own, next))
     }
 }
 

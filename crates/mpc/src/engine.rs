@@ -1,7 +1,11 @@
 //! A server in a computation: who it is, the keys it shares, and its line to the others.
 
+use std::sync::Arc;
+
+use crate::keys::Use;
 use crate::ledger::Ledger;
 use crate::line::{Heard, Line, Say};
+use crate::ring::Flow;
 use crate::stock::Stock;
 use crate::{MpcError, PairKeys, Ring, ServerIndex, Shares};
 
@@ -11,30 +15,48 @@ use crate::{MpcError, PairKeys, Ring, ServerIndex, Shares};
 /// much each server sends. Between servers that verify, each of them can also fail with [`MpcError::Differs`].
 pub struct Mpc<R> {
     pub(crate) me: ServerIndex,
-    pub(crate) keys: PairKeys,
+    pub(crate) keys: Arc<PairKeys<R>>,
     pub(crate) line: Line,
     pub(crate) ledger: Ledger<R>,
     pub(crate) stock: Stock<R>,
+    /// Truncations round down.
+    pub(crate) is_exact: bool,
     /// What a cheating server of a test does.
     #[cfg(test)]
-    pub(crate) cheat: Option<crate::testing::Cheat>,
+    pub(crate) cheat: Option<Arc<crate::testing::Cheat>>,
 }
 
 impl<R: Ring> Mpc<R> {
-    /// A server that trusts the others to follow the protocol: nothing is verified.
-    pub fn new(me: ServerIndex, keys: PairKeys, line: Line) -> Self {
-        Self::with(me, keys, line, Ledger::none())
+    /// A server among servers that follow the protocol: nothing is verified.
+    pub fn new(keys: PairKeys<R>, line: Line) -> Self {
+        Self::with(keys, line, Ledger::none())
     }
 
-    fn with(me: ServerIndex, keys: PairKeys, line: Line, ledger: Ledger<R>) -> Self {
+    fn with(keys: PairKeys<R>, line: Line, ledger: Ledger<R>) -> Self {
         Self {
-            me,
-            keys,
+            me: keys.me(),
+            keys: Arc::new(keys),
             line,
             ledger,
             stock: Stock::default(),
+            is_exact: false,
             #[cfg(test)]
             cheat: None,
+        }
+    }
+
+    /// The same server with a ledger of its own, for work that runs beside other work and is verified by itself. Keys and
+    /// the line are the same, and so is the hash of what was opened.
+    pub(crate) fn branch(&self) -> Self {
+        Self {
+            me: self.me,
+            keys: self.keys.clone(),
+            line: self.line.clone(),
+            ledger: self.ledger.branch(),
+            stock: Stock::default(),
+            is_exact: self.is_exact,
+            #[cfg(test)]
+            cheat: self.cheat.clone(),
         }
     }
 
@@ -45,11 +67,8 @@ impl<R: Ring> Mpc<R> {
 
     /// Random values that no server knows. No round.
     pub fn random(&self, count: usize) -> Shares<R> {
-        let (own, next) = self.keys.streams();
-        Shares {
-            own: R::stream(&own, count),
-            next: R::stream(&next, count),
-        }
+        let (own, next) = self.keys.streams(Use::Numbers);
+        Shares::of(R::stream(&own, 0, count), R::stream(&next, 0, count))
     }
 
     /// Turns parts z_i, one at each server and in sum the values, into shares of them. One round; an element for each
@@ -59,16 +78,13 @@ impl<R: Ring> Mpc<R> {
         let mut to_previous = Vec::new();
         R::write(&parts, &mut to_previous);
         let from_next = self.pass_back(to_previous).await?;
-        Ok(Shares {
-            own: parts,
-            next: R::read(&from_next),
-        })
+        Ok(Shares::of(parts, R::read(&from_next)))
     }
 
     /// Says something and hears the others, who must have opened the same values before this round. What one server alone
     /// was shown must not go further: what others say of values that are not the same shows what they are.
     pub(crate) async fn exchange(&self, say: Say) -> Result<Heard, MpcError> {
-        let heard = self.line.exchange(say).await;
+        let heard = self.line.exchange(say).await?;
         if let Some(from) = heard.differs {
             self.accuse("opened values", from)?;
         }
@@ -102,14 +118,22 @@ impl<R: Ring> Mpc<R> {
             return Ok(());
         }
         let me = self.me;
-        Err(MpcError::Differs { what, me, from })
+        Err(self.end(MpcError::Differs { what, me, from }))
+    }
+
+    /// Ends the computation: whatever is asked of this server from now on fails.
+    pub(crate) fn end(&self, error: MpcError) -> MpcError {
+        self.line.end();
+        error
     }
 
     /// Adds a part of zero that nobody else can tell from random numbers: the parts of all three cancel out.
     pub(crate) fn blind(&self, parts: &mut [R]) {
-        let (own, next) = self.keys.streams();
-        let (own, next) = (R::stream(&own, parts.len()), R::stream(&next, parts.len()));
-        for ((part, own), next) in parts.iter_mut().zip(own).zip(next) {
+        let (own, next) = self.keys.streams(Use::Zero);
+        let count = parts.len();
+        let of = |stream| Flow::<R>::new(Arc::new(stream), count);
+        let blinds = of(own).zip(of(next));
+        for (part, (own, next)) in parts.iter_mut().zip(blinds) {
             *part = part.plus(own).minus(next);
         }
         #[cfg(test)]
@@ -118,10 +142,10 @@ impl<R: Ring> Mpc<R> {
 }
 
 impl Mpc<u128> {
-    /// A server that verifies what the others compute: one of them may do what it likes. `context` is something that
-    /// all three agreed on before, different in each attempt at each round.
-    pub fn verifying(me: ServerIndex, keys: PairKeys, line: Line, context: [u8; 32]) -> Self {
+    /// A server that verifies what the others compute: one of them may do what it likes.
+    pub fn verifying(keys: PairKeys<u128>, line: Line) -> Self {
+        let context = keys.context();
         line.set_mark(context);
-        Self::with(me, keys, line, Ledger::of(context))
+        Self::with(keys, line, Ledger::of(context))
     }
 }

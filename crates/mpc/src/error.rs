@@ -18,6 +18,16 @@ pub enum MpcError {
         /// Bytes that came.
         got: usize,
     },
+    /// A message of another round than the one under way.
+    #[error("round {round}: {from} is in round {got}")]
+    Round {
+        /// The round under way, from 0.
+        round: u32,
+        /// Whose message.
+        from: ServerIndex,
+        /// The round that the message names.
+        got: u32,
+    },
     /// Bits behind the last one of a row of bits must be 0, so that there is one encoding of each value.
     #[error("a row of bits has ones behind its end")]
     Padding,
@@ -56,7 +66,10 @@ pub enum MpcError {
     /// A result was to be shown before everything computed for it was verified, or after something was found wrong.
     #[error("a result must be verified before it is shown")]
     Unverified,
-    /// The code waits for something that no message brings, or has ended already.
+    /// A computation that has failed, or of which a part was given up while it waited, says nothing any more.
+    #[error("the computation has ended before")]
+    Ended,
+    /// The code waits for nothing that a message could bring.
     #[error("the computation waits for no message and does not end")]
     Stuck,
 }

@@ -38,16 +38,46 @@ pub(crate) struct Pending<R> {
     pub ands: Vec<And>,
 }
 
+impl<R> Pending<R> {
+    fn none() -> Self {
+        let (relations, ands) = (Vec::new(), Vec::new());
+        Self { relations, ands }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.relations.is_empty() && self.ands.is_empty()
+    }
+}
+
 struct Entries<R> {
     pending: Pending<R>,
-    /// A hash of every value that was opened, in order.
-    seen: [u8; 32],
     /// Nothing was computed or opened since a verification that passed.
     is_settled: bool,
 }
 
-/// A server's ledger: empty pages where nothing is verified.
-pub(crate) struct Ledger<R>(Option<Mutex<Entries<R>>>);
+impl<R> Entries<R> {
+    fn none() -> Self {
+        let pending = Pending::none();
+        Self {
+            pending,
+            is_settled: true,
+        }
+    }
+}
+
+/// Shares in it are the ones that were computed with, not copies.
+struct Book<R> {
+    entries: Mutex<Entries<R>>,
+    /// A hash of every value that was opened, in order, here and in what runs beside.
+    seen: Arc<Mutex<[u8; 32]>>,
+}
+
+/// A server's ledger: none where nothing is verified.
+pub(crate) struct Ledger<R>(Option<Book<R>>);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl<R> Ledger<R> {
     /// One in which nothing is written: servers follow the protocol.
@@ -57,18 +87,22 @@ impl<R> Ledger<R> {
 
     /// One whose hash begins with the context of the computation.
     pub fn of(context: [u8; 32]) -> Self {
-        let (relations, ands) = (Vec::new(), Vec::new());
-        let pending = Pending { relations, ands };
-        Self(Some(Mutex::new(Entries {
-            pending,
-            seen: context,
-            is_settled: true,
-        })))
+        Self(Some(Book {
+            entries: Mutex::new(Entries::none()),
+            seen: Arc::new(Mutex::new(context)),
+        }))
+    }
+
+    /// An empty one with the same hash.
+    pub fn branch(&self) -> Self {
+        Self(self.0.as_ref().map(|book| Book {
+            entries: Mutex::new(Entries::none()),
+            seen: book.seen.clone(),
+        }))
     }
 
     fn entries(&self) -> Option<MutexGuard<'_, Entries<R>>> {
-        let entries = self.0.as_ref()?;
-        Some(entries.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(locked(&self.0.as_ref()?.entries))
     }
 
     /// Whether anything is written in it.
@@ -95,10 +129,10 @@ impl<R> Ledger<R> {
 
     /// Writes down what was opened; the hash of it and all before.
     pub fn see(&self, opened: &[u8]) -> Option<[u8; 32]> {
-        let mut entries = self.entries()?;
-        entries.is_settled = false;
-        entries.seen = hash("mpc/seen", &[&entries.seen, opened]);
-        Some(entries.seen)
+        self.entries()?.is_settled = false;
+        let mut seen = locked(&self.0.as_ref()?.seen);
+        *seen = hash("mpc/seen", &[&*seen, opened]);
+        Some(*seen)
     }
 
     /// Whether everything is verified; where nothing is, that is so.
@@ -109,14 +143,13 @@ impl<R> Ledger<R> {
     /// What was taken is verified.
     pub fn settle(&self) {
         if let Some(mut entries) = self.entries() {
-            entries.is_settled =
-                entries.pending.relations.is_empty() && entries.pending.ands.is_empty();
+            entries.is_settled = entries.pending.is_empty();
         }
     }
 
     /// The hash of all that was opened; none where nothing is verified.
     pub fn seen(&self) -> Option<[u8; 32]> {
-        Some(self.entries()?.seen)
+        Some(*locked(&self.0.as_ref()?.seen))
     }
 
     /// What is not verified yet.
@@ -124,10 +157,6 @@ impl<R> Ledger<R> {
         let mut entries = self.entries()?;
         // Until it has passed.
         entries.is_settled = false;
-        let (relations, ands) = (Vec::new(), Vec::new());
-        Some(std::mem::replace(
-            &mut entries.pending,
-            Pending { relations, ands },
-        ))
+        Some(std::mem::replace(&mut entries.pending, Pending::none()))
     }
 }

@@ -12,27 +12,33 @@
 //! A server that does not follow the protocol can change the result. It sees no more for it than the others' next
 //! messages, which are masked.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod arithmetic;
 mod bits;
+mod checks;
 mod circuits;
 mod convert;
 mod engine;
 mod error;
+mod gate;
 mod join;
 mod keys;
 mod ledger;
 pub mod line;
+mod noise;
 mod output;
+#[allow(unsafe_code)]
+mod project;
 mod ring;
 pub mod rules;
 mod scalar;
 mod select;
 mod server;
 mod shares;
+mod sort;
 mod stock;
 #[cfg(test)]
 mod testing;
@@ -45,9 +51,12 @@ mod verify;
 pub use bits::Bits;
 pub use engine::Mpc;
 pub use error::MpcError;
+pub use gate::Gate;
 pub use join::{join, join_all, join3};
-pub use keys::PairKeys;
+pub use keys::{Agreed, PairKeys};
+pub use noise::{Gaussian, NoiseKeys};
 pub use output::{Part, put_together};
+pub use project::{ROWS, project};
 pub use ring::Ring;
 pub use scalar::{FRACTION, Inverse, InverseRoot};
 pub use server::ServerIndex;

@@ -45,7 +45,10 @@ pub struct Heard {
 /// Ends each message of servers that verify: a hash of all that was opened before this round.
 pub(crate) type Mark = [u8; 32];
 
-/// The messages of one round.
+/// Bytes at the end of each message: the number of its round.
+pub const TRAILER: usize = 4;
+
+/// The messages of one round. Each ends with the round's number, so that servers notice when they are not in the same one.
 #[derive(PartialEq, Eq)]
 pub struct Round {
     /// Its number, from 0.
@@ -78,6 +81,8 @@ struct Table {
     said_mark: Option<Mark>,
     /// Who ended its message of the round before in another way.
     differs: Option<ServerIndex>,
+    /// Something failed: nothing is said any more.
+    has_ended: bool,
 }
 
 /// What a server's code talks to the other two with.
@@ -99,32 +104,85 @@ impl Line {
         self.table().mark = Some(mark);
     }
 
-    /// Says something in the round under way, and waits for what the others say in it. If there is nothing to say and
-    /// nothing to hear, it does not wait.
-    pub async fn exchange(&self, say: Say) -> Heard {
+    /// Nothing is said here any more.
+    pub(crate) fn end(&self) {
+        self.table().has_ended = true;
+    }
+
+    /// Refuses to go on where something failed.
+    ///
+    /// # Errors
+    /// [`MpcError::Ended`].
+    pub(crate) fn goes_on(&self) -> Result<(), MpcError> {
+        match self.table().has_ended {
+            true => Err(MpcError::Ended),
+            false => Ok(()),
+        }
+    }
+
+    /// Says something in the round under way, and waits for what the others say in it. Who has nothing to say and nothing
+    /// to hear does not wait. Who is given up while it waits ends the computation: what it said can not be taken back, and
+    /// nobody would hear the answer.
+    ///
+    /// # Errors
+    /// [`MpcError::Ended`] if the computation has ended before.
+    pub async fn exchange(&self, say: Say) -> Result<Heard, MpcError> {
+        self.goes_on()?;
         if say == Say::default() {
-            return Heard::default();
+            return Ok(Heard::default());
         }
         let (round, next, previous) = {
             let mut table = self.table();
-            table.said[0].extend(say.to_next);
-            table.said[1].extend(say.to_previous);
+            append(&mut table.said[0], say.to_next);
+            append(&mut table.said[1], say.to_previous);
             let next = part(&mut table.expected[0], say.from_next);
             let previous = part(&mut table.expected[1], say.from_previous);
             (table.round, next, previous)
         };
-        poll_fn(|_| {
-            let table = self.table();
+        let mut waiting = Waiting(Some(self));
+        let heard = poll_fn(|_| {
+            let mut table = self.table();
             if table.round == round {
                 return Poll::Pending;
             }
+            let [of_next, of_previous] = &mut table.heard;
             Poll::Ready(Heard {
-                from_next: table.heard[0][next.clone()].to_vec(),
-                from_previous: table.heard[1][previous.clone()].to_vec(),
+                from_next: taken(of_next, &next),
+                from_previous: taken(of_previous, &previous),
                 differs: table.differs,
             })
-        })
-        .await
+        });
+        let heard = heard.await;
+        waiting.0 = None;
+        self.goes_on()?;
+        Ok(heard)
+    }
+}
+
+/// Ends the computation if it is dropped before the answer has come.
+struct Waiting<'a>(Option<&'a Line>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(line) = self.0 {
+            line.end();
+        }
+    }
+}
+
+/// Adds bytes; moves them where there are none yet.
+fn append(all: &mut Vec<u8>, mut bytes: Vec<u8>) {
+    match all.is_empty() {
+        true => *all = bytes,
+        false => all.append(&mut bytes),
+    }
+}
+
+/// A part of a message; the message itself where that is all of it.
+fn taken(message: &mut Vec<u8>, part: &Range<usize>) -> Vec<u8> {
+    match part.len() == message.len() {
+        true => std::mem::take(message),
+        false => message.get(part.clone()).unwrap_or_default().to_vec(),
     }
 }
 
@@ -181,8 +239,8 @@ impl<T> Script<T> {
     /// Takes what the others said in the round under way, and runs the code until it waits or ends.
     ///
     /// # Errors
-    /// [`MpcError::Length`] for a message that no honest server sends, and the error with which the code ends. After an
-    /// error every call gives [`MpcError::Stuck`].
+    /// [`MpcError::Length`] or [`MpcError::Round`] for a message that no honest server sends, and what the code ends with.
+    /// It has ended then: [`MpcError::Ended`] from there on.
     pub fn hear(
         &mut self,
         from_next: Vec<u8>,
@@ -190,35 +248,53 @@ impl<T> Script<T> {
     ) -> Result<Progress<T>, MpcError> {
         // Taken back where the code waits for another round.
         if std::mem::replace(&mut self.has_ended, true) {
-            return Err(MpcError::Stuck);
+            return Err(MpcError::Ended);
         }
-        {
-            let mut table = self.line.table();
-            let marks = table.said_mark.as_ref().map_or(0, |mark| mark.len());
-            let lengths = [from_next.len(), from_previous.len()];
-            let senders = [self.me.next(), self.me.previous()];
-            for ((from, got), expected) in senders.into_iter().zip(lengths).zip(table.expected) {
-                let expected = expected + marks;
-                if got != expected {
-                    return Err(MpcError::Length {
-                        round: table.round,
-                        from,
-                        expected,
-                        got,
-                    });
-                }
-            }
-            table.heard = [from_next, from_previous];
-            let said = table.said_mark.take();
-            let marked = senders.into_iter().zip(&table.heard);
-            table.differs = marked
-                .filter(|(_, heard)| said.is_some_and(|mark| !heard.ends_with(&mark)))
-                .map(|(from, _)| from)
-                .next();
-            table.expected = [0; 2];
-            table.round += 1;
+        if let Err(error) = self.take([from_next, from_previous]) {
+            self.line.end();
+            return Err(error);
         }
         self.go_on()
+    }
+
+    /// Puts what the others said where the code finds it, if it is what honest servers say in this round.
+    fn take(&self, mut messages: [Vec<u8>; 2]) -> Result<(), MpcError> {
+        let mut table = self.line.table();
+        let said_mark = table.said_mark.take();
+        let marks = said_mark.map_or(0, |mark| mark.len());
+        let senders = [self.me.next(), self.me.previous()];
+        table.differs = None;
+        let all = senders.into_iter().zip(&mut messages).zip(table.expected);
+        for ((from, message), expected) in all {
+            let (round, got) = (table.round, message.len());
+            let expected = expected + marks + TRAILER;
+            let length = MpcError::Length {
+                round,
+                from,
+                expected,
+                got,
+            };
+            let Some((body, number)) = message.split_last_chunk::<TRAILER>() else {
+                return Err(length);
+            };
+            let (body, number) = (body.len(), u32::from_be_bytes(*number));
+            if number != round {
+                let got = number;
+                return Err(MpcError::Round { round, from, got });
+            }
+            if got != expected {
+                return Err(length);
+            }
+            message.truncate(body);
+            if said_mark.is_some_and(|mark| !message.ends_with(&mark)) {
+                table.differs.get_or_insert(from);
+            }
+            message.truncate(body - marks);
+        }
+        table.heard = messages;
+        table.expected = [0; 2];
+        table.round += 1;
+        Ok(())
     }
 
     fn go_on(&mut self) -> Result<Progress<T>, MpcError> {
@@ -233,9 +309,10 @@ impl<T> Script<T> {
             return Err(MpcError::Stuck);
         }
         table.said_mark = table.mark;
-        if let Some(mark) = table.mark {
-            to_next.extend(mark);
-            to_previous.extend(mark);
+        for message in [&mut to_next, &mut to_previous] {
+            message.reserve_exact(TRAILER + size_of::<Mark>());
+            message.extend(table.mark.into_iter().flatten());
+            message.extend(table.round.to_be_bytes());
         }
         self.has_ended = false;
         Ok(Progress::Says(Round {

@@ -4,8 +4,9 @@ use std::fmt;
 
 use blindsum_crypto::kdf::hash;
 
+use crate::circuits::{from_bytes, to_bytes};
 use crate::line::Say;
-use crate::{Mpc, MpcError, Ring, ServerIndex, Shares};
+use crate::{Bits, Mpc, MpcError, Ring, ServerIndex, Shares};
 
 /// What one server says to a receiver of the result: its own component, and a hash of the next server's component,
 /// which it has as well. Values are taken modulo 2^64.
@@ -27,15 +28,13 @@ impl<R: Ring> Mpc<R> {
     /// This server's part of a result, for a receiver who asks all three servers.
     ///
     /// # Errors
-    /// [`MpcError::Unverified`] if something was computed and not verified.
+    /// [`MpcError::Unverified`] if something was computed and not verified, [`MpcError::Ended`] after another error.
     pub fn part(&self, x: &Shares<R>) -> Result<Part, MpcError> {
-        if !self.ledger.is_settled() {
-            return Err(MpcError::Unverified);
-        }
+        self.may_be_shown()?;
         let [own, next] = x.components();
         Ok(Part {
-            component: low(own),
-            next: digest(&low(next)),
+            component: own.iter().map(|value| value.low()).collect(),
+            next: digest(&low_bytes(next)),
         })
     }
 
@@ -45,9 +44,35 @@ impl<R: Ring> Mpc<R> {
     /// # Errors
     /// [`MpcError::Differs`] if component and hash do not agree, [`MpcError::Unverified`] as for [`Mpc::part`].
     pub async fn reveal(&self, x: &Shares<R>) -> Result<Vec<u64>, MpcError> {
-        let Part { component, next } = self.part(x)?;
-        let mut to_next = Vec::new();
-        u64::write(&component, &mut to_next);
+        self.may_be_shown()?;
+        let [own, next] = x.components();
+        let missing = self.shown(low_bytes(own), digest(&low_bytes(next))).await?;
+        let (missing, _) = missing.as_chunks::<8>();
+        let known = x.pairs().zip(missing);
+        let value = |((own, next), missing): ((R, R), &[u8; 8])| {
+            own.plus(next)
+                .low()
+                .wrapping_add(u64::from_le_bytes(*missing))
+        };
+        Ok(known.map(value).collect())
+    }
+
+    /// The same for bits, row by row.
+    ///
+    /// # Errors
+    /// As [`Mpc::reveal`], and [`MpcError::Padding`].
+    pub(crate) async fn reveal_bits(&self, x: &Bits) -> Result<Vec<u64>, MpcError> {
+        self.may_be_shown()?;
+        let to_next = to_bytes(x.width(), &x.own);
+        let next = digest(&to_bytes(x.width(), &x.next));
+        let missing = self.shown(to_next, next).await?;
+        let missing = from_bytes(x.width(), &missing).map_err(|error| self.end(error))?;
+        let known = x.pairs().zip(missing);
+        Ok(known.map(|((own, next), it)| own ^ next ^ it).collect())
+    }
+
+    /// The component that this server lacks, from the server before, as the next one knows it.
+    async fn shown(&self, to_next: Vec<u8>, next: [u8; 32]) -> Result<Vec<u8>, MpcError> {
         let say = Say {
             from_previous: to_next.len(),
             to_next,
@@ -55,14 +80,18 @@ impl<R: Ring> Mpc<R> {
             from_next: next.len(),
         };
         let heard = self.exchange(say).await?;
-        let missing = u64::read(&heard.from_previous);
-        if heard.from_next != digest(&missing) {
+        if heard.from_next != digest(&heard.from_previous) {
             self.accuse("a component of the result", self.me.previous())?;
         }
-        let known = x.pairs().zip(missing);
-        Ok(known
-            .map(|((own, next), missing)| own.plus(next).low().wrapping_add(missing))
-            .collect())
+        Ok(heard.from_previous)
+    }
+
+    fn may_be_shown(&self) -> Result<(), MpcError> {
+        self.line.goes_on()?;
+        match self.ledger.is_settled() {
+            true => Ok(()),
+            false => Err(MpcError::Unverified),
+        }
     }
 }
 
@@ -80,7 +109,7 @@ pub fn put_together(parts: &[Part; 3]) -> Result<Vec<u64>, MpcError> {
         .into_iter()
         .zip(parts.iter().zip([two, zero, one]))
     {
-        if digest(&part.component) != before.next {
+        if digest(&low_bytes(&part.component)) != before.next {
             let from = me.previous();
             let what = "a component of the result";
             return Err(MpcError::Differs { what, me, from });
@@ -95,12 +124,14 @@ pub fn put_together(parts: &[Part; 3]) -> Result<Vec<u64>, MpcError> {
     Ok(components.map(sum).collect())
 }
 
-fn low<R: Ring>(values: &[R]) -> Vec<u64> {
-    values.iter().map(|value| value.low()).collect()
+/// The values modulo 2^64 as bytes.
+fn low_bytes<R: Ring>(values: &[R]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.low().to_le_bytes())
+        .collect()
 }
 
-fn digest(component: &[u64]) -> [u8; 32] {
-    let mut bytes = Vec::new();
-    u64::write(component, &mut bytes);
-    hash("mpc/component", &[&bytes])
+fn digest(component: &[u8]) -> [u8; 32] {
+    hash("mpc/component", &[component])
 }

@@ -1,6 +1,8 @@
 //! Whole numbers modulo 2^64 and 2^128.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::vec;
 
 use blindsum_crypto::mask::{MaskStream, apply_masks};
 use blindsum_math::words::TileMut;
@@ -24,8 +26,8 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn minus(self, other: Self) -> Self;
     /// self · other.
     fn times(self, other: Self) -> Self;
-    /// The first `count` elements of a stream.
-    fn stream(stream: &MaskStream, count: usize) -> Vec<Self>;
+    /// So many elements of a stream, from the one with the number `first` on.
+    fn stream(stream: &MaskStream, first: usize, count: usize) -> Vec<Self>;
     /// Appends the bytes of the elements.
     fn write(values: &[Self], out: &mut Vec<u8>);
     /// The elements of these bytes, whose number is a multiple of [`Ring::BYTES`].
@@ -62,8 +64,8 @@ macro_rules! ring {
                 self.wrapping_mul(other)
             }
 
-            fn stream(stream: &MaskStream, count: usize) -> Vec<Self> {
-                $stream(stream, count)
+            fn stream(stream: &MaskStream, first: usize, count: usize) -> Vec<Self> {
+                $stream(stream, first, count)
             }
 
             fn write(values: &[Self], out: &mut Vec<u8>) {
@@ -82,16 +84,55 @@ macro_rules! ring {
 }
 
 ring!(u64, words);
-ring!(u128, |stream, count| {
-    let halves = words(stream, 2 * count);
+ring!(u128, |stream, first, count| {
+    let halves = words(stream, 2 * first, 2 * count);
     let (pairs, _) = halves.as_chunks::<2>();
     let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
     pairs.iter().map(whole).collect()
 });
 
-/// The first lanes of 64 bits of a stream.
-pub(crate) fn words(stream: &MaskStream, count: usize) -> Vec<u64> {
+/// Lanes of 64 bits of a stream, from the one with the number `first` on.
+pub(crate) fn words(stream: &MaskStream, first: usize, count: usize) -> Vec<u64> {
     let mut lanes = vec![0; count];
-    apply_masks(std::slice::from_ref(stream), 0, TileMut::W64(&mut lanes));
+    let tile = TileMut::W64(&mut lanes);
+    apply_masks(std::slice::from_ref(stream), first as u64, tile);
     lanes
+}
+
+/// Values that are worked on at once where vectors are long: few enough for the first-level cache.
+pub(crate) const TILE: usize = 1024;
+
+/// The first elements of a stream, of which a tile is in memory at a time.
+pub(crate) struct Flow<R> {
+    stream: Arc<MaskStream>,
+    at: usize,
+    left: usize,
+    tile: vec::IntoIter<R>,
+}
+
+impl<R: Ring> Flow<R> {
+    pub fn new(stream: Arc<MaskStream>, count: usize) -> Self {
+        let (at, left, tile) = (0, count, Vec::new().into_iter());
+        Self {
+            stream,
+            at,
+            left,
+            tile,
+        }
+    }
+}
+
+impl<R: Ring> Iterator for Flow<R> {
+    type Item = R;
+
+    fn next(&mut self) -> Option<R> {
+        if let Some(element) = self.tile.next() {
+            return Some(element);
+        }
+        let count = self.left.min(TILE);
+        self.tile = R::stream(&self.stream, self.at, count).into_iter();
+        self.at += count;
+        self.left -= count;
+        self.tile.next()
+    }
 }

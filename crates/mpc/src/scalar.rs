@@ -152,6 +152,15 @@ pub(crate) fn bits_of_inverse_root(count: usize, exponent: u32) -> Vec<(usize, u
     shapes
 }
 
+/// The random bits that [`Mpc::inverse`] takes for so many numbers.
+pub(crate) fn bits_of_inverse(count: usize, bits: u32) -> Vec<(usize, usize)> {
+    let mut shapes = vec![(count, bits as usize)];
+    // d, the straight line, the product; then three steps for y and e.
+    shapes.extend([(count, 64); 3]);
+    shapes.extend([(2 * count, 64); 3]);
+    shapes
+}
+
 /// Exclusive or of all rows.
 fn folded(bits: &Bits) -> Bits {
     let none = Bits::zeros(bits.width(), 1);

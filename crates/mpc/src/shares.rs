@@ -1,14 +1,16 @@
 //! What one server holds of a shared vector.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{MpcError, Ring, ServerIndex};
 
-/// Two of the three components of each value: server i has component i, `own`, and component i + 1, `next`.
+/// Two of the three components of each value: server i has component i, `own`, and component i + 1, `next`. A clone is the
+/// same values in memory, not a copy of them.
 #[derive(Clone, PartialEq)]
 pub struct Shares<R> {
-    pub(crate) own: Vec<R>,
-    pub(crate) next: Vec<R>,
+    pub(crate) own: Arc<Vec<R>>,
+    pub(crate) next: Arc<Vec<R>>,
 }
 
 impl<R> fmt::Debug for Shares<R> {
@@ -24,26 +26,28 @@ impl<R: Ring> Shares<R> {
     /// [`MpcError::Shape`] if they are not of one length.
     pub fn new(own: Vec<R>, next: Vec<R>) -> Result<Self, MpcError> {
         same(own.len(), next.len())?;
-        Ok(Self { own, next })
+        Ok(Self::of(own, next))
+    }
+
+    /// The same for components that are of one length.
+    pub(crate) fn of(own: Vec<R>, next: Vec<R>) -> Self {
+        let (own, next) = (Arc::new(own), Arc::new(next));
+        Self { own, next }
     }
 
     /// `count` zeros.
     pub fn zeros(count: usize) -> Self {
-        Self {
-            own: vec![R::ZERO; count],
-            next: vec![R::ZERO; count],
-        }
+        Self::of(vec![R::ZERO; count], vec![R::ZERO; count])
     }
 
     /// Shares of public numbers: component 0 is the numbers, the others are 0.
     pub fn public(me: ServerIndex, values: &[R]) -> Self {
-        let mut shares = Self::zeros(values.len());
+        let zeros = || vec![R::ZERO; values.len()];
         match me.number() {
-            0 => shares.own.copy_from_slice(values),
-            2 => shares.next.copy_from_slice(values),
-            _ => {}
+            0 => Self::of(values.to_vec(), zeros()),
+            2 => Self::of(zeros(), values.to_vec()),
+            _ => Self::of(zeros(), zeros()),
         }
-        shares
     }
 
     /// Number of values.
@@ -68,10 +72,7 @@ impl<R: Ring> Shares<R> {
 
     /// Applies a linear map, which each server does by itself: `f` maps a component to a component.
     pub fn linear(&self, f: impl Fn(&[R]) -> Vec<R>) -> Self {
-        Self {
-            own: f(&self.own),
-            next: f(&self.next),
-        }
+        Self::of(f(&self.own), f(&self.next))
     }
 
     /// self + other.
@@ -93,10 +94,10 @@ impl<R: Ring> Shares<R> {
     fn with(&self, other: &Self, f: impl Fn(R, R) -> R) -> Result<Self, MpcError> {
         same(self.len(), other.len())?;
         let zip = |a: &[R], b: &[R]| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect();
-        Ok(Self {
-            own: zip(&self.own, &other.own),
-            next: zip(&self.next, &other.next),
-        })
+        Ok(Self::of(
+            zip(&self.own, &other.own),
+            zip(&self.next, &other.next),
+        ))
     }
 
     /// Each value times a public number.
@@ -110,10 +111,10 @@ impl<R: Ring> Shares<R> {
             let number = if here { number } else { R::ZERO };
             values.iter().map(|it| it.plus(number)).collect()
         };
-        Self {
-            own: add(&self.own, me.number() == 0),
-            next: add(&self.next, me.number() == 2),
-        }
+        Self::of(
+            add(&self.own, me.number() == 0),
+            add(&self.next, me.number() == 2),
+        )
     }
 
     /// The values at these places.
@@ -124,10 +125,10 @@ impl<R: Ring> Shares<R> {
         let take = |values: &[R], places: &mut dyn Iterator<Item = usize>| {
             places.map(|place| values[place]).collect()
         };
-        Self {
-            own: take(&self.own, &mut places.clone().into_iter()),
-            next: take(&self.next, &mut places.into_iter()),
-        }
+        Self::of(
+            take(&self.own, &mut places.clone().into_iter()),
+            take(&self.next, &mut places.into_iter()),
+        )
     }
 
     /// The sums of runs of `length` values that follow each other.
@@ -138,26 +139,23 @@ impl<R: Ring> Shares<R> {
 
     /// All parts, one after the other.
     pub fn concat(parts: &[&Self]) -> Self {
-        Self {
-            own: parts
-                .iter()
-                .flat_map(|part| part.own.iter().copied())
-                .collect(),
-            next: parts
-                .iter()
-                .flat_map(|part| part.next.iter().copied())
-                .collect(),
-        }
+        let all = |pick: fn(&Self) -> &Vec<R>| {
+            let values = parts.iter().flat_map(|part| pick(part).iter().copied());
+            values.collect()
+        };
+        Self::of(all(|part| &part.own), all(|part| &part.next))
     }
 
     /// The values before `place`, and those from it on.
     ///
     /// # Panics
-    /// If `place` is beyond the end.
-    pub fn split_at(mut self, place: usize) -> (Self, Self) {
-        let own = self.own.split_off(place);
-        let next = self.next.split_off(place);
-        (self, Self { own, next })
+    /// If there is no such place.
+    pub fn split_at(self, place: usize) -> (Self, Self) {
+        let (own, next) = (self.own.split_at(place), self.next.split_at(place));
+        (
+            Self::of(own.0.to_vec(), next.0.to_vec()),
+            Self::of(own.1.to_vec(), next.1.to_vec()),
+        )
     }
 }
 

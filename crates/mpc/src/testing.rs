@@ -1,10 +1,12 @@
 //! Three servers in one thread, for the tests of this crate.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use blindsum_crypto::kdf::Context;
 use blindsum_crypto::secret::Secret;
 
-use crate::line::{Line, Progress, Script};
+use crate::line::{Line, Progress, Script, TRAILER};
 use crate::{Mpc, MpcError, PairKeys, Ring, ServerIndex, Shares, Vectors};
 
 /// What a computation came to.
@@ -13,7 +15,7 @@ pub struct Outcome<T> {
     pub results: [T; 3],
     /// Rounds that it took.
     pub rounds: u32,
-    /// Bytes that each server sent.
+    /// Bytes that each server sent, without the numbers of rounds.
     pub sent: [usize; 3],
 }
 
@@ -27,12 +29,15 @@ pub struct Cheat {
 }
 
 impl Cheat {
+    /// One that adds its error to the parts behind so many others.
+    pub fn at(before: usize, error: u128) -> Arc<Self> {
+        let before = AtomicUsize::new(before);
+        Arc::new(Self { before, error })
+    }
+
     /// One that only believes everything.
-    pub fn never() -> Self {
-        Self {
-            before: AtomicUsize::new(usize::MAX),
-            error: 0,
-        }
+    pub fn never() -> Arc<Self> {
+        Self::at(usize::MAX, 0)
     }
 
     /// Whether it is time.
@@ -42,6 +47,19 @@ impl Cheat {
 }
 
 impl<R: Ring> Mpc<R> {
+    /// Shows masked values to all three servers. One round; an element for each value.
+    pub async fn open(&self, x: &Shares<R>) -> Result<Vec<R>, MpcError> {
+        let mut to_next = Vec::new();
+        R::write(&x.own, &mut to_next);
+        let from_previous = self.pass_on(to_next).await?;
+        let missing = R::read(&from_previous);
+        let known = x.pairs().zip(missing);
+        let value = |((own, next), missing): ((R, R), R)| own.plus(next).plus(missing);
+        let values: Vec<R> = known.map(value).collect();
+        self.see(&values);
+        Ok(values)
+    }
+
     /// Adds the error of a cheating server to its parts.
     pub fn bend(&self, parts: &mut [R]) {
         if let Some(cheat) = self.cheat.as_ref().filter(|cheat| cheat.is_now()) {
@@ -64,19 +82,25 @@ impl<R: Ring> Mpc<R> {
     }
 }
 
-fn keys(me: ServerIndex) -> PairKeys {
-    let key = |server: ServerIndex| Secret::from([server.number() + 1; 32]);
-    PairKeys::new(key(me), key(me.next()))
+/// Key j is all j + 1.
+pub fn keys<R: Ring>(me: ServerIndex) -> PairKeys<R> {
+    keys_with(me, |server| [server.number() + 1; 32])
+}
+
+/// Other keys.
+pub fn keys_with<R: Ring>(me: ServerIndex, key: impl Fn(ServerIndex) -> [u8; 32]) -> PairKeys<R> {
+    let key = |server| Secret::from(key(server));
+    PairKeys::of(me, Context([9; 32]), key(me), key(me.next()))
 }
 
 /// A server of a test.
 pub fn server<R: Ring>(me: ServerIndex, line: Line) -> Mpc<R> {
-    Mpc::new(me, keys(me), line)
+    Mpc::new(keys(me), line)
 }
 
 /// One that verifies what others compute.
 pub fn verifying(me: ServerIndex, line: Line) -> Mpc<u128> {
-    Mpc::verifying(me, keys(me), line, [9; 32])
+    Mpc::verifying(keys(me), line)
 }
 
 /// A message on its way.
@@ -126,10 +150,10 @@ where
                 Progress::Done(result) => results.push(result),
                 Progress::Says(mut round) => {
                     assert_eq!(round.number, rounds);
-                    sent[from] += round.to_next.len() + round.to_previous.len();
+                    sent[from] += round.to_next.len() + round.to_previous.len() - 2 * TRAILER;
                     let messages = [&mut round.to_next, &mut round.to_previous];
                     for (to, bytes) in [from + 1, from + 2].into_iter().zip(messages) {
-                        if !bytes.is_empty() {
+                        if bytes.len() > TRAILER {
                             change(Carried {
                                 number,
                                 from,
@@ -164,20 +188,28 @@ where
 
 /// Shares of values, for one server; the first two components are made up.
 pub fn shared<R: Ring>(me: ServerIndex, values: &[R]) -> Shares<R> {
-    let made_up = |number: u64| {
+    shared_in(me, ServerIndex::ALL[2], values)
+}
+
+/// The same where the values show in the component with the number of another server.
+pub fn shared_in<R: Ring>(me: ServerIndex, shows: ServerIndex, values: &[R]) -> Shares<R> {
+    let made_up = |number: ServerIndex| {
         let mix = move |place: usize| {
+            let number = u64::from(number.number()) + 1;
             let it = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ number << 7);
             R::of(it ^ it >> 29).times(R::of(0xd6e8_feb8_6659_fd93))
         };
         (0..values.len()).map(mix).collect::<Vec<R>>()
     };
-    let (zero, one) = (made_up(1), made_up(2));
-    let rest = values.iter().zip(zero.iter().zip(&one));
-    let two = rest
-        .map(|(value, (zero, one))| value.minus(*zero).minus(*one))
-        .collect();
-    let components = [zero, one, two];
-    let of = |server: ServerIndex| components[usize::from(server.number())].clone();
+    let of = |server: ServerIndex| {
+        if server != shows {
+            return made_up(server);
+        }
+        let (a, b) = (made_up(server.next()), made_up(server.previous()));
+        let rest = values.iter().zip(a.iter().zip(&b));
+        rest.map(|(value, (a, b))| value.minus(*a).minus(*b))
+            .collect()
+    };
     Shares::new(of(me), of(me.next())).unwrap()
 }
 
@@ -203,7 +235,7 @@ pub fn opened<R: Ring>(shares: &[Shares<R>; 3]) -> Vec<R> {
         );
     }
     let [zero, one, two] = shares;
-    let values = zero.own.iter().zip(&one.own).zip(&two.own);
+    let values = zero.own.iter().zip(one.own.iter()).zip(two.own.iter());
     values
         .map(|((zero, one), two)| zero.plus(*one).plus(*two))
         .collect()

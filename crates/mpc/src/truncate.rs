@@ -1,15 +1,17 @@
 //! Division by powers of two: what fixed-point numbers need after a product.
 //!
-//! The value is opened under a random mask r, shared bit by bit, so that a wrap-around can be undone. The result is ⌊x
-//! / 2^f⌋ or one more; on average it is x / 2^f. Values must be from −2^62 to 2^62 − 1; for others the result means
-//! nothing.
+//! The value is opened under a random mask r whose bits are known to be bits, so that what wraps around can be taken
+//! back. The result is ⌊x / 2^f⌋ or one more; on average it is x / 2^f. Whether it is one more is known by a comparison of
+//! the mask with what was opened: who asks for exact truncation gets ⌊x / 2^f⌋, for ⌈log2 f⌉ + 1 rounds more. Values must be from −2^62 to 2^62 − 1; outside
+//! anything may come out.
 
 use crate::arithmetic::products;
+use crate::bits::{ones, transposed};
 use crate::ledger::Relation;
 use crate::line::Say;
 use crate::shares::same;
 use crate::stock::DoubleBits;
-use crate::{Mpc, MpcError, Ring, Shares};
+use crate::{Bits, Mpc, MpcError, Ring, Shares};
 
 /// What makes numbers that are below 0 as well into numbers from 0 to 2^63 − 1.
 const OFFSET: u32 = 62;
@@ -22,9 +24,17 @@ struct Mask<R> {
     shifted: Shares<R>,
     /// Bit 63 of r.
     top: Shares<R>,
+    /// All bits of r.
+    bits: Bits,
 }
 
 impl<R: Ring> Mpc<R> {
+    /// The same server, whose truncations all round down.
+    pub fn exact(mut self) -> Self {
+        self.is_exact = true;
+        self
+    }
+
     /// x / 2^f, rounded up or down at random. One round, and two more if no random bits were
     /// made ahead.
     ///
@@ -34,7 +44,7 @@ impl<R: Ring> Mpc<R> {
         let mask = self.mask(x.len(), f).await?;
         let shifted = x.plus_public(self.me, R::of(1 << OFFSET));
         let opened = self.open_low(&shifted.plus(&mask.whole)?).await?;
-        self.unmask(&opened, &mask, f)
+        self.rounded(&opened, &mask, f).await
     }
 
     /// x · y / 2^f for each pair of values, rounded up or down at random. One round, and two more if no random bits were
@@ -55,7 +65,7 @@ impl<R: Ring> Mpc<R> {
             0 => R::of(1 << OFFSET),
             _ => R::ZERO,
         };
-        let masked = products(x, y).zip(&mask.whole.own);
+        let masked = products(x, y).zip(mask.whole.own.iter());
         let mut parts: Vec<R> = masked
             .map(|(part, mask)| part.plus(*mask).plus(offset))
             .collect();
@@ -82,7 +92,24 @@ impl<R: Ring> Mpc<R> {
         let (x, y, length) = (x.clone(), y.clone(), 1);
         self.ledger.add(|| Relation::Dots { x, y, length, z });
         let low: Vec<u64> = opened.into_iter().map(R::low).collect();
-        self.unmask(&low, &mask, f)
+        self.rounded(&low, &mask, f).await
+    }
+
+    /// From c to x / 2^f, rounded as this server rounds.
+    async fn rounded(&self, c: &[u64], mask: &Mask<R>, f: u32) -> Result<Shares<R>, MpcError> {
+        let x = self.unmask(c, mask, f)?;
+        if !self.is_exact || c.is_empty() {
+            return Ok(x);
+        }
+        // One too much where r is above c, of their lowest bits.
+        let low = mask.bits.select(0..f as usize);
+        let (c, ones) = (transposed(c, f as usize), ones(c.len()));
+        let pairs = c.iter().zip(ones.iter().cycle());
+        let zeros: Vec<u64> = pairs.map(|(c, ones)| c ^ ones).collect();
+        let differ = low.xor_public(self.me, &c);
+        let above = self.carry(low.and_public(&zeros), differ.not(self.me));
+        let above = above.await?;
+        x.minus(&self.to_numbers(&above).await?)
     }
 
     /// Masks of 64 random bits.
@@ -94,7 +121,7 @@ impl<R: Ring> Mpc<R> {
                 rule: "1 <= f <= 61",
             });
         }
-        let DoubleBits { numbers, .. } = self.double_bits(count, 64).await?;
+        let DoubleBits { numbers, bits } = self.double_bits(count, 64).await?;
         let from = |low: u32| {
             numbers.linear(|bits| {
                 let mut sums = vec![R::ZERO; count];
@@ -120,6 +147,7 @@ impl<R: Ring> Mpc<R> {
             whole,
             shifted,
             top,
+            bits,
         })
     }
 

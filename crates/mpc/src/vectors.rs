@@ -1,6 +1,7 @@
 //! The parties' vectors, whose components stay modulo 2^64 whatever ring is computed in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::shares::same;
 use crate::{MpcError, Ring, Shares};
@@ -10,7 +11,7 @@ use crate::{MpcError, Ring, Shares};
 pub struct Vectors {
     length: usize,
     /// A vector, of each party: this server's component, and the next one.
-    rows: Vec<[Vec<u64>; 2]>,
+    rows: Vec<Arc<[Vec<u64>; 2]>>,
 }
 
 impl fmt::Debug for Vectors {
@@ -30,7 +31,29 @@ impl Vectors {
             same(length, own.len())?;
             same(length, next.len())?;
         }
+        let rows = rows.into_iter().map(Arc::new).collect();
         Ok(Self { length, rows })
+    }
+
+    /// These and others behind them, as they are in memory.
+    ///
+    /// # Errors
+    /// [`MpcError::Shape`] if they are not of one length.
+    pub(crate) fn and(&self, others: &Self) -> Result<Self, MpcError> {
+        same(self.length, others.length)?;
+        Ok(Self {
+            length: self.length,
+            rows: self.rows.iter().chain(&others.rows).cloned().collect(),
+        })
+    }
+
+    /// Those that are kept, as they are in memory.
+    pub(crate) fn only(&self, kept: &[bool]) -> Self {
+        let rows = self.rows.iter().zip(kept).filter(|(_, kept)| **kept);
+        Self {
+            length: self.length,
+            rows: rows.map(|(row, _)| row.clone()).collect(),
+        }
     }
 
     /// Number of vectors.
@@ -45,10 +68,15 @@ impl Vectors {
 
     /// The components of one vector's numbers, in a ring.
     pub(crate) fn row<R: Ring>(&self, row: usize) -> impl Iterator<Item = (R, R)> {
-        let [own, next] = &self.rows[row];
+        let [own, next] = &*self.rows[row];
         own.iter()
             .zip(next)
             .map(|(own, next)| (R::of(*own), R::of(*next)))
+    }
+
+    /// One component of one vector's numbers: this server's own, or the next one.
+    pub(crate) fn component(&self, row: usize, part: usize) -> &[u64] {
+        &self.rows[row][part]
     }
 
     /// The dot product of every vector with the same public numbers. No round.
@@ -58,27 +86,26 @@ impl Vectors {
     pub fn dot_public<R: Ring>(&self, numbers: &[R]) -> Result<Shares<R>, MpcError> {
         same(self.length, numbers.len())?;
         let dot = |part: usize| {
-            let of_row = |row: &[Vec<u64>; 2]| {
-                let products = row[part]
-                    .iter()
-                    .zip(numbers)
-                    .map(|(x, it)| R::of(*x).times(*it));
-                products.fold(R::ZERO, R::plus)
+            let of_row = |row| {
+                let component = self.component(row, part).iter().zip(numbers);
+                component.fold(R::ZERO, |sum, (x, it)| sum.plus(R::of(*x).times(*it)))
             };
-            self.rows.iter().map(of_row).collect()
+            (0..self.count()).map(of_row).collect()
         };
         Shares::new(dot(0), dot(1))
     }
 
     /// The sum of all vectors. No round.
     pub fn sum<R: Ring>(&self) -> Shares<R> {
-        let mut sum = Shares::<R>::zeros(self.length);
-        for row in 0..self.count() {
-            let to = sum.own.iter_mut().zip(&mut sum.next);
-            for ((to_own, to_next), (own, next)) in to.zip(self.row::<R>(row)) {
-                (*to_own, *to_next) = (to_own.plus(own), to_next.plus(next));
+        let sum = |part: usize| {
+            let mut sum = vec![R::ZERO; self.length];
+            for row in 0..self.count() {
+                for (sum, x) in sum.iter_mut().zip(self.component(row, part)) {
+                    *sum = sum.plus(R::of(*x));
+                }
             }
-        }
-        sum
+            sum
+        };
+        Shares::of(sum(0), sum(1))
     }
 }

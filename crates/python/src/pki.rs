@@ -94,7 +94,13 @@ pub fn pki_sign(
 ) -> PyResult<String> {
     let authority = CertificateAuthority::load(authority.0, authority.1).or_raise(py)?;
     authority
-        .sign_request(request, name, &kind(hosts, computes), validity(days), &mut random()?)
+        .sign_request(
+            request,
+            name,
+            &kind(hosts, computes),
+            validity(days),
+            &mut random()?,
+        )
         .or_raise(py)
 }
 

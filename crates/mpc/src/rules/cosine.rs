@@ -21,8 +21,29 @@ impl<R: Ring> Mpc<R> {
         vectors: &Arc<Vectors>,
         bounds: Bounds,
     ) -> Result<Weighed<R>, MpcError> {
+        room(FRACTION + bounds.exponent, vectors.count())?;
+        let weights = self.unlikeness(vectors, bounds);
+        let (mut weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
+        let kept = Arc::new(vectors.only(&passed));
+        // What the others are worth must not depend on who is left out.
+        if kept.count() < vectors.count() {
+            weights = self.unlikeness(&kept, bounds).await?;
+        }
+        Ok(Weighed {
+            sum: self.weighted(&weights, &kept).await?,
+            total: Some(weights.sums(kept.count())),
+            divisor: f64::from(1 << FRACTION),
+            passed,
+        })
+    }
+
+    /// 1 − max(0, the largest cosine), with [`FRACTION`] bits behind the point.
+    pub(crate) async fn unlikeness(
+        &self,
+        vectors: &Arc<Vectors>,
+        bounds: Bounds,
+    ) -> Result<Shares<R>, MpcError> {
         let (n, exponent) = (vectors.count(), bounds.exponent);
-        room(FRACTION + exponent, n)?;
         let mut bits = bits_of_inverse_root(n, exponent);
         bits.extend([(n * n.saturating_sub(1) / 2, 64); 3]);
         // Candidates for the largest cosine are halved until one is left.
@@ -59,13 +80,7 @@ impl<R: Ring> Mpc<R> {
         let largest = self.largest(&cosines, n).await?;
         // A little more than 1: the cosine of equal vectors may come out above 1, and no weight may be below 0.
         let one = R::of((1 << FRACTION) + MARGIN);
-        let weights = largest.times(R::of_signed(-1)).plus_public(self.me, one);
-        let sum = self.weighted(&weights, vectors).await?;
-        Ok(Weighed {
-            sum,
-            total: Some(weights.sums(n)),
-            divisor: f64::from(1 << FRACTION),
-        })
+        Ok(largest.times(R::of_signed(-1)).plus_public(self.me, one))
     }
 
     /// For each vector the largest of its cosines with the others and 0.

@@ -3,13 +3,59 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed, room};
-use crate::scalar::bits_of_inverse_root;
-use crate::{FRACTION, Mpc, MpcError, Ring, Vectors, join3};
+use super::{Bounds, Weighed, places, room};
+use crate::scalar::{bits_of_inverse, bits_of_inverse_root};
+use crate::{FRACTION, InverseRoot, Mpc, MpcError, Ring, Shares, Vectors, join, join3};
+
+/// The vector that is trusted.
+#[derive(Clone, Copy, Debug)]
+pub enum Trusted<'a> {
+    /// The servers know it.
+    Known(&'a [f64]),
+    /// A party has shared its direction, a vector of norm 2^[`Bounds::unit_bits`], and says how long it is.
+    Uploaded {
+        /// One vector.
+        unit: &'a Vectors,
+        /// Its norm.
+        norm: f64,
+    },
+}
+
+/// What is computed of each vector.
+pub(crate) struct Trust<R> {
+    /// T_c = max(0, cos(x_c, g)).
+    pub(crate) trust: Shares<R>,
+    inverse: InverseRoot<R>,
+}
+
+impl Bounds {
+    /// Bits of the norm that a trusted vector's direction is shared with.
+    pub fn unit_bits(self) -> u32 {
+        (60 - self.exponent).min(30)
+    }
+}
+
+impl Trusted<'_> {
+    /// Its norm.
+    fn norm(&self) -> Result<f64, MpcError> {
+        let norm = match self {
+            Self::Known(root) => root.iter().map(|it| it * it).sum::<f64>().sqrt(),
+            Self::Uploaded { norm, .. } => *norm,
+        };
+        match norm.is_finite() && norm > 0.0 {
+            true => Ok(norm),
+            false => Err(MpcError::Range {
+                name: "norm of the trusted vector",
+                value: 0,
+                rule: "it is above 0 and finite",
+            }),
+        }
+    }
+}
 
 impl<R: Ring> Mpc<R> {
-    /// Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, with T_c = max(0, cos(x_c, g)), for a vector g = `root` that the servers
-    /// know.
+    /// Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, with T_c = max(0, cos(x_c, g)), for a trusted vector g. Σ T_c is shown with the
+    /// sum, or hidden: then the servers divide by it, in 23 more rounds.
     ///
     /// # Errors
     /// [`MpcError::Range`] if g is 0 or there is no room for the sum, [`MpcError::Shape`] if g is of another length.
@@ -17,56 +63,103 @@ impl<R: Ring> Mpc<R> {
         &self,
         vectors: &Arc<Vectors>,
         bounds: Bounds,
-        root: &[f64],
+        trusted: Trusted<'_>,
+        hide_total: bool,
     ) -> Result<Weighed<R>, MpcError> {
-        let exponent = bounds.exponent;
-        room(FRACTION + exponent, vectors.count())?;
-        let length = root.iter().map(|it| it * it).sum::<f64>().sqrt();
-        if !(length.is_finite() && length > 0.0) {
-            return Err(MpcError::Range {
-                name: "norm of the trusted vector",
-                value: 0,
-                rule: "it is above 0 and finite",
-            });
-        }
-        let point = (60 - exponent).min(30);
-        let unit = f64::from(1 << point) / length;
-        let unit: Vec<R> = root
-            .iter()
-            .map(|it| R::of_signed((it * unit).round() as i64))
-            .collect();
-        let along = vectors.dot_public(&unit)?;
-        let forward = async {
-            let is_forward = self.sign(&along, 64).await?.not(self.me);
-            self.multiply(&self.to_numbers(&is_forward).await?, &along)
-                .await
-        };
-        let inverse = async {
-            let norms = self.norms(vectors).await?;
-            self.inverse_root(&norms, exponent).await
-        };
+        let (n, norm) = (vectors.count(), trusted.norm()?);
+        room(FRACTION + bounds.exponent, n)?;
         // All vectors need the same random bits, whatever is in them.
-        let n = vectors.count();
-        let mut bits = bits_of_inverse_root(n, exponent);
+        let mut bits = bits_of_inverse_root(n, bounds.exponent);
         bits.push((n, 1));
         bits.extend([(n, 64); 3]);
-        let (forward, inverse, ()) = join3(forward, inverse, self.make_ahead(bits)).await?;
-        // 1/‖x‖ is root · scale: by the one the numbers stay in range, the other is exact and comes in last.
-        let scaled = self
-            .multiply_truncate(&forward, &inverse.scale, exponent + point - FRACTION)
-            .await?;
-        let trust = self
-            .multiply_truncate(&scaled, &inverse.root, FRACTION)
-            .await?;
-        let weights = self
-            .multiply_truncate(&trust, &inverse.root, FRACTION)
-            .await?;
-        let weights = self.multiply(&weights, &inverse.scale).await?;
-        let sum = self.weighted(&weights, vectors).await?;
+        if hide_total {
+            bits.extend(bits_of_inverse(1, bits_of_total(n)));
+            bits.extend([(n, 64); 2]);
+        }
+        let trust = self.trust(vectors, bounds, trusted, norm);
+        let passed = self.passed(vectors, bounds);
+        let (trust, passed, ()) = join3(trust, passed, self.make_ahead(bits)).await?;
+        let Trust { trust, inverse } = trust;
+        let kept = |values: &Shares<R>| values.at(places(&passed));
+        let (trust, root, scale) = (kept(&trust), kept(&inverse.root), kept(&inverse.scale));
+        let each = match hide_total {
+            true => self.divided(&trust).await?,
+            false => trust.clone(),
+        };
+        let weights = self.multiply_truncate(&each, &root, FRACTION).await?;
+        let weights = self.multiply(&weights, &scale).await?;
+        let kept = Arc::new(vectors.only(&passed));
         Ok(Weighed {
-            sum,
-            total: Some(trust.sums(vectors.count())),
-            divisor: 2f64.powi((FRACTION + exponent) as i32) / length,
+            sum: self.weighted(&weights, &kept).await?,
+            total: (!hide_total).then(|| trust.sums(kept.count())),
+            divisor: 2f64.powi((FRACTION + bounds.exponent) as i32) / norm,
+            passed,
         })
     }
+
+    /// How much each vector is trusted.
+    pub(crate) async fn trust(
+        &self,
+        vectors: &Arc<Vectors>,
+        bounds: Bounds,
+        trusted: Trusted<'_>,
+        norm: f64,
+    ) -> Result<Trust<R>, MpcError> {
+        let (exponent, point) = (bounds.exponent, bounds.unit_bits());
+        let (along, norms) = match trusted {
+            Trusted::Known(root) => {
+                let unit = f64::from(1 << point) / norm;
+                let unit = root
+                    .iter()
+                    .map(|it| R::of_signed((it * unit).round() as i64));
+                let along = vectors.dot_public(&unit.collect::<Vec<R>>())?;
+                (along, self.norms(vectors).await?)
+            }
+            Trusted::Uploaded { unit, .. } => self.along(vectors, unit).await?,
+        };
+        let forward = async {
+            let is_forward = self.sign(&along, 64).await?.not(self.me);
+            let is_forward = self.to_numbers(&is_forward).await?;
+            self.multiply(&is_forward, &along).await
+        };
+        let (forward, inverse) = join(forward, self.inverse_root(&norms, exponent)).await?;
+        // 1/‖x‖ is root · scale: by the one the numbers stay in range, the other is exact and comes in last.
+        let shift = exponent + point - FRACTION;
+        let scaled = self.multiply_truncate(&forward, &inverse.scale, shift);
+        let scaled = scaled.await?;
+        let trust = self.multiply_truncate(&scaled, &inverse.root, FRACTION);
+        let trust = trust.await?;
+        Ok(Trust { trust, inverse })
+    }
+
+    /// The dot products of all vectors with a shared one, and with themselves. One round.
+    async fn along(
+        &self,
+        vectors: &Arc<Vectors>,
+        unit: &Vectors,
+    ) -> Result<(Shares<R>, Shares<R>), MpcError> {
+        let n = vectors.count();
+        let all = Arc::new(vectors.and(unit)?);
+        let pairs = (0..n)
+            .map(|row| (row, n))
+            .chain((0..n).map(|row| (row, row)));
+        Ok(self.gram_at(&all, pairs.collect()).await?.split_at(n))
+    }
+
+    /// T_c / Σ T_c; 0 where all are 0.
+    async fn divided(&self, trust: &Shares<R>) -> Result<Shares<R>, MpcError> {
+        let n = trust.len();
+        let bits = bits_of_total(n);
+        let inverse = self.inverse(&trust.sums(n), bits).await?;
+        let every = |one: &Shares<R>| one.at(std::iter::repeat_n(0, n));
+        let (scale, inverse) = (every(&inverse.scale), every(&inverse.inverse));
+        let scaled = self.multiply_truncate(trust, &scale, bits - 1 - FRACTION);
+        let scaled = scaled.await?;
+        self.multiply_truncate(&scaled, &inverse, FRACTION).await
+    }
+}
+
+/// Bits of Σ T_c: each is hardly more than 1.
+fn bits_of_total(parties: usize) -> u32 {
+    FRACTION + 2 + parties.next_power_of_two().ilog2()
 }

@@ -8,15 +8,21 @@ mod cosine;
 mod fltrust;
 mod krum;
 mod norm;
+mod rule;
 mod sorting;
 
-use crate::{FRACTION, MpcError, Shares};
+pub use fltrust::Trusted;
+pub use rule::Rule;
+
+use crate::{FRACTION, Gate, Mpc, MpcError, Ring, Shares, Vectors};
 
 /// How large vectors are, and what follows for the numbers that rules compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// I: norms are below 2^I.
     exponent: u32,
+    /// What makes sure of it.
+    gate: Option<Gate>,
 }
 
 /// The result of a rule, before it is shown.
@@ -28,6 +34,8 @@ pub struct Weighed<R> {
     pub total: Option<Shares<R>>,
     /// A known number by which the sum is divided as well.
     pub divisor: f64,
+    /// Whether each vector was short enough to count. All do where there is no gate.
+    pub passed: Vec<bool>,
 }
 
 impl Bounds {
@@ -37,7 +45,10 @@ impl Bounds {
     /// [`MpcError::Range`] unless the exponent is from 15 to 30.
     pub fn new(exponent: u32) -> Result<Self, MpcError> {
         match exponent {
-            15..=30 => Ok(Self { exponent }),
+            15..=30 => Ok(Self {
+                exponent,
+                gate: None,
+            }),
             _ => Err(MpcError::Range {
                 name: "exponent",
                 value: exponent.into(),
@@ -45,6 +56,35 @@ impl Bounds {
             }),
         }
     }
+}
+
+impl Bounds {
+    /// Vectors that must pass a gate. It is beside what else is computed first, and takes no rounds of its own as long as all
+    /// pass; who does not is left out.
+    pub fn gated(gate: Gate) -> Self {
+        Self {
+            exponent: gate.exponent().max(15),
+            gate: Some(gate),
+        }
+    }
+}
+
+impl<R: Ring> Mpc<R> {
+    /// Who passes the gate, if there is one.
+    async fn passed(&self, vectors: &Vectors, bounds: Bounds) -> Result<Vec<bool>, MpcError> {
+        match bounds.gate {
+            Some(gate) => self.gate(vectors, gate).await,
+            None => Ok(vec![true; vectors.count()]),
+        }
+    }
+}
+
+/// The places of those that passed.
+fn places(passed: &[bool]) -> impl Iterator<Item = usize> + Clone {
+    let numbered = passed.iter().enumerate();
+    numbered
+        .filter(|(_, passed)| **passed)
+        .map(|(place, _)| place)
 }
 
 /// Refuses more parties than the sum of `bits` bits for each leaves room for, and none.
@@ -61,18 +101,7 @@ fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
     }
 }
 
-impl<R> Weighed<R> {
-    /// A sum that is divided by something known.
-    fn over(sum: Shares<R>, divisor: f64) -> Self {
-        Self {
-            sum,
-            total: None,
-            divisor,
-        }
-    }
-}
-
-/// The result in the clear, from the sum and the total weight that were shown and the divisor, as in [`Weighed`].
+/// The result in the clear, from the sum and the sum of weights as they were shown.
 pub fn finish(sum: &[u64], total: Option<u64>, divisor: f64) -> Vec<f64> {
     // Weights are rounded, so that a sum of zeros may be less.
     let total = total.map_or(1.0, |total| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed, room, within};
+use super::{Bounds, Weighed, places, room, within};
 use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
 
@@ -21,6 +21,25 @@ impl<R: Ring> Mpc<R> {
         let good = clip > 0 && clip < 1 << bounds.exponent;
         within("clip", clip as usize, good, "1 <= clip < 2^I")?;
         room(clip.ilog2() + 1 + FRACTION, vectors.count())?;
+        let weights = self.clipping(vectors, bounds, clip);
+        let (weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
+        let (weights, kept) = (weights.at(places(&passed)), vectors.only(&passed));
+        let count = kept.count();
+        Ok(Weighed {
+            sum: self.weighted(&weights, &Arc::new(kept)).await?,
+            total: None,
+            divisor: count.max(1) as f64 * f64::from(1 << FRACTION),
+            passed,
+        })
+    }
+
+    /// min(1, clip / ‖x‖), with [`FRACTION`] bits behind the point.
+    async fn clipping(
+        &self,
+        vectors: &Arc<Vectors>,
+        bounds: Bounds,
+        clip: u64,
+    ) -> Result<Shares<R>, MpcError> {
         let count = vectors.count();
         let mut bits = bits_of_inverse_root(count, bounds.exponent);
         bits.extend([(count, 1), (count, 64)]);
@@ -30,8 +49,8 @@ impl<R: Ring> Mpc<R> {
             .times(R::of_signed(-1))
             .plus_public(self.me, R::of(clip * clip));
         let too_long = async { self.to_numbers(&self.sign(&room, 64).await?).await };
-        let (too_long, inverse) =
-            join(too_long, self.inverse_root(&norms, bounds.exponent)).await?;
+        let inverse = self.inverse_root(&norms, bounds.exponent);
+        let (too_long, inverse) = join(too_long, inverse).await?;
         // clip / 2^i for the one i with 2^i ≤ ‖x‖ < 2^(i+1); nothing where even 2^(i+1) is not longer than the clip.
         let factor = |i: usize| match clip < 2 << i {
             true => R::of((clip << FRACTION) >> i),
@@ -51,11 +70,7 @@ impl<R: Ring> Mpc<R> {
             .multiply_truncate(&scaled, &inverse.root, FRACTION)
             .await?;
         let change = shorter.minus(&Shares::public(self.me, &vec![one; count]))?;
-        let weights = self
-            .multiply(&too_long, &change)
-            .await?
-            .plus_public(self.me, one);
-        let sum = self.weighted(&weights, vectors).await?;
-        Ok(Weighed::over(sum, count as f64 * f64::from(1 << FRACTION)))
+        let less = self.multiply(&too_long, &change).await?;
+        Ok(less.plus_public(self.me, one))
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::testing::{opened_signed, run, shared_signed};
+use crate::testing::{carry, opened_signed, run, shared_signed, verifying};
 use crate::{FRACTION, MpcError, Ring};
 
 /// Truncates both ways; gives the results as signed numbers.
@@ -48,6 +48,50 @@ proptest! {
             let floor = (x * y) >> f;
             prop_assert!(result == floor || result == floor + 1, "{x} * {y} / 2^{f} = {result}");
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn exact_truncation_rounds_down(
+        values in prop::collection::vec(-(1i64 << 62)..1 << 62, 1..70),
+        f in 1u32..=61,
+    ) {
+        let outcome = run(|mpc| {
+            let x = shared_signed::<u64>(mpc.me(), &values);
+            let mpc = mpc.exact();
+            async move { mpc.truncate(&x, f).await }
+        });
+        let outcome = outcome.unwrap();
+        let expected: Vec<i64> = values.iter().map(|value| value >> f).collect();
+        prop_assert_eq!(opened_signed(&outcome.results), expected);
+        // Two of them are those of random bits, which can be made ahead.
+        prop_assert_eq!(outcome.rounds, 3 + f.next_power_of_two().ilog2() + 1 + 2);
+    }
+
+    #[test]
+    fn so_does_that_of_a_product(
+        pairs in prop::collection::vec((-(1i64 << 31)..1 << 31, -(1i64 << 31)..1 << 31), 1..20),
+        f in 1u32..=40,
+    ) {
+        let (x, y): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+        let outcome = carry(
+            |me, line| {
+                let mpc = verifying(me, line).exact();
+                let (x, y) = (shared_signed(me, &x), shared_signed(me, &y));
+                async move {
+                    mpc.make_ahead([(x.len(), 64)]).await?;
+                    let z = mpc.multiply_truncate(&x, &y, f).await?;
+                    mpc.verify().await?;
+                    Ok(z)
+                }
+            },
+            |_| {},
+        );
+        let outcome = outcome.unwrap();
+        let expected: Vec<i64> = pairs.iter().map(|(x, y)| (x * y) >> f).collect();
+        prop_assert_eq!(opened_signed(&outcome.results), expected);
+        prop_assert_eq!(outcome.rounds, 2 + 1 + f.next_power_of_two().ilog2() + 1 + 7);
     }
 }
 

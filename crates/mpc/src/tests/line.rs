@@ -1,6 +1,6 @@
 //! Rounds, and messages that no honest server sends.
 
-use crate::line::{Progress, Script};
+use crate::line::{Progress, Script, TRAILER};
 use crate::testing::{run, server, shared};
 use crate::{Mpc, MpcError, ServerIndex, Shares, join, join3};
 
@@ -23,6 +23,11 @@ fn what_runs_side_by_side_shares_its_rounds() {
     assert_eq!(outcome.rounds, 8);
 }
 
+/// What somebody says in the first round.
+fn message(body: &[u8]) -> Vec<u8> {
+    [body, &[0; TRAILER]].concat()
+}
+
 /// One server that opens a value and adds bits, at its first round.
 fn waiting() -> Script<Shares<u64>> {
     let me = ServerIndex::ALL[1];
@@ -40,7 +45,7 @@ fn waiting() -> Script<Shares<u64>> {
     };
     assert_eq!(
         (round.number, round.to_next.len(), round.to_previous.len()),
-        (0, 0, 2)
+        (0, TRAILER, 2 + TRAILER)
     );
     script
 }
@@ -50,28 +55,89 @@ fn a_message_of_another_length_is_refused() {
     let length = |from: u8, expected, got| MpcError::Length {
         round: 0,
         from: ServerIndex::try_from(from).unwrap(),
-        expected,
+        expected: expected + TRAILER,
         got,
     };
-    assert_eq!(
-        waiting().hear(vec![0; 3], Vec::new()).unwrap_err(),
-        length(2, 2, 3)
-    );
-    assert_eq!(
-        waiting().hear(Vec::new(), Vec::new()).unwrap_err(),
-        length(2, 2, 0)
-    );
-    assert_eq!(
-        waiting().hear(vec![0; 2], vec![0]).unwrap_err(),
-        length(0, 0, 1)
-    );
+    let refused = |from_next: &[u8], from_previous: &[u8]| {
+        let heard = waiting().hear(from_next.to_vec(), from_previous.to_vec());
+        heard.unwrap_err()
+    };
+    assert_eq!(refused(&message(&[0; 3]), &message(&[])), length(2, 2, 7));
+    assert_eq!(refused(&message(&[]), &message(&[])), length(2, 2, 4));
+    assert_eq!(refused(&[0; 3], &message(&[])), length(2, 2, 3));
+    assert_eq!(refused(&message(&[0; 2]), &message(&[0])), length(0, 0, 5));
+    assert_eq!(refused(&message(&[0; 2]), &[]), length(0, 0, 0));
 }
 
 #[test]
 fn bits_behind_the_end_of_a_row_are_refused() {
-    assert!(waiting().hear(vec![0x1f; 2], Vec::new()).is_ok());
-    let refused = waiting().hear(vec![0x1f, 0x20], Vec::new());
+    assert!(waiting().hear(message(&[0x1f; 2]), message(&[])).is_ok());
+    let refused = waiting().hear(message(&[0x1f, 0x20]), message(&[]));
     assert_eq!(refused.unwrap_err(), MpcError::Padding);
+}
+
+#[test]
+fn case_38_a_message_of_another_round_is_refused() {
+    let later = [vec![0; 2], 1u32.to_be_bytes().to_vec()].concat();
+    let (round, got) = (0, 1);
+    for (from, of_next, of_previous) in [
+        (2, later.clone(), message(&[])),
+        (0, message(&[0; 2]), later[2..].to_vec()),
+    ] {
+        let from = ServerIndex::try_from(from).unwrap();
+        let mut script = waiting();
+        let refused = script.hear(of_next, of_previous);
+        assert_eq!(refused.unwrap_err(), MpcError::Round { round, from, got });
+        let again = script.hear(message(&[0; 2]), message(&[]));
+        assert_eq!(again.unwrap_err(), MpcError::Ended);
+    }
+}
+
+/// Code that goes on after an error: nothing is said for it any more.
+#[test]
+fn case_38_nothing_runs_after_an_error() {
+    let me = ServerIndex::ALL[1];
+    let start = || {
+        Script::start(me, |line| {
+            let mpc = server::<u64>(me, line);
+            async move {
+                let x = shared(me, &[3; 5]);
+                let first = mpc.to_bits(&x, 2).await.err();
+                let after = [
+                    mpc.open(&x).await.err(),
+                    mpc.multiply(&x, &x).await.err(),
+                    mpc.reveal(&x).await.err(),
+                    mpc.part(&x).err(),
+                    mpc.branch().coin().await.err(),
+                ];
+                Ok((first, after))
+            }
+        })
+    };
+    let (mut script, _) = start().unwrap();
+    let heard = script.hear(message(&[0x1f, 0x20]), message(&[])).unwrap();
+    let Progress::Done((first, after)) = heard else {
+        panic!("it says something");
+    };
+    assert_eq!(first, Some(MpcError::Padding));
+    assert_eq!(after, [const { Some(MpcError::Ended) }; 5]);
+}
+
+/// What another part has said can not be taken back.
+#[test]
+fn a_part_that_is_given_up_ends_the_rest() {
+    let outcome = run(|mpc: Mpc<u64>| async move {
+        let x = shared(mpc.me(), &[1]);
+        let failed = join(mpc.open(&x), mpc.sign(&x, 1)).await.err();
+        Ok((failed, mpc.open(&x).await.err(), mpc.part(&x).err()))
+    });
+    let (name, value, rule) = ("bits", 1, "2 <= bits <= 64");
+    let (failed, later, part) = outcome.unwrap().results[0].clone();
+    assert_eq!(failed, Some(MpcError::Range { name, value, rule }));
+    assert_eq!(
+        (later, part),
+        (Some(MpcError::Ended), Some(MpcError::Ended))
+    );
 }
 
 #[test]

@@ -3,8 +3,11 @@
 mod arithmetic;
 mod circuits;
 mod fixed_point;
+mod gate;
 mod line;
 mod ranges;
 mod rules;
 mod select;
+mod vectors;
 mod verify;
+mod views;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::rules::{Bounds, finish};
+use crate::rules::{Bounds, Trusted, finish};
 use crate::testing::{run, shared};
 use crate::{Mpc, MpcError, Shares, Vectors};
 
@@ -29,7 +29,10 @@ fn result(rule: &Rule, exponent: u32, rows: &[Vec<i64>]) -> Option<Vec<f64>> {
             let bounds = Bounds::new(exponent)?;
             let weighed = match rule {
                 Rule::Clipped(clip) => mpc.clipped_mean(&vectors, bounds, clip).await?,
-                Rule::FlTrust(root) => mpc.fltrust(&vectors, bounds, &root).await?,
+                Rule::FlTrust(root) => {
+                    let trusted = Trusted::Known(&root);
+                    mpc.fltrust(&vectors, bounds, trusted, false).await?
+                }
                 Rule::Krum(bad, keep) => mpc.krum(&vectors, bounds, bad, keep).await?,
                 Rule::Unlike => mpc.unlike(&vectors, bounds).await?,
                 Rule::Trimmed(bits, trim) => mpc.trimmed_mean(&vectors, bits, trim).await?,

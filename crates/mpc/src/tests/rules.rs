@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::rules::{Bounds, Weighed, finish};
-use crate::testing::{carry, server, shared, verifying};
+use crate::rules::{Bounds, Trusted, Weighed, finish};
+use crate::testing::{carry, keys_with, server, shared, verifying};
 use crate::{Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const PARTIES: usize = 7;
@@ -50,7 +50,14 @@ fn weighted(weights: &[f64], vectors: &[Vec<f64>]) -> Vec<f64> {
 enum Rule {
     Clipped(u64),
     FlTrust,
-    Krum { bad: usize, keep: usize },
+    /// The servers divide.
+    FlTrustHidden,
+    /// A party has shared the root.
+    FlTrustUploaded,
+    Krum {
+        bad: usize,
+        keep: usize,
+    },
     Unlike,
     Median,
     Trimmed(usize),
@@ -65,7 +72,25 @@ impl Rule {
         let bounds = Bounds::new(20)?;
         match self {
             Self::Clipped(clip) => mpc.clipped_mean(&vectors, bounds, clip).await,
-            Self::FlTrust => mpc.fltrust(&vectors, bounds, &root()).await,
+            Self::FlTrust => {
+                mpc.fltrust(&vectors, bounds, Trusted::Known(&root()), false)
+                    .await
+            }
+            Self::FlTrustHidden => {
+                let root = root();
+                let trusted = Trusted::Known(&root);
+                mpc.fltrust(&vectors, bounds, trusted, true).await
+            }
+            Self::FlTrustUploaded => {
+                let (root, norm) = (root(), norm(&root()));
+                let scale = 2f64.powi(bounds.unit_bits() as i32) / norm;
+                let row = root.iter().map(|it| (it * scale).round() as i64);
+                let words: Vec<u64> = row.map(|it| it as u64).collect();
+                let shares = shared(mpc.me(), &words).components().map(<[u64]>::to_vec);
+                let unit = &Vectors::new(vec![shares])?;
+                let trusted = Trusted::Uploaded { unit, norm };
+                mpc.fltrust(&vectors, bounds, trusted, true).await
+            }
             Self::Krum { bad, keep } => mpc.krum(&vectors, bounds, bad, keep).await,
             Self::Unlike => mpc.unlike(&vectors, bounds).await,
             Self::Median => mpc.median(&vectors, 16).await,
@@ -94,7 +119,7 @@ impl Rule {
                     .collect();
                 weighted(&weights, &x)
             }
-            Self::FlTrust => {
+            Self::FlTrust | Self::FlTrustHidden | Self::FlTrustUploaded => {
                 let root = root();
                 let trust: Vec<f64> = x
                     .iter()
@@ -162,10 +187,12 @@ async fn whole<R: Ring>(mpc: Mpc<R>, rule: Rule) -> Result<Vec<f64>, MpcError> {
     Ok(finish(&sum, total, weighed.divisor))
 }
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 10] = [
     Rule::Clipped(2500),
     Rule::Clipped(1 << 19),
     Rule::FlTrust,
+    Rule::FlTrustHidden,
+    Rule::FlTrustUploaded,
     Rule::Krum { bad: 2, keep: 1 },
     Rule::Krum { bad: 2, keep: 5 },
     Rule::Unlike,
@@ -207,9 +234,69 @@ fn rounds_of_each_rule() {
     };
     assert_eq!(rounds(Rule::Clipped(2500)), [28, 35]);
     assert_eq!(rounds(Rule::FlTrust), [29, 36]);
+    assert_eq!(rounds(Rule::FlTrustHidden), [52, 59]);
+    assert_eq!(rounds(Rule::FlTrustUploaded), [52, 59]);
     assert_eq!(rounds(Rule::Krum { bad: 2, keep: 1 }), [37, 44]);
     assert_eq!(rounds(Rule::Unlike), [60, 67]);
     assert_eq!(rounds(Rule::Median), [44, 51]);
+}
+
+/// Krum among as many vectors as it may have, and one more.
+#[test]
+fn krum_of_many() {
+    async fn krum<R: Ring>(mpc: Mpc<R>, n: usize) -> Result<Vec<u64>, MpcError> {
+        // They lie on a line, ever further apart; the middle of the dense end is nearest to its nearest ones.
+        let rows = (0..n as u64).map(|place| {
+            let words = [place * place, 5];
+            shared(mpc.me(), &words).components().map(<[u64]>::to_vec)
+        });
+        let vectors = Arc::new(Vectors::new(rows.collect())?);
+        let weighed = mpc.krum(&vectors, Bounds::new(15)?, n / 2, 1).await?;
+        mpc.verify().await?;
+        mpc.reveal(&weighed.sum).await
+    }
+    let expected = |n: usize| {
+        let score = |i: u64| {
+            let others = (0..n as u64).filter(|j| *j != i);
+            let mut all: Vec<u64> = others.map(|j| (i * i).abs_diff(j * j).pow(2)).collect();
+            all.sort_unstable();
+            all[..n - n / 2 - 2].iter().sum::<u64>()
+        };
+        let best = (0..n as u64).min_by_key(|i| score(*i)).unwrap();
+        vec![best * best, 5]
+    };
+    let semi_honest = |n| carry(|me, line| krum(server::<u64>(me, line), n), |_| {});
+    let active = |n| carry(|me, line| krum(verifying(me, line), n), |_| {});
+    assert_eq!(semi_honest(128).unwrap().results[0], expected(128));
+    let verified = active(48).unwrap();
+    assert_eq!(verified.results[2], expected(48));
+    assert!(verified.rounds < 250, "{}", verified.rounds);
+    let refused = |value, rule| {
+        Some(MpcError::Range {
+            name: "n",
+            value,
+            rule,
+        })
+    };
+    assert_eq!(semi_honest(129).err(), refused(129, "n <= 128"));
+    assert_eq!(
+        active(49).err(),
+        refused(49, "n <= 48 where servers verify")
+    );
+}
+
+/// Where truncation is exact the result depends on the vectors and on nothing else.
+#[test]
+fn exact_results_do_not_depend_on_keys() {
+    let result = |key: u8, exact: bool| {
+        let code = |me: ServerIndex, line| {
+            let mpc = Mpc::<u64>::new(keys_with(me, |server| [server.number() + key; 32]), line);
+            whole(if exact { mpc.exact() } else { mpc }, Rule::FlTrustHidden)
+        };
+        carry(code, |_| {}).unwrap().results[0].clone()
+    };
+    assert_eq!(result(1, true), result(7, true));
+    assert_ne!(result(1, false), result(7, false));
 }
 
 #[test]

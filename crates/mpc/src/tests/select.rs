@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::MpcError;
-use crate::testing::{opened_signed, run, shared_signed};
+use crate::testing::{carry, opened_signed, run, server, shared_signed, verifying};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
@@ -31,6 +31,36 @@ proptest! {
                 prop_assert_eq!(kept[at], i64::from(rank < keep));
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    /// Large groups are sorted where servers verify; what is kept is the same.
+    #[test]
+    fn the_smallest_of_large_groups(
+        values in prop::collection::vec(-20i64..20, 2 * 35),
+        keep in 0usize..=35,
+    ) {
+        let smallest = |verifies: bool| {
+            let code = |me, line| {
+                let x = shared_signed::<u128>(me, &values);
+                let mpc = if verifies { verifying(me, line) } else { server(me, line) };
+                async move {
+                    let kept = mpc.smallest(&x, 35, keep).await?;
+                    mpc.verify().await?;
+                    Ok(kept)
+                }
+            };
+            let outcome = carry(code, |_| {}).unwrap();
+            (opened_signed(&outcome.results), outcome.rounds)
+        };
+        let (ranked, few) = smallest(false);
+        let (sorted, many) = smallest(true);
+        prop_assert_eq!(ranked.iter().sum::<i64>(), 2 * keep as i64);
+        prop_assert_eq!(ranked, sorted);
+        prop_assert!(keep == 0 || many > few + 50);
     }
 }
 

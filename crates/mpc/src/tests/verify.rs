@@ -1,9 +1,8 @@
 //! One server of three that does what it likes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
-use crate::line::Line;
+use crate::line::{Line, TRAILER};
 use crate::output::{Part, put_together};
 use crate::testing::{Carried, Cheat, carry, shared_signed, vectors_of, verifying};
 use crate::{Mpc, MpcError, ServerIndex};
@@ -58,7 +57,7 @@ fn is_harmless(
 /// Runs the job with a server that believes everything, and somebody who changes its messages.
 fn run_with(
     cheater: usize,
-    cheat: impl Fn() -> Cheat,
+    cheat: impl Fn() -> Arc<Cheat>,
     change: impl FnMut(Carried<'_>),
 ) -> Result<[Option<Vec<u64>>; 3], MpcError> {
     let start = |me: ServerIndex, line: Line| {
@@ -79,17 +78,10 @@ fn run_with(
     carry(start, change).map(|outcome| outcome.results)
 }
 
-fn never() -> Cheat {
-    Cheat {
-        before: AtomicUsize::new(usize::MAX),
-        error: 0,
-    }
-}
-
 type Alteration = (&'static str, fn(&mut Vec<u8>, &[u8]));
 
 /// Ways to change a message, given the one before it.
-const ALTERATIONS: [Alteration; 6] = [
+const ALTERATIONS: [Alteration; 7] = [
     ("a bit in the middle", |bytes, _| {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 4;
@@ -99,13 +91,20 @@ const ALTERATIONS: [Alteration; 6] = [
         bytes[place] ^= 0x80;
     }),
     ("the highest bit of all", |bytes, _| {
-        let place = bytes.len() - 1;
+        let place = bytes.len() - TRAILER - 1;
         bytes[place] ^= 0x80;
+    }),
+    ("the number of the round", |bytes, _| {
+        let place = bytes.len() - TRAILER;
+        bytes[place] ^= 1;
     }),
     ("the lowest bit of all", |bytes, _| bytes[0] ^= 1),
     ("another message", |bytes, before| {
+        let body = bytes.len() - TRAILER;
         let other = before.iter().copied().chain(std::iter::repeat(0x5a));
-        *bytes = other.take(bytes.len()).collect();
+        for (byte, other) in bytes[..body].iter_mut().zip(other) {
+            *byte = other;
+        }
     }),
     ("a shorter one", |bytes, _| {
         bytes.pop();
@@ -136,7 +135,7 @@ fn case_38_every_message_altered() {
             .ok();
             let mut before = Vec::new();
             let mut again = 0;
-            let outcome = run_with(sender, never, |carried| {
+            let outcome = run_with(sender, Cheat::never, |carried| {
                 change(&mut again, &mut before, carried)
             });
             assert!(
@@ -157,10 +156,7 @@ fn case_38_every_product_bent() {
             let errors = [1, 1 << 40, 1 << 63, 1 << 64, u128::MAX];
             let mut is_over = false;
             for error in errors {
-                let cheat = || Cheat {
-                    before: AtomicUsize::new(before),
-                    error,
-                };
+                let cheat = || Cheat::at(before, error);
                 let outcome = run_with(cheater, cheat, |_| {});
                 let unharmed = matches!(&outcome, Ok(results) if results.iter().all(|it| it.as_ref() == Some(&right)));
                 found += usize::from(outcome.is_err());

@@ -11,17 +11,12 @@ use zeroize::Zeroizing;
 
 use super::open::{result_hash, tag};
 use super::upload::Uploads;
-use super::{TAG, is_active};
+use super::{COORDINATOR, OTHERS, TAG, is_active};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::result::{read_result, split_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::vector::pack_input;
-use crate::{Fault, FaultKind, ServerIndex, ServerRole};
-
-/// The coordinator's place among the three.
-pub(super) const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
-/// The servers beside the coordinator, in order.
-pub(super) const OTHERS: [ServerRole; 2] = [ServerRole::Second, ServerRole::Third];
+use crate::{Fault, FaultKind};
 
 /// Splits the vector.
 pub(super) fn start(

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use rand_core::CryptoRng;
 
-use super::client::{COORDINATOR, OTHERS};
 use super::holding::Holding;
 use super::open::{Opened, blame, open, result_hash};
 use super::talk::Talk;
-use super::{TAG, is_active};
+use super::{COORDINATOR, OTHERS, TAG, is_active};
 use crate::core::round::stages::Letters;
 use crate::core::round::{Bodies, Relayed, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};

@@ -30,7 +30,7 @@ use crate::core::options::table;
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
 use crate::core::round::{OtherServer, Stateless};
-use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
+use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerIndex, ServerRole, SpecError, Who};
 
 table! {
     /// Three servers of three organisations: any two learn every vector, one alone nothing but the sum.
@@ -75,6 +75,10 @@ static INFO: ProtocolInfo = ProtocolInfo {
     ],
 };
 
+/// The coordinator's place among the three.
+const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
+/// The servers beside the coordinator, in order.
+const OTHERS: [ServerRole; 2] = [ServerRole::Second, ServerRole::Third];
 /// Bytes of a tag by which a server vouches for a sum towards one party.
 const TAG: usize = 32;
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use blindsum_crypto::kdf;
 use blindsum_crypto::secret::Secret;
 use blindsum_math::words::Words;
+use blindsum_mpc::MpcError;
 use blindsum_mpc::line::{Line, Say};
 
 use super::TAG;
@@ -52,6 +53,17 @@ pub(super) fn blame(from: ServerIndex, field: &'static str, rule: &str) -> Fault
     }
 }
 
+/// The computation cannot go on.
+pub(super) fn broken(error: MpcError) -> Fault {
+    let text = error.to_string();
+    match error {
+        MpcError::Length { from, .. }
+        | MpcError::Round { from, .. }
+        | MpcError::Differs { from, .. } => blame(from, "letter", &text),
+        _ => Fault::nobody(FaultKind::malformed("computation", text)),
+    }
+}
+
 /// What one server does.
 pub(super) async fn open(
     me: ServerIndex,
@@ -60,7 +72,7 @@ pub(super) async fn open(
     line: Line,
 ) -> Result<Opened, Fault> {
     let own = holding.headers();
-    let theirs = to_both(&line, write_list(&round, &own)).await;
+    let theirs = to_both(&line, write_list(&round, &own)).await?;
     let [next, previous] = [(me.next(), &theirs[0]), (me.previous(), &theirs[1])]
         .map(|(from, list)| read_list(&round, from, list));
     let (survivors, faults) = common(&round, &own, [&next?, &previous?]);
@@ -69,7 +81,7 @@ pub(super) async fn open(
         return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
     }
     let agreed = survivors_hash(&round, &survivors, &own);
-    let theirs = to_both(&line, agreed.to_vec()).await;
+    let theirs = to_both(&line, agreed.to_vec()).await?;
     for (from, heard) in [me.next(), me.previous()].into_iter().zip(&theirs) {
         if *heard != agreed {
             let rule = "it was told, or tells, other uploads than this server";
@@ -94,7 +106,7 @@ pub(super) async fn open(
 }
 
 /// Says the same to both others; gives what the next one and the one before say, of the same length.
-async fn to_both(line: &Line, bytes: Vec<u8>) -> [Vec<u8>; 2] {
+async fn to_both(line: &Line, bytes: Vec<u8>) -> Result<[Vec<u8>; 2], Fault> {
     let length = bytes.len();
     let say = Say {
         to_next: bytes.clone(),
@@ -102,8 +114,8 @@ async fn to_both(line: &Line, bytes: Vec<u8>) -> [Vec<u8>; 2] {
         from_next: length,
         from_previous: length,
     };
-    let heard = line.exchange(say).await;
-    [heard.from_next, heard.from_previous]
+    let heard = line.exchange(say).await.map_err(broken)?;
+    Ok([heard.from_next, heard.from_previous])
 }
 
 /// `bitmap of the parties ‖ 32 bytes for each party of the round`: zeros for those who are not in the list.
@@ -191,7 +203,7 @@ async fn reveal(
         to_previous: digest(&of_next).to_vec(),
         from_next: 32,
     };
-    let heard = line.exchange(say).await;
+    let heard = line.exchange(say).await.map_err(broken)?;
     if heard.from_next != digest(&heard.from_previous) {
         let rule = "the component that it sends, or the hash of it that the third server sends, is another one";
         return Err(blame(me.previous(), "sum", rule));

@@ -1,16 +1,15 @@
 //! The sequential code of a server, driven by the letters of the other two.
 //!
-//! In each round of the code a server says one letter to each of the others: the number of the round, 4 bytes, and what
-//! the code says. No server is more than one round ahead of another, as it needs the letters of both to go on.
+//! In each round of the code a server says one letter to each of the others: what the code says, which ends with the
+//! number of the round. No server is more than one round ahead of another, as it needs the letters of both to go on.
 
 use std::collections::VecDeque;
 
-use blindsum_mpc::MpcError;
 use blindsum_mpc::line::{Line, Progress, Round, Script};
 
-use super::open::blame;
+use super::open::{blame, broken};
 use crate::core::round::stages::Letters;
-use crate::{Fault, FaultKind, ServerIndex};
+use crate::{Fault, ServerIndex};
 
 /// Rounds by which a letter may come before this server needs it.
 const AHEAD: usize = 2;
@@ -20,8 +19,6 @@ pub(super) struct Talk<T> {
     me: ServerIndex,
     /// Letters of the next server and the one before that the code has not heard yet.
     inbox: [VecDeque<Vec<u8>>; 2],
-    /// How many have come of each.
-    come: [u32; 2],
     script: Option<Script<Result<T, Fault>>>,
     outbox: Letters,
     result: Option<T>,
@@ -32,7 +29,6 @@ impl<T> Talk<T> {
         Self {
             me,
             inbox: Default::default(),
-            come: [0; 2],
             script: None,
             outbox: Letters::new(),
             result: None,
@@ -58,22 +54,16 @@ impl<T> Talk<T> {
     /// A letter of another server.
     pub fn hear(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
         let refused = |rule: &str| Err(blame(from, "letter", rule));
-        let place = usize::from(from != self.me.next());
-        let (Some((number, bytes)), true) = (body.split_first_chunk::<4>(), from != self.me) else {
-            return refused("it is cut short, or of nobody who computes");
+        let [next, previous] = &mut self.inbox;
+        let inbox = match from == self.me.next() {
+            true => next,
+            false if from == self.me.previous() => previous,
+            false => return refused("it is this server's own"),
         };
-        let (Some(come), Some(inbox)) = (self.come.get_mut(place), self.inbox.get_mut(place))
-        else {
-            return refused("it is of nobody who computes");
-        };
-        if u32::from_be_bytes(*number) != *come {
-            return refused("it is of another round of the computation");
-        }
         if inbox.len() >= AHEAD {
             return refused("it comes before this server has answered");
         }
-        *come += 1;
-        inbox.push_back(bytes.to_vec());
+        inbox.push_back(body.to_vec());
         self.go_on()
     }
 
@@ -100,10 +90,11 @@ impl<T> Talk<T> {
     }
 
     fn say(&mut self, round: Round) {
-        let letter = |bytes: Vec<u8>| [&round.number.to_be_bytes(), &bytes[..]].concat();
-        self.outbox.push((self.me.next(), letter(round.to_next)));
-        self.outbox
-            .push((self.me.previous(), letter(round.to_previous)));
+        let to_both = [
+            (self.me.next(), round.to_next),
+            (self.me.previous(), round.to_previous),
+        ];
+        self.outbox.extend(to_both);
     }
 
     /// What is to be said, since this was asked last.
@@ -119,16 +110,5 @@ impl<T> Talk<T> {
     /// What it came to.
     pub fn result(self) -> Option<T> {
         self.result
-    }
-}
-
-/// The computation cannot go on.
-fn broken(error: MpcError) -> Fault {
-    let text = error.to_string();
-    match error {
-        MpcError::Length { from, .. } | MpcError::Differs { from, .. } => {
-            blame(from, "letter", &text)
-        }
-        _ => Fault::nobody(FaultKind::malformed("computation", text)),
     }
 }

@@ -24,8 +24,7 @@ use blindsum_sharing::replicated::{
     seed_hash,
 };
 
-use super::client::COORDINATOR;
-use super::{TAG, is_active};
+use super::{COORDINATOR, TAG, is_active};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
 use crate::kit::wire::{HEADER, PREFIX};

@@ -46,8 +46,7 @@ fn with_letter(
 fn a_sum_takes_three_rounds() {
     let said = said();
     assert_eq!(said.len(), 3 * 6);
-    let last = &body(&said[17].2)[..4];
-    assert_eq!(last, 2u32.to_be_bytes());
+    assert!(body(&said[17].2).ends_with(&2u32.to_be_bytes()));
 }
 
 /// Abuse case 38: any byte of any letter changed, of any of the three servers. No sum comes out but the right one.
@@ -96,13 +95,13 @@ fn case_32_different_lists_open_nothing() {
         // It leaves party 5 out towards one of them.
         rig.on_letter = Box::new(move |from, to, letter| {
             let mut changed = body(&letter).to_vec();
-            if from != liar && changed[..4] == [0, 0, 0, 2] {
+            if from != liar && changed.ends_with(&2u32.to_be_bytes()) {
                 say.lock().unwrap().push(from);
             }
-            if from == liar && to == liar.next() && changed[..4] == [0; 4] {
-                changed[4] &= !(1 << 5);
-                let header = changed.len() - 32;
-                changed[header..].fill(0);
+            let end = changed.len() - 4;
+            if from == liar && to == liar.next() && changed[end..] == [0; 4] {
+                changed[0] &= !(1 << 5);
+                changed[end - 32..end].fill(0);
                 return Some(with_body(&letter, &changed));
             }
             Some(letter)

@@ -1,0 +1,201 @@
+//! What is drawn against what it must be.
+
+use blindsum_crypto::kex::{KeyPair, Suite};
+use blindsum_crypto::secret::Secret;
+
+use super::*;
+use crate::line::Line;
+use crate::put_together;
+use crate::testing::{opened_signed, server, shared_signed};
+
+fn keys(me: ServerIndex, job: u8, round: u64, survivors: u8) -> NoiseKeys {
+    let pair = |server: ServerIndex| {
+        KeyPair::from_secret(Suite::X25519, Secret::from([server.number() + 1; 32])).unwrap()
+    };
+    let with = |other| pair(me).agree(pair(other).public()).unwrap();
+    let (previous, next) = (with(me.previous()), with(me.next()));
+    NoiseKeys::derive(me, &previous, &next, &[job; 32], round, &[survivors; 32])
+}
+
+fn drawn(gaussian: &Gaussian, count: usize) -> [Shares<u64>; 3] {
+    ServerIndex::ALL.map(|me| keys(me, 1, 2, 3).draw(gaussian, count))
+}
+
+fn signed(component: &[u64]) -> Vec<i64> {
+    component.iter().map(|it| *it as i64).collect()
+}
+
+fn variance(values: &[i64]) -> f64 {
+    values.iter().map(|it| (*it as f64).powi(2)).sum::<f64>() / values.len() as f64
+}
+
+/// Both holders of a component draw the same, and its variance is σ²; the sum has 3σ².
+#[test]
+fn case_39_three_components_of_the_same_variance() {
+    const COUNT: usize = 60_000;
+    for (a, b, sigma_squared) in [
+        (1, 4, 0.25),
+        (9, 2, 4.5),
+        (100, 1, 100.0),
+        (1 << 40, 1, 2f64.powi(40)),
+    ] {
+        let shares = drawn(&Gaussian::new(a, b).unwrap(), COUNT);
+        let sum = opened_signed(&shares);
+        let all: Vec<Vec<i64>> = shares.iter().map(|it| signed(it.components()[0])).collect();
+        assert!(all[0] != all[1] && all[1] != all[2] && all[2] != all[0]);
+        // A discrete Gaussian has a little less than its parameter where that is small: Σ x² e^(−x²/2σ²) / Σ e^(−x²/2σ²).
+        let weight = |x: i64| (-((x * x) as f64) / (2.0 * sigma_squared)).exp();
+        let expected = match sigma_squared < 1000.0 {
+            true => {
+                let total: f64 = (-300..=300).map(weight).sum();
+                (-300..=300)
+                    .map(|x| (x * x) as f64 * weight(x))
+                    .sum::<f64>()
+                    / total
+            }
+            false => sigma_squared,
+        };
+        // Five standard deviations of the mean and of the mean square, of a normal distribution or one with fatter tails.
+        let slack = 5.0 * (2.0 / COUNT as f64).sqrt() * if sigma_squared < 1.0 { 2.0 } else { 1.0 };
+        for (component, times) in all.iter().map(|it| (it, 1.0)).chain([(&sum, 3.0)]) {
+            let mean = component.iter().sum::<i64>() as f64 / COUNT as f64;
+            assert!(
+                mean.abs() < 5.0 * (times * expected / COUNT as f64).sqrt(),
+                "mean {mean}"
+            );
+            let ratio = variance(component) / (times * expected);
+            assert!(
+                (ratio - 1.0).abs() < slack,
+                "{sigma_squared}: variance off by {ratio}"
+            );
+        }
+        let product: f64 = all[0]
+            .iter()
+            .zip(&all[1])
+            .map(|(x, y)| *x as f64 * *y as f64)
+            .sum();
+        let correlation = product / COUNT as f64 / expected;
+        assert!(
+            correlation.abs() < 5.0 / (COUNT as f64).sqrt(),
+            "{correlation}"
+        );
+    }
+}
+
+/// Each number comes as often as the distribution says, by a chi-square test.
+#[test]
+fn case_39_numbers_come_as_often_as_they_must() {
+    const COUNT: usize = 200_000;
+    for (a, b, reach) in [(1, 3, 2), (2, 1, 5), (49, 4, 10)] {
+        let shares = drawn(&Gaussian::new(a, b).unwrap(), COUNT);
+        let weight = |x: i64| (-((x * x) as f64) * b as f64 / (2.0 * a as f64)).exp();
+        let total: f64 = (-200..=200).map(weight).sum();
+        for component in shares.iter().map(|it| signed(it.components()[0])) {
+            let mut often = vec![0.0; 2 * reach as usize + 1];
+            let mut outside = 0.0;
+            for value in component {
+                match usize::try_from(value + reach)
+                    .ok()
+                    .and_then(|at| often.get_mut(at))
+                {
+                    Some(often) => *often += 1.0,
+                    None => outside += 1.0,
+                }
+            }
+            let expected = |x: i64| COUNT as f64 * weight(x) / total;
+            let mut chi: f64 = (-reach..=reach)
+                .zip(&often)
+                .map(|(x, often)| (often - expected(x)).powi(2) / expected(x))
+                .sum();
+            let rest = COUNT as f64 - (-reach..=reach).map(expected).sum::<f64>();
+            chi += (outside - rest).powi(2) / rest;
+            // Mean k and variance 2k for k degrees of freedom: five standard deviations.
+            let k = often.len() as f64;
+            assert!(chi < k + 5.0 * (2.0 * k).sqrt(), "{a}/{b}: {chi}");
+        }
+    }
+}
+
+#[test]
+fn case_39_keys_are_those_of_the_round_and_its_survivors() {
+    let gaussian = Gaussian::new(1 << 30, 1).unwrap();
+    let me = ServerIndex::ALL[1];
+    let draw = |job, round, survivors| {
+        let shares: Shares<u64> = keys(me, job, round, survivors).draw(&gaussian, 4);
+        shares.components().map(<[u64]>::to_vec)
+    };
+    let first = draw(1, 2, 3);
+    assert_eq!(first, draw(1, 2, 3), "an attempt later");
+    for other in [draw(2, 2, 3), draw(1, 3, 3), draw(1, 2, 4)] {
+        assert!(other[0] != first[0] && other[1] != first[1]);
+    }
+}
+
+#[test]
+fn noise_is_added_to_what_is_shared() {
+    let gaussian = Gaussian::new(25, 1).unwrap();
+    let values = [1000, -2000, 0, 7];
+    let noisy = ServerIndex::ALL.map(|me| {
+        let noise = keys(me, 1, 2, 3).draw::<u64>(&gaussian, 4);
+        shared_signed(me, &values).plus(&noise).unwrap()
+    });
+    let noise = opened_signed(&drawn(&gaussian, 4));
+    for ((noisy, value), noise) in opened_signed(&noisy).iter().zip(values).zip(noise) {
+        assert_eq!(*noisy, value + noise);
+    }
+    // Blocks are drawn each by itself.
+    let long = opened_signed(&drawn(&gaussian, 3000));
+    assert_eq!(opened_signed(&drawn(&gaussian, 1030)), long[..1030]);
+}
+
+/// Whoever gets the result finds out that one of the two holders of a component has left its noise out.
+#[test]
+fn case_39_noise_that_one_server_leaves_out() {
+    let gaussian = Gaussian::new(1 << 20, 1).unwrap();
+    for lazy in 0..3 {
+        let parts = ServerIndex::ALL.map(|me| {
+            let (own, next) = (shared_signed::<u64>(me, &[7; 4]), keys(me, 1, 2, 3));
+            let noisy = match me.number() == lazy {
+                true => own,
+                false => own.plus(&next.draw(&gaussian, 4)).unwrap(),
+            };
+            server::<u64>(me, Line::default()).part(&noisy).unwrap()
+        });
+        let found = put_together(&parts);
+        assert!(matches!(found, Err(MpcError::Differs { .. })), "{lazy}");
+    }
+}
+
+#[test]
+fn variances_that_cannot_be_are_refused() {
+    let refused = |a, b| Gaussian::new(a, b).unwrap_err().to_string();
+    assert_eq!(
+        refused(1, 0),
+        "denominator of the variance = 0, but 1 <= denominator <= 2^10 must hold"
+    );
+    assert!(refused(1, 1025).starts_with("denominator"));
+    assert_eq!(
+        refused(0, 1),
+        "numerator of the variance = 0, but 0 < variance <= 2^40 must hold"
+    );
+    assert!(refused((1 << 40) + 1, 1).starts_with("numerator"));
+}
+
+#[test]
+fn uniform_numbers_reach_both_ends() {
+    let key = MaskKey::new(MaskSeed::from(Secret::from([5; 32])));
+    let mut source = Source::of_block(&key, 0);
+    for end in [1u128, 2, 3, 5, 64, 65] {
+        let mut seen = vec![0; end as usize];
+        for _ in 0..600 * end {
+            seen[source.below(end) as usize] += 1;
+        }
+        assert!(
+            seen.iter().all(|it| (450..750).contains(it) || end == 1),
+            "{seen:?}"
+        );
+    }
+    let end = (1u128 << 100) + 1;
+    let most = (0..200).map(|_| source.below(end)).max().unwrap();
+    assert!(most < end && most > 1 << 99);
+}
