@@ -2,7 +2,8 @@
 //!
 //! A party's certificate has exactly one DNS name, the party's name (see [`check_name`]), and the
 //! extended key usage "client authentication" and no other. The coordinator's has "server authentication" instead,
-//! so it cannot pose as a party. Both say that their key makes digital signatures.
+//! so it cannot pose as a party. That of a server that computes with a coordinator has both, and can pose as neither.
+//! All say that their key makes digital signatures.
 
 use std::{
     collections::HashMap,
@@ -35,6 +36,15 @@ pub struct CertifiedParty {
     /// The party's name.
     pub name: String,
     /// The key with which the party signs.
+    pub key: VerifyingKey,
+}
+
+/// What a valid certificate says about a server that computes with a coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertifiedServer {
+    /// The host names and addresses that it is for.
+    pub hosts: Vec<String>,
+    /// The key in it.
     pub key: VerifyingKey,
 }
 
@@ -151,7 +161,26 @@ impl TrustAnchor {
         let trusted = self.trusted();
         trusted.verify(certificate, between, Role::Coordinator, now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
-        Ok(subject_names(&parsed)?.iter().map(readable).collect())
+        hosts(&parsed)
+    }
+
+    /// The same of a server that computes with a coordinator, with the key in its certificate.
+    ///
+    /// # Errors
+    ///
+    /// A [`CertificateError`] that says which of these failed.
+    pub fn verify_server(
+        &self,
+        certificate: &[u8],
+        between: &[CertificateDer<'_>],
+        now: UnixSeconds,
+    ) -> Result<CertifiedServer, CertificateError> {
+        let trusted = self.trusted();
+        trusted.verify(certificate, between, Role::Server, now)?;
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
+        let key = verifying_key(parsed.public_key())?;
+        let hosts = hosts(&parsed)?;
+        Ok(CertifiedServer { hosts, key })
     }
 }
 
@@ -217,7 +246,8 @@ impl Trusted {
         let entity = EndEntityCert::try_from(&der).map_err(|e| certificate_error(e, role))?;
         let lists: Vec<&CertRevocationList<'_>> = self.lists.iter().collect();
         let usage = match role {
-            Role::Party => KeyUsage::client_auth(),
+            // That a server's has both is what its role is checked for.
+            Role::Party | Role::Server => KeyUsage::client_auth(),
             Role::Coordinator => KeyUsage::server_auth(),
         };
         let verified = entity.verify_for_usage(
@@ -267,6 +297,11 @@ pub(crate) fn subject_names<'a>(
         .subject_alternative_name()
         .map_err(|e| CertificateError::Malformed(e.to_string()))?;
     Ok(extension.map_or_else(Vec::new, |extension| extension.value.general_names.clone()))
+}
+
+/// The host names and addresses that a certificate is for.
+fn hosts(certificate: &X509Certificate<'_>) -> Result<Vec<String>, CertificateError> {
+    Ok(subject_names(certificate)?.iter().map(readable).collect())
 }
 
 /// A name for people to read.

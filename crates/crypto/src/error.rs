@@ -157,6 +157,12 @@ pub enum CertificateError {
          and digitalSignature in its key usage"
     )]
     CoordinatorUsage,
+    /// It was not issued for a server that computes with a coordinator.
+    #[error(
+        "certificate: must be an end-entity certificate with client and server authentication as its only extended key \
+         usages and digitalSignature in its key usage"
+    )]
+    ServerUsage,
     /// It does not name exactly one party.
     #[error("certificate: must have exactly one DNS name, a party's name; has {0:?}")]
     Names(Vec<String>),

@@ -1,7 +1,8 @@
 //! What a certificate may be used for: exactly one role in a job.
 //!
 //! RFC 5280 lets a certificate without extended key usage serve for everything, and TLS libraries follow it. Here such
-//! a certificate is refused: the CA must say whether it is for a party or for a coordinator.
+//! a certificate is refused: the CA must say whether it is for a party, for a coordinator, or for a server that computes
+//! with one.
 
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -15,6 +16,9 @@ pub enum Role {
     Party,
     /// A coordinator: the only extended key usage is server authentication.
     Coordinator,
+    /// A server that computes with a coordinator: client and server authentication, and no other, as it dials and is
+    /// dialled.
+    Server,
 }
 
 impl Role {
@@ -22,8 +26,8 @@ impl Role {
     /// digitalSignature, and not keyCertSign.
     ///
     /// # Errors
-    /// [`CertificateError::Usage`] or [`CertificateError::CoordinatorUsage`] if it is not,
-    /// [`CertificateError::Malformed`] if it cannot be read.
+    /// [`CertificateError::Usage`], [`CertificateError::CoordinatorUsage`] or [`CertificateError::ServerUsage`] if it is
+    /// not, [`CertificateError::Malformed`] if it cannot be read.
     pub fn check(self, certificate: &CertificateDer<'_>) -> Result<(), CertificateError> {
         let malformed = |e: String| CertificateError::Malformed(e);
         let (_, parsed) =
@@ -41,7 +45,7 @@ impl Role {
                 || usage.ocsp_signing
                 || !usage.other.is_empty();
             let roles = (usage.client_auth, usage.server_auth);
-            !others && roles == (self == Role::Party, self == Role::Coordinator)
+            !others && roles == (self != Role::Coordinator, self != Role::Party)
         });
         let signs = usage
             .is_some_and(|usage| usage.value.digital_signature() && !usage.value.key_cert_sign());
@@ -56,6 +60,7 @@ impl Role {
         match self {
             Role::Party => CertificateError::Usage,
             Role::Coordinator => CertificateError::CoordinatorUsage,
+            Role::Server => CertificateError::ServerUsage,
         }
     }
 }

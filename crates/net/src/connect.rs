@@ -1,9 +1,10 @@
-//! Connecting to a coordinator: TCP, TLS, HTTP/2, each with errors of its own.
+//! Connecting to a coordinator, or to another server: TCP, TLS, HTTP/2, each with errors of its own.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use blindsum_crypto::usage::Role;
 use http::header::{CONTENT_TYPE, TE};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -21,10 +22,12 @@ use tonic_prost::ProstDecoder;
 use tower::Service;
 
 use crate::NetError;
+use crate::address::Address;
 use crate::ahead::Ahead;
 use crate::chunks::CHUNK;
 use crate::error::with_causes;
 use crate::pb::CoordinatorFrame;
+use crate::pb::computing_client::ComputingClient;
 use crate::pb::coordinator_client::CoordinatorClient;
 use crate::stream::{Traffic, Watched};
 use crate::wire::{CONNECT, LARGEST_PIECE, Sending, Sent};
@@ -32,15 +35,20 @@ use crate::wire::{CONNECT, LARGEST_PIECE, Sending, Sent};
 /// Bytes of the largest frame that is taken: a round's start names every party and brings certificates.
 const MAX_FRAME: usize = 256 << 20;
 
-/// Where a coordinator is, and how this side shows who it is.
+/// Where a coordinator or another server is, and how this side shows who it is.
 pub(crate) struct Target {
-    url: String,
-    host: String,
-    port: u16,
+    address: Address,
+    role: Role,
     server_name: ServerName<'static>,
     tls: Arc<ClientConfig>,
     keepalive: Duration,
 }
+
+/// Time for each step of a connection.
+pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// The first and the longest pause between two attempts to connect, in seconds.
+pub(crate) const PAUSES: (f64, f64) = (0.1, 2.0);
 
 /// Why a connection did not come about.
 pub(crate) enum ConnectError {
@@ -48,6 +56,16 @@ pub(crate) enum ConnectError {
     Later(String),
     /// It will not.
     Never(NetError),
+}
+
+impl ConnectError {
+    /// In words, without the address.
+    pub fn reason(self) -> String {
+        match self {
+            Self::Later(reason) | Self::Never(NetError::Tls { reason, .. }) => reason,
+            Self::Never(error) => error.to_string(),
+        }
+    }
 }
 
 type Stream = TokioIo<Watched<TlsStream<Ahead<TcpStream>>>>;
@@ -89,35 +107,51 @@ impl Connected {
     pub fn client(self) -> CoordinatorClient<Channel> {
         CoordinatorClient::new(self.channel).max_decoding_message_size(MAX_FRAME)
     }
+
+    /// Uploads to a server, and lines with one.
+    pub fn computing(self) -> ComputingClient<Channel> {
+        ComputingClient::new(self.channel)
+    }
 }
 
 impl Target {
-    /// Checks the address. `server_name` is the name in the coordinator's certificate, where it is not
-    /// the host of the URL.
-    pub fn new(
-        url: &str,
+    /// A coordinator. `server_name` is the name in its certificate, where it is not the host of the address.
+    pub fn coordinator(
+        address: Address,
         server_name: Option<&str>,
         tls: Arc<ClientConfig>,
         keepalive: Duration,
     ) -> Result<Self, NetError> {
-        let wrong = |rule: &str| NetError::config("url", format!("{url:?}: {rule}"));
-        let uri: Uri = url
-            .parse()
-            .map_err(|_| wrong("must be https://HOST:PORT"))?;
-        if uri.scheme_str() != Some("https") {
-            return Err(wrong(
-                "must begin with https://: the connection is always TLS",
-            ));
-        }
-        let host = uri.host().ok_or_else(|| wrong("must name a host"))?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let name = server_name.unwrap_or(host).to_owned();
-        let server_name =
-            ServerName::try_from(name).map_err(|_| wrong("the host must be a name or address"))?;
+        Self::new(address, Role::Coordinator, server_name, tls, keepalive)
+    }
+
+    /// A server that computes with a coordinator.
+    pub fn server(
+        address: Address,
+        tls: Arc<ClientConfig>,
+        keepalive: Duration,
+    ) -> Result<Self, NetError> {
+        Self::new(address, Role::Server, None, tls, keepalive)
+    }
+
+    fn new(
+        address: Address,
+        role: Role,
+        server_name: Option<&str>,
+        tls: Arc<ClientConfig>,
+        keepalive: Duration,
+    ) -> Result<Self, NetError> {
+        let name = server_name.unwrap_or(&address.host).to_owned();
+        let wrong = |_| {
+            NetError::config(
+                "server_name",
+                format!("{name:?}: must be a name or address"),
+            )
+        };
+        let server_name = ServerName::try_from(name.clone()).map_err(wrong)?;
         Ok(Self {
-            url: url.into(),
-            host: host.into(),
-            port: uri.port_u16().unwrap_or(9443),
+            address,
+            role,
             server_name,
             tls,
             keepalive,
@@ -130,13 +164,13 @@ impl Target {
     }
 
     pub fn url(&self) -> &str {
-        &self.url
+        &self.address.url
     }
 
     /// Connects; each of the three steps gets `time`.
     pub async fn connect(&self, time: Duration) -> Result<Connected, ConnectError> {
         let late = |what: &str| ConnectError::Later(format!("{what}: no answer in time"));
-        let address = (self.host.as_str(), self.port);
+        let address = (self.address.host.as_str(), self.address.port);
         let stream = match timeout(time, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(ConnectError::Later(error.to_string())),
@@ -186,7 +220,7 @@ impl Target {
         match inner {
             None => ConnectError::Later(format!("TLS: {error}")),
             Some(inner) => ConnectError::Never(NetError::Tls {
-                url: self.url.clone(),
+                url: self.address.url.clone(),
                 reason: self.tls_reason(inner),
             }),
         }
@@ -194,6 +228,7 @@ impl Target {
 
     fn tls_reason(&self, error: &rustls::Error) -> String {
         use rustls::CertificateError as C;
+        let whom = self.whom();
         let certificate = match error {
             rustls::Error::InvalidCertificate(certificate) => certificate,
             rustls::Error::InvalidMessage(_) => return "what answers there speaks no TLS".into(),
@@ -201,24 +236,37 @@ impl Target {
         };
         match certificate {
             C::UnknownIssuer | C::BadSignature => {
-                "the coordinator's certificate is not signed by the CA that this party trusts"
-                    .into()
+                format!("the {whom}'s certificate is not signed by the CA that this party trusts")
             }
             C::Expired | C::ExpiredContext { .. } => {
-                "the coordinator's certificate has expired".into()
+                format!("the {whom}'s certificate has expired")
             }
-            C::Revoked => "the coordinator's certificate is revoked".into(),
+            C::Revoked => format!("the {whom}'s certificate is revoked"),
+            C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role == Role::Server => {
+                "what answers there shows no certificate of a server that computes with a coordinator: one has client \
+                 and server authentication as its only extended key usages; the CA makes it by: \
+                 blindsum pki issue CA NAME --server --host HOST"
+                    .into()
+            }
             C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
                 "what answers there shows no coordinator's certificate: one has server authentication as its only \
                  extended key usage; the CA makes it by: blindsum pki issue CA NAME --coordinator --host HOST"
                     .into()
             }
             C::NotValidForName | C::NotValidForNameContext { .. } => format!(
-                "the coordinator's certificate is for other hosts than {}; connect by a host that \
+                "the {whom}'s certificate is for other hosts than {}; connect by a host that \
                  it names, or give its name as server_name",
                 self.server_name.to_str()
             ),
-            other => format!("the coordinator's certificate: {other:?}"),
+            other => format!("the {whom}'s certificate: {other:?}"),
+        }
+    }
+
+    /// Who is at the other end, in messages.
+    fn whom(&self) -> &'static str {
+        match self.role {
+            Role::Server => "server",
+            Role::Party | Role::Coordinator => "coordinator",
         }
     }
 
@@ -227,10 +275,11 @@ impl Target {
     pub fn broken(&self, traffic: &Traffic, otherwise: String) -> ConnectError {
         match traffic.error() {
             Some(error) if error.contains("alert") => ConnectError::Never(NetError::Tls {
-                url: self.url.clone(),
+                url: self.address.url.clone(),
                 reason: format!(
-                    "the coordinator does not accept this party's certificate ({error}): it must \
-                     be of the job's CA, in its time, and not revoked"
+                    "the {} does not accept this party's certificate ({error}): it must \
+                     be of the job's CA, in its time, and not revoked",
+                    self.whom()
                 ),
             }),
             Some(error) => ConnectError::Later(error.to_owned()),

@@ -2,8 +2,8 @@
 //!
 //! This crate drives the machines of `blindsum-job` over a network: it has the sockets, clocks, threads, files and the
 //! system's randomness. It decides nothing about a job, and knows nothing of the contents of a protocol message.
-//! [`coordinator`] is the server, [`party`] a member of a job, [`store`] what a coordinator must not forget.
-//! `docs/wire.md` describes what goes over the wire.
+//! [`coordinator`] is the server, [`follower`] another server that computes with it, [`party`] a member of a job,
+//! [`store`] what a coordinator must not forget. `docs/wire.md` describes what goes over the wire.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -11,10 +11,13 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
+mod address;
 mod ahead;
 #[cfg(feature = "bench")]
 pub mod bench;
+mod computing;
 mod connect;
+mod conversation;
 mod error;
 #[cfg(test)]
 mod held;
@@ -22,12 +25,15 @@ mod limits;
 mod line;
 mod outbox;
 mod relay;
+mod servers;
+mod serving;
 mod stream;
 mod system;
 mod tls;
 mod wire;
 
 pub mod coordinator;
+pub mod follower;
 pub mod party;
 pub mod pb;
 pub mod status;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_crypto::usage::Role;
 use tokio_stream::{Stream, StreamExt};
 
+use crate::address::Address;
 use crate::connect::{ConnectError, Connected, Target};
 use crate::error::with_causes;
 use crate::pb::{StatusReply, StatusRequest};
@@ -73,8 +75,9 @@ impl Question {
     }
 
     async fn connect(&self) -> Result<Connected, NetError> {
-        let tls = Arc::new(self.credentials.client()?);
-        let target = Target::new(&self.url, self.server_name.as_deref(), tls, TIME)?;
+        let tls = Arc::new(self.credentials.client(Role::Coordinator)?);
+        let address = Address::parse("url", &self.url)?;
+        let target = Target::coordinator(address, self.server_name.as_deref(), tls, TIME)?;
         target.connect(TIME).await.map_err(|error| match error {
             ConnectError::Never(error) => error,
             ConnectError::Later(reason) => NetError::Unreachable {

@@ -1,9 +1,10 @@
-//! The clock and the system's random numbers. They are read nowhere else.
+//! The clock and the system's random numbers, which are read nowhere else, and threads for work that may wait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use blindsum_job::actor::{Now, Time};
-use tokio::time::Instant;
+use blindsum_job::actor::{Now, Task, Ticket, Time};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
 use crate::NetError;
 
@@ -34,11 +35,25 @@ impl Clock {
         }
     }
 
+    /// Waits for a time; for ever where there is none.
+    pub async fn until(&self, time: Option<Time>) {
+        match time {
+            Some(time) => sleep_until(self.at(time)).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The same time as the runtime counts.
     pub fn at(&self, time: Time) -> Instant {
         let far = || Instant::now() + Duration::from_secs(1 << 30);
         self.0.checked_add(time.0).unwrap_or_else(far)
     }
+}
+
+/// Begins a task, on a thread that may wait.
+pub(crate) fn begin(task: Task) -> (Ticket, JoinHandle<()>) {
+    let ticket = task.ticket;
+    (ticket, tokio::task::spawn_blocking(move || task.run()))
 }
 
 /// A fresh seed of the system, for a generator of its own.

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// Fields that share their bytes: pieces of messages, and what goes to every party of a round.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 8] = [
     ".blindsum.v1.Chunk.data",
     ".blindsum.v1.ModelChunk.data",
+    ".blindsum.v1.UploadChunk.data",
+    ".blindsum.v1.LetterChunk.data",
     ".blindsum.v1.RoundStart.certificates",
     ".blindsum.v1.Participant",
     ".blindsum.v1.RosterFixed.certificates",
@@ -32,13 +34,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Each file with its code: the messages, the service that carries them, and the service without the streams of parties,
-/// which the coordinator takes by itself: generated code would copy every frame.
+/// Each file with its code: the messages, the services that carry them, and the coordinator's without the streams of
+/// parties, which it takes by itself: generated code would copy every frame.
 fn generated() -> Result<[(PathBuf, String); 3], Box<dyn Error>> {
     let schema = protox::compile(["blindsum.proto"], [root().join("proto")])?;
     let mut questions = schema.clone();
-    for service in questions.file.iter_mut().flat_map(|file| &mut file.service) {
-        service.method.retain(|method| method.name() != "Connect");
+    for file in &mut questions.file {
+        file.service.retain(|service| service.name() == "Coordinator");
+        for service in &mut file.service {
+            service.method.retain(|method| method.name() != "Connect");
+        }
     }
     let messages = made(|folder| {
         let mut made = prost_build::Config::new();

@@ -61,6 +61,12 @@ pub enum Kind {
         /// DNS names, or IP addresses in text.
         hosts: Vec<String>,
     },
+    /// A server that computes with a coordinator: client and server authentication, for these host names and IP
+    /// addresses.
+    Server {
+        /// DNS names, or IP addresses in text.
+        hosts: Vec<String>,
+    },
 }
 
 /// A certificate and its private key, in PEM.
@@ -79,7 +85,7 @@ pub struct Request {
     pub key: Zeroizing<String>,
 }
 
-/// Makes a party's or coordinator's key and the request for its certificate.
+/// Makes a party's, coordinator's or server's key and the request for its certificate.
 ///
 /// # Errors
 ///
@@ -236,8 +242,8 @@ impl CertificateAuthority {
         self.certify(name, kind, &request.public_key, validity, rng)
     }
 
-    /// Whether this CA has signed a certificate (PEM) of a party or coordinator. It may have expired or been revoked
-    /// since.
+    /// Whether this CA has signed a certificate (PEM) of a party, a coordinator or a server that computes with one. It
+    /// may have expired or been revoked since.
     ///
     /// # Errors
     ///
@@ -251,7 +257,8 @@ impl CertificateAuthority {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(refuse)?;
         let anchor = TrustAnchor::from_pem(&self.pem, None)?;
         Ok(anchor.verify_party(&der, began).is_ok()
-            || anchor.verify_coordinator(&der, &[], began).is_ok())
+            || anchor.verify_coordinator(&der, &[], began).is_ok()
+            || anchor.verify_server(&der, &[], began).is_ok())
     }
 
     /// Makes the revocation list (PEM) of these certificates, given by their serial numbers in hexadecimal digits as
@@ -312,11 +319,15 @@ impl CertificateAuthority {
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
             }
             Kind::Coordinator { hosts } => {
-                params.subject_alt_names = hosts
-                    .iter()
-                    .map(|host| subject_name(host))
-                    .collect::<Result<_, _>>()?;
+                params.subject_alt_names = subject_alternatives(hosts)?;
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            }
+            Kind::Server { hosts } => {
+                params.subject_alt_names = subject_alternatives(hosts)?;
+                params.extended_key_usages = vec![
+                    ExtendedKeyUsagePurpose::ClientAuth,
+                    ExtendedKeyUsagePurpose::ServerAuth,
+                ];
             }
         }
         let certificate = params
@@ -388,6 +399,11 @@ fn common_name(name: &str) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     subject
+}
+
+/// Each host as a DNS name or an IP address.
+fn subject_alternatives(hosts: &[String]) -> Result<Vec<SanType>, CryptoError> {
+    hosts.iter().map(|host| subject_name(host)).collect()
 }
 
 /// A DNS name, or an IP address where the text is one.

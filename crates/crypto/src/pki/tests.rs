@@ -215,7 +215,10 @@ fn a_ca_knows_its_own_certificates_also_when_their_time_is_over() {
         || CertificateAuthority::create("CA", Algorithm::P256, year(), &mut rng).unwrap();
     let (own, other) = (made(), made());
     let hosts = vec!["localhost".to_owned()];
-    for kind in [Kind::Party, Kind::Coordinator { hosts }] {
+    let server = Kind::Server {
+        hosts: hosts.clone(),
+    };
+    for kind in [Kind::Party, Kind::Coordinator { hosts }, server] {
         let short = Validity::days(NOW - 9 * 86_400, 1);
         let issued = own.issue("a", &kind, Algorithm::P256, short, &mut rng);
         let certificate = issued.unwrap().certificate;
@@ -324,6 +327,39 @@ fn a_coordinator_s_certificate_is_told_from_a_party_s() {
     ));
 }
 
+/// Case 59: the certificate of a server that computes with a coordinator is for that alone.
+#[test]
+fn case_59_a_server_s_certificate_is_told_from_all_others() {
+    let ca = authority(Algorithm::P256);
+    let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
+    let mut rng = rng(18);
+    let hosts = ["second.example", "10.0.0.6"].map(str::to_owned).to_vec();
+    let mut of = |kind: &Kind| {
+        let issued = ca.issue("second", kind, Algorithm::Ed25519, year(), &mut rng);
+        issued.unwrap()
+    };
+    let kind = Kind::Server {
+        hosts: hosts.clone(),
+    };
+    let server = of(&kind);
+    let described = describe(&server.certificate).unwrap();
+    assert!(described.server && described.client);
+    let key = IdentityKey::from_pem(&server.key).unwrap();
+    let server = der(&server.certificate);
+    let certified = anchor.verify_server(&server, &[], NOW).unwrap();
+    assert_eq!(certified.hosts, hosts);
+    assert_eq!(&certified.key, key.verifying_key());
+    let error = anchor.verify_party(&server, NOW);
+    assert_eq!(error, Err(CertificateError::Usage));
+    let error = anchor.verify_coordinator(&server, &[], NOW);
+    assert_eq!(error, Err(CertificateError::CoordinatorUsage));
+    for kind in [Kind::Party, Kind::Coordinator { hosts }] {
+        let other = der(&of(&kind).certificate);
+        let error = anchor.verify_server(&other, &[], NOW);
+        assert_eq!(error, Err(CertificateError::ServerUsage), "{kind:?}");
+    }
+}
+
 #[test]
 fn an_anchor_that_is_replaced_forgets_what_it_found() {
     let ca = authority(Algorithm::Ed25519);
@@ -350,6 +386,7 @@ fn case_59_other_usages_are_no_parties_and_no_coordinators() {
     let ca = authority(Algorithm::Ed25519);
     let anchor = TrustAnchor::from_pem(ca.certificate(), None).unwrap();
     let mut serial = 20;
+    let signs = &[DigitalSignature][..];
     let mut verify = |extended: &[ExtendedKeyUsagePurpose], usages: &[KeyUsagePurpose]| {
         serial += 1;
         let key = IdentityKey::generate(Algorithm::P256, &mut rng(serial)).unwrap();
@@ -362,11 +399,15 @@ fn case_59_other_usages_are_no_parties_and_no_coordinators() {
         let certificate = der(&signed.unwrap().pem());
         let party = anchor.verify_party(&certificate, NOW).map(drop);
         let coordinator = anchor.verify_coordinator(&certificate, &[], NOW).map(drop);
+        let server = anchor.verify_server(&certificate, &[], NOW).map(drop);
+        assert_eq!(
+            server.is_ok(),
+            extended == [ClientAuth, ServerAuth] && usages == signs
+        );
         (party, coordinator)
     };
     let no_party = Err(CertificateError::Usage);
     let no_coordinator = Err(CertificateError::CoordinatorUsage);
-    let signs = &[DigitalSignature][..];
     assert_eq!(
         verify(&[ClientAuth], signs),
         (Ok(()), no_coordinator.clone())
@@ -383,17 +424,13 @@ fn case_59_other_usages_are_no_parties_and_no_coordinators() {
     ] {
         assert_eq!(verify(extended, signs), neither, "{extended:?}");
     }
-    for role in [ClientAuth, ServerAuth] {
+    for role in [&[ClientAuth][..], &[ServerAuth], &[ClientAuth, ServerAuth]] {
         for usages in [
             &[][..],
             &[KeyEncipherment],
             &[DigitalSignature, KeyCertSign],
         ] {
-            assert_eq!(
-                verify(std::slice::from_ref(&role), usages),
-                neither,
-                "{usages:?}"
-            );
+            assert_eq!(verify(role, usages), neither, "{usages:?}");
         }
     }
 }

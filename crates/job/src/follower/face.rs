@@ -50,6 +50,8 @@ pub enum Input {
         /// What it holds until it is taken.
         hold: Hold,
     },
+    /// Nobody waits any more for what becomes of an upload. It is dropped, unless it was taken.
+    UploadGone(UploadId),
     /// Another server that computes with this one says something.
     Letter {
         /// Which server.

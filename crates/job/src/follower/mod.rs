@@ -149,6 +149,7 @@ impl Server {
                 };
                 self.take_upload(name, upload).await?;
             }
+            Input::UploadGone(id) => self.early.retain(|_, upload| upload.id != id),
             Input::Letter {
                 from,
                 round,

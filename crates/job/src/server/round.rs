@@ -174,6 +174,9 @@ impl Lead {
         self.with_running(|running| running.begin_stage(&waiting));
         self.publish(self.current_report());
         loop {
+            if let Some(reason) = self.running.as_ref().and_then(Running::lacks_server) {
+                return Err(Halt::Aborted(reason));
+            }
             let (overdue, next) = match &self.running {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
                     running.overdue(self.hand.now(), grace)

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
-use blindsum_protocol::{Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting};
+use blindsum_protocol::{
+    Opens, Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting,
+};
 
 use super::beginning::{Beginnings, Shown};
 use super::owed::Owed;
@@ -295,13 +297,37 @@ impl Running {
         }
     }
 
-    /// Of those who are waited for: who has been lost for longer than `grace`, and when the next one
+    /// The servers that have something to say yet, where no sum can be opened without every one.
+    fn needed_servers(&self) -> impl Iterator<Item = (&ServerRole, &Place)> {
+        let plan = self.round.plan();
+        let (stages, needs_all) = (plan.answers().count(), plan.opens() == Opens::Servers);
+        let silent = move |place: &Place| (place.answers as usize) < stages;
+        let servers = self.servers.iter();
+        servers.filter(move |(_, place)| needs_all && silent(place))
+    }
+
+    /// Why there can be no sum, where a server has lost its part in the round without which none can be opened.
+    pub fn lacks_server(&self) -> Option<String> {
+        let gone = |(role, place): (&ServerRole, &Place)| {
+            let reason = &place.gone.as_ref()?.reason;
+            Some(format!(
+                "no sum without the {role}, which is out of the round: {reason}"
+            ))
+        };
+        self.needed_servers().find_map(gone)
+    }
+
+    /// Of those who are waited for, and of servers that will be: who has been lost for longer than `grace`, and when the next one
     /// will have been.
     pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<Seat>, Option<Time>) {
-        let lost = |seat: &Seat| Some((*seat, self.place(*seat)?.lost? + grace));
-        let (over, coming): (Vec<_>, Vec<_>) = self
-            .missing
-            .iter()
+        let lost = |seat: Seat| Some((seat, self.place(seat)?.lost? + grace));
+        let servers = self
+            .needed_servers()
+            .filter(|(_, place)| place.gone.is_none());
+        let servers = servers.map(|(role, _)| Seat::Server(*role));
+        let awaited: BTreeSet<Seat> = self.missing.iter().copied().chain(servers).collect();
+        let (over, coming): (Vec<_>, Vec<_>) = awaited
+            .into_iter()
             .filter_map(lost)
             .partition(|(_, until)| *until <= now);
         (

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use blindsum_crypto::usage::Role;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -46,7 +47,7 @@ pub fn transfers(
     let port = listener.local_addr().map_err(NetError::system)?.port();
     let mut threads: Vec<Runtime> = Vec::new();
     for party in parties {
-        let connector = TlsConnector::from(Arc::new(party.client()?));
+        let connector = TlsConnector::from(Arc::new(party.client(Role::Coordinator)?));
         let mut thread = Builder::new_multi_thread();
         let thread = thread.worker_threads(1).enable_all().build();
         let thread = thread.map_err(NetError::system)?;

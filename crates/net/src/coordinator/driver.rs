@@ -7,19 +7,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_job::JobError;
-use blindsum_job::actor::{Task, Ticket, Time};
+use blindsum_job::actor::Ticket;
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::sleep_until;
 use tracing::error;
 
 use crate::NetError;
+use crate::computing::{Heard, Lines};
 use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
 use crate::report::JobStatus;
-use crate::system::Clock;
+use crate::system::{Clock, begin};
 use crate::wire::Sent;
 
 /// What a session tells its job.
@@ -50,11 +50,42 @@ struct Connection {
     admitted: Option<oneshot::Sender<Result<(), pb::Refused>>>,
 }
 
+/// The lines to servers that compute with this one, and where it is heard what comes over them.
+pub(crate) struct Computing {
+    pub lines: Lines,
+    pub heard: mpsc::Receiver<Heard>,
+}
+
+impl Computing {
+    /// What comes next; nothing where there is nobody.
+    async fn next(computing: &mut Option<Self>) -> Input {
+        let heard = match computing {
+            Some(computing) => computing.heard.recv().await,
+            None => None,
+        };
+        match heard {
+            None => std::future::pending().await,
+            Some(Heard::Lost { to, reason }) => Input::LineLost { to, reason },
+            Some(Heard::Letter {
+                from,
+                round,
+                letter,
+            }) => Input::Letter {
+                from,
+                round,
+                letter,
+            },
+        }
+    }
+}
+
 /// A job and what it is driven with.
 pub(crate) struct Driver {
     server: JobServer,
     clock: Clock,
     connections: BTreeMap<LinkId, Connection>,
+    /// The servers that compute with this one, where there are any.
+    computing: Option<Computing>,
     /// The task under way.
     working: Option<(Ticket, JoinHandle<()>)>,
     events: mpsc::Receiver<Event>,
@@ -75,6 +106,7 @@ impl Driver {
     pub fn new(
         server: JobServer,
         clock: Clock,
+        computing: Option<Computing>,
         stopping: watch::Receiver<bool>,
     ) -> (Self, JobHandle, watch::Receiver<JobStatus>) {
         let told = server.status();
@@ -87,6 +119,7 @@ impl Driver {
             server,
             clock,
             connections: BTreeMap::new(),
+            computing,
             working: None,
             events,
             gate,
@@ -157,11 +190,14 @@ impl Driver {
                 self.connections.remove(&link);
             }
             Effect::Send(link, say) => self.put(link, |failed| queued(say, failed)),
-            Effect::Letter { to, .. } => {
-                let reason = "there is no line to it".into();
-                let lost = Input::LineLost { to, reason };
-                self.server.handle(self.clock.now(), lost);
-            }
+            Effect::Letter { to, round, letter } => match &self.computing {
+                Some(computing) => computing.lines.say(to, round, letter),
+                None => {
+                    let reason = "there is no line to it".into();
+                    let lost = Input::LineLost { to, reason };
+                    self.server.handle(self.clock.now(), lost);
+                }
+            },
             Effect::Close(link, last) => self.put(link, |_| Queued::Last(last.into())),
             Effect::Cut(link, last) => {
                 if let Some(connection) = self.connections.remove(&link) {
@@ -199,8 +235,9 @@ impl Driver {
             Some(Unreadable { round, reason }) = self.unreadable.1.recv() => {
                 Some(Event::Input(Input::Unreadable { round, reason }))
             }
+            input = Computing::next(&mut self.computing) => Some(Event::Input(input)),
             event = self.events.recv() => event.or(Some(Event::Input(Input::Stop))),
-            () = until(self.clock, self.server.wake()) => None,
+            () = self.clock.until(self.server.wake()) => None,
         }
     }
 
@@ -226,20 +263,6 @@ impl Driver {
             }
         }
     }
-}
-
-/// Waits for a time; for ever where there is none.
-async fn until(clock: Clock, time: Option<Time>) {
-    match time {
-        Some(time) => sleep_until(clock.at(time)).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Begins a task, on a thread that may wait.
-fn begin(task: Task) -> (Ticket, JoinHandle<()>) {
-    let ticket = task.ticket;
-    (ticket, tokio::task::spawn_blocking(move || task.run()))
 }
 
 /// Something to say, as a connection's queue takes it.

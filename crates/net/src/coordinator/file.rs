@@ -8,6 +8,7 @@
 //! ca = "ca.pem"
 //! revoked = "revoked.pem"           # optional
 //! store = "blindsum.db"
+//! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
 //!
 //! [limits]                          # optional, every field too
@@ -52,6 +53,8 @@ pub struct ConfigFile {
     pub revoked: Option<PathBuf>,
     /// The SQLite file.
     pub store: Option<PathBuf>,
+    /// The URLs of the three servers, in order, for jobs whose servers compute together.
+    pub servers: Vec<String>,
     /// Whether to stop when every job is over.
     pub stop_when_done: bool,
     /// Limits for parties.
@@ -73,6 +76,7 @@ impl Default for ConfigFile {
             ca: None,
             revoked: None,
             store: None,
+            servers: Vec::new(),
             stop_when_done: false,
             limits: Limits::default(),
             jobs: Vec::new(),
@@ -145,6 +149,7 @@ impl ConfigFile {
             credentials,
             store: self.store.map(|path| self.folder.join(path)),
             jobs,
+            servers: self.servers,
             limits: self.limits,
             stop_when_done: self.stop_when_done,
         })

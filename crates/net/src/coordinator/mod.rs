@@ -1,16 +1,11 @@
 //! The coordinator: lets parties in, runs the rounds of its jobs, keeps the models.
 //!
-//! What a job does is decided in [`blindsum_job::server`]. Here are its clock, threads, sockets and files. `listener`
-//! accepts connections, `service` and `session` speak with one party each: `reading` reads what it sends, `pace` limits
-//! how often it comes and speaks. `driver` hands what they read to the job, and carries out what the job asks for.
+//! What a job does is decided in [`blindsum_job::server`]. Here are its clock, threads, sockets and files. `service`
+//! and `session` speak with one party each: `reading` reads what it sends. `driver` hands what they read to the job, and
+//! carries out what the job asks for.
 
 mod driver;
 mod file;
-mod files;
-mod listener;
-mod memory;
-mod pace;
-mod places;
 mod reading;
 mod service;
 mod session;
@@ -25,24 +20,23 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::server::{JobServer, Parts, Settings};
-use blindsum_protocol::{Job, JobSpec};
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use blindsum_protocol::{Job, JobSpec, ServerIndex};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Server;
 use tracing::info;
 
-use crate::chunks::CHUNK;
+use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
+use crate::servers::Servers;
+pub use crate::serving::check_address;
+use crate::serving::{listen, make_room, serve};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
-use crate::wire::LARGEST_PIECE;
 use crate::{Model, NetError, seconds};
-use driver::Driver;
+use driver::{Computing, Driver};
 pub use file::ConfigFile;
 use service::{Doorway, Jobs, ServedJob, Service};
 
@@ -56,6 +50,9 @@ pub struct Config {
     pub store: Option<PathBuf>,
     /// The jobs.
     pub jobs: Vec<JobConfig>,
+    /// Where the three servers are, in order, this coordinator first, as everybody reaches them: for jobs whose servers
+    /// compute together. Empty where there is no such job.
+    pub servers: Vec<String>,
     /// Limits for parties.
     pub limits: Limits,
     /// Whether to stop once every job is done or has failed.
@@ -111,8 +108,13 @@ impl Coordinator {
     /// The first error found.
     pub fn check(config: Config) -> Result<usize, NetError> {
         check_address("listen", &config.listen)?;
-        let (_, jobs) = judge(&config.limits, config.credentials, config.jobs)?;
-        Ok(jobs.len())
+        let judged = judge(
+            &config.limits,
+            config.credentials,
+            config.jobs,
+            &config.servers,
+        )?;
+        Ok(judged.jobs.len())
     }
 
     /// Checks everything, opens the store, listens.
@@ -127,12 +129,16 @@ impl Coordinator {
     async fn begin(config: Config) -> Result<Self, NetError> {
         check_address("listen", &config.listen)?;
         let limits = config.limits.clone();
-        let (side, jobs) = judge(&limits, config.credentials, config.jobs)?;
+        let Judged {
+            side,
+            servers,
+            jobs,
+        } = judge(&limits, config.credentials, config.jobs, &config.servers)?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
         });
-        files::make_room(&limits);
+        make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
         let (stopping, stop) = watch::channel(false);
@@ -141,21 +147,31 @@ impl Coordinator {
             store,
             anchor: side.anchor().clone(),
             limits: limits.clone(),
+            servers: servers.clone(),
             stopping: stop.clone(),
         };
         let mut tasks = JoinSet::new();
-        let mut served = BTreeMap::new();
+        let (mut served, mut doors) = (BTreeMap::new(), BTreeMap::new());
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let (driver, job) = open_job(checked, &shared)?;
+            let (driver, job, door) = open_job(checked, &shared)?;
             tasks.spawn(driver.run());
+            doors.extend(door.map(|door| (name.clone(), door)));
             served.insert(name, job);
         }
         let jobs: Jobs = Arc::new(served);
         let service = Service::new(jobs.clone(), limits.clone(), side.anchor().clone());
-        let hosts = side.current().hosts.clone();
-        let farewell = seconds(limits.farewell);
-        tasks.spawn(serve(listener, side.clone(), limits, service, stop));
+        let (hosts, farewell) = (side.current().hosts.clone(), seconds(limits.farewell));
+        let door = Door::new(doors, None, side.anchor().clone(), &limits);
+        let doorway = Doorway::new(service, door);
+        tasks.spawn(serve(
+            listener,
+            side.clone(),
+            servers,
+            limits,
+            doorway,
+            stop,
+        ));
         info!(%address, ?hosts, jobs = jobs.len(), "coordinator listening");
         Ok(Self {
             address,
@@ -243,18 +259,50 @@ impl Coordinator {
     }
 }
 
-/// The coordinator's side of TLS and its jobs, if all of it can be used.
+/// What a coordinator is made of, checked.
+struct Judged {
+    side: Arc<Renewed<CoordinatorSide>>,
+    servers: Option<Arc<Servers>>,
+    jobs: Vec<CheckedJob>,
+}
+
+/// The coordinator's side of TLS, the servers and its jobs, if all of it can be used.
 fn judge(
     limits: &Limits,
     credentials: Credentials,
     jobs: Vec<JobConfig>,
-) -> Result<(Arc<Renewed<CoordinatorSide>>, Vec<CheckedJob>), NetError> {
+    servers: &[String],
+) -> Result<Judged, NetError> {
     limits
         .check()
         .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
     let side = Arc::new(Renewed::new(credentials, CoordinatorSide::new)?);
-    Ok((side, check_jobs(jobs)?))
+    let jobs = check_jobs(jobs)?;
+    let servers = match servers.is_empty() {
+        true => None,
+        false => Some(Arc::new(Servers::new(servers)?)),
+    };
+    let needs_servers = |checked: &&CheckedJob| checked.job.servers().next().is_some();
+    match (&servers, jobs.iter().find(needs_servers)) {
+        (Some(servers), _) => servers.check_own(COORDINATOR, &side.current().hosts)?,
+        (None, Some(CheckedJob { job, .. })) => {
+            let name = &job.spec().job;
+            let rule = format!(
+                "must be three URLs, in order: the servers of job {name:?} compute together"
+            );
+            return Err(NetError::config("servers", rule));
+        }
+        (None, None) => {}
+    }
+    Ok(Judged {
+        side,
+        servers,
+        jobs,
+    })
 }
+
+/// The coordinator's place among servers that compute together.
+const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
 
 /// A job and the model that it starts from, where one was given.
 struct CheckedJob {
@@ -302,13 +350,41 @@ struct Shared {
     anchor: Arc<TrustAnchor>,
     limits: Limits,
     spools: Arc<Spools>,
+    servers: Option<Arc<Servers>>,
     stopping: watch::Receiver<bool>,
 }
 
-/// Takes a job up; nothing runs before its driver does.
-fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob), NetError> {
+impl Shared {
+    /// The lines to those that compute with the coordinator for a job, if there are any.
+    fn lines(&self, job: &Job) -> Result<Option<Computing>, NetError> {
+        let Some(servers) = self
+            .servers
+            .as_ref()
+            .filter(|_| job.servers().next().is_some())
+        else {
+            return Ok(None);
+        };
+        let parts = LineParts {
+            job,
+            me: COORDINATOR,
+            servers,
+            limits: &self.limits,
+            side: None,
+        };
+        let (lines, heard) = Lines::open(parts)?;
+        Ok(Some(Computing { lines, heard }))
+    }
+}
+
+/// Takes a job up; nothing but its lines runs before its driver does.
+fn open_job(
+    checked: CheckedJob,
+    shared: &Shared,
+) -> Result<(Driver, ServedJob, Option<LineDoor>), NetError> {
     let CheckedJob { job, initial } = checked;
     let limits = &shared.limits;
+    let computing = shared.lines(&job)?;
+    let door = computing.as_ref().map(|it| it.lines.door(COORDINATOR));
     let parts = Parts {
         job,
         initial,
@@ -324,81 +400,6 @@ fn open_job(checked: CheckedJob, shared: &Shared) -> Result<(Driver, ServedJob),
     };
     let clock = Clock::new();
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
-    let (driver, handle, status) = Driver::new(server, clock, shared.stopping.clone());
-    Ok((driver, ServedJob { handle, status }))
-}
-
-/// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
-/// used.
-///
-/// # Errors
-/// The address has no host or no valid port. `field` is the name of the field or argument in the error.
-pub fn check_address(field: &str, address: &str) -> Result<(), NetError> {
-    let right = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
-    if address.rsplit_once(':').is_some_and(right) {
-        return Ok(());
-    }
-    let rule =
-        format!("{address:?} must be HOST:PORT with a port from 0 to 65535, as in 0.0.0.0:9443");
-    Err(NetError::config(field, rule))
-}
-
-async fn listen(address: &str) -> Result<TcpListener, NetError> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let advice = match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                "the port is in use; stop the other program or choose another port"
-            }
-            std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
-            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-            _ => "the host must be a name or an address of this machine",
-        };
-        NetError::Listen {
-            address: address.into(),
-            reason: format!("{error}: {advice}"),
-        }
-    })
-}
-
-/// Serves connections until the coordinator stops, and then gives goodbyes a moment to go out.
-async fn serve(
-    listener: TcpListener,
-    side: Arc<Renewed<CoordinatorSide>>,
-    limits: Limits,
-    service: Service,
-    mut stopping: watch::Receiver<bool>,
-) -> Result<(), NetError> {
-    let (sender, connections) = mpsc::channel(16);
-    let accepting = async {
-        listener::accept_all(listener, side.clone(), limits.clone(), sender).await;
-        std::future::pending().await
-    };
-    let watching = side.clone().watch();
-    let keepalive = seconds(limits.keepalive);
-    let mut stop = stopping.clone();
-    let serving = Server::builder()
-        .http2_keepalive_interval(Some(keepalive))
-        .http2_keepalive_timeout(Some(keepalive))
-        .max_frame_size(Some(LARGEST_PIECE))
-        .initial_stream_window_size(Some(2 * CHUNK as u32))
-        .initial_connection_window_size(Some(4 * CHUNK as u32))
-        .max_concurrent_streams(Some(8))
-        .http2_max_header_list_size(Some(16 * 1024))
-        .serve_with_incoming_shutdown(
-            Doorway::new(service),
-            ReceiverStream::new(connections),
-            async move {
-                let _ = stop.wait_for(|stopping| *stopping).await;
-            },
-        );
-    let late = async {
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-    };
-    tokio::select! {
-        served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
-        () = accepting => Ok(()),
-        () = watching => Ok(()),
-        () = late => Ok(()),
-    }
+    let (driver, handle, status) = Driver::new(server, clock, computing, shared.stopping.clone());
+    Ok((driver, ServedJob { handle, status }, door))
 }

@@ -10,10 +10,9 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Status, Streaming};
 
 use super::driver::{Event, JobHandle};
-use super::memory::{Memory, Turn};
-use super::pace::Pace;
 use crate::chunks::CHUNK;
 use crate::pb::{PartyFrame, RefusalCode, Refused};
+use crate::serving::{Memory, Pace, Turn};
 
 /// How reading ended.
 pub(super) enum End {

@@ -18,15 +18,15 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstDecoder;
 
 use super::driver::JobHandle;
-use super::listener::Peer;
-use super::places::Calling;
 use super::session::Sessions;
 use crate::chunks::CHUNK;
+use crate::computing::{Door, computing};
 use crate::line::line;
+use crate::pb::computing_server::ComputingServer;
 use crate::pb::questions::coordinator_server::{Coordinator, CoordinatorServer};
 use crate::pb::{StatusReply, StatusRequest};
 use crate::report::JobStatus;
-use crate::system::unix_seconds;
+use crate::serving::{Calling, Peer, unknown};
 use crate::wire::{CONNECT, Sending};
 
 /// Frames that wait for the connection; each holds at most one chunk.
@@ -34,6 +34,9 @@ const FRAMES_AHEAD: usize = 4;
 
 /// Bytes of the largest frame of a party: a chunk, with what is said about it.
 const LARGEST_OF_A_PARTY: usize = CHUNK + 4096;
+
+/// Where the service lies that servers offer which compute together.
+const COMPUTING: &str = "/blindsum.v1.Computing/";
 
 /// Headers of gRPC that say how messages are compressed, and how they may be.
 const ENCODING: &str = "grpc-encoding";
@@ -70,22 +73,11 @@ impl Asker {
     /// Whether its certificate, which was verified when it connected, still holds. Where a list has ended nobody is
     /// told to go: that it has is what watchers are to hear.
     fn holds(&self) -> Result<(), Status> {
-        let certificate = &self.peer.certificate;
-        match self.anchor.verify_party(certificate, unix_seconds()) {
-            Ok(_) | Err(CertificateError::RevocationListExpired { .. }) => Ok(()),
-            Err(error) => Err(Status::unauthenticated(format!(
-                "this certificate is not accepted any more: {error}"
-            ))),
+        match self.peer.verify(&self.anchor) {
+            Err(CertificateError::RevocationListExpired { .. }) => Ok(()),
+            _ => self.peer.holds(&self.anchor),
         }
     }
-}
-
-fn peer<T>(request: &Request<T>) -> Result<Peer, Status> {
-    request
-        .extensions()
-        .get::<Peer>()
-        .cloned()
-        .ok_or_else(unknown)
 }
 
 /// What a client hears that compresses: what it may use instead.
@@ -96,10 +88,6 @@ fn compressed() -> http::Response<Body> {
     let plain = HeaderValue::from_static(PLAIN);
     response.headers_mut().insert(ENCODINGS_TAKEN, plain);
     response
-}
-
-fn unknown() -> Status {
-    Status::unauthenticated("no verified certificate")
 }
 
 impl Service {
@@ -144,7 +132,7 @@ impl Service {
 
     /// Waits for its turn, and looks whether it may ask then.
     async fn asker(&self, request: &Request<StatusRequest>) -> Result<Asker, Status> {
-        let peer = peer(request)?;
+        let peer = Peer::of(request)?;
         let _calling = peer.calling();
         self.sessions.paces.of(&peer.name).question().await;
         let anchor = self.anchor.clone();
@@ -176,14 +164,16 @@ impl Service {
 pub(crate) struct Doorway {
     service: Arc<Service>,
     others: CoordinatorServer<Service>,
+    computing: ComputingServer<Door>,
 }
 
 impl Doorway {
-    pub fn new(service: Service) -> Self {
+    pub fn new(service: Service, door: Door) -> Self {
         let service = Arc::new(service);
         let others = CoordinatorServer::from_arc(service.clone());
         Self {
             others: others.max_decoding_message_size(LARGEST_OF_A_PARTY),
+            computing: computing(door),
             service,
         }
     }
@@ -199,7 +189,11 @@ impl tower::Service<http::Request<Body>> for Doorway {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        if request.uri().path() != CONNECT {
+        let path = request.uri().path();
+        if path.starts_with(COMPUTING) {
+            return self.computing.call(request);
+        }
+        if path != CONNECT {
             return self.others.call(request);
         }
         let service = self.service.clone();

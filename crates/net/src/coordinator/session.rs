@@ -12,15 +12,13 @@ use tonic::Streaming;
 use tracing::info;
 
 use super::driver::{Event, JobHandle};
-use super::listener::Peer;
-use super::memory::Memory;
-use super::pace::Paces;
 use super::reading::{End, Reader};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::seconds;
+use crate::serving::{Memory, Paces, Peer};
 
 /// What all sessions share.
 pub(crate) struct Sessions<F> {

@@ -12,6 +12,9 @@ use crate::tls::Credentials;
 pub struct PartyConfig {
     /// The address of the coordinator: `https://HOST:PORT`.
     pub url: String,
+    /// Where the three servers are, in order, the coordinator first, as at `url`: in a job whose servers compute
+    /// together. Empty where the job has no server but its coordinator.
+    pub servers: Vec<String>,
     /// Name of the job.
     pub job: String,
     /// The party's certificate and key, and the CA of the job.
@@ -42,6 +45,7 @@ impl PartyConfig {
     pub fn new(url: impl Into<String>, job: impl Into<String>, credentials: Credentials) -> Self {
         Self {
             url: url.into(),
+            servers: Vec::new(),
             job: job.into(),
             credentials,
             server_name: None,
@@ -59,6 +63,12 @@ impl PartyConfig {
         JobSpec::check_name(&self.job).map_err(|error| {
             NetError::config(error.field, format!("{:?}: {}", self.job, error.rule))
         })?;
+        if let Some(first) = self.servers.first()
+            && *first != self.url
+        {
+            let rule = format!("the first one, {first:?}, must be url = {:?}", self.url);
+            return Err(NetError::config("servers", rule));
+        }
         let times = [
             ("give_up_after", self.give_up_after),
             ("keepalive", self.keepalive),

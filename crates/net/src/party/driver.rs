@@ -8,29 +8,21 @@ use std::time::Duration;
 use blindsum_job::actor::Ticket;
 use blindsum_job::party::{Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told};
 use blindsum_protocol::Job;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tonic::Streaming;
 use tracing::{debug, warn};
 
+use super::uploads::Uploads;
 use super::{Notice, PartyConfig, RoundHandle};
-use crate::connect::{ConnectError, Connected, Target};
-use crate::error::with_causes;
-use crate::outbox::{Content, Outbox, Queued, SendEnd, send_all};
+use crate::connect::{CONNECT_TIME, ConnectError, Connected, PAUSES, Target};
+use crate::conversation::{Conversation, Silence};
+use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode};
-use crate::stream::Traffic;
-use crate::system::Clock;
+use crate::system::{Clock, begin};
 use crate::tls::OwnIdentity;
 use crate::{NetError, seconds};
-
-/// Time for each step of a connection.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Time for the last frames to go out.
-const GOODBYE_TIME: Duration = Duration::from_secs(1);
-/// The first and the longest pause between two attempts to connect.
-const PAUSES: (f64, f64) = (0.1, 2.0);
 
 /// Why a connection ends.
 enum Ended {
@@ -49,6 +41,7 @@ pub(super) struct Driver {
     pub config: PartyConfig,
     pub identity: OwnIdentity,
     pub target: Target,
+    pub uploads: Uploads,
     pub commands: UnboundedSender<Input>,
     pub received: UnboundedReceiver<Input>,
     pub notices: Sender<Notice>,
@@ -150,19 +143,18 @@ impl Driver {
                 return true;
             }
             let busy = self.party.is_busy();
-            let wake = self.wake();
+            let wake = self.party.wake();
             tokio::select! {
                 command = self.received.recv() => self.obey(command),
                 ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
-                () = at(wake) => self.party.tick(self.clock.now()),
+                () = self.clock.until(wake) => self.party.tick(self.clock.now()),
                 () = sleep_until(until), if !busy => return false,
             }
         }
     }
 
     /// One connection, from the Hello to its end.
-    async fn converse(&mut self, mut connected: Connected, time: Duration) -> Ended {
-        let traffic = connected.traffic.clone();
+    async fn converse(&mut self, connected: Connected, time: Duration) -> Ended {
         let (outbox, queue) = Outbox::new();
         self.outbox = Some(outbox);
         self.link.0 += 1;
@@ -171,21 +163,11 @@ impl Driver {
         if let Some(ended) = self.carry_out() {
             return ended;
         }
-        let (stream, frames) = mpsc::channel(4);
         let timeout = seconds(self.config.chunk_timeout);
-        let mut sending = tokio::spawn(async move { send_all(queue, &stream, timeout).await });
-        let broken = |status: tonic::Status| self.target.broken(&traffic, with_causes(&status));
-        let connect = connected.stream(frames);
-        let mut inbound = match tokio::time::timeout(time, connect).await {
-            Ok(Ok(inbound)) => inbound,
-            Ok(Err(status)) => return self.no_connection(broken(status)),
-            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
-        };
-        let first = match tokio::time::timeout(time, inbound.message()).await {
-            Ok(Ok(Some(frame))) => frame,
-            Ok(Ok(None)) => return Ended::Lost("the coordinator closed the connection".into()),
-            Ok(Err(status)) => return self.no_connection(broken(status)),
-            Err(_) => return Ended::Lost("the coordinator does not answer the Hello".into()),
+        let begun = Conversation::begin(&self.target, connected, queue, time, timeout).await;
+        let (mut conversation, first) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.no_connection(error),
         };
         self.welcomed = matches!(first.frame, Some(Frame::Welcome(_)));
         self.frame(first);
@@ -193,53 +175,33 @@ impl Driver {
             if let Some(ended) = self.carry_out() {
                 break ended;
             }
-            if let Err(ended) = self.next(&mut inbound, &mut sending, &traffic).await {
+            if let Err(ended) = self.next(&mut conversation).await {
                 break ended;
             }
         };
         if matches!(ended, Ended::Over) {
-            // What was said last goes out, and the coordinator closes its side, before the
-            // connection is dropped.
             self.outbox = None;
-            let goodbye = async {
-                if !sending.is_finished() {
-                    let _ = (&mut sending).await;
-                }
-                while let Ok(Some(_)) = inbound.message().await {}
-            };
-            let _ = tokio::time::timeout(GOODBYE_TIME, goodbye).await;
+            conversation.goodbye().await;
         }
         ended
     }
 
     /// Waits for the next thing to happen, and hands it in.
-    async fn next(
-        &mut self,
-        inbound: &mut Streaming<CoordinatorFrame>,
-        sending: &mut JoinHandle<SendEnd>,
-        traffic: &Traffic,
-    ) -> Result<(), Ended> {
-        let (busy, wake) = (self.party.is_busy(), self.wake());
+    async fn next(&mut self, conversation: &mut Conversation) -> Result<(), Ended> {
+        let (busy, wake) = (self.party.is_busy(), self.party.wake());
         tokio::select! {
             // The caller's word comes first, however much the coordinator says; what has come counts before any deadline.
             biased;
             command = self.received.recv() => self.obey(command),
             ticket = done(&mut self.working) => self.party.worked(self.clock.now(), ticket),
             // What waits for a task waits at the coordinator.
-            frame = inbound.message(), if !busy => match frame {
-                Ok(Some(frame)) => self.frame(frame),
-                Ok(None) => return Err(Ended::Lost("the coordinator closed the connection".into())),
-                Err(status) => {
-                    let reason = traffic.error().map(str::to_owned);
-                    return Err(Ended::Lost(reason.unwrap_or_else(|| with_causes(&status))));
-                }
-            },
-            end = sending, if !busy => match end {
-                Ok(SendEnd::TooSlow) => return Err(Ended::Lost("the coordinator takes no more data".into())),
-                _ => return Err(self.last_word(inbound).await),
+            frame = conversation.heard(), if !busy => match frame {
+                Ok(frame) => self.frame(frame),
+                Err(Silence::Lost(reason)) => return Err(Ended::Lost(reason)),
+                Err(Silence::TakesNothing) => return Err(self.last_word(conversation).await),
             },
             Ok(()) = self.identity.renewals.changed() => self.heed_newer(),
-            () = at(wake) => self.party.tick(self.clock.now()),
+            () = self.clock.until(wake) => self.party.tick(self.clock.now()),
         }
         Ok(())
     }
@@ -268,17 +230,8 @@ impl Driver {
     }
 
     /// The coordinator takes nothing more: what it still says tells whether to come back.
-    async fn last_word(&mut self, inbound: &mut Streaming<CoordinatorFrame>) -> Ended {
-        let refusal = async {
-            while let Ok(Some(frame)) = inbound.message().await {
-                if matches!(frame.frame, Some(Frame::Refused(_))) {
-                    return Some(frame);
-                }
-            }
-            None
-        };
-        let refusal = tokio::time::timeout(GOODBYE_TIME, refusal).await;
-        if let Ok(Some(refusal)) = refusal {
+    async fn last_word(&mut self, conversation: &mut Conversation) -> Ended {
+        if let Some(refusal) = conversation.last_word().await {
             self.frame(refusal);
         }
         let lost = || Ended::Lost("the connection has ended".into());
@@ -290,25 +243,17 @@ impl Driver {
         let mut ended = None;
         while let Some(effect) = self.party.poll() {
             match effect {
-                Effect::Work(task) => {
-                    let ticket = task.ticket;
-                    let working = tokio::task::spawn_blocking(move || task.run());
-                    self.working = Some((ticket, working));
-                }
+                Effect::Work(task) => self.working = Some(begin(task)),
                 Effect::Send(link, say) => {
                     if let Some(outbox) = self.outbox.as_ref().filter(|_| link == self.link) {
                         outbox.put(queued(say));
                     }
                 }
-                Effect::Upload { round, role, .. } => {
-                    let reason = format!("the party has no address of the {role}");
-                    let refused = Input::UploadRefused {
-                        round,
-                        role,
-                        reason,
-                    };
-                    self.party.handle(self.clock.now(), refused);
-                }
+                Effect::Upload {
+                    round,
+                    role,
+                    message,
+                } => self.uploads.begin(round, role, message),
                 Effect::Reconnect(link, reason) if link == self.link => {
                     ended = Some(Ended::Lost(reason));
                 }
@@ -340,6 +285,7 @@ impl Driver {
             }
             Told::Refused(error) => Notice::Refused(error.into()),
             Told::Ended(round, result) => {
+                self.uploads.end(round);
                 let of_round = |(number, _): &mut (u64, _)| *number == round;
                 if let Some((_, results)) = self.results.take_if(of_round) {
                     let _ = results.send(result.map(|result| *result).map_err(NetError::from));
@@ -363,11 +309,6 @@ impl Driver {
         let _ = self.notices.send(notice);
     }
 
-    /// When the party is to be woken.
-    fn wake(&self) -> Option<Instant> {
-        self.party.wake().map(|time| self.clock.at(time))
-    }
-
     async fn work_done(&mut self) -> Ticket {
         done(&mut self.working).await
     }
@@ -386,14 +327,8 @@ async fn done(working: &mut Option<(Ticket, JoinHandle<()>)>) -> Ticket {
     }
 }
 
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn queued(say: Say) -> Queued<PartyFrame> {
+/// Something to say, as a connection's queue takes it.
+pub(crate) fn queued(say: Say) -> Queued<PartyFrame> {
     match say {
         Say::Frame(frame) => Queued::Frame(frame),
         Say::Message {

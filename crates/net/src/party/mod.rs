@@ -25,6 +25,7 @@ mod config;
 mod driver;
 mod records;
 mod renewal;
+mod uploads;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
@@ -42,13 +43,16 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use tracing::debug;
 
+use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
 use crate::{JobError, Model, NetError, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
-use records::FileRecords;
+pub(crate) use driver::queued;
+pub(crate) use records::FileRecords;
+use uploads::Uploads;
 
 /// Time for a party to say that it leaves, and for what it computes to end.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -124,8 +128,14 @@ impl Party {
         let side = identity.side.clone();
         let tls = side.current().config.clone();
         let server_name = config.server_name.as_deref();
-        let target = Target::new(&config.url, server_name, tls, seconds(config.keepalive))?;
+        let (address, keepalive) = (
+            Address::parse("url", &config.url)?,
+            seconds(config.keepalive),
+        );
+        let target = Target::coordinator(address, server_name, tls, keepalive)?;
         let (commands, received) = tokio::sync::mpsc::unbounded_channel();
+        let uploads = Uploads::new(&config, side.current().to_servers.clone(), commands.clone())?;
+        let has_servers = uploads.has_servers();
         let (sender, notices) = channel();
         let name = identity.name.clone();
         let clock = Clock::new();
@@ -135,6 +145,7 @@ impl Party {
             config,
             identity,
             target,
+            uploads,
             commands: commands.clone(),
             received,
             notices: sender,
@@ -150,11 +161,12 @@ impl Party {
         };
         let task = threads.spawn(driver.run());
         threads.spawn(side.clone().watch());
-        let job = match notices.recv() {
-            Ok(Notice::Joined(job)) => job,
-            Ok(Notice::Failed(error)) => return Err(error),
-            _ => return Err(NetError::Left),
-        };
+        let job = joined(&notices)?;
+        if job.servers().next().is_some() && !has_servers {
+            let _ = commands.send(Input::Leave);
+            let rule = "must be the URLs of the three servers, in order: parties of this job upload to all of them";
+            return Err(NetError::config("servers", rule));
+        }
         let party = Self {
             name,
             job,
@@ -262,6 +274,15 @@ impl Party {
 
     /// Leaves the job. A round under way goes on without this party.
     pub fn leave(self) {}
+}
+
+/// The job, once the party has joined it.
+fn joined(notices: &Receiver<Notice>) -> Result<Arc<Job>, NetError> {
+    match notices.recv() {
+        Ok(Notice::Joined(job)) => Ok(job),
+        Ok(Notice::Failed(error)) => Err(error),
+        _ => Err(NetError::Left),
+    }
 }
 
 /// The party of a job, with its records in the state folder.

@@ -1,4 +1,5 @@
-//! A party's records as files of its state folder. Once a record is written it survives a crash.
+//! The records of a party, or of a server that is no coordinator, as files of its state folder. Once a record is written
+//! it survives a crash.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -12,7 +13,7 @@ use blindsum_job::records::Records;
 const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// The records of one job name. While they are open no other process can use them.
-pub(super) struct FileRecords {
+pub(crate) struct FileRecords {
     folder: PathBuf,
     _lock: File,
 }

@@ -12,6 +12,7 @@ impl Driver {
         if self.may_show(&newest) {
             self.identity.certificate = newest.certificate.clone();
             self.target.set_tls(newest.config.clone());
+            self.uploads.set_tls(newest.to_servers.clone());
         }
     }
 

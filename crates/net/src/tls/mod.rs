@@ -1,24 +1,25 @@
 //! Mutual TLS: both sides show a certificate of the job's CA, and TLS 1.3 is the only version spoken.
 //!
-//! `coordinator` is a party's check of its coordinator, `files` reads credentials from files, `own` checks them before
-//! they are shown to anybody, `renewed` reads changed files again while a coordinator or party runs.
+//! `roles` checks the certificate of who is dialled, `files` reads credentials from files, `own` checks them before they
+//! are shown to anybody, `renewed` reads changed files again while a coordinator, server or party runs.
 
-mod coordinator;
 mod files;
 mod own;
 mod renewed;
+mod roles;
 
 use std::sync::Arc;
 
 pub use files::CredentialFiles;
-pub(crate) use own::{CoordinatorSide, OwnIdentity, PartySide};
+pub(crate) use own::{Accepting, CoordinatorSide, OwnIdentity, PartySide, ServerSide};
 pub use renewed::Reload;
 pub(crate) use renewed::Renewed;
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::certificate::TrustAnchor;
-use coordinator::CoordinatorVerifier;
+use blindsum_crypto::usage::Role;
 use files::Source;
+use roles::RoleVerifier;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
@@ -119,7 +120,7 @@ impl Credentials {
         Some(path.display().to_string())
     }
 
-    /// The coordinator's side of TLS: only certificates of the CA for parties are let in.
+    /// The side of TLS of who is dialled: only certificates of the CA for who dials are let in.
     pub(crate) fn server(&self) -> Result<ServerConfig, NetError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
@@ -140,8 +141,8 @@ impl Credentials {
         Ok(config)
     }
 
-    /// A party's side of TLS.
-    pub(crate) fn client(&self) -> Result<ClientConfig, NetError> {
+    /// The side of TLS of who dials somebody of this role.
+    pub(crate) fn client(&self, role: Role) -> Result<ClientConfig, NetError> {
         let verifier = WebPkiServerVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()
@@ -152,7 +153,10 @@ impl Credentials {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(CoordinatorVerifier(verifier)))
+            .with_custom_certificate_verifier(Arc::new(RoleVerifier {
+                tls: verifier,
+                role,
+            }))
             .with_client_auth_cert(self.chain()?, self.private_key()?)
             .map_err(|e| self.not_a_pair(e))?;
         config.alpn_protocols = vec![b"h2".to_vec()];

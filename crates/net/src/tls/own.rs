@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::sign::IdentityKey;
+use blindsum_crypto::usage::Role;
 use blindsum_job::party::Identity;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::sync::watch;
@@ -19,9 +20,39 @@ pub(crate) struct CoordinatorSide {
     pub hosts: Vec<String>,
 }
 
+/// The sides of TLS of a server that computes with a coordinator.
+pub(crate) struct ServerSide {
+    pub config: Arc<ServerConfig>,
+    /// For dialling the coordinator, and the other servers.
+    pub to_coordinator: Arc<ClientConfig>,
+    pub to_servers: Arc<ClientConfig>,
+    /// The host names and addresses that its certificate is for.
+    pub hosts: Vec<String>,
+}
+
+/// A side that is dialled.
+pub(crate) trait Accepting: Send + Sync + 'static {
+    /// What the next connection is shown.
+    fn accepting(&self) -> Arc<ServerConfig>;
+}
+
+impl Accepting for CoordinatorSide {
+    fn accepting(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+}
+
+impl Accepting for ServerSide {
+    fn accepting(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+}
+
 /// A party's side of TLS.
 pub(crate) struct PartySide {
     pub config: Arc<ClientConfig>,
+    /// For dialling servers that compute with the coordinator.
+    pub to_servers: Arc<ClientConfig>,
     pub name: String,
     /// The own certificate in DER.
     pub certificate: Vec<u8>,
@@ -61,6 +92,25 @@ impl CoordinatorSide {
     }
 }
 
+impl ServerSide {
+    /// # Errors
+    /// What others would refuse such a server for, with the name of the file and what to do.
+    pub fn new(credentials: &Credentials, anchor: &TrustAnchor) -> Result<Self, NetError> {
+        let chain = credentials.chain()?;
+        let (own, between) = chain.split_first().unzip();
+        let (own, between) = (own.map(AsRef::as_ref), between.unwrap_or_default());
+        let server = anchor
+            .verify_server(own.unwrap_or_default(), between, unix_seconds())
+            .map_err(|error| credentials.unusable(&error))?;
+        Ok(Self {
+            config: Arc::new(credentials.server()?),
+            to_coordinator: Arc::new(credentials.client(Role::Coordinator)?),
+            to_servers: Arc::new(credentials.client(Role::Server)?),
+            hosts: server.hosts,
+        })
+    }
+}
+
 impl PartySide {
     /// # Errors
     /// What others would refuse a party for, with the name of the file and what to do.
@@ -76,7 +126,8 @@ impl PartySide {
             return Err(credentials.key_of_another());
         }
         Ok(Self {
-            config: Arc::new(credentials.client()?),
+            config: Arc::new(credentials.client(Role::Coordinator)?),
+            to_servers: Arc::new(credentials.client(Role::Server)?),
             name: party.name,
             certificate,
             key: Arc::new(key),
@@ -142,6 +193,12 @@ impl Credentials {
                 Part::Certificate,
                 "this is the certificate of a party, or made by something else; a coordinator's is made by: \
                  blindsum pki issue CA NAME --coordinator --host HOST"
+                    .into(),
+            ),
+            E::ServerUsage => (
+                Part::Certificate,
+                "this is the certificate of a party or a coordinator, or made by something else; that of a server that \
+                 computes with a coordinator is made by: blindsum pki issue CA NAME --server --host HOST"
                     .into(),
             ),
             E::RevocationUnknown | E::RevocationListForeign => (

@@ -424,7 +424,7 @@ fn case_12_what_a_party_does_not_know_is_refused_by_name() {
         ),
         (
             32,
-            r#"{"dim":5,"job":"test","parties":3,"protocol":"mpc3"}"#,
+            r#"{"dim":5,"job":"test","parties":3,"protocol":"mpc7"}"#,
             "protocol: must be one of plain, secagg,",
         ),
         (

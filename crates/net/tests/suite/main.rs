@@ -33,5 +33,8 @@ mod sealers;
 mod search;
 mod sparse;
 mod survivors;
+mod three_servers;
+mod three_trust;
+mod three_uploads;
 mod trust;
 mod words;

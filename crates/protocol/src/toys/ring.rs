@@ -18,9 +18,9 @@ use rand_core::CryptoRng;
 use super::seals::{self, SEAL_OVERHEAD};
 use crate::core::plan::{Stage, small};
 use crate::core::protocol::ProtocolInfo;
-use crate::core::round::stages::FollowerStep;
+use crate::core::round::stages::{FollowerStep, Letters};
 use crate::core::round::{
-    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Letters, Piece, Relayed,
+    Bodies, ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Piece, Relayed,
     ServerStage, ServerStep,
 };
 use crate::core::round::{OtherServer, Stateless};

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
-use crate::core::round::stages::{Body, FollowerStep};
-use crate::core::round::{Bodies, FollowerStage, Letters, Relayed, ServerStage, ServerStep};
+use crate::core::round::stages::{Body, FollowerStep, Letters};
+use crate::core::round::{Bodies, FollowerStage, Relayed, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, PartySet, Seat, ServerRole};
 
 type Code<T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>>;

@@ -1,6 +1,7 @@
 //! A CA, coordinators and parties on loopback, for the tests of this folder.
 #![allow(dead_code)]
 
+mod dial;
 mod encoded;
 pub mod fake;
 pub mod http2;
@@ -9,6 +10,7 @@ pub mod play;
 pub mod proxy;
 pub mod raw;
 pub mod scene;
+pub mod three;
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -88,6 +90,13 @@ impl Pki {
             &Kind::Coordinator { hosts },
             Validity::days(now() - 60, 1),
         )
+    }
+
+    /// That of a server that computes with the coordinator.
+    pub fn server(&self, host: &str) -> Credentials {
+        let hosts = vec![host.to_owned()];
+        let kind = Kind::Server { hosts };
+        self.issue("server", &kind, Validity::days(now() - 60, 1))
     }
 
     /// A certificate for these extended key usages, as no command of ours makes one.
@@ -251,6 +260,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         credentials: pki.coordinator(),
         store: store.map(Path::to_owned),
         jobs: specs.into_iter().map(job).collect(),
+        servers: Vec::new(),
         limits: limits(),
         stop_when_done: false,
     }

@@ -43,7 +43,12 @@ struct State {
 impl Proxy {
     /// Relays connections to `target`, a port on this machine.
     pub fn to(target: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at("127.0.0.1", target)
+    }
+
+    /// The same at another address of this machine.
+    pub fn at(address: &str, target: u16) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = State {
             way: Way::To(target),

@@ -27,8 +27,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+pub use super::dial::{channel, channel_to, runtime};
 use super::encoded::Encoded;
 use super::{PATIENCE, now};
 
@@ -40,38 +40,12 @@ pub struct Raw {
     certificates: HashMap<Vec<u8>, Vec<u8>>,
     rng: ChaCha20Rng,
     pub job: Option<Arc<Job>>,
-    client: Option<Client>,
+    pub client: Option<Client>,
     vault: Arc<MemoryVault>,
     pub round: u64,
     nonce: [u8; 32],
     /// What it sends when it is asked for the model, in place of it, the first piece only; nothing where there is none.
     pub sealed: Option<Vec<u8>>,
-}
-
-/// A connection with TLS of another library than the product's own.
-pub fn channel(runtime: &Runtime, url: &str, credentials: &Credentials) -> Result<Channel, String> {
-    let tls = ClientTlsConfig::new()
-        .ca_certificate(Certificate::from_pem(&credentials.ca))
-        .identity(Identity::from_pem(
-            &credentials.certificate,
-            credentials.key.as_bytes(),
-        ))
-        .domain_name("localhost");
-    let endpoint = Endpoint::from_shared(url.to_owned())
-        .unwrap()
-        .tls_config(tls)
-        .unwrap();
-    runtime
-        .block_on(endpoint.connect())
-        .map_err(|e| format!("{e:?}"))
-}
-
-pub fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap()
 }
 
 pub fn certificate(credentials: &Credentials) -> Vec<u8> {

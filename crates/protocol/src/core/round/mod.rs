@@ -11,8 +11,7 @@ pub use nonce::nonce_commitment;
 pub(crate) use setup::{Ahead, Starter};
 pub use setup::{ClientSetup, Prepared};
 pub(crate) use stages::{
-    Bodies, ClientStage, ClientStep, FollowerStage, InputRef, Letters, Relayed, ServerStage,
-    ServerStep,
+    Bodies, ClientStage, ClientStep, FollowerStage, InputRef, Relayed, ServerStage, ServerStep,
 };
 pub use stages::{Excuse, Piece};
 pub use sum::RoundSum;

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::certificate::{CertificateError, CertifiedParty, TrustAnchor};
 use blindsum_crypto::sign::VerifyingKey;
+use blindsum_protocol::ServerRole;
+use rustls_pki_types::CertificateDer;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -18,23 +20,27 @@ use tokio::time::error::Elapsed;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
+use tonic::{Request, Status};
 use tracing::{debug, info, warn};
 
 use super::places::{Calling, Calls, Place, Places};
 use crate::ahead::Ahead;
 use crate::limits::Limits;
 use crate::seconds;
+use crate::servers::Servers;
 use crate::stream::{Traffic, Watched};
 use crate::system::unix_seconds;
-use crate::tls::{CoordinatorSide, Renewed};
+use crate::tls::{Accepting, Renewed};
 
 /// Who is at the other end, as TLS has verified it.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub address: SocketAddr,
-    /// The party's name.
+    /// The party's name, or the host by which a server is known.
     pub name: Arc<str>,
-    /// The party's certificate in DER.
+    /// What it is for, if it is another server of the job.
+    pub role: Option<ServerRole>,
+    /// Its certificate in DER.
     pub certificate: Arc<[u8]>,
     /// The key in it.
     pub key: VerifyingKey,
@@ -47,8 +53,7 @@ impl From<&Peer> for blindsum_job::server::Peer {
     fn from(peer: &Peer) -> Self {
         Self {
             name: peer.name.clone(),
-            // Certificates name parties only.
-            role: None,
+            role: peer.role,
             address: peer.address.to_string(),
             certificate: peer.certificate.clone(),
             key: peer.key.clone(),
@@ -58,6 +63,36 @@ impl From<&Peer> for blindsum_job::server::Peer {
 }
 
 impl Peer {
+    /// Who makes a request.
+    ///
+    /// # Errors
+    /// Nobody whom TLS has verified: no such request comes from outside.
+    pub fn of<T>(request: &Request<T>) -> Result<Self, Status> {
+        let peer = request.extensions().get::<Self>().cloned();
+        peer.ok_or_else(unknown)
+    }
+
+    /// Checks the certificate again, which was verified when it connected.
+    pub fn verify(&self, anchor: &TrustAnchor) -> Result<(), CertificateError> {
+        let (certificate, now) = (&self.certificate, unix_seconds());
+        match self.role {
+            None => anchor.verify_party(certificate, now).map(drop),
+            Some(_) => anchor.verify_server(certificate, &[], now).map(drop),
+        }
+    }
+
+    /// The same, in words for its owner.
+    pub fn holds(&self, anchor: &TrustAnchor) -> Result<(), Status> {
+        self.verify(anchor).map_err(|error| match error {
+            CertificateError::RevocationListExpired { .. } => {
+                Status::unavailable(error.to_string())
+            }
+            error => Status::unauthenticated(format!(
+                "this certificate is not accepted any more: {error}"
+            )),
+        })
+    }
+
     /// A call over the connection, which stays while there is one.
     pub fn calling(&self) -> Calling {
         self.calls.begin()
@@ -68,6 +103,11 @@ impl Peer {
         // Where it is full already that is known.
         let _ = self.cut.try_send(());
     }
+}
+
+/// What is said to nobody.
+pub(crate) fn unknown() -> Status {
+    Status::unauthenticated("no verified certificate")
 }
 
 /// A connection after the handshake; holds its place among the connections until it is dropped.
@@ -145,9 +185,10 @@ impl AsyncWrite for Connection {
 /// Takes connections until the receiver is dropped. When more are shaking hands than are allowed to,
 /// the oldest of them is dropped: an honest one is done long before, and peers that never finish keep
 /// nobody out.
-pub(crate) async fn accept_all(
+pub(crate) async fn accept_all<S: Accepting>(
     listener: TcpListener,
-    side: Arc<Renewed<CoordinatorSide>>,
+    side: Arc<Renewed<S>>,
+    servers: Option<Arc<Servers>>,
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
 ) {
@@ -177,14 +218,19 @@ pub(crate) async fn accept_all(
         {
             oldest.abort();
         }
-        let (acceptor, anchor, connections, places) = (
-            TlsAcceptor::from(side.current().config.clone()),
+        let (acceptor, anchor, servers, connections, places) = (
+            TlsAcceptor::from(side.current().accepting()),
             side.anchor().clone(),
+            servers.clone(),
             connections.clone(),
             places.clone(),
         );
         let handshake = async move {
-            let shaken = shake(stream, address, acceptor, &anchor);
+            let known = Known {
+                anchor: &anchor,
+                servers: servers.as_deref(),
+            };
+            let shaken = shake(stream, address, acceptor, known);
             let shaken = tokio::time::timeout(timeout, shaken).await;
             if let Some(connection) = placed(shaken, address, &places) {
                 tokio::spawn(cut_when_idle(connection.peer.clone(), idle));
@@ -251,12 +297,56 @@ type Shaken = (
     mpsc::Receiver<()>,
 );
 
-/// The handshake, and the party's name out of its certificate.
+/// By what it is known who connects.
+struct Known<'a> {
+    anchor: &'a TrustAnchor,
+    /// The servers that compute together, where there are any.
+    servers: Option<&'a Servers>,
+}
+
+/// Who a certificate is of.
+struct Identity {
+    name: Arc<str>,
+    key: VerifyingKey,
+    role: Option<ServerRole>,
+}
+
+impl Known<'_> {
+    /// The party, or the server by the one host of the list that its certificate is for.
+    fn identify(&self, chain: &[CertificateDer<'_>]) -> Result<Identity, String> {
+        let (own, between) = chain.split_first().ok_or("no certificate")?;
+        let now = unix_seconds();
+        let (party, servers) = match (self.anchor.verify_party(own, now), self.servers) {
+            (Err(CertificateError::Usage), Some(servers)) => (CertificateError::Usage, servers),
+            (party, _) => {
+                let CertifiedParty { name, key } = party.map_err(|error| error.to_string())?;
+                let (name, role) = (name.into(), None);
+                return Ok(Identity { name, key, role });
+            }
+        };
+        let server = self.anchor.verify_server(own, between, now);
+        let server = server.map_err(|error| match error {
+            CertificateError::ServerUsage => format!("as a party, {party}; as a server, {error}"),
+            error => error.to_string(),
+        })?;
+        let place = servers.place_of(&server.hosts)?;
+        let role = ServerRole::at(place);
+        let role =
+            role.ok_or("the certificate is for the host of the coordinator, which dials nobody")?;
+        Ok(Identity {
+            name: servers.address(place).host.as_str().into(),
+            key: server.key,
+            role: Some(role),
+        })
+    }
+}
+
+/// The handshake, and whose certificate was shown.
 async fn shake(
     stream: TcpStream,
     address: SocketAddr,
     acceptor: TlsAcceptor,
-    anchor: &TrustAnchor,
+    known: Known<'_>,
 ) -> Result<Shaken, String> {
     let _ = stream.set_nodelay(true);
     let traffic = Arc::new(Traffic::default());
@@ -268,18 +358,17 @@ async fn shake(
             return Err(error.to_string());
         }
     };
-    let certificate = stream.get_ref().1.peer_certificates();
-    let certificate: Arc<[u8]> = match certificate.and_then(|chain| chain.first()) {
-        Some(certificate) => Arc::from(certificate.as_ref()),
-        None => return Err("no certificate".into()),
-    };
-    match anchor.verify_party(&certificate, unix_seconds()) {
-        Ok(party) => {
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let certificate = chain.first().map_or(&[][..], AsRef::as_ref);
+    let certificate = Arc::from(certificate);
+    match known.identify(chain) {
+        Ok(identity) => {
             let (cut, cuts) = mpsc::channel(1);
             let peer = Peer {
                 address,
-                name: party.name.into(),
-                key: party.key,
+                name: identity.name,
+                role: identity.role,
+                key: identity.key,
                 certificate,
                 traffic,
                 calls: Calls::new(),
@@ -287,9 +376,9 @@ async fn shake(
             };
             Ok((stream, peer, cuts))
         }
-        Err(error) => {
+        Err(reason) => {
             let _ = stream.shutdown().await;
-            Err(error.to_string())
+            Err(reason)
         }
     }
 }

@@ -13,7 +13,7 @@ const PART_FOR_TURNS: f64 = 0.5;
 
 /// What is there, and who waits for it: the time of each one's stage.
 #[derive(Clone)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     free: Arc<Semaphore>,
     all: u32,
     waiting: Arc<watch::Sender<Vec<Duration>>>,
@@ -37,7 +37,7 @@ impl Drop for Waiting {
 
 /// A message that is being received, of one stage.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// When it began.
     pub begun: Instant,
     /// Its bytes.

@@ -11,7 +11,7 @@ const OTHERS: u64 = 64;
 
 /// Raises the limit of this process on open files as far as the connections need it and the system allows, and warns
 /// where that is not far enough.
-pub(super) fn make_room(limits: &Limits) {
+pub(crate) fn make_room(limits: &Limits) {
     let needed = needed(limits);
     let current = getrlimit(Resource::Nofile);
     // None is no limit.

@@ -1,4 +1,4 @@
-//! A party's check of the coordinator's certificate: what TLS checks, and that it is for a coordinator.
+//! How the certificate of who is dialled is checked: what TLS checks, and that it is for the role that is asked for.
 
 use std::sync::Arc;
 
@@ -8,11 +8,14 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// TLS takes a certificate without extended key usage for everything; this takes only a coordinator's.
+/// TLS takes a certificate without extended key usage for everything; this takes only those of one role.
 #[derive(Debug)]
-pub(super) struct CoordinatorVerifier(pub Arc<WebPkiServerVerifier>);
+pub(super) struct RoleVerifier {
+    pub tls: Arc<WebPkiServerVerifier>,
+    pub role: Role,
+}
 
-impl ServerCertVerifier for CoordinatorVerifier {
+impl ServerCertVerifier for RoleVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -21,7 +24,7 @@ impl ServerCertVerifier for CoordinatorVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.0.verify_server_cert(
+        let verified = self.tls.verify_server_cert(
             end_entity,
             intermediates,
             server_name,
@@ -29,7 +32,7 @@ impl ServerCertVerifier for CoordinatorVerifier {
             now,
         )?;
         let refused = |_| Error::InvalidCertificate(CertificateError::InvalidPurpose);
-        Role::Coordinator.check(end_entity).map_err(refused)?;
+        self.role.check(end_entity).map_err(refused)?;
         Ok(verified)
     }
 
@@ -39,7 +42,7 @@ impl ServerCertVerifier for CoordinatorVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.tls
             .verify_tls12_signature(message, certificate, signature)
     }
 
@@ -49,11 +52,11 @@ impl ServerCertVerifier for CoordinatorVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
+        self.tls
             .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.tls.supported_verify_schemes()
     }
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The connections of certified parties, by name.
-pub(super) struct Places {
+pub(crate) struct Places {
     all: usize,
     of_one: usize,
     taken: Mutex<BTreeMap<Arc<str>, usize>>,
 }
 
 /// A connection's place; free again when it is dropped.
-pub(super) struct Place {
+pub(crate) struct Place {
     name: Arc<str>,
     places: Arc<Places>,
 }
@@ -60,7 +60,7 @@ impl Drop for Place {
 
 /// How many calls are under way over one connection.
 #[derive(Clone)]
-pub(super) struct Calls(Arc<watch::Sender<usize>>);
+pub(crate) struct Calls(Arc<watch::Sender<usize>>);
 
 /// A call under way, until it is dropped.
 pub(crate) struct Calling(Calls);

@@ -1,0 +1,256 @@
+//! A line between two servers while it is up: letters go in pieces, and are put together with every length checked.
+
+use std::time::Duration;
+
+use blindsum_protocol::ServerIndex;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+
+use super::queue::Queue;
+use crate::chunks::{Assembly, CHUNK, Pushed, pieces};
+use crate::error::with_causes;
+use crate::pb::line_frame::Frame;
+use crate::pb::{LetterChunk, LineFrame, LineHello, WIRE_VERSIONS};
+
+/// What comes over lines.
+pub(crate) enum Heard {
+    /// A server says something.
+    Letter {
+        from: ServerIndex,
+        round: u64,
+        letter: Bytes,
+    },
+    /// A line that was up has broken.
+    Lost { to: ServerIndex, reason: String },
+}
+
+/// Frames that wait for the connection.
+pub(super) const FRAMES_AHEAD: usize = 4;
+
+/// What a line may carry, and how fast it must.
+#[derive(Clone)]
+pub(super) struct Rules {
+    /// The job that the servers compute for.
+    pub job: String,
+    /// Bytes of the largest letter.
+    pub limit: u64,
+    /// Time for one piece, either way.
+    pub chunk_timeout: Duration,
+}
+
+/// A line that is up.
+pub(super) struct Open {
+    pub inbound: Streaming<LineFrame>,
+    pub outbound: mpsc::Sender<LineFrame>,
+    /// What the connection lives as long as.
+    pub _alive: Box<dyn Send>,
+}
+
+/// The first frame of this server.
+pub(super) fn hello(job: &str, me: ServerIndex) -> LineFrame {
+    let (first_version, last_version) = WIRE_VERSIONS.into_inner();
+    LineFrame {
+        frame: Some(Frame::Hello(LineHello {
+            first_version,
+            last_version,
+            job: job.into(),
+            place: me.number().into(),
+        })),
+    }
+}
+
+/// Checks the first frame of another server, which TLS says is in this place.
+///
+/// # Errors
+/// Why there can be no line to it, in words.
+pub(super) fn check_hello(
+    frame: Option<LineFrame>,
+    place: ServerIndex,
+) -> Result<LineHello, String> {
+    let Some(Frame::Hello(hello)) = frame.and_then(|frame| frame.frame) else {
+        return Err("the first frame of a line must be a hello".into());
+    };
+    let (first, last) = WIRE_VERSIONS.into_inner();
+    if hello.first_version > last || hello.last_version < first {
+        let (its_first, its_last) = (hello.first_version, hello.last_version);
+        return Err(format!(
+            "no wire version is spoken by both: {first} to {last} here, {its_first} to {its_last} there"
+        ));
+    }
+    if hello.place != u32::from(place.number()) {
+        let says = hello.place;
+        return Err(format!(
+            "it says that it is server {says}, and its certificate is that of {place}"
+        ));
+    }
+    Ok(hello)
+}
+
+impl Open {
+    /// Passes letters until the line breaks; gives the reason.
+    pub async fn keep(
+        &mut self,
+        rules: &Rules,
+        from: ServerIndex,
+        queue: &Queue,
+        heard: &mpsc::Sender<Heard>,
+    ) -> String {
+        let Self {
+            inbound, outbound, ..
+        } = self;
+        tokio::select! {
+            reason = read_all(inbound, rules, from, heard) => reason,
+            reason = send_all(outbound, rules, queue) => reason,
+        }
+    }
+}
+
+async fn send_all(outbound: &mpsc::Sender<LineFrame>, rules: &Rules, queue: &Queue) -> String {
+    loop {
+        let (round, letter) = queue.next().await;
+        let total = letter.len() as u64;
+        for (offset, data) in pieces(letter) {
+            let chunk = LetterChunk {
+                round,
+                offset,
+                total,
+                data,
+            };
+            let frame = LineFrame {
+                frame: Some(Frame::Letter(chunk)),
+            };
+            match timeout(rules.chunk_timeout, outbound.send(frame)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return "the connection has ended".into(),
+                Err(_) => return "it is too slow: a piece was not taken in time".into(),
+            }
+        }
+    }
+}
+
+async fn read_all(
+    inbound: &mut Streaming<LineFrame>,
+    rules: &Rules,
+    from: ServerIndex,
+    heard: &mpsc::Sender<Heard>,
+) -> String {
+    let mut begun: Option<(u64, Assembly)> = None;
+    loop {
+        let chunk = match next(inbound, rules, begun.is_some()).await {
+            Ok(chunk) => chunk,
+            Err(reason) => return reason,
+        };
+        let round = chunk.round;
+        let letter = match push(begun.take(), chunk, rules.limit) {
+            Ok(Pushed::Part(part)) => {
+                begun = Some((round, part));
+                continue;
+            }
+            Ok(Pushed::Whole(letter)) => letter,
+            Err(reason) => return reason,
+        };
+        let said = Heard::Letter {
+            from,
+            round,
+            letter,
+        };
+        if heard.send(said).await.is_err() {
+            return "this server is stopping".into();
+        }
+    }
+}
+
+/// The next piece. It must come in time where others of its letter have come.
+async fn next(
+    inbound: &mut Streaming<LineFrame>,
+    rules: &Rules,
+    has_begun: bool,
+) -> Result<LetterChunk, String> {
+    let frame = match has_begun {
+        true => timeout(rules.chunk_timeout, inbound.message()).await,
+        false => Ok(inbound.message().await),
+    };
+    let seconds = rules.chunk_timeout.as_secs_f64();
+    let frame: Result<Option<LineFrame>, Status> = frame
+        .map_err(|_| format!("it is too slow: no piece of {CHUNK} bytes within {seconds} s"))?;
+    match frame.map_err(|status| with_causes(&status))? {
+        None => Err("the other server has ended it".into()),
+        Some(LineFrame {
+            frame: Some(Frame::Letter(chunk)),
+        }) => Ok(chunk),
+        Some(_) => Err("a frame that no server sends".into()),
+    }
+}
+
+/// Adds a piece to its letter, or begins one.
+fn push(begun: Option<(u64, Assembly)>, chunk: LetterChunk, limit: u64) -> Result<Pushed, String> {
+    let LetterChunk {
+        round,
+        offset,
+        total,
+        data,
+    } = chunk;
+    let assembly = match begun {
+        Some((of, assembly)) if of == round => assembly,
+        Some(_) => return Err("pieces of two letters come among each other".into()),
+        None => Assembly::begin(total, limit).map_err(|e| format!("letter: {e}"))?,
+    };
+    assembly
+        .push(offset, total, data)
+        .map_err(|e| format!("letter: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(round: u64, offset: u64, total: u64, length: usize) -> LetterChunk {
+        LetterChunk {
+            round,
+            offset,
+            total,
+            data: Bytes::from(vec![0; length]),
+        }
+    }
+
+    #[test]
+    fn case_27_letters_beyond_the_limit_and_pieces_out_of_place_are_refused() {
+        let total = CHUNK as u64 + 1;
+        let error = push(None, chunk(1, 0, total, CHUNK), total - 1).unwrap_err();
+        assert!(error.contains("at most 262144"), "{error}");
+        let begun = || match push(None, chunk(1, 0, total, CHUNK), total) {
+            Ok(Pushed::Part(part)) => Some((1, part)),
+            other => panic!("{other:?}"),
+        };
+        let whole = push(begun(), chunk(1, CHUNK as u64, total, 1), total);
+        assert!(matches!(whole, Ok(Pushed::Whole(_))));
+        let error = push(begun(), chunk(2, 0, 1, 1), total).unwrap_err();
+        assert!(error.contains("two letters"), "{error}");
+        assert!(push(begun(), chunk(1, 0, total, CHUNK), total).is_err());
+    }
+
+    #[test]
+    fn a_hello_is_of_the_server_in_its_certificate() {
+        let [first, second, third] = ServerIndex::ALL;
+        let check = |frame, place| check_hello(Some(frame), place);
+        assert_eq!(check(hello("j", second), second).unwrap().job, "j");
+        let error = check(hello("j", third), second).unwrap_err();
+        assert!(error.contains("says that it is server 2"), "{error}");
+        let mut other = hello("j", first);
+        if let Some(Frame::Hello(hello)) = &mut other.frame {
+            (hello.first_version, hello.last_version) = (1000, 1001);
+        }
+        assert!(
+            check(other, first)
+                .unwrap_err()
+                .contains("1000 to 1001 there")
+        );
+        assert!(
+            check(LineFrame::default(), first)
+                .unwrap_err()
+                .contains("must be a hello")
+        );
+    }
+}

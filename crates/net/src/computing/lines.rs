@@ -1,0 +1,226 @@
+//! The lines of one server to those that compute with it for a job: one task each, which makes its line again where it
+//! breaks. The server with the higher place dials.
+//!
+//! Letters that are said while a line is not up wait for it. Where a line breaks that was up letters may be lost:
+//! whoever drives the job is told so, before anything comes over the next one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindsum_protocol::{Job, ServerIndex};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::{info, warn};
+
+use super::keeping::{FRAMES_AHEAD, Heard, Open, Rules, check_hello, hello};
+use super::queue::Queue;
+use crate::connect::{CONNECT_TIME, PAUSES, Target};
+use crate::error::with_causes;
+use crate::limits::Limits;
+use crate::servers::Servers;
+use crate::tls::{Renewed, ServerSide};
+use crate::{NetError, seconds};
+
+/// Letters of all lines of a job that wait for who drives it; the lines are not read meanwhile.
+const LETTERS_AHEAD: usize = 2;
+
+/// What lines are made of.
+pub(crate) struct LineParts<'a> {
+    pub job: &'a Job,
+    pub me: ServerIndex,
+    pub servers: &'a Arc<Servers>,
+    pub limits: &'a Limits,
+    /// What is shown to those that are dialled; the first server dials nobody.
+    pub side: Option<&'a Arc<Renewed<ServerSide>>>,
+}
+
+/// The lines of one server. They end when this is dropped.
+pub(crate) struct Lines {
+    queues: BTreeMap<ServerIndex, Arc<Queue>>,
+    doors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
+    _tasks: JoinSet<()>,
+}
+
+/// Where lines are taken for a job.
+#[derive(Clone)]
+pub(crate) struct LineDoor {
+    pub(super) me: ServerIndex,
+    /// Those that dial this server.
+    pub(super) doors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
+}
+
+impl Lines {
+    /// Begins with all of them, and gives where it is told what comes. Needs a runtime.
+    ///
+    /// # Errors
+    /// An address that cannot be used.
+    pub fn open(parts: LineParts<'_>) -> Result<(Self, mpsc::Receiver<Heard>), NetError> {
+        let (heard, receiver) = mpsc::channel(LETTERS_AHEAD);
+        let LineParts { job, me, .. } = parts;
+        let largest = job.plan().steps().iter().map(|step| step.largest).max();
+        let rules = Rules {
+            job: job.spec().job.clone(),
+            limit: largest.unwrap_or_default(),
+            chunk_timeout: seconds(parts.limits.chunk_timeout),
+        };
+        let (mut queues, mut doors) = (BTreeMap::new(), BTreeMap::new());
+        let mut tasks = JoinSet::new();
+        for to in [me.next(), me.previous()] {
+            let queue = Arc::new(Queue::default());
+            queues.insert(to, queue.clone());
+            let line = Line {
+                me,
+                to,
+                rules: rules.clone(),
+                queue,
+                heard: heard.clone(),
+            };
+            match parts.side.filter(|_| to < me) {
+                None => {
+                    let (door, opened) = mpsc::channel(1);
+                    doors.insert(to, door);
+                    tasks.spawn(line.answer(opened));
+                }
+                Some(side) => {
+                    let keepalive = seconds(parts.limits.keepalive);
+                    let dialled = Dialled {
+                        servers: parts.servers.clone(),
+                        side: side.clone(),
+                        keepalive,
+                    };
+                    dialled.target(to)?;
+                    tasks.spawn(line.dial(dialled));
+                }
+            }
+        }
+        let lines = Self {
+            queues,
+            doors,
+            _tasks: tasks,
+        };
+        Ok((lines, receiver))
+    }
+
+    /// Says something to a server.
+    pub fn say(&self, to: ServerIndex, round: u64, letter: Bytes) {
+        if let Some(queue) = self.queues.get(&to) {
+            queue.put(round, letter);
+        }
+    }
+
+    /// Where those lines are taken that others dial.
+    pub fn door(&self, me: ServerIndex) -> LineDoor {
+        let doors = self.doors.clone();
+        LineDoor { me, doors }
+    }
+}
+
+/// A server that is dialled.
+struct Dialled {
+    servers: Arc<Servers>,
+    side: Arc<Renewed<ServerSide>>,
+    keepalive: Duration,
+}
+
+impl Dialled {
+    fn target(&self, to: ServerIndex) -> Result<Target, NetError> {
+        let side = self.side.current();
+        self.servers.target(to, &side, self.keepalive)
+    }
+}
+
+/// One line.
+struct Line {
+    me: ServerIndex,
+    to: ServerIndex,
+    rules: Rules,
+    queue: Arc<Queue>,
+    heard: mpsc::Sender<Heard>,
+}
+
+impl Line {
+    /// A line that the other server dials. A newer one takes the place of the one before it.
+    async fn answer(self, mut opened: mpsc::Receiver<Open>) {
+        let mut next = opened.recv().await;
+        while let Some(mut open) = next {
+            self.is_up();
+            let (reason, newer) = tokio::select! {
+                reason = open.keep(&self.rules, self.to, &self.queue, &self.heard) => (reason, None),
+                newer = opened.recv() => ("it was dialled again".into(), newer),
+            };
+            self.is_lost(reason).await;
+            next = match newer {
+                Some(newer) => Some(newer),
+                None => opened.recv().await,
+            };
+        }
+    }
+
+    /// A line that this server dials.
+    async fn dial(self, dialled: Dialled) {
+        let (mut pause, mut known) = (PAUSES.0, String::new());
+        loop {
+            match self.begin(&dialled).await {
+                Ok(mut open) => {
+                    self.is_up();
+                    (pause, known) = (PAUSES.0, String::new());
+                    let kept = open.keep(&self.rules, self.to, &self.queue, &self.heard);
+                    let reason = kept.await;
+                    self.is_lost(reason).await;
+                }
+                Err(reason) if reason != known => {
+                    warn!(job = %self.rules.job, to = %self.to, %reason, "no line; trying again");
+                    known = reason;
+                }
+                Err(_) => {}
+            }
+            sleep(seconds(pause)).await;
+            pause = (pause * 2.0).min(PAUSES.1);
+        }
+    }
+
+    /// Dials, and hears who is there.
+    async fn begin(&self, dialled: &Dialled) -> Result<Open, String> {
+        let target = dialled.target(self.to).map_err(|error| error.to_string())?;
+        let connected = target.connect(CONNECT_TIME).await;
+        let connected = connected.map_err(|error| error.reason())?;
+        let traffic = connected.traffic.clone();
+        let mut client = connected.computing();
+        let (outbound, frames) = mpsc::channel(FRAMES_AHEAD);
+        let _ = outbound.try_send(hello(&self.rules.job, self.me));
+        let talk = async {
+            let mut inbound = client.talk(ReceiverStream::new(frames)).await?.into_inner();
+            let first = inbound.message().await?;
+            Ok((inbound, first))
+        };
+        let late = |_| "it does not answer the hello in time".to_owned();
+        let begun: Result<_, tonic::Status> = timeout(CONNECT_TIME, talk).await.map_err(late)?;
+        let broken = |status| target.broken(&traffic, with_causes(&status)).reason();
+        let (inbound, first) = begun.map_err(broken)?;
+        let said = check_hello(first, self.to)?;
+        if said.job != self.rules.job {
+            return Err("it answers for another job".into());
+        }
+        Ok(Open {
+            inbound,
+            outbound,
+            _alive: Box::new(client),
+        })
+    }
+
+    fn is_up(&self) {
+        info!(job = %self.rules.job, to = %self.to, "line up");
+    }
+
+    /// Letters may be lost, and those that wait are of no use without them.
+    async fn is_lost(&self, reason: String) {
+        warn!(job = %self.rules.job, to = %self.to, %reason, "line lost");
+        self.queue.clear();
+        let to = self.to;
+        let _ = self.heard.send(Heard::Lost { to, reason }).await;
+    }
+}

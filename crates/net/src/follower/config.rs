@@ -1,0 +1,69 @@
+//! How a server begins that computes with a coordinator.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
+
+use crate::NetError;
+use crate::limits::Limits;
+use crate::servers::Servers;
+use crate::serving::check_address;
+use crate::tls::{Credentials, Renewed, ServerSide};
+
+/// How a server begins that computes with a coordinator.
+pub struct FollowerConfig {
+    /// What is agreed on: the server takes part in no other job, whatever the coordinator says.
+    pub job: JobSpec,
+    /// Where the three servers are, in order, the coordinator first, as everybody reaches them.
+    pub servers: Vec<String>,
+    /// Which of them this one is: 1 or 2.
+    pub place: u8,
+    /// Where to listen, as in `0.0.0.0:9443`; port 0 takes a free one.
+    pub listen: String,
+    /// The server's certificate and key, and the CA of the job. The certificate is for the host of its own URL.
+    pub credentials: Credentials,
+    /// A folder in which it remembers the latest round that it was in.
+    pub state_dir: PathBuf,
+    /// Limits for parties and the other servers.
+    pub limits: Limits,
+}
+
+/// The same, checked.
+pub(super) struct Checked {
+    pub job: Arc<Job>,
+    pub servers: Arc<Servers>,
+    pub place: ServerIndex,
+    pub role: ServerRole,
+    pub side: Arc<Renewed<ServerSide>>,
+}
+
+impl FollowerConfig {
+    /// Checks everything short of the folder and the address; the first thing that is wrong.
+    pub(super) fn check(&self) -> Result<Checked, NetError> {
+        check_address("listen", &self.listen)?;
+        let limits = self.limits.check();
+        limits.map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
+        let job = Arc::new(self.job.clone().validate()?);
+        let place = ServerIndex::try_from(self.place).ok();
+        let role = place.and_then(ServerRole::at);
+        let (Some(place), Some(role)) = (place, role) else {
+            let rule = format!("place = {} must be 1 or 2", self.place);
+            return Err(NetError::config("place", rule));
+        };
+        if !job.servers().any(|needed| needed == role) {
+            let rule = format!("job {:?} needs no {role}", job.spec().job);
+            return Err(NetError::config("job", rule));
+        }
+        let servers = Arc::new(Servers::new(&self.servers)?);
+        let side = Arc::new(Renewed::new(self.credentials.clone(), ServerSide::new)?);
+        servers.check_own(place, &side.current().hosts)?;
+        Ok(Checked {
+            job,
+            servers,
+            place,
+            role,
+            side,
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! Drives such a server: what comes from the coordinator, from parties and over lines goes in, and what the machine
+//! asks for is done, in its order.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use blindsum_job::JobError;
+use blindsum_job::actor::Ticket;
+use blindsum_job::follower::{Effect, Input, JobFollower, Parts, UploadId, Uploaded};
+use blindsum_job::party::LinkId;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tracing::error;
+
+use super::uplink::{Event, Uplink};
+use super::uploads::Visit;
+use crate::NetError;
+use crate::computing::{Heard, Lines};
+use crate::outbox::Outbox;
+use crate::party::queued;
+use crate::pb::PartyFrame;
+use crate::system::{Clock, begin, entropy};
+
+/// Events of the connection that wait for the machine; it is not read meanwhile.
+const EVENTS_AHEAD: usize = 2;
+
+/// Where everything comes in but the connection to the coordinator.
+pub(super) struct Inbox {
+    pub visits: mpsc::UnboundedReceiver<Visit>,
+    pub heard: mpsc::Receiver<Heard>,
+    pub stopping: watch::Receiver<bool>,
+}
+
+/// The machine and what it is driven with.
+pub(super) struct Driver {
+    machine: JobFollower,
+    clock: Clock,
+    lines: Lines,
+    inbox: Inbox,
+    /// The latest connection to the coordinator.
+    outbox: Option<(LinkId, Outbox<PartyFrame>)>,
+    /// Where connections are given up.
+    given_up: watch::Sender<LinkId>,
+    /// Who waits for what becomes of an upload.
+    waiting: BTreeMap<UploadId, oneshot::Sender<Uploaded>>,
+    /// The task under way.
+    working: Option<(Ticket, JoinHandle<()>)>,
+    over: watch::Sender<bool>,
+}
+
+/// What happens next.
+enum Next {
+    Input(Input),
+    /// Time has passed, or nothing that the machine must know.
+    Nothing,
+    /// The end, from outside.
+    End(Result<(), NetError>),
+}
+
+impl Driver {
+    /// A driver of a machine that begins, and where it is told that it has come to its end.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn open(
+        parts: Parts,
+        lines: Lines,
+        inbox: Inbox,
+    ) -> Result<(Self, watch::Receiver<bool>), NetError> {
+        let (over, ended) = watch::channel(false);
+        let clock = Clock::new();
+        let machine = JobFollower::open(parts, clock.now(), entropy()?);
+        let driver = Self {
+            machine,
+            clock,
+            lines,
+            inbox,
+            outbox: None,
+            given_up: watch::Sender::new(LinkId::default()),
+            waiting: BTreeMap::new(),
+            working: None,
+            over,
+        };
+        Ok((driver, ended))
+    }
+
+    /// Drives it to its end.
+    ///
+    /// # Errors
+    /// Why it could not go on.
+    pub async fn run(mut self, uplink: Uplink) -> Result<(), NetError> {
+        let (events, mut came) = mpsc::channel(EVENTS_AHEAD);
+        let mut connecting = JoinSet::new();
+        connecting.spawn(uplink.keep(events, self.given_up.subscribe()));
+        let end = loop {
+            if let ControlFlow::Break(end) = self.carry_out() {
+                break end.map_err(NetError::from);
+            }
+            if let Some((ticket, work)) = self.working.take() {
+                if let Err(error) = work.await {
+                    error!(%error, "work ended without a result");
+                }
+                self.machine.worked(self.clock.now(), ticket);
+                continue;
+            }
+            match self.next(&mut came, &mut connecting).await {
+                Next::Input(input) => self.machine.handle(self.clock.now(), input),
+                Next::Nothing => self.machine.tick(self.clock.now()),
+                Next::End(end) => break end,
+            }
+        };
+        if let Err(error) = &end {
+            error!(%error, "this server cannot go on");
+        }
+        self.over.send_replace(true);
+        end
+    }
+
+    /// Does what the machine asks for, unless it has come to its end.
+    fn carry_out(&mut self) -> ControlFlow<Result<(), JobError>> {
+        while let Some(effect) = self.machine.poll() {
+            match effect {
+                Effect::Work(task) => self.working = Some(begin(task)),
+                Effect::Send(link, say) => {
+                    if let Some((_, outbox)) = self.outbox.as_ref().filter(|(of, _)| *of == link) {
+                        outbox.put(queued(say));
+                    }
+                }
+                Effect::Uploaded(id, uploaded) => {
+                    if let Some(answer) = self.waiting.remove(&id) {
+                        let _ = answer.send(uploaded);
+                    }
+                }
+                Effect::Letter { to, round, letter } => self.lines.say(to, round, letter),
+                Effect::Reconnect(link, _) => {
+                    self.given_up.send_replace(link);
+                }
+                Effect::Over(end) => return ControlFlow::Break(end),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn next(
+        &mut self,
+        came: &mut mpsc::Receiver<Event>,
+        connecting: &mut JoinSet<Result<std::convert::Infallible, NetError>>,
+    ) -> Next {
+        tokio::select! {
+            biased;
+            () = stopped(&mut self.inbox.stopping) => Next::End(Ok(())),
+            Some(ended) = connecting.join_next() => Next::End(match ended {
+                Ok(Ok(never)) => match never {},
+                Ok(Err(error)) => Err(error),
+                Err(error) => Err(NetError::system(error)),
+            }),
+            Some(event) = came.recv() => Next::Input(self.connection(event)),
+            Some(heard) = self.inbox.heard.recv() => Next::Input(letter(heard)),
+            Some(visit) = self.inbox.visits.recv() => self.visit(visit),
+            () = self.clock.until(self.machine.wake()) => Next::Nothing,
+        }
+    }
+
+    /// What happens to the connection to the coordinator.
+    fn connection(&mut self, event: Event) -> Input {
+        match event {
+            Event::Linked(link, outbox) => {
+                self.outbox = Some((link, outbox));
+                Input::Linked(link)
+            }
+            Event::Frame(link, frame) => Input::Frame(link, frame),
+            Event::Lost(link, reason) => {
+                self.outbox.take_if(|(of, _)| *of == link);
+                Input::Lost(link, reason)
+            }
+        }
+    }
+
+    /// What happens where parties upload.
+    fn visit(&mut self, visit: Visit) -> Next {
+        match visit {
+            Visit::Came(came) => {
+                self.waiting.insert(came.id, came.answer);
+                Next::Input(Input::Upload {
+                    id: came.id,
+                    name: came.name,
+                    round: came.round,
+                    message: came.message,
+                    hold: came.hold,
+                })
+            }
+            // Whoever was answered goes, too.
+            Visit::Gone(id) => match self.waiting.remove(&id) {
+                Some(_) => Next::Input(Input::UploadGone(id)),
+                None => Next::Nothing,
+            },
+        }
+    }
+}
+
+/// Waits until the server is told to stop, or nobody can tell it any more.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// What comes over lines.
+fn letter(heard: Heard) -> Input {
+    match heard {
+        Heard::Lost { to, reason } => Input::LineLost { to, reason },
+        Heard::Letter {
+            from,
+            round,
+            letter,
+        } => Input::Letter {
+            from,
+            round,
+            letter,
+        },
+    }
+}

@@ -1,0 +1,162 @@
+//! The servers of jobs whose servers compute together: where they are, and which of them a certificate is of.
+
+use std::time::Duration;
+
+use blindsum_protocol::{ServerIndex, ServerRole};
+
+use crate::NetError;
+use crate::address::Address;
+use crate::connect::Target;
+use crate::tls::ServerSide;
+
+/// The three servers of jobs, in order: the first is the coordinator.
+#[derive(Debug)]
+pub(crate) struct Servers([Address; 3]);
+
+impl Servers {
+    /// Reads their URLs.
+    ///
+    /// # Errors
+    /// They are not three, or two have one host: a certificate would be that of two servers.
+    pub fn new(urls: &[String]) -> Result<Self, NetError> {
+        let wrong = |rule: String| NetError::config("servers", rule);
+        let addresses = urls.iter().map(|url| Address::parse("servers", url));
+        let addresses: Vec<Address> = addresses.collect::<Result<_, _>>()?;
+        let addresses = <[Address; 3]>::try_from(addresses)
+            .map_err(|all| wrong(format!("{} URLs: must be three, in order", all.len())))?;
+        let [first, second, third] = &addresses;
+        for (one, other) in [(first, second), (first, third), (second, third)] {
+            if one.host == other.host {
+                return Err(wrong(format!(
+                    "{:?} and {:?} have one host: servers are told apart by the hosts that their certificates are for",
+                    one.url, other.url
+                )));
+            }
+        }
+        Ok(Self(addresses))
+    }
+
+    /// Where a server is.
+    pub fn address(&self, place: ServerIndex) -> &Address {
+        let [first, second, third] = &self.0;
+        match place.number() {
+            0 => first,
+            1 => second,
+            _ => third,
+        }
+    }
+
+    /// The server whose certificate is for these hosts.
+    ///
+    /// # Errors
+    /// It is of none of them, or of more than one; in words.
+    pub fn place_of(&self, hosts: &[String]) -> Result<ServerIndex, String> {
+        let is_of = |place: &ServerIndex| {
+            let address = self.address(*place);
+            hosts.iter().any(|host| address.is_for(host))
+        };
+        let mut places = ServerIndex::ALL.into_iter().filter(is_of);
+        match (places.next(), places.next()) {
+            (Some(place), None) => Ok(place),
+            (None, _) => Err(format!(
+                "the certificate is for {hosts:?}, and none of these is the host of a server"
+            )),
+            (Some(_), Some(_)) => Err(format!(
+                "the certificate is for {hosts:?}, which are the hosts of more than one server"
+            )),
+        }
+    }
+
+    /// Whether the own certificate is for the host of the own place.
+    ///
+    /// # Errors
+    /// It is not; the field names the list.
+    pub fn check_own(&self, place: ServerIndex, hosts: &[String]) -> Result<(), NetError> {
+        let of = self.place_of(hosts);
+        if of == Ok(place) {
+            return Ok(());
+        }
+        let why = of.err().map_or(String::new(), |why| format!(": {why}"));
+        let url = &self.address(place).url;
+        let rule = format!(
+            "{url:?} is {place}, this one, and its certificate must be for that host alone{why}"
+        );
+        Err(NetError::config("servers", rule))
+    }
+
+    /// The server in this place, for another one of them to dial.
+    pub fn target(
+        &self,
+        place: ServerIndex,
+        side: &ServerSide,
+        keepalive: Duration,
+    ) -> Result<Target, NetError> {
+        let address = self.address(place).clone();
+        match ServerRole::at(place) {
+            None => Target::coordinator(address, None, side.to_coordinator.clone(), keepalive),
+            Some(_) => Target::server(address, side.to_servers.clone(), keepalive),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(urls: [&str; 3]) -> Result<Servers, NetError> {
+        Servers::new(&urls.map(str::to_owned))
+    }
+
+    fn rule(refused: Result<Servers, NetError>) -> String {
+        match refused {
+            Err(NetError::Config { field, rule }) if field == "servers" => rule,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn servers_are_three_on_different_hosts() {
+        let good = [
+            "https://a.example",
+            "https://b.example:1",
+            "https://[::1]:2",
+        ];
+        assert!(servers(good).is_ok());
+        assert!(rule(Servers::new(&good.map(str::to_owned)[..2])).contains("2 URLs"));
+        let twice = [
+            "https://a.example:1",
+            "https://b.example",
+            "https://A.example:2",
+        ];
+        assert!(rule(servers(twice)).contains("have one host"));
+        let twice = [
+            "https://a.example:1",
+            "https://[::1]:1",
+            "https://[0:0::1]:2",
+        ];
+        assert!(rule(servers(twice)).contains("have one host"));
+        let clear = ["https://a.example", "http://b.example", "https://c.example"];
+        assert!(rule(servers(clear)).contains("https://"));
+    }
+
+    #[test]
+    fn case_32_a_certificate_is_that_of_one_server_or_of_none() {
+        let servers = servers(["https://a.example", "https://b.example", "https://10.0.0.3"]);
+        let servers = servers.unwrap();
+        let place = |hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(|host| host.to_string()).collect();
+            servers.place_of(&hosts)
+        };
+        let [_, second, third] = ServerIndex::ALL;
+        assert_eq!(place(&["other.example", "B.example"]), Ok(second));
+        assert_eq!(place(&["10.0.0.3"]), Ok(third));
+        assert!(place(&["c.example"]).unwrap_err().contains("none of these"));
+        assert!(place(&[]).unwrap_err().contains("none of these"));
+        let both = place(&["b.example", "10.0.0.3"]).unwrap_err();
+        assert!(both.contains("more than one server"), "{both}");
+        let own = servers
+            .check_own(second, &["a.example".into()])
+            .unwrap_err();
+        assert!(own.to_string().contains("server 1, this one"), "{own}");
+    }
+}

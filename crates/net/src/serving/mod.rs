@@ -1,0 +1,115 @@
+//! What a coordinator and other servers do alike for who connects to them: `listener` takes connections, `places` says
+//! how many, `files` makes room for them, `pace` limits how often one peer comes and speaks, `memory` what is received of
+//! all of them at once.
+
+mod files;
+mod listener;
+mod memory;
+mod pace;
+mod places;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::transport::Server;
+
+use crate::chunks::CHUNK;
+use crate::limits::Limits;
+use crate::servers::Servers;
+use crate::tls::{Accepting, Renewed};
+use crate::wire::LARGEST_PIECE;
+use crate::{NetError, seconds};
+
+pub(crate) use files::make_room;
+pub(crate) use listener::{Peer, unknown};
+pub(crate) use memory::{Memory, Turn};
+pub(crate) use pace::{Pace, Paces};
+pub(crate) use places::Calling;
+
+/// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
+/// used.
+///
+/// # Errors
+/// The address has no host or no valid port. `field` is the name of the field or argument in the error.
+pub fn check_address(field: &str, address: &str) -> Result<(), NetError> {
+    let right = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    if address.rsplit_once(':').is_some_and(right) {
+        return Ok(());
+    }
+    let rule =
+        format!("{address:?} must be HOST:PORT with a port from 0 to 65535, as in 0.0.0.0:9443");
+    Err(NetError::config(field, rule))
+}
+
+pub(crate) async fn listen(address: &str) -> Result<TcpListener, NetError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let advice = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "the port is in use; stop the other program or choose another port"
+            }
+            std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
+            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+            _ => "the host must be a name or an address of this machine",
+        };
+        NetError::Listen {
+            address: address.into(),
+            reason: format!("{error}: {advice}"),
+        }
+    })
+}
+
+/// Serves connections until it is time to stop, and then gives goodbyes a moment to go out.
+pub(crate) async fn serve<A, S>(
+    listener: TcpListener,
+    side: Arc<Renewed<A>>,
+    servers: Option<Arc<Servers>>,
+    limits: Limits,
+    service: S,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), NetError>
+where
+    A: Accepting,
+    S: tower::Service<
+            http::Request<Body>,
+            Response = http::Response<Body>,
+            Error = Infallible,
+            Future: Send,
+        > + Clone
+        + Send
+        + 'static,
+{
+    let (sender, connections) = mpsc::channel(16);
+    let accepting = async {
+        listener::accept_all(listener, side.clone(), servers, limits.clone(), sender).await;
+        std::future::pending().await
+    };
+    let watching = side.clone().watch();
+    let keepalive = seconds(limits.keepalive);
+    let mut stop = stopping.clone();
+    let serving = Server::builder()
+        .http2_keepalive_interval(Some(keepalive))
+        .http2_keepalive_timeout(Some(keepalive))
+        .max_frame_size(Some(LARGEST_PIECE))
+        .initial_stream_window_size(Some(2 * CHUNK as u32))
+        .initial_connection_window_size(Some(4 * CHUNK as u32))
+        .max_concurrent_streams(Some(8))
+        .http2_max_header_list_size(Some(16 * 1024))
+        .serve_with_incoming_shutdown(service, ReceiverStream::new(connections), async move {
+            let _ = stop.wait_for(|stopping| *stopping).await;
+        });
+    let late = async {
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    };
+    tokio::select! {
+        served = serving => served.map_err(|e| NetError::System(crate::error::with_causes(&e))),
+        () = accepting => Ok(()),
+        () = watching => Ok(()),
+        () = late => Ok(()),
+    }
+}
