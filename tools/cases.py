@@ -99,7 +99,7 @@ CASES = {
     ),
     39: (
         "Noise of another distribution than is said, drawn again when a round is, or left out by a server",
-        "Exactly what is said; the same noise for the same survivors; found by the other holder of a component",
+        "Exactly what is said; the same for the same survivors; found by the other holder of a component",
     ),
     41: ("Secrets in logs, errors, debug output or freed memory", "None found"),
     42: ("Versions that do not meet", "Refused with both versions in the message"),

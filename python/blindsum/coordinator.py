@@ -60,6 +60,8 @@ class Coordinator:
     ----------
     address : str
         The address at which it listens, ``HOST:PORT``.
+    servers : tuple of str
+        The URLs of all three servers; empty if it is alone.
     hosts : tuple of str
         The host names and addresses in its certificate. Parties must connect to one of them.
 
@@ -100,6 +102,7 @@ class Coordinator:
         )
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)
+        self.servers = tuple(servers)
 
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.

@@ -45,8 +45,9 @@ class Policy:
     ----------
     allowed_protocols : sequence of str or None
         Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``,
-        ``pss`` and ``mpc3``. The coordinator reads every update of ``plain``, and together with any one party every
-        update of ``flashe``: these must be named.
+        ``pss`` and ``mpc3``. The coordinator reads every update of ``plain``, and together with any one party
+        every update of ``flashe``: these must be named. In ``mpc3`` two of the three servers together read
+        every update, so a party names all three in :func:`join`.
     require_adversary : str or None
         The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
         either. ``plain`` protects against neither. In ``flashe`` the job's ``adversary`` is about the key

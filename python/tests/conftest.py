@@ -5,14 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
 import blindsum as bs
 from blindsum import pki
+from blindsum.testing.cluster import OTHER_SERVERS, free_ports
 
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
 
@@ -84,6 +86,19 @@ def _no_process_stays():
             os.waitpid(process, 0)
 
 
+def three_urls():
+    """Where three servers on this machine will be."""
+    return [f"https://{host}:{port}" for host, port in zip(HOSTS, free_ports().values(), strict=True)]
+
+
+def listen_at(url):
+    host, _, port = url.removeprefix("https://").rpartition(":")
+    return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
+
+
+HOSTS = ("localhost", *OTHER_SERVERS.values())
+
+
 class Place:
     """Certificates of one job, and what runs in it."""
 
@@ -105,6 +120,8 @@ class Place:
         }
         pki.init(folder)
         pki.issue(folder, "agg", hosts=["localhost", "127.0.0.1"])
+        for number, host in OTHER_SERVERS.items():
+            pki.issue(folder, f"server-{number}", hosts=[host], computes=True)
 
     def spec(self, **fields):
         fields = {"protocol": "plain", "parties": 2, "dim": 4} | QUICK | fields
@@ -118,19 +135,32 @@ class Place:
     @contextmanager
     def coordinator(self, spec, **options):
         options = {"limits": {"reconnect_grace": 0.5}} | options
-        running = bs.Coordinator(spec, identity=self.folder / "agg", ca=self.folder, **options)
-        try:
-            yield running
-        finally:
-            running.stop()
-            for _ in running.statuses():
-                pass
+        with ExitStack() as servers:
+            if spec.needs_servers:
+                urls = three_urls()
+                options |= {"servers": urls, "listen": listen_at(urls[0])}
+                for number in OTHER_SERVERS:
+                    servers.enter_context(self.server(spec, urls, number))
+            running = bs.Coordinator(spec, identity=self.folder / "agg", ca=self.folder, **options)
+            try:
+                yield running
+            finally:
+                running.stop()
+                for _ in running.statuses():
+                    pass
+
+    def server(self, spec, urls, number, **options):
+        """The second or the third server of a job."""
+        state = tempfile.mkdtemp(dir=self.folder)
+        identity = self.folder / f"server-{number}"
+        options = {"listen": listen_at(urls[number]), "state_dir": state, "identity": identity} | options
+        return bs.Server(spec, servers=urls, place=number, ca=self.folder, **options)
 
     def join(self, coordinator, name, **options):
         options = {"policy": bs.Policy(**self.any_job), "give_up_after": 5.0} | options
         port = coordinator.address.rpartition(":")[2]
         return bs.join(
-            f"https://localhost:{port}",
+            list(coordinator.servers) or f"https://localhost:{port}",
             job="job",
             identity=self.identity(name),
             ca=self.folder / "ca.pem",

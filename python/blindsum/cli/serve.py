@@ -26,7 +26,7 @@ example:
 
 The three servers of an mpc3 job, each at another organisation, all with the same list:
   blindsum serve --job job.toml --ca ca.pem --identity agg --servers URL,URL,URL --listen 0.0.0.0:9443
-  blindsum serve --job job.toml --ca ca.pem --identity second --servers URL,URL,URL --server 1 --state-dir state
+  blindsum serve --job job.toml --ca ca.pem --identity second --servers URL,URL,URL --server 1 --state-dir s
 
 job.toml holds fields of JobSpec; examples/job.toml:
 {job}
@@ -226,6 +226,7 @@ def _write_model(store: str, job: str, version: int, path: str) -> None:
 
 
 def limits_from(settings: list[str]) -> dict[str, float]:
+    """Read ``NAME=NUMBER`` of every ``--limit``."""
     from blindsum.errors import ConfigError
 
     limits: dict[str, float] = {}

@@ -101,7 +101,7 @@ class Cluster:
         self._killed: set[str] = set()
         self._reader: threading.Thread | None = None
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._ports = _free_ports() if spec.needs_servers else {}
+        self._ports = free_ports() if spec.needs_servers else {}
 
     def __enter__(self) -> Self:
         try:
@@ -271,7 +271,7 @@ class Cluster:
             self._reader.join()
 
 
-def _free_ports() -> dict[int, int]:
+def free_ports() -> dict[int, int]:
     """A port for each of three servers that nobody has now."""
     ports = {}
     for place, host in {0: "127.0.0.1", **OTHER_SERVERS}.items():

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_protocol::JobSpec;
+use blindsum_protocol::{Job, JobSpec};
 
 use super::World;
 use super::contents::{in_a_hurry, of_integers, sized};
@@ -104,13 +104,7 @@ impl Campaign {
         let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
         for seed in (self.seed..).filter(wanted) {
             let job = Arc::new(sized(&self.spec, seed).map_err(SimError::from)?);
-            if job.servers().next().is_some() {
-                let protocol = &job.spec().protocol;
-                let rule = format!(
-                    "campaigns know no servers beside the coordinator, as {protocol} needs"
-                );
-                return Err(SimError::scenario("protocol", rule).into());
-            }
+            check_servers(&job)?;
             let episode = World::new(job, seed)?.run().map_err(Box::new)?;
             tally.add(&episode);
             if tally.steps >= self.steps || watch(&tally).is_break() {
@@ -133,12 +127,23 @@ pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, Campa
             .validate()
             .map_err(SimError::from)?,
     );
+    check_servers(&job)?;
     let faults = Faults {
         lie,
         ..Faults::default()
     };
     let world = World::with(job, seed, Kind::Liar, faults)?;
     Ok(world.run().map_err(Box::new)?)
+}
+
+/// A campaign plays one server, the coordinator.
+fn check_servers(job: &Job) -> Result<(), SimError> {
+    if job.servers().next().is_none() {
+        return Ok(());
+    }
+    let protocol = &job.spec().protocol;
+    let rule = format!("campaigns know no servers beside the coordinator, as {protocol} needs");
+    Err(SimError::scenario("protocol", rule))
 }
 
 /// Why a campaign ended early.

@@ -9,7 +9,7 @@ use blindsum_protocol::{
 };
 use blindsum_sim::{
     Action, Campaign, DropAt, Event, Happening, Hooks, Network, PartyEnd, RoundReport, Scenario,
-    Simulation, Stage,
+    Simulation, Stage, beside_a_liar,
 };
 
 use crate::support::{simulate, simulate_with, small, too_few};
@@ -300,16 +300,16 @@ fn a_fault_that_servers_find_together_ends_the_round() {
 
 #[test]
 fn campaigns_refuse_jobs_of_several_servers() {
-    let campaign = Campaign::new(
-        JobSpec {
-            protocol: ProtocolName::Mpc3.into(),
-            ..small()
-        },
-        10,
-        1,
-    );
+    let spec = JobSpec {
+        protocol: ProtocolName::Mpc3.into(),
+        ..small()
+    };
+    let campaign = Campaign::new(spec.clone(), 10, 1);
     let refused = campaign.run(&mut |_| ControlFlow::Continue(()));
+    let beside = beside_a_liar(&spec, 0.1, 1);
     let text =
         "scenario: protocol: campaigns know no servers beside the coordinator, as mpc3 needs";
-    assert_eq!(refused.unwrap_err().to_string(), text);
+    for refused in [refused, beside] {
+        assert_eq!(refused.unwrap_err().to_string(), text);
+    }
 }
