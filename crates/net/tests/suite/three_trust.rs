@@ -8,7 +8,7 @@ use blindsum_net::pb::{LineFrame, LineHello, UploadChunk, WIRE_VERSIONS, line_fr
 use blindsum_net::{Credentials, NetError};
 use tonic::Code;
 
-use crate::common::raw::{channel_to, runtime};
+use crate::common::dial::{channel_to, runtime};
 use crate::common::three::*;
 use crate::common::*;
 

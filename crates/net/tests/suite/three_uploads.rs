@@ -10,7 +10,8 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 
-use crate::common::raw::{Raw, channel_to, runtime};
+use crate::common::dial::{channel_to, runtime};
+use crate::common::raw::Raw;
 use crate::common::three::*;
 use crate::common::*;
 

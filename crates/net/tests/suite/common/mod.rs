@@ -1,7 +1,7 @@
 //! A CA, coordinators and parties on loopback, for the tests of this folder.
 #![allow(dead_code)]
 
-mod dial;
+pub mod dial;
 mod encoded;
 pub mod fake;
 pub mod http2;

@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-pub use super::dial::{channel, channel_to, runtime};
+pub use super::dial::{channel, runtime};
 use super::encoded::Encoded;
 use super::{PATIENCE, now};
 
