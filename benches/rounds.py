@@ -186,6 +186,9 @@ def _bytes(spec: JobSpec, reports: list[dict[str, Any]]) -> tuple[float, float]:
     # What is sent after the last stage is not in the traffic of the connections.
     results = [list(report["stages"][-1]["bytes"].values()) for report in reports]
     up = median(sum(one["up"] for one in wire) / spec.parties for wire in wires)
+    if spec.needs_servers:
+        # What parties send the other two servers is as much, and not in the traffic of the coordinator.
+        up *= 3
     down = median(
         sum(one["down"] for one in wire + result) / spec.parties
         for wire, result in zip(wires, results, strict=True)

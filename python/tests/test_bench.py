@@ -100,7 +100,7 @@ def test_a_simulated_round_is_timed_and_costs_are_counted():
     assert "| `fssa`, semi-honest | 100 |" in page
 
 
-@pytest.mark.parametrize("protocol", ["plain", "secagg+", "flashe"])
+@pytest.mark.parametrize("protocol", ["plain", "secagg+", "flashe", "mpc3"])
 def test_rounds_are_compared_with_plain(capsys, protocol):
     words = ["--protocol", protocol, "--parties", "3", "--dim", "1000", "--rounds", "2", "--json"]
     assert main(["bench", "round", *words]) == 0

@@ -291,7 +291,7 @@ def _compare(
                 plain_accuracy=network.accuracy(plain[place], test.images, test.labels),
                 deviation=float(np.abs(opened - mean).max()),
                 seconds=report["seconds"],
-                stages=[_stage(stage) for stage in report["stages"]],
+                stages=[_stage(stage, spec) for stage in report["stages"]],
             )
         )
     return rounds
@@ -305,12 +305,15 @@ def _dropped(report: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _stage(stage: dict[str, Any]) -> dict[str, Any]:
+def _stage(stage: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
     traffic = stage["bytes"].values()
+    carries_updates = any(step.input and step.name == stage["name"] for step in spec.plan)
+    # The coordinator reports what it is sent, and parties upload as much to each of the other two servers.
+    servers = 3 if spec.needs_servers and carries_updates else 1
     return {
         "name": stage["name"],
         "seconds": stage["seconds"],
-        "up": sum(one["up"] for one in traffic),
+        "up": servers * sum(one["up"] for one in traffic),
         "down": sum(one["down"] for one in traffic),
     }
 
