@@ -30,6 +30,7 @@ TOPICS = [
     "graph",
     "masks",
     "model",
+    "mpc3",
     "mpc_rules",
     "numbers",
     "options",

@@ -134,7 +134,7 @@ def tolerances() -> list[list[object]]:
     """Corrupt parties, fewest survivors and tolerated losses of many jobs and rosters."""
     jobs = [
         Job("", protocol, adversary, parties=n, corrupt=corrupt, dropout=dropout, min_parties=least)
-        for protocol in ("plain", "secagg", "secagg+", "fssa", "pss", "flashe")
+        for protocol in ("plain", "secagg", "secagg+", "fssa", "pss", "flashe", "mpc3")
         for adversary in ("semi-honest", "active")
         for n, rosters in TOLERANCE_ROSTERS.items()
         for corrupt, dropout in ((0.0, 0.0), (0.1, 0.1), (0.07, 0.29), (0.2, 0.45))

@@ -111,6 +111,8 @@ class Job:
             return 1
         if self.protocol == "flashe":
             return max(min(least, self.parties), 2)
+        if self.protocol == "mpc3":
+            return max(least, 3)
         if self.protocol in ("fssa", "pss"):
             return max(left, least)
         half = 2 * self.parties // 3 if self.is_active() else self.parties // 2

@@ -7,6 +7,8 @@ mod options;
 mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
+mod three_refused;
+mod three_servers;
 mod transcript;
 
 use blindsum_crypto::kdf::Context;
@@ -180,6 +182,7 @@ const SECAGG: &str = include_str!("../../../../vectors/secagg.json");
 const RAMP: &str = include_str!("../../../../vectors/ramp_rounds.json");
 const PLAIN: &str = include_str!("../../../../vectors/plain.json");
 const FLASHE: &str = include_str!("../../../../vectors/flashe_rounds.json");
+const MPC3: &str = include_str!("../../../../vectors/mpc3.json");
 const SPARSE: &str = include_str!("../../../../vectors/flashe_sparse_rounds.json");
 
 /// What follows from a round's context and parameters in secagg and secagg+.
@@ -233,6 +236,20 @@ fn jobs_of_flashe_are_the_same_byte_by_byte() {
             .iter()
             .for_each(KeyedJob::play);
     }
+}
+
+#[test]
+fn rounds_of_three_servers_are_the_same_byte_by_byte() {
+    for three in three_servers::rounds(MPC3) {
+        three.play();
+    }
+}
+
+/// Abuse case 38, and 27: uploads that do not fit their hashes or their signature, letters and words that another
+/// server did not say, sums for which nobody vouches.
+#[test]
+fn case_38_changed_messages_of_three_servers() {
+    assert!(three_refused::check(MPC3) > 300);
 }
 
 /// Abuse case 27, and 7, 8 and 34: fresh keys, sealed keys, bytes that are no message, sums of something else.

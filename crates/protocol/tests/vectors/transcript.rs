@@ -32,7 +32,7 @@ pub struct Transcript {
     pub parties: Vec<Party>,
     pub stages: Vec<Stage>,
     liars: Vec<u32>,
-    survivors: Vec<u32>,
+    pub survivors: Vec<u32>,
     sum: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ pub struct Party {
     certificate: Hex,
     nonce: Hex,
     private_key: String,
-    random: Hex,
+    pub random: Hex,
     pub words: Vec<u64>,
 }
 
@@ -155,25 +155,32 @@ impl Transcript {
     /// Everybody's first message.
     pub fn start(&self, round: &Arc<Round>) -> Clients {
         let start = |(&rank, expected): (&u32, &Hex)| {
-            let party = &self.parties[rank as usize];
-            let setup = ClientSetup {
-                round: round.clone(),
-                me: PartyId(rank),
-                identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
-                vault: Arc::new(MemoryVault::default()),
-                prepared: Arc::default(),
-                guard: Arc::new(AnySurvivors),
-            };
-            let mut tape = Tape::new(&party.random.0);
-            let at_once = round.plan().input_stage_of(PartyId(rank)) == Some(0);
-            let words = Given(&party.words);
-            let input = at_once.then_some(&words as &dyn Input);
-            let (client, answer) = Client::start(setup, input, &mut tape).unwrap();
-            let message = answer.message().unwrap();
-            assert_eq!(message, expected.0, "first message of {rank}");
+            let random = &self.parties[rank as usize].random.0;
+            let (client, tape) = self.begin(round, rank, random);
+            assert_eq!(client.latest(), &expected.0, "first message of {rank}");
             (rank, (client, tape))
         };
         self.stages[0].up.iter().map(start).collect()
+    }
+
+    /// A party that has begun, with this randomness.
+    pub fn begin(&self, round: &Arc<Round>, rank: u32, random: &[u8]) -> (Client, Tape) {
+        let party = &self.parties[rank as usize];
+        let setup = ClientSetup {
+            round: round.clone(),
+            me: PartyId(rank),
+            identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
+            vault: Arc::new(MemoryVault::default()),
+            prepared: Arc::default(),
+            guard: Arc::new(AnySurvivors),
+        };
+        let mut tape = Tape::new(random);
+        let at_once = round.plan().input_stage_of(PartyId(rank)) == Some(0);
+        let words = Given(&party.words);
+        let input = at_once.then_some(&words as &dyn Input);
+        let (client, answer) = Client::start(setup, input, &mut tape).unwrap();
+        assert_eq!(answer.message().as_ref(), Some(client.latest()));
+        (client, tape)
     }
 
     /// The answers to the messages that end a stage, of those who still answer.
@@ -224,7 +231,7 @@ impl Transcript {
         server
     }
 
-    fn check_sum(&self, sum: &Words, survivors: impl Iterator<Item = PartyId>) {
+    pub fn check_sum(&self, sum: &Words, survivors: impl Iterator<Item = PartyId>) {
         assert_eq!(sum.iter().collect::<Vec<u64>>(), self.sum);
         let survivors: Vec<u32> = survivors.map(|party| party.0).collect();
         assert_eq!(survivors, self.survivors);

@@ -1,0 +1,177 @@
+"""A party of mpc3: what it uploads to each of the three servers, and which result it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from .derive import derive32, framed_hash, mask_lanes, rank_bytes
+from .identity import Identity
+from .job import Job
+from .tape import Tape
+from .wire import opaque
+from .words import pack, packed_len, unpack
+
+SERVERS = range(3)
+SIGN_UPLOAD = "blindsum upload"
+
+
+class RefusedError(Exception):
+    """A message that must not be taken; the argument says what is wrong with it."""
+
+
+def demand(holds: object, rule: str) -> None:
+    """Refuse a message unless it keeps a rule."""
+    if not holds:
+        raise RefusedError(rule)
+
+
+class Reader:
+    """The fields of a body, one after the other."""
+
+    def __init__(self, body: bytes) -> None:
+        self.rest = body
+
+    def take(self, length: int) -> bytes:
+        """The next bytes."""
+        demand(len(self.rest) >= length, "the message is too short")
+        taken, self.rest = self.rest[:length], self.rest[length:]
+        return taken
+
+    def end(self) -> None:
+        """Nothing may follow the last field."""
+        demand(not self.rest, "the message is too long")
+
+
+@dataclass(frozen=True)
+class Round:
+    """What everybody knows before the first message."""
+
+    job: Job
+    parties: int
+    context: bytes
+
+    def words_of(self, seed: bytes) -> list[int]:
+        """The component that a seed stands for."""
+        job = self.job
+        lanes = mask_lanes(seed, job.lane_bits(), 0, job.lanes())
+        return [lane % 2 ** job.width() for lane in lanes]
+
+    def pack(self, words: list[int]) -> bytes:
+        """Words as they travel."""
+        return pack(self.job.width(), words)
+
+    def read_words(self, reader: Reader) -> list[int]:
+        """The next words of a body."""
+        job = self.job
+        words = unpack(job.width(), job.lanes(), reader.take(packed_len(job.width(), job.lanes())))
+        demand(words is not None, "bits left over are set")
+        return words or []
+
+    def read_set(self, reader: Reader) -> list[int]:
+        """The next set of parties of a body, in the order of ranks."""
+        number = int.from_bytes(reader.take((self.parties + 7) // 8), "little")
+        demand(number < 2**self.parties, "a party outside the roster")
+        return [party for party in range(self.parties) if number >> party & 1]
+
+    def header(self, rank: int, hashes: list[bytes]) -> bytes:
+        """What stands for a whole upload, and what is signed."""
+        return framed_hash("blindsum upload header", self.context, rank_bytes(rank), b"".join(hashes))
+
+    def result_hash(self, told: bytes) -> bytes:
+        """What servers vouch for: survivors and sum as the result has them."""
+        return framed_hash("blindsum mpc3 result", self.context, told)
+
+    def tag(self, tag_key: bytes, hashed: bytes) -> bytes:
+        """A server's word on a result, for one party."""
+        return derive32(tag_key, self.context, "mpc3/tag", hashed)
+
+
+def seed_hash(seed: bytes) -> bytes:
+    """Hash of a component that has a seed."""
+    return framed_hash("blindsum component seed", seed)
+
+
+def explicit_hash(salt: bytes, packed: bytes) -> bytes:
+    """Hash of the explicit component."""
+    return framed_hash("blindsum component", salt, packed)
+
+
+@dataclass
+class Party:
+    """One party's side of a round: it draws all its secrets when it is made.
+
+    Attributes
+    ----------
+    seeds
+        By number of the component.
+    tag_keys
+        By number of the server; none if semi-honest.
+    hashes
+        Of the three components.
+    """
+
+    round: Round
+    rank: int
+    identity: Identity
+    tape: Tape
+    words: list[int]
+
+    def __post_init__(self) -> None:
+        self.explicit = self.rank % 3
+        self.seeds = {number: self.tape.read(32) for number in SERVERS if number != self.explicit}
+        self.salt = self.tape.read(32)
+        active = self.round.job.is_active()
+        self.tag_keys = {server: self.tape.read(32) for server in (1, 2) if active}
+        self.hashes = [self.hash_of(number) for number in SERVERS]
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """The vector is their sum."""
+        seeded = {number: self.round.words_of(seed) for number, seed in self.seeds.items()}
+        one, two = seeded.values()
+        modulus = 2 ** self.round.job.width()
+        left = [(x - a - b) % modulus for x, a, b in zip(self.words, one, two, strict=True)]
+        return [seeded.get(number, left) for number in SERVERS]
+
+    @property
+    def packed(self) -> bytes:
+        """The explicit component as it travels."""
+        return self.round.pack(self.components[self.explicit])
+
+    def hash_of(self, number: int) -> bytes:
+        """What a server compares its component with."""
+        if number == self.explicit:
+            return explicit_hash(self.salt, self.packed)
+        return seed_hash(self.seeds[number])
+
+    def signature(self, hashes: list[bytes]) -> bytes:
+        """On the three hashes; empty if semi-honest."""
+        if not self.round.job.is_active():
+            return b""
+        return self.identity.sign(SIGN_UPLOAD, self.round.header(self.rank, hashes))
+
+    def upload(self, server: int, packed: bytes | None = None, hashes: list[bytes] | None = None) -> bytes:
+        """Body of what a server gets; liars have another explicit component, or sign other hashes."""
+        hashes = hashes or self.hashes
+        held = [server, (server + 1) % 3]
+        body = b"".join(hashes) + opaque(self.signature(hashes)) + self.tag_keys.get(server, b"")
+        if self.explicit in held:
+            body += self.salt
+        body += b"".join(self.seeds[number] for number in held if number != self.explicit)
+        return body + (packed or self.packed) if self.explicit in held else body
+
+    def take(self, body: bytes) -> list[int]:
+        """The sum of a result that this party takes."""
+        reader = Reader(body)
+        survivors = self.round.read_set(reader)
+        total = self.round.read_words(reader)
+        told = body[: len(body) - len(reader.rest)]
+        demand(len(survivors) >= self.round.job.least_survivors(), "too few survivors")
+        demand(self.rank in survivors, "the party is not among the survivors")
+        hashed = self.round.result_hash(told)
+        for key in self.tag_keys.values():
+            tags = {party: reader.take(32) for party in survivors}
+            demand(tags[self.rank] == self.round.tag(key, hashed), "a tag is not right")
+        reader.end()
+        return total
