@@ -24,7 +24,7 @@ fn variants() -> impl Iterator<Item = JobSpec> {
         })
     };
     let all = ProtocolName::ALL.iter().copied();
-    all.filter(|protocol| protocol.tolerates_corrupt())
+    all.filter(|protocol| protocol.asks_parties())
         .flat_map(each)
 }
 
