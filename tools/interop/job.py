@@ -71,6 +71,7 @@ CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
             "density_rounds": Option("whole", 1, 1),
             "min_contributors": COUNT,
         },
+        "mpc3": {},
     },
     "encoding": {
         "quantised": {
@@ -229,6 +230,8 @@ class Job:
         guarded = self.active and self.protocol not in ("plain", "flashe")
         if guarded and 0 < asked < self.corrupt + 2:
             raise BadJob(f"min_parties: {asked} is below {self.corrupt + 2}")
+        if self.protocol == "mpc3" and 0 < asked < 3:
+            raise BadJob(f"min_parties: {asked} is below 3")
         if self["encoding"] == "integers" and self["model_update"] != "none":
             raise BadJob("model_update: integers need none")
         tensors = self.options.get("encoding.tensors")
@@ -278,6 +281,8 @@ class Job:
         fewest = self.corrupt + 2 if self.active else 2
         if self.protocol == "flashe":
             return max(min(fewest, self.parties), 2)
+        if self.protocol == "mpc3":
+            return max(fewest, 3)
         left = self.parties - _floor(self["dropout"] * self.parties)
         if self.protocol in ("secagg", "secagg+"):
             most = 2 * self.parties // 3 + 1 if self.active else self.parties // 2 + 1

@@ -201,7 +201,9 @@ class Jobs(unittest.TestCase):
                 continue  # not spoken here, and its page does not say the default of a semi-honest job
             said = {"protocol": protocol, "parties": parties, "dim": 1, "min_parties": least}
             said |= {"adversary": adversary, "corrupt": corrupt, "dropout": dropout}
-            if adversary == "active" and protocol not in ("plain", "flashe") and 0 < least < wanted[0] + 2:
+            guarded = adversary == "active" and protocol not in ("plain", "flashe")
+            fewest = max(wanted[0] + 2 if guarded else 0, 3 if protocol == "mpc3" else 0)
+            if 0 < least < fewest:
                 with self.assertRaises(BadJob):
                     Job(said)
                 continue
