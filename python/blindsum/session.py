@@ -72,8 +72,9 @@ class Policy:
         two sums over almost the same parties is one party's update. So this party compares survivors with
         those of all earlier sums in which it took part, and refuses them if a smaller group of parties could
         be told apart from the others. Corrupt parties come on top, as many as for ``min_honest``. A single
-        sum is judged by ``min_honest`` alone. In ``plain`` and ``flashe`` all parties of the rounds are
-        compared. Sums are remembered while the rule is on, across processes with a ``state_dir``.
+        sum is judged by ``min_honest`` alone. In ``plain``, ``flashe`` and ``mpc3`` all parties of the rounds
+        are compared, which does not show whom a server leaves out of a sum. Sums are remembered while the
+        rule is on, across processes with a ``state_dir``.
     max_weight : int or None
         Largest weight that the job may allow; ``None`` allows all.
     max_dim : int

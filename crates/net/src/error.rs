@@ -113,6 +113,14 @@ impl From<CryptoError> for NetError {
     }
 }
 
+/// What a gRPC status says.
+pub(crate) fn words_of(status: &tonic::Status) -> String {
+    match status.message() {
+        "" => status.code().description().to_owned(),
+        message => message.to_owned(),
+    }
+}
+
 /// An error with its causes, outermost first.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

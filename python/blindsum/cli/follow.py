@@ -20,7 +20,7 @@ _OF_COORDINATORS = ("store", "model", "out", "stay")
 
 def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float]) -> int:
     """Compute with the coordinator until the job is over or a signal to stop comes."""
-    from blindsum.errors import ConfigError
+    from blindsum.errors import ConfigError, Fault, NetworkError
     from blindsum.server import Server
 
     for name in _OF_COORDINATORS:
@@ -54,8 +54,12 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
         out.line(json.dumps({"event": "ready", **fields}))
     else:
         out.line(f"blindsum: server {options.server} of job {spec.job} at https://{server.address}")
-    while not server.wait(WAIT):
-        out.go_on()
+    try:
+        while not server.wait(WAIT):
+            out.go_on()
+    except Fault as error:
+        # What the coordinator said concerns the whole job, and no single round.
+        raise NetworkError(str(error)) from error
     out.line(json.dumps({"event": "stopped"}) if options.json else "blindsum: stopped")
     out.finish()
     return EXIT_SUM

@@ -276,8 +276,13 @@ class _Lines:
 
     def _status(self, status: dict[str, Any]) -> None:
         if status["warning"] != self._warning:
+            is_over = (
+                "all servers are here"
+                if "no round begins" in self._warning
+                else "there is a new revocation list"
+            )
             self._warning = status["warning"]
-            self._out.line(f"blindsum: {self._warning or 'there is a new revocation list'}")
+            self._out.line(f"blindsum: {self._warning or is_over}")
         if (current := status["round"]) is not None:
             self._round(current)
         if status["state"] == "failed" and not self._failed:

@@ -219,7 +219,15 @@ impl Server {
             return Err(wrong(reason).into());
         }
         if welcome.job_hash != self.parts.job.hash() {
-            return Err(wrong("its job is another one than this server was given").into());
+            let (its, own) = (
+                crate::hex(&welcome.job_hash),
+                crate::hex(self.parts.job.hash()),
+            );
+            let reason = format!(
+                "its job has the hash {}, and the job that this server was given {own}: compare the job files",
+                foreign(&its)
+            );
+            return Err(wrong(reason).into());
         }
         info!(role = %self.parts.role, job = %self.parts.job.spec().job, "connected");
         self.link.1 = Link::Welcomed;

@@ -65,7 +65,7 @@ impl Member {
             return Ok(());
         }
         let reason = format!("the {role} refuses this party's upload: {reason}");
-        let error = JobError::RoundAborted { round, reason };
+        let error = JobError::Dropped { round, reason };
         self.refuse(round, RoundRefusalCode::RoundRefusalUnable, error)
             .await
     }

@@ -140,7 +140,7 @@ impl Lead {
             } else if self.hand.now() >= self.patience {
                 return Err(match self.members.len() < need {
                     true => self.out_of_patience("connected", self.members.len()),
-                    false => Halt::Ended("a server that the job needs did not connect".into()),
+                    false => Halt::Ended(self.lacks_servers()),
                 });
             }
             let until = self.patience.min(self.hand.now() + LIST_LOOK);
@@ -149,6 +149,20 @@ impl Lead {
             }
         }
         Ok(())
+    }
+
+    /// What the operator must know: of the revocation list, or of servers that are waited for.
+    fn warned(&self) -> String {
+        let waits = self.members.len() >= self.parts.job.min_parties() && !self.has_servers();
+        match self.warning.is_empty() && waits && self.state == JobState::Running {
+            true => self.lacks_servers(),
+            false => self.warning.clone(),
+        }
+    }
+
+    fn lacks_servers(&self) -> String {
+        let missing = self.missing_servers();
+        format!("no round begins without the {missing}, which is not connected")
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
@@ -376,7 +390,7 @@ impl Lead {
             connected: self.members.keys().map(|name| name.to_string()).collect(),
             waiting_for,
             min_parties: before.min_parties,
-            warning: self.warning.clone(),
+            warning: self.warned(),
             unconfirmed: self.ended.unconfirmed(),
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
             round: latest.or_else(|| before.round.clone()),

@@ -341,8 +341,8 @@ impl Lead {
         }
     }
 
-    /// A party has taken part in rounds that are still to come here: the store is a restored one. No party goes back to
-    /// them, so the job goes on behind them. A party's word moves the number by so much at most.
+    /// A party or another server has taken part in rounds that are still to come here: the store is a restored one. Nobody
+    /// goes back to them, so the job goes on behind them. One such word moves the number by so much at most.
     pub(super) fn skip_to(&mut self, last_round: u64) {
         let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
         if ahead > 0 {
@@ -350,7 +350,7 @@ impl Lead {
                 self.next_round,
                 self.next_round.saturating_add(ahead.min(MOST_SKIPPED)),
             );
-            warn!(job = %self.name, from, to, "a party knows of later rounds than the store: their numbers are skipped");
+            warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped");
             self.next_round = to;
         }
     }

@@ -25,6 +25,14 @@ impl Lead {
         needed.all(|role| self.servers.contains_key(&role))
     }
 
+    /// The names of those that are not.
+    pub(super) fn missing_servers(&self) -> String {
+        let needed = self.parts.job.servers();
+        let missing = needed.filter(|role| !self.servers.contains_key(role));
+        let names: Vec<&str> = missing.map(ServerRole::as_str).collect();
+        names.join(" and the ")
+    }
+
     /// The server at the other end of a connection, if it is one.
     pub(super) fn server_at(&self, link: LinkId) -> Option<ServerRole> {
         let mut servers = self.servers.iter();
@@ -67,6 +75,7 @@ impl Lead {
             Err(refusal) => return self.hand.say(Effect::Refuse(id, refusal)),
         };
         info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address, "server joined");
+        self.skip_to(hello.last_round);
         self.hand.say(Effect::Admit(id));
         link.frame(welcome.into());
         let server = Member {

@@ -73,6 +73,20 @@ fn case_03_a_host_that_is_killed_at_any_step_comes_back() {
     }
 }
 
+/// A coordinator with an empty store: the other two servers were in rounds that it knows nothing of, and come back to none.
+#[test]
+fn numbers_of_rounds_that_other_servers_were_in_are_skipped() {
+    let mut before = Ensemble::new(mpc3(Adversary::Active, 4, 3), 1);
+    before.play();
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 2), 1);
+    for (host, old) in job.hosts.iter_mut().zip(&before.hosts).skip(4) {
+        host.records = old.records.clone();
+    }
+    job.play();
+    assert_eq!(counted(&job), [(4, 4), (5, 4)]);
+    assert_eq!(job.reports().len(), 2, "no round is lost");
+}
+
 #[test]
 fn killed_hosts_come_back_and_every_sum_is_right() {
     let mut kills = 0;

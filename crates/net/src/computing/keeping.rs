@@ -10,7 +10,7 @@ use tonic::{Status, Streaming};
 
 use super::queue::Queue;
 use crate::chunks::{Assembly, CHUNK, Pushed, pieces};
-use crate::error::with_causes;
+use crate::error::words_of;
 use crate::pb::line_frame::Frame;
 use crate::pb::{LetterChunk, LineFrame, LineHello, WIRE_VERSIONS};
 
@@ -175,7 +175,7 @@ async fn next(
     let seconds = rules.chunk_timeout.as_secs_f64();
     let frame: Result<Option<LineFrame>, Status> = frame
         .map_err(|_| format!("it is too slow: no piece of {CHUNK} bytes within {seconds} s"))?;
-    match frame.map_err(|status| with_causes(&status))? {
+    match frame.map_err(|status| words_of(&status))? {
         None => Err("the other server has ended it".into()),
         Some(LineFrame {
             frame: Some(Frame::Letter(chunk)),

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use super::keeping::{FRAMES_AHEAD, Heard, Open, Rules, check_hello, hello};
 use super::queue::Queue;
 use crate::connect::{CONNECT_TIME, PAUSES, Target};
-use crate::error::with_causes;
+use crate::error::words_of;
 use crate::limits::Limits;
 use crate::servers::Servers;
 use crate::tls::{Renewed, ServerSide};
@@ -199,7 +199,7 @@ impl Line {
         };
         let late = |_| "it does not answer the hello in time".to_owned();
         let begun: Result<_, tonic::Status> = timeout(CONNECT_TIME, talk).await.map_err(late)?;
-        let broken = |status| target.broken(&traffic, with_causes(&status)).reason();
+        let broken = |status| target.broken(&traffic, words_of(&status)).reason();
         let (inbound, first) = begun.map_err(broken)?;
         let said = check_hello(first, self.to)?;
         if said.job != self.rules.job {

@@ -116,14 +116,9 @@ impl Desk {
         }
         let (round, bytes) = (first.round, first.total);
         let assembly = Assembly::begin(bytes, self.limit).map_err(wrong)?;
-        let held = match bytes > CHUNK as u64 {
-            true => {
-                let memory = self.memory.take(bytes, self.stage);
-                let full = |_| Refusal::Again("no memory to spare".into());
-                timeout(self.chunk_timeout, memory).await.map_err(full)?
-            }
-            false => None,
-        };
+        let memory = self.memory.take(bytes, self.stage);
+        let full = |_| Refusal::Again("no memory to spare".into());
+        let held = timeout(self.chunk_timeout, memory).await.map_err(full)?;
         let turn = Turn {
             begun: Instant::now(),
             bytes,

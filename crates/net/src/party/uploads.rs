@@ -21,7 +21,7 @@ use super::PartyConfig;
 use crate::address::Address;
 use crate::chunks::pieces;
 use crate::connect::{CONNECT_TIME, ConnectError, PAUSES, Target};
-use crate::error::with_causes;
+use crate::error::words_of;
 use crate::pb::{UploadAnswer, UploadChunk};
 use crate::servers::Servers;
 use crate::{NetError, seconds};
@@ -156,7 +156,7 @@ impl Upload {
     /// Tries until the server has said what becomes of it.
     async fn run(self, commands: UnboundedSender<Input>) {
         let (round, role) = (self.round, self.role);
-        let mut pause = PAUSES.0;
+        let (mut pause, mut told) = (PAUSES.0, false);
         let said = loop {
             match self.attempt().await {
                 Attempt::Taken => break Input::Uploaded { round, role },
@@ -168,7 +168,11 @@ impl Upload {
                         reason,
                     };
                 }
-                Attempt::Again(reason) => debug!(%role, round, %reason, "uploading again"),
+                Attempt::Again(reason) if told => debug!(%role, round, %reason, "uploading again"),
+                Attempt::Again(reason) => {
+                    told = true;
+                    warn!(%role, round, %reason, "no upload yet; trying again as long as the round goes on");
+                }
             }
             sleep(seconds(pause)).await;
             pause = (pause * 2.0).min(PAUSES.1);
@@ -197,7 +201,7 @@ impl Upload {
                 return Attempt::Refused(foreign(status.message()).to_string());
             }
             Err(status) => {
-                return self.not_reached(self.target.broken(&traffic, with_causes(&status)));
+                return self.not_reached(self.target.broken(&traffic, words_of(&status)));
             }
         };
         self.known.store(true, Ordering::Relaxed);

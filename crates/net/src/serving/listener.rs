@@ -329,7 +329,10 @@ impl Known<'_> {
             CertificateError::ServerUsage => format!("as a party, {party}; as a server, {error}"),
             error => error.to_string(),
         })?;
-        let place = servers.place_of(&server.hosts)?;
+        let place = servers.place_of(&server.hosts).inspect_err(|reason| {
+            // Only the CA makes such certificates, so this fills no log.
+            warn!(%reason, "a server is not let in");
+        })?;
         let role = ServerRole::at(place);
         let role =
             role.ok_or("the certificate is for the host of the coordinator, which dials nobody")?;

@@ -129,6 +129,8 @@ fn check_round(job: &Job, n: usize, c: usize, seed: u64) {
                 check_graph(&graph, some_of(n, c, &context), job.min_parties(), &shown);
             }
         }
+        // No graph, and no shares at parties.
+        ProtocolName::Mpc3 => assert!(job.min_parties() >= c + 2, "{}", shown()),
         other => panic!("{other} is not for a careless party"),
     }
 }

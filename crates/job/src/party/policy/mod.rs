@@ -51,7 +51,8 @@ pub struct Policy {
     /// compares each new set of survivors with the sums that it confirmed or answered for before, and refuses a set
     /// that would tell a smaller group of parties apart from the others. Corrupt parties come on top, as many as for
     /// `min_honest`, since they know what they sent. A single sum is judged by `min_honest`, in `plain` and `flashe` by
-    /// `min_cohort`. In these two protocols a party is not asked about survivors, so rosters are compared.
+    /// `min_cohort`. In these two protocols and in `mpc3` a party is not asked about survivors: rosters are compared, which
+    /// does not see whose vectors a server leaves out of a sum.
     pub min_cohort_change: usize,
     /// Largest weight that the job may allow, so that no single update dominates the mean; `None` allows all weights.
     pub max_weight: Option<u32>,

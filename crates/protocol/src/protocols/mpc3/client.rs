@@ -92,7 +92,9 @@ impl AwaitSum {
             let expected = tag(round, key, &result);
             let got = of_server.get(place);
             if !got.is_some_and(|got| got.ct_eq(&expected).into()) {
-                let rule = format!("the {role} does not vouch for this sum");
+                let rule = format!(
+                    "none by which the {role} vouches for this sum: it lies, or the coordinator does"
+                );
                 return Err(FaultKind::malformed("tag", rule));
             }
         }

@@ -89,6 +89,10 @@ fn least_survivors(spec: &JobSpec) -> usize {
 
 fn check(job: &Job) -> Result<(), SpecError> {
     job.spec().check_survivors()?;
+    if job.new_history().is_some() {
+        let rule = "clipping must not be aciq with mpc3: the other two servers have no model to find bounds from";
+        return Err(SpecError::new("clipping", rule));
+    }
     let (chosen, least) = (job.min_parties(), least_survivors(job.spec()));
     if chosen < least {
         let rule = format!("min_parties = {chosen} must be at least {least} with mpc3");

@@ -84,7 +84,7 @@ pub(super) async fn open(
     let theirs = to_both(&line, agreed.to_vec()).await?;
     for (from, heard) in [me.next(), me.previous()].into_iter().zip(&theirs) {
         if *heard != agreed {
-            let rule = "it was told, or tells, other uploads than this server";
+            let rule = "it was told of, or tells of, other uploads than this server: one of the three lies";
             return Err(blame(from, "survivors", rule));
         }
     }
@@ -161,7 +161,7 @@ fn common(
         theirs.iter().all(equal)
     });
     let fault = |(party, _): (&PartyId, &[u8; 32])| {
-        let rule = "the servers hold different uploads";
+        let rule = "the servers hold different uploads of this party: it lies, or one of them does";
         Fault::new(
             Culprit::ServerOr(*party),
             FaultKind::malformed("upload", rule),
@@ -205,7 +205,7 @@ async fn reveal(
     };
     let heard = line.exchange(say).await.map_err(broken)?;
     if heard.from_next != digest(&heard.from_previous) {
-        let rule = "the component that it sends, or the hash of it that the third server sends, is another one";
+        let rule = "the component that it sends is not the one of the hash that the other holder sends: one of the two lies";
         return Err(blame(me.previous(), "sum", rule));
     }
     let wrong = |e: blindsum_math::MathError| blame(me.previous(), "sum", &e.to_string());

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::spec;
 use crate::testing::{Rig, body, parties, restart, with_body};
-use crate::{Adversary, Answer, FaultKind, JobSpec, PartyId, Quantised, ServerRole};
+use crate::{Adversary, Answer, Clipping, FaultKind, JobSpec, PartyId, Quantised, ServerRole};
 
 const BOTH: [Adversary; 2] = [Adversary::SemiHonest, Adversary::Active];
 
@@ -51,6 +51,21 @@ proptest! {
         prop_assert_eq!(outcome.survivors.iter().collect::<Vec<_>>(), survivors.clone());
         prop_assert_eq!(outcome.sum, Some(rig.cohort.sum_of(survivors)));
     }
+}
+
+/// The other two servers have no model, so they would not have the bounds of the parties.
+#[test]
+fn bounds_that_are_found_from_models_are_refused() {
+    let spec = JobSpec {
+        encoding: Quantised {
+            clipping: Clipping::Aciq,
+            ..Default::default()
+        }
+        .into(),
+        ..spec(Adversary::Active)
+    };
+    let error = spec.validate().unwrap_err();
+    assert!(error.to_string().contains("clipping"), "{error}");
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn state_of(rig: &mut Rig, party: PartyId) -> Vec<u8> {
     reader.byte().unwrap();
     let latest = reader.length().unwrap();
     reader.bytes(latest).unwrap();
+    assert_eq!(reader.number(), Ok(0), "parts for other servers");
     reader.rest().to_vec()
 }
 
