@@ -88,6 +88,16 @@ fn numbers_of_rounds_that_other_servers_were_in_are_skipped() {
 }
 
 #[test]
+fn a_server_that_is_missing_is_named() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+    job.lose(5);
+    (0..100).for_each(|_| job.advance());
+    let warning = job.status().warning.clone();
+    assert!(warning.contains("without the third server"), "{warning}");
+    assert!(job.reports().is_empty());
+}
+
+#[test]
 fn killed_hosts_come_back_and_every_sum_is_right() {
     let mut kills = 0;
     for seed in 0..20 {

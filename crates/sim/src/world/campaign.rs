@@ -100,11 +100,12 @@ impl Campaign {
         &self,
         watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
     ) -> Result<Tally, CampaignError> {
+        // Not by an episode's job: what is drawn for it may not go with servers.
+        check_servers(&self.spec.clone().validate().map_err(SimError::from)?)?;
         let mut tally = Tally::default();
         let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
         for seed in (self.seed..).filter(wanted) {
             let job = Arc::new(sized(&self.spec, seed).map_err(SimError::from)?);
-            check_servers(&job)?;
             let episode = World::new(job, seed)?.run().map_err(Box::new)?;
             tally.add(&episode);
             if tally.steps >= self.steps || watch(&tally).is_break() {

@@ -13,8 +13,14 @@ use blindsum_sim::{
 
 /// Every protocol, against every adversary, for this job.
 pub fn jobs(spec: &JobSpec) -> Vec<Arc<Job>> {
+    jobs_of(spec, |_| true)
+}
+
+/// Some protocols, against every adversary, for this job.
+pub fn jobs_of(spec: &JobSpec, is_meant: impl Fn(ProtocolName) -> bool) -> Vec<Arc<Job>> {
     let mut jobs = Vec::new();
-    for protocol in ProtocolName::ALL {
+    let all = ProtocolName::ALL.iter();
+    for protocol in all.filter(|protocol| is_meant(**protocol)) {
         for adversary in Adversary::ALL {
             let spec = JobSpec {
                 protocol: (*protocol).into(),
