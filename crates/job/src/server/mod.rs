@@ -28,6 +28,7 @@ mod running;
 mod servers;
 mod shared;
 mod shelf;
+mod talking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use blindsum_encode::EncodeError;
 use blindsum_protocol::{
     Closed, Excuse, Fault, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
-    ServerIndex,
 };
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
-use super::face::{Effect, Gate};
+use super::face::Gate;
 use super::job::Event;
 use super::running::Running;
 use super::{Halt, Lead};
@@ -256,31 +255,6 @@ impl Lead {
             }
             Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
-        }
-    }
-
-    /// Hears a server that computes with this one, and says what follows from it.
-    async fn hear(
-        &mut self,
-        number: u64,
-        mut stage: Collecting,
-        from: ServerIndex,
-        letter: Bytes,
-    ) -> Result<Collecting, Halt> {
-        let heard = self.hand.work(move || {
-            let heard = stage.server.hear(from, &letter);
-            (stage, heard)
-        });
-        let (mut stage, heard) = heard.await?;
-        heard.map_err(|fault| Halt::Aborted(fault.to_string()))?;
-        self.say_letters(number, &mut stage.server);
-        Ok(stage)
-    }
-
-    /// Says what there is to say to servers that compute with this one.
-    fn say_letters(&self, round: u64, server: &mut Server) {
-        for (to, letter) in server.letters() {
-            self.hand.say(Effect::Letter { to, round, letter });
         }
     }
 

@@ -15,7 +15,7 @@ use blindsum_protocol::{Job, PartyId, ServerRole};
 use rand_core::Rng;
 
 use super::{Ensemble, Event};
-use crate::hosts::{Machine, update};
+use crate::hosts::{DIM, Machine, update};
 
 fn submitted(job: &Job, party: usize, round: u64) -> party::Input {
     let update = Update::U32(update(party, round));
@@ -192,6 +192,26 @@ impl Ensemble {
             follower::Effect::Over(result) => {
                 result.unwrap_or_else(|error| panic!("{} fails: {error}", host.name));
                 host.over = true;
+            }
+        }
+    }
+
+    /// Every sum is that of what its survivors gave, and the same for all who were told it.
+    pub(super) fn check(&self) {
+        for host in &self.hosts {
+            for (round, result) in &host.results {
+                let gave = |name: &String| {
+                    let party = self.hosts.iter().position(|host| host.name == *name);
+                    update(party.unwrap(), *round)
+                };
+                let gave: Vec<Vec<u32>> = result.survivors.iter().map(gave).collect();
+                let sum = |d: usize| gave.iter().map(|update| u128::from(update[d])).sum();
+                let sums: Vec<u128> = (0..DIM as usize).map(sum).collect();
+                assert_eq!(
+                    result.integers.as_ref().unwrap().sums,
+                    sums,
+                    "round {round}"
+                );
             }
         }
     }

@@ -1,0 +1,35 @@
+//! What the coordinator and the servers that compute with it say to each other in a round.
+
+use blindsum_protocol::{Server, ServerIndex};
+use bytes::Bytes;
+
+use super::collecting::Collecting;
+use super::face::Effect;
+use super::{Halt, Lead};
+
+impl Lead {
+    /// Hears a server that computes with this one, and says what follows from it.
+    pub(super) async fn hear(
+        &mut self,
+        number: u64,
+        mut stage: Collecting,
+        from: ServerIndex,
+        letter: Bytes,
+    ) -> Result<Collecting, Halt> {
+        let heard = self.hand.work(move || {
+            let heard = stage.server.hear(from, &letter);
+            (stage, heard)
+        });
+        let (mut stage, heard) = heard.await?;
+        heard.map_err(|fault| Halt::Aborted(fault.to_string()))?;
+        self.say_letters(number, &mut stage.server);
+        Ok(stage)
+    }
+
+    /// Says what there is to say to servers that compute with this one.
+    pub(super) fn say_letters(&self, round: u64, server: &mut Server) {
+        for (to, letter) in server.letters() {
+            self.hand.say(Effect::Letter { to, round, letter });
+        }
+    }
+}
