@@ -175,7 +175,9 @@ impl Server {
         let letters = follower.letters();
         if let Some(active) = &mut self.active {
             active.heard = follower.heard();
-            active.is_talking |= !letters.is_empty();
+            // Once it has its word it needs no letters. Those that it said and that are lost the others miss themselves.
+            let is_through = matches!(answer, Ok(Some(_)));
+            active.is_talking = !is_through && (active.is_talking || !letters.is_empty());
             active.follower = Some(follower);
         }
         for (to, letter) in letters {

@@ -107,13 +107,13 @@ impl Follower {
     }
 
     /// Takes what a party sends to this server directly, its part of the answer that carries its vector. The same bytes
-    /// again are no fault.
+    /// again are no fault. A fault has no evidence: the part is for this server alone.
     ///
     /// # Errors
     /// A message that the party must not send. It costs nobody else anything.
     pub fn take_upload(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, Fault> {
         let taken = self.try_take(from, message);
-        taken.map_err(|kind| Fault::party(from, kind).found_in(message))
+        taken.map_err(|kind| Fault::party(from, kind))
     }
 
     fn try_take(&mut self, from: PartyId, message: &[u8]) -> Result<Receipt, FaultKind> {

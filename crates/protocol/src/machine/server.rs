@@ -116,7 +116,10 @@ impl Server {
         self.try_receive(from, message).map_err(|kind| {
             let fault = Fault::of(from, kind);
             self.keep(from, &fault);
-            fault.found_in(message)
+            match self.state.may_show() {
+                true => fault.found_in(message),
+                false => fault,
+            }
         })
     }
 

@@ -123,6 +123,12 @@ pub(crate) trait ServerStage: Send {
         Letters::new()
     }
 
+    /// Whether an answer that is refused may be kept and shown as evidence. Not where it holds what only this server may
+    /// know: whoever is shown it could put it together with what another server has.
+    fn may_show(&self) -> bool {
+        true
+    }
+
     /// Whether servers still compute together: the stage is not to be closed, though all may have answered.
     fn is_computing(&self) -> bool {
         false

@@ -43,6 +43,10 @@ impl ServerStage for CollectUploads {
         self.holding.take(from, body)
     }
 
+    fn may_show(&self) -> bool {
+        false
+    }
+
     fn close(mut self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let (round, holding) = (self.round.clone(), self.holding);
         self.talk

@@ -55,6 +55,32 @@ fn case_38_no_changed_upload_is_summed() {
     }
 }
 
+/// Abuse case 38: what a party gave one server is shown to nobody, also where it is refused: with what another server has
+/// it would be the vector.
+#[test]
+fn case_38_refused_uploads_are_no_evidence() {
+    let mut rig = Rig::new(spec(Adversary::Active), 3);
+    let spoilt = |message: &crate::Message| {
+        let mut bytes = message.to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        bytes
+    };
+    for party in parties(0..3) {
+        let answer = spoilt(&rig.up[&party]);
+        let fault = rig.server.as_mut().unwrap().receive(party, &answer);
+        assert!(fault.unwrap_err().evidence.is_none(), "{party}");
+        for role in [ServerRole::Second, ServerRole::Third] {
+            let part = spoilt(&rig.parts[&(party, role)]);
+            let fault = rig
+                .followers
+                .get_mut(&role)
+                .unwrap()
+                .take_upload(party, &part);
+            assert!(fault.unwrap_err().evidence.is_none(), "{party} {role}");
+        }
+    }
+}
+
 #[test]
 fn uploads_of_other_lengths_are_refused() {
     let mut rig = Rig::new(spec(Adversary::Active), 3);
