@@ -164,19 +164,22 @@ impl TrustAnchor {
         hosts(&parsed)
     }
 
-    /// The same of a server that computes with a coordinator, with the key in its certificate.
+    /// The same of a server that computes with a coordinator, with the key in its certificate. The certificates `between`
+    /// it and the CA are in DER, too.
     ///
     /// # Errors
     ///
     /// A [`CertificateError`] that says which of these failed.
-    pub fn verify_server(
+    pub fn verify_server<D: AsRef<[u8]>>(
         &self,
         certificate: &[u8],
-        between: &[CertificateDer<'_>],
+        between: &[D],
         now: UnixSeconds,
     ) -> Result<CertifiedServer, CertificateError> {
         let trusted = self.trusted();
-        trusted.verify(certificate, between, Role::Server, now)?;
+        let between = between.iter().map(|der| CertificateDer::from(der.as_ref()));
+        let between: Vec<CertificateDer<'_>> = between.collect();
+        trusted.verify(certificate, &between, Role::Server, now)?;
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(malformed)?;
         let key = verifying_key(parsed.public_key())?;
         let hosts = hosts(&parsed)?;

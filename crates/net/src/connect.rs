@@ -236,7 +236,7 @@ impl Target {
         };
         match certificate {
             C::UnknownIssuer | C::BadSignature => {
-                format!("the {whom}'s certificate is not signed by the CA that this party trusts")
+                format!("the {whom}'s certificate is not signed by the CA that is trusted here")
             }
             C::Expired | C::ExpiredContext { .. } => {
                 format!("the {whom}'s certificate has expired")
@@ -277,7 +277,7 @@ impl Target {
             Some(error) if error.contains("alert") => ConnectError::Never(NetError::Tls {
                 url: self.address.url.clone(),
                 reason: format!(
-                    "the {} does not accept this party's certificate ({error}): it must \
+                    "the {} does not accept this side's certificate ({error}): it must \
                      be of the job's CA, in its time, and not revoked",
                     self.whom()
                 ),

@@ -258,7 +258,7 @@ impl CertificateAuthority {
         let anchor = TrustAnchor::from_pem(&self.pem, None)?;
         Ok(anchor.verify_party(&der, began).is_ok()
             || anchor.verify_coordinator(&der, &[], began).is_ok()
-            || anchor.verify_server(&der, &[], began).is_ok())
+            || anchor.verify_server::<&[u8]>(&der, &[], began).is_ok())
     }
 
     /// Makes the revocation list (PEM) of these certificates, given by their serial numbers in hexadecimal digits as

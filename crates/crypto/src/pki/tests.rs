@@ -346,7 +346,7 @@ fn case_59_a_server_s_certificate_is_told_from_all_others() {
     assert!(described.server && described.client);
     let key = IdentityKey::from_pem(&server.key).unwrap();
     let server = der(&server.certificate);
-    let certified = anchor.verify_server(&server, &[], NOW).unwrap();
+    let certified = anchor.verify_server::<&[u8]>(&server, &[], NOW).unwrap();
     assert_eq!(certified.hosts, hosts);
     assert_eq!(&certified.key, key.verifying_key());
     let error = anchor.verify_party(&server, NOW);
@@ -355,7 +355,7 @@ fn case_59_a_server_s_certificate_is_told_from_all_others() {
     assert_eq!(error, Err(CertificateError::CoordinatorUsage));
     for kind in [Kind::Party, Kind::Coordinator { hosts }] {
         let other = der(&of(&kind).certificate);
-        let error = anchor.verify_server(&other, &[], NOW);
+        let error = anchor.verify_server::<&[u8]>(&other, &[], NOW);
         assert_eq!(error, Err(CertificateError::ServerUsage), "{kind:?}");
     }
 }
@@ -399,7 +399,9 @@ fn case_59_other_usages_are_no_parties_and_no_coordinators() {
         let certificate = der(&signed.unwrap().pem());
         let party = anchor.verify_party(&certificate, NOW).map(drop);
         let coordinator = anchor.verify_coordinator(&certificate, &[], NOW).map(drop);
-        let server = anchor.verify_server(&certificate, &[], NOW).map(drop);
+        let server = anchor
+            .verify_server::<&[u8]>(&certificate, &[], NOW)
+            .map(drop);
         assert_eq!(
             server.is_ok(),
             extended == [ClientAuth, ServerAuth] && usages == signs

@@ -39,7 +39,7 @@ fn case_32_a_party_of_another_ca_is_refused() {
     let mut credentials = other.party("a");
     credentials.ca = format!("{}{}", pki.ca_pem(), other.ca_pem());
     let config = party_config(&coordinator.url(), credentials);
-    let error = refused(config, &["does not accept this party's certificate"]);
+    let error = refused(config, &["does not accept this side's certificate"]);
     assert!(matches!(error, NetError::Tls { .. }), "{error}");
     honest_round_works(&pki, &coordinator);
 }
@@ -49,7 +49,7 @@ fn case_32_a_coordinator_of_another_ca_is_refused() {
     let (pki, other) = (Pki::new(3), Pki::new(4));
     let coordinator = coordinator(&pki);
     let config = party_config(&coordinator.url(), other.party("a"));
-    let error = refused(config, &["not signed by the CA that this party trusts"]);
+    let error = refused(config, &["not signed by the CA that is trusted here"]);
     assert!(matches!(error, NetError::Tls { .. }), "{error}");
 }
 
@@ -96,7 +96,7 @@ fn case_32_a_revoked_certificate_is_refused() {
     let config = party_config(&coordinator.url(), revoked);
     refused(
         config,
-        &["does not accept this party's certificate", "evoked"],
+        &["does not accept this side's certificate", "evoked"],
     );
     honest_round_works(&pki, &coordinator);
 }

@@ -33,6 +33,7 @@ mod sealers;
 mod search;
 mod sparse;
 mod survivors;
+mod three_certificates;
 mod three_servers;
 mod three_trust;
 mod three_uploads;

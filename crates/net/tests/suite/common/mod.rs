@@ -5,6 +5,7 @@ pub mod dial;
 mod encoded;
 pub mod fake;
 pub mod http2;
+pub mod intermediate;
 pub mod logs;
 pub mod play;
 pub mod proxy;
@@ -22,7 +23,7 @@ use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
 use blindsum_net::{Credentials, JobError, Limits, NetError};
-use blindsum_protocol::{Fixed64, JobSpec, ModelUpdate, ProtocolName};
+use blindsum_protocol::{Fixed64, JobSpec, ModelUpdate, ProtocolName, RuleName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
@@ -101,14 +102,18 @@ impl Pki {
 
     /// A certificate for these extended key usages, as no command of ours makes one.
     pub fn unusual(&self, name: &str, usages: &[ExtendedKeyUsagePurpose]) -> Credentials {
-        let ca_key = KeyPair::from_pem(&self.ca.key().unwrap()).unwrap();
-        let issuer = Issuer::from_ca_cert_pem(self.ca_pem(), ca_key).unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = usages.to_vec();
         let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &issuer).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer()).unwrap();
         Credentials::new(certificate.pem(), key.serialize_pem(), self.ca_pem())
+    }
+
+    /// What signs by another library than the product's own.
+    pub fn issuer(&self) -> Issuer<'static, KeyPair> {
+        let key = KeyPair::from_pem(&self.ca.key().unwrap()).unwrap();
+        Issuer::from_ca_cert_pem(self.ca_pem(), key).unwrap()
     }
 
     /// A list that revokes these certificates.
@@ -206,10 +211,11 @@ impl Running {
     pub fn wait(&self, job: &str, wanted: impl FnMut(&JobStatus) -> bool) -> JobStatus {
         let mut status = self.coordinator.as_ref().unwrap().status(job).unwrap();
         let wait = async {
-            let status = tokio::time::timeout(PATIENCE, status.wait_for(wanted)).await;
-            status.expect("the job never came there").unwrap().clone()
+            let came = tokio::time::timeout(PATIENCE, status.wait_for(wanted)).await;
+            came.ok().map(|came| came.unwrap().clone())
         };
-        self.runtime.as_ref().unwrap().block_on(wait)
+        let came = self.runtime.as_ref().unwrap().block_on(wait);
+        came.unwrap_or_else(|| panic!("the job never came there: {:?}", status.borrow()))
     }
 
     pub fn wait_done(&self, job: &str) -> JobStatus {
@@ -270,6 +276,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
 pub fn lenient() -> Policy {
     Policy {
         allowed_protocols: ProtocolName::ALL.to_vec(),
+        allowed_rules: RuleName::ALL.to_vec(),
         require_adversary: None,
         min_corrupt: 0.0,
         min_honest: 0,

@@ -99,11 +99,21 @@ pub struct Three {
     pub of_third: [Proxy; 2],
     pub coordinator: Running,
     pub others: [Option<Serving>; 2],
+    /// What the second and the third server show.
+    pub credentials: [Credentials; 2],
     folder: TempDir,
 }
 
 impl Three {
     pub fn new(spec: JobSpec) -> Self {
+        Self::with(spec, |pki, place| match place {
+            0 => pki.coordinator(),
+            place => pki.server(HOSTS[place - 1]),
+        })
+    }
+
+    /// The same where each server shows what is made for its place.
+    pub fn with(spec: JobSpec, credentials: impl Fn(&Pki, usize) -> Credentials) -> Self {
         let (pki, folder) = (Pki::new(1), tempfile::tempdir().unwrap());
         let [second, third] = HOSTS;
         let proxies = [
@@ -115,8 +125,10 @@ impl Three {
         let mut config = config(&pki, vec![spec.clone()], None);
         config.servers = urls([&proxies[0], &proxies[1], &proxies[2]]);
         config.limits.failed_rounds = 20;
+        config.credentials = credentials(&pki, 0);
         let coordinator = Running::with(config).unwrap();
         let mut three = Self {
+            credentials: [1, 2].map(|place| credentials(&pki, place)),
             pki,
             spec,
             proxies,
@@ -144,19 +156,18 @@ impl Three {
     }
 
     pub fn follower_config(&self, place: u8) -> FollowerConfig {
-        let host = HOSTS[usize::from(place) - 1];
         FollowerConfig {
             job: self.spec.clone(),
             servers: self.urls_of(place),
             place,
             listen: "127.0.0.1:0".into(),
-            credentials: self.pki.server(host),
+            credentials: self.credentials[usize::from(place) - 1].clone(),
             state_dir: self.state_dir(place),
             limits: limits(),
         }
     }
 
-    fn state_dir(&self, place: u8) -> PathBuf {
+    pub fn state_dir(&self, place: u8) -> PathBuf {
         self.folder.path().join(place.to_string())
     }
 
