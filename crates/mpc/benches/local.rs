@@ -57,11 +57,8 @@ fn secrets(me: ServerIndex) -> [SharedSecret; 2] {
 fn keys<R: Ring>(me: ServerIndex) -> PairKeys<R> {
     let [previous, next] = secrets(me);
     let agreed = Agreed {
-        job: [1; 32],
-        round: 1,
-        attempt: 0,
-        certificates: [[0; 32], [1; 32], [2; 32]],
-        rule: Vec::new(),
+        round: [0; 32],
+        begun: [1; 32],
     };
     PairKeys::derive(me, &previous, &next, &agreed)
 }
@@ -144,10 +141,13 @@ fn main() {
         );
         let drawn = fastest(|| {
             let [previous, next] = secrets(ServerIndex::ALL[0]);
-            let keys =
-                NoiseKeys::derive(ServerIndex::ALL[0], &previous, &next, &[1; 32], 1, &[2; 32]);
+            let agreed = Agreed {
+                round: [0; 32],
+                begun: [1; 32],
+            };
+            let keys = NoiseKeys::derive(ServerIndex::ALL[0], &previous, &next, &agreed);
             let gaussian = Gaussian::new(10_000, 1).expect("a variance");
-            black_box(keys.draw::<u64>(&gaussian, length));
+            black_box(keys.draw::<u64>(Some(&gaussian), 0, length));
         });
         let one = drawn.as_secs_f64() * 1e9 / (2 * length) as f64;
         println!("noise for {length}: {drawn:.1?}, {one:.0} ns for each number of a component");

@@ -44,6 +44,19 @@ impl Gate {
         (6 * self.bound).next_power_of_two()
     }
 
+    /// Refuses vectors that are so long that sums of numbers within bounds may wrap around.
+    pub(crate) fn check(&self, length: usize) -> Result<(), MpcError> {
+        let most = self.beta().checked_mul(2 * length as u64);
+        match most.is_some_and(|most| most >> 63 == 0) {
+            true => Ok(()),
+            false => Err(MpcError::Range {
+                name: "D",
+                value: length as u64,
+                rule: "2 * beta * D < 2^63",
+            }),
+        }
+    }
+
     /// I: what passes has a norm below 2^I.
     pub fn exponent(&self) -> u32 {
         self.beta().ilog2() + 3
@@ -58,16 +71,7 @@ impl<R: Ring> Mpc<R> {
     /// [`MpcError::Range`] if vectors are so long that sums of numbers within bounds may wrap around.
     pub async fn gate(&self, vectors: &Vectors, gate: Gate) -> Result<Vec<bool>, MpcError> {
         let (count, beta) = (vectors.count(), gate.beta());
-        if beta
-            .checked_mul(2 * vectors.length() as u64)
-            .is_none_or(|most| most >> 63 != 0)
-        {
-            return Err(MpcError::Range {
-                name: "D",
-                value: vectors.length() as u64,
-                rule: "2 * beta * D < 2^63",
-            });
-        }
+        gate.check(vectors.length())?;
         if count == 0 {
             return Ok(Vec::new());
         }

@@ -10,38 +10,20 @@ use blindsum_crypto::secret::Secret;
 
 use crate::{Ring, ServerIndex};
 
-/// What all three servers agreed on before they compute. Keys of other attempts, rules or rings are other keys.
+/// What all three servers agreed on before they compute. Keys of other rounds, vectors or rings are other keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// The job.
-    pub job: [u8; 32],
-    /// The round of the job, not of messages.
-    pub round: u64,
-    /// The attempt at the round, from 0.
-    pub attempt: u32,
-    /// Fingerprints of the certificates of server 0, 1 and 2.
-    pub certificates: [[u8; 32]; 3],
-    /// The rule with its parameters, in one encoding.
-    pub rule: Vec<u8>,
+    /// A hash of the job with its rule, of the round and of who may be in it.
+    pub round: [u8; 32],
+    /// A hash of whose vectors are computed with, and of the keys by which servers 0, 1 and 2 came to their secrets.
+    pub begun: [u8; 32],
 }
 
 impl Agreed {
     /// A hash of all of it, and of the bits of the ring.
-    fn context(&self, bits: u32) -> Context {
-        let [zero, one, two] = &self.certificates;
-        Context(hash(
-            "mpc3/context",
-            &[
-                &self.job,
-                &self.round.to_be_bytes(),
-                &self.attempt.to_be_bytes(),
-                zero,
-                one,
-                two,
-                &self.rule,
-                &bits.to_be_bytes(),
-            ],
-        ))
+    pub(crate) fn context(&self, bits: u32) -> Context {
+        let parts: [&[u8]; 3] = [&self.round, &self.begun, &bits.to_be_bytes()];
+        Context(hash("mpc3/context", &parts))
     }
 }
 
@@ -68,7 +50,7 @@ pub(crate) enum Use {
 
 const USES: usize = Use::Coin as usize + 1;
 
-/// A server's two keys of one attempt at one round, for numbers of the ring `R`: key j is known to server j and server
+/// A server's two keys of one computation, for numbers of the ring `R`: key j is known to server j and server
 /// j − 1, so server i has key i and key i + 1. Each gives one stream for each use and step, and no stream is used twice:
 /// steps are counted here, and all three servers take the same.
 pub struct PairKeys<R> {
@@ -162,11 +144,8 @@ mod tests {
 
     fn agreed() -> Agreed {
         Agreed {
-            job: [1; 32],
-            round: 2,
-            attempt: 3,
-            certificates: [[4; 32], [5; 32], [6; 32]],
-            rule: b"krum f=2".to_vec(),
+            round: [1; 32],
+            begun: [2; 32],
         }
     }
 
@@ -199,19 +178,14 @@ mod tests {
     fn whatever_differs_gives_other_keys() {
         let me = ServerIndex::ALL[1];
         let mut seen = BTreeSet::new();
-        let mut others = vec![agreed(); 7];
-        others[0].job[31] ^= 1;
-        others[1].round += 1;
-        others[2].attempt += 1;
-        others[3].certificates[0][0] ^= 1;
-        others[4].certificates[1][0] ^= 1;
-        others[5].certificates[2][0] ^= 1;
-        others[6].rule = b"krum f=3".to_vec();
+        let mut others = vec![agreed(); 2];
+        others[0].round[31] ^= 1;
+        others[1].begun[0] ^= 1;
         for agreed in others.iter().chain([&agreed()]) {
             seen.extend(first(&keys::<u64>(me, agreed), Use::Zero));
         }
         seen.extend(first(&keys::<u128>(me, &agreed()), Use::Zero));
-        assert_eq!(seen.len(), 2 * 9);
+        assert_eq!(seen.len(), 2 * 4);
     }
 
     #[test]

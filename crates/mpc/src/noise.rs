@@ -5,18 +5,18 @@
 //! has noise of variance 3σ². A server that adds other noise is found like one that changes its component of the result in
 //! any other way: the second holder's hash differs.
 //!
-//! Keys depend on the job, the round and the survivors, and not on the attempt: whoever makes the servers begin again gets
-//! the same noise, and no average.
+//! Keys depend on the round, on the survivors and on the servers' keys of this round. A round is computed once: where it
+//! fails, another one has another number, other vectors and other noise, and counts as a result of its own for whoever
+//! accounts for privacy.
 //!
 //! The sampler is the one of Canonne, Kamath and Steinke (2020), on whole numbers throughout: its distribution is exactly
-//! the one that it claims. How long it takes depends on what is drawn, and on nothing else; draw before inputs come.
+//! the one that it claims. How long it takes depends on what is drawn, and on nothing else.
 
-use blindsum_crypto::kdf::{Context, hash};
 use blindsum_crypto::kex::SharedSecret;
 use blindsum_crypto::mask::{MaskKey, MaskSeed, MaskStream, Sign};
 
 use crate::ring::words;
-use crate::{MpcError, Ring, ServerIndex, Shares};
+use crate::{Agreed, MpcError, Ring, ServerIndex, Shares};
 
 /// Numbers that are drawn from one stream.
 const BLOCK: usize = 1024;
@@ -33,14 +33,21 @@ pub struct Gaussian {
     denominator: u128,
     /// ⌊σ⌋ + 1: the scale of the Laplace distribution that is drawn from first.
     scale: u128,
+    /// k: steps are 2^k wide, and a number is drawn evenly from within its step.
+    shift: u32,
 }
+
+/// The largest standard deviation, in steps: 2^20.
+const MOST_STEPS: f64 = (1u64 << 20) as f64;
+/// 2^10: the largest denominator of a variance.
+const DENOMINATOR: u64 = 1 << 10;
 
 impl Gaussian {
     /// # Errors
     /// [`MpcError::Range`] unless the denominator is from 1 to 2^10, and σ² from 1/denominator to 2^40.
     pub fn new(numerator: u64, denominator: u64) -> Result<Self, MpcError> {
         let refused = |name, value, rule| Err(MpcError::Range { name, value, rule });
-        if !(1..=1 << 10).contains(&denominator) {
+        if !(1..=DENOMINATOR).contains(&denominator) {
             let rule = "1 <= denominator <= 2^10";
             return refused("denominator of the variance", denominator, rule);
         }
@@ -54,10 +61,44 @@ impl Gaussian {
             numerator,
             denominator,
             scale,
+            shift: 0,
         })
     }
 
-    /// One number.
+    /// Noise of any standard deviation from 1 to 2^56. Above 2^20 it has steps of 2^k, where 2^k is the least power of two
+    /// with which 2^20 steps are enough: a multiple of 2^k, and behind it k bits that are drawn evenly. A number to which
+    /// it is added is thereby rounded to a multiple of 2^k up or down; nothing of what lies behind shows. To whoever
+    /// accounts for it, vectors are 2^k longer in each coordinate.
+    ///
+    /// # Errors
+    /// [`MpcError::Range`] for another one.
+    pub fn of_deviation(deviation: f64) -> Result<Self, MpcError> {
+        if !(1.0..=MOST_STEPS * 2f64.powi(36)).contains(&deviation) {
+            return Err(MpcError::Range {
+                name: "standard deviation",
+                value: deviation as u64,
+                rule: "1 <= standard deviation <= 2^56",
+            });
+        }
+        let shift = (deviation / MOST_STEPS).log2().ceil().max(0.0);
+        let steps = (deviation / shift.exp2()).min(MOST_STEPS);
+        let numerator = (steps * steps * DENOMINATOR as f64).round() as u64;
+        Ok(Self {
+            shift: shift as u32,
+            ..Self::new(numerator, DENOMINATOR)?
+        })
+    }
+
+    /// One number, within its step.
+    fn number(&self, source: &mut Source) -> i64 {
+        let steps = self.draw(source);
+        match self.shift {
+            0 => steps,
+            k => (steps << k) + (source.word() >> (64 - k)) as i64 - (1 << (k - 1)),
+        }
+    }
+
+    /// A number of steps.
     fn draw(&self, source: &mut Source) -> i64 {
         let (a, b, t) = (self.numerator, self.denominator, self.scale);
         loop {
@@ -83,18 +124,14 @@ pub struct NoiseKeys {
 }
 
 impl NoiseKeys {
-    /// The keys of server `me`, from the secrets that it shares with the server before and with the next one. The survivors
-    /// are a hash of what the servers signed: the list with the headers of all uploads.
+    /// The keys of server `me`, from the secrets that it shares with the server before and with the next one.
     pub fn derive(
         me: ServerIndex,
         with_previous: &SharedSecret,
         with_next: &SharedSecret,
-        job: &[u8; 32],
-        round: u64,
-        survivors: &[u8; 32],
+        agreed: &Agreed,
     ) -> Self {
-        let parts: [&[u8]; 3] = [job, &round.to_be_bytes(), survivors];
-        let context = Context(hash("mpc3/noise-context", &parts));
+        let context = agreed.context(0);
         let key = |secret: &SharedSecret, j: ServerIndex| {
             let seed = secret.derive(&context, "mpc3/noise", &[&[j.number()]]);
             MaskKey::new(MaskSeed::from(seed))
@@ -105,13 +142,24 @@ impl NoiseKeys {
         }
     }
 
-    /// Shares of noise for so many numbers, to be added to what is shown. No round.
-    pub fn draw<R: Ring>(self, gaussian: &Gaussian, count: usize) -> Shares<R> {
+    /// Shares of noise for so many numbers, to be added to what is shown: Gaussian noise, where there is some, and in each
+    /// component a number that is drawn evenly from 2^bits that follow each other, about 0. No round.
+    ///
+    /// Whoever lacks a component learns nothing of the last `bits` bits of what is shown: it is rounded to a multiple of
+    /// 2^bits, up or down.
+    pub fn draw<R: Ring>(self, gaussian: Option<&Gaussian>, bits: u32, count: usize) -> Shares<R> {
+        let number = |source: &mut Source| {
+            let noise = gaussian.map_or(0, |gaussian| gaussian.number(source));
+            match bits {
+                0 => noise,
+                bits => noise + (source.word() >> (64 - bits)) as i64 - (1 << (bits - 1)),
+            }
+        };
         let component = |key: &MaskKey| {
             let blocks = (0..count).step_by(BLOCK).enumerate();
-            let of_block = |(number, first): (usize, usize)| {
-                let mut source = Source::of_block(key, number as u64);
-                (first..count.min(first + BLOCK)).map(move |_| gaussian.draw(&mut source))
+            let of_block = |(block, first): (usize, usize)| {
+                let mut source = Source::of_block(key, block as u64);
+                (first..count.min(first + BLOCK)).map(move |_| number(&mut source))
             };
             blocks.flat_map(of_block).map(R::of_signed).collect()
         };

@@ -38,6 +38,16 @@ impl<R: Ring> Mpc<R> {
         })
     }
 
+    /// Both components that this server has of verified values, modulo 2^64: for a receiver to whom they are told together.
+    ///
+    /// # Errors
+    /// As [`Mpc::part`].
+    pub fn both_parts(&self, x: &Shares<R>) -> Result<[Vec<u64>; 2], MpcError> {
+        self.may_be_shown()?;
+        Ok(x.components()
+            .map(|component| component.iter().map(|value| value.low()).collect()))
+    }
+
     /// Shows verified values, modulo 2^64, to all three servers. Each gets the component that it lacks from one server
     /// and its hash from the other. One round; 8 bytes for each value.
     ///

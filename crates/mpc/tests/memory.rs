@@ -50,11 +50,8 @@ fn keys<R: Ring>(me: ServerIndex) -> PairKeys<R> {
     };
     let with = |other| pair(me).agree(pair(other).public()).unwrap();
     let agreed = Agreed {
-        job: [1; 32],
-        round: 1,
-        attempt: 0,
-        certificates: [[0; 32], [1; 32], [2; 32]],
-        rule: Vec::new(),
+        round: [0; 32],
+        begun: [1; 32],
     };
     PairKeys::derive(me, &with(me.previous()), &with(me.next()), &agreed)
 }
@@ -137,7 +134,13 @@ fn each_rule_needs_what_it_says() -> Result<(), MpcError> {
             },
             300_000,
         ),
-        (Rule::Krum { bad: 1, keep: 2 }, 300_000),
+        (
+            Rule::Krum {
+                bad: 1,
+                keep: Some(2),
+            },
+            300_000,
+        ),
         (Rule::Unlike, 300_000),
         (Rule::Median { bits: 16 }, 3000),
         (Rule::Trimmed { bits: 8, trim: 1 }, 3000),

@@ -35,6 +35,9 @@ use crate::MathError;
 pub struct Width(u8);
 
 impl Width {
+    /// 64 bits.
+    pub const WIDEST: Self = Self(64);
+
     /// A width of `bits` bits.
     ///
     /// # Errors

@@ -84,6 +84,18 @@ impl Words {
         (0..self.len()).map(|i| self.get(i))
     }
 
+    /// The words, each in `0..2^b`, without a copy where they take 64 bits.
+    pub fn into_values(self) -> Vec<u64> {
+        let mask = self.width.mask();
+        match self.lanes {
+            Lanes::W32(lanes) => lanes.iter().map(|&lane| u64::from(lane) & mask).collect(),
+            Lanes::W64(mut lanes) => {
+                lanes.iter_mut().for_each(|lane| *lane &= mask);
+                lanes
+            }
+        }
+    }
+
     /// Lanes `range`, to read; they may hold junk above bit b.
     ///
     /// # Panics

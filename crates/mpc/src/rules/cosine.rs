@@ -11,6 +11,11 @@ use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
 /// 2^-24, with [`FRACTION`] bits behind the point.
 const MARGIN: u64 = 1 << (FRACTION - 24);
 
+/// Refuses what [`Mpc::unlike`] cannot work with.
+pub(super) fn check(bounds: Bounds, count: usize) -> Result<(), MpcError> {
+    room(FRACTION + bounds.exponent, count)
+}
+
 impl<R: Ring> Mpc<R> {
     /// Σ w_c x_c over Σ w_c, with w_c = 1 − max(0, the largest cosine of x_c and another vector).
     ///
@@ -21,7 +26,7 @@ impl<R: Ring> Mpc<R> {
         vectors: &Arc<Vectors>,
         bounds: Bounds,
     ) -> Result<Weighed<R>, MpcError> {
-        room(FRACTION + bounds.exponent, vectors.count())?;
+        check(bounds, vectors.count())?;
         let weights = self.unlikeness(vectors, bounds);
         let (mut weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
         let kept = Arc::new(vectors.only(&passed));
@@ -33,6 +38,7 @@ impl<R: Ring> Mpc<R> {
             sum: self.weighted(&weights, &kept).await?,
             total: Some(weights.sums(kept.count())),
             divisor: f64::from(1 << FRACTION),
+            even: FRACTION,
             passed,
         })
     }

@@ -35,6 +35,15 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// Bits of a sum that is weighted by trust, for a trusted vector of this norm, that are less than one whole number of
+    /// its result.
+    pub(crate) fn even_of_trust(self, norm: f64) -> u32 {
+        let bits = f64::from(FRACTION + self.exponent) - norm.max(1.0).log2();
+        bits.floor().clamp(0.0, 60.0) as u32
+    }
+}
+
 impl Trusted<'_> {
     /// Its norm.
     fn norm(&self) -> Result<f64, MpcError> {
@@ -53,6 +62,11 @@ impl Trusted<'_> {
     }
 }
 
+/// Refuses what [`Mpc::fltrust`] cannot work with, whatever the trusted vector is.
+pub(super) fn check(bounds: Bounds, count: usize) -> Result<(), MpcError> {
+    room(FRACTION + bounds.exponent, count)
+}
+
 impl<R: Ring> Mpc<R> {
     /// Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, with T_c = max(0, cos(x_c, g)), for a trusted vector g. Σ T_c is shown with the
     /// sum, or hidden: then the servers divide by it, in 23 more rounds.
@@ -67,7 +81,7 @@ impl<R: Ring> Mpc<R> {
         hide_total: bool,
     ) -> Result<Weighed<R>, MpcError> {
         let (n, norm) = (vectors.count(), trusted.norm()?);
-        room(FRACTION + bounds.exponent, n)?;
+        check(bounds, n)?;
         // All vectors need the same random bits, whatever is in them.
         let mut bits = bits_of_inverse_root(n, bounds.exponent);
         bits.push((n, 1));
@@ -93,6 +107,7 @@ impl<R: Ring> Mpc<R> {
             sum: self.weighted(&weights, &kept).await?,
             total: (!hide_total).then(|| trust.sums(kept.count())),
             divisor: 2f64.powi((FRACTION + bounds.exponent) as i32) / norm,
+            even: bounds.even_of_trust(norm),
             passed,
         })
     }

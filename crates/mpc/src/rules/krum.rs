@@ -6,8 +6,30 @@ use super::{Bounds, Weighed, room, within};
 use crate::arithmetic::triangle;
 use crate::{Mpc, MpcError, Ring, Shares, Vectors, join};
 
+/// How many of n vectors are kept.
+pub(super) fn kept_of(n: usize, bad: usize, keep: Option<usize>) -> usize {
+    keep.unwrap_or(n.saturating_sub(bad))
+}
+
+/// Refuses what [`Mpc::krum`] cannot work with.
+pub(super) fn check(
+    (bad, keep): (usize, usize),
+    bounds: Bounds,
+    n: usize,
+    verifies: bool,
+) -> Result<(), MpcError> {
+    let (most, rule) = match verifies {
+        true => (48, "n <= 48 where servers verify"),
+        false => (128, "n <= 128"),
+    };
+    within("n", n, n <= most, rule)?;
+    within("f", bad, bad.saturating_add(3) <= n, "n >= f + 3")?;
+    within("keep", keep, (1..=n).contains(&keep), "1 <= keep <= n")?;
+    room(2 * bounds.exponent + 2, n)
+}
+
 impl<R: Ring> Mpc<R> {
-    /// The mean of the `keep` vectors with the lowest scores. The score of a vector is the sum of its squared distances
+    /// The mean of the `keep` vectors with the lowest scores, or of all but `bad` of those that pass the gate. The score of a vector is the sum of its squared distances
     /// to its n − f − 2 nearest others, where f = `bad` is the number of vectors that may be bad.
     ///
     /// # Errors
@@ -17,19 +39,37 @@ impl<R: Ring> Mpc<R> {
         vectors: &Arc<Vectors>,
         bounds: Bounds,
         bad: usize,
-        keep: usize,
+        keep: Option<usize>,
     ) -> Result<Weighed<R>, MpcError> {
-        let weights = self.nearest(vectors, bounds, bad, keep);
+        let weights = self.nearest(vectors, bounds, bad, kept_of(vectors.count(), bad, keep));
         let (mut weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
         let kept = Arc::new(vectors.only(&passed));
+        let keep = kept_of(kept.count(), bad, keep);
+        // There is no result of too few: whoever looks at `passed` knows.
+        if kept.count() < bad.saturating_add(3) || kept.count() < keep {
+            weights = Shares::zeros(kept.count());
+            return self.kept_mean(&weights, &kept, keep, passed).await;
+        }
         // Who is near to whom must not depend on who is left out.
         if kept.count() < vectors.count() {
             weights = self.nearest(&kept, bounds, bad, keep).await?;
         }
+        self.kept_mean(&weights, &kept, keep, passed).await
+    }
+
+    /// The mean of those whose weight is 1.
+    async fn kept_mean(
+        &self,
+        weights: &Shares<R>,
+        kept: &Arc<Vectors>,
+        keep: usize,
+        passed: Vec<bool>,
+    ) -> Result<Weighed<R>, MpcError> {
         Ok(Weighed {
-            sum: self.weighted(&weights, &kept).await?,
+            sum: self.weighted(weights, kept).await?,
             total: None,
             divisor: keep as f64,
+            even: 0,
             passed,
         })
     }
@@ -43,14 +83,7 @@ impl<R: Ring> Mpc<R> {
         keep: usize,
     ) -> Result<Shares<R>, MpcError> {
         let n = vectors.count();
-        let (most, rule) = match self.ledger.is_kept() {
-            true => (48, "n <= 48 where servers verify"),
-            false => (128, "n <= 128"),
-        };
-        within("n", n, n <= most, rule)?;
-        within("f", bad, bad.saturating_add(3) <= n, "n >= f + 3")?;
-        within("keep", keep, (1..=n).contains(&keep), "1 <= keep <= n")?;
-        room(2 * bounds.exponent + 2, n)?;
+        check((bad, keep), bounds, n, self.ledger.is_kept())?;
         let mut bits = self.bits_of_smallest(n, n - 1);
         bits.extend(self.bits_of_smallest(1, n));
         let ahead = self.make_ahead(bits);

@@ -4,6 +4,7 @@
 //! multiplies vectors by weights once, at the end. Vectors hold signed whole numbers. [`Bounds`] says how large they
 //! may be: if a vector breaks the bounds, the result means nothing.
 
+mod clear;
 mod cosine;
 mod fltrust;
 mod krum;
@@ -11,6 +12,7 @@ mod norm;
 mod rule;
 mod sorting;
 
+pub use clear::Clear;
 pub use fltrust::Trusted;
 pub use rule::Rule;
 
@@ -27,15 +29,26 @@ pub struct Bounds {
 
 /// The result of a rule, before it is shown.
 pub struct Weighed<R> {
-    /// The sum of weighted vectors.
+    /// The sum of weighted vectors, before its last bits are hidden.
     pub sum: Shares<R>,
     /// The shared sum of the weights: one number with [`FRACTION`] bits behind the point. `None` if the weights are
     /// known.
     pub total: Option<Shares<R>>,
     /// A known number by which the sum is divided as well.
     pub divisor: f64,
+    /// How many of the last bits of the sum say nothing but how weights were rounded: they must not be shown. Who weighs
+    /// few vectors by numbers of 28 bits shows these vectors in the bits behind the point.
+    pub even: u32,
     /// Whether each vector was short enough to count. All do where there is no gate.
     pub passed: Vec<bool>,
+}
+
+impl<R: Ring> Weighed<R> {
+    /// What is shown of it: the sum, and behind it the sum of the weights where they are not known.
+    pub fn shown(&self) -> Shares<R> {
+        let total = self.total.iter();
+        Shares::concat(&[&self.sum].into_iter().chain(total).collect::<Vec<_>>())
+    }
 }
 
 impl Bounds {
@@ -101,7 +114,17 @@ fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
     }
 }
 
-/// The result in the clear, from the sum and the sum of weights as they were shown.
+/// Where the sum of weights is less, no vector counts, and the result is 0: 2^-6. Hidden bits would be more than what is left.
+const LEAST_TOTAL: f64 = 1.0 / 64.0;
+
+/// What a sum of weights, as it was shown, divides by where the last bits of the sum are hidden; none where no vector
+/// counts.
+pub fn total_of(shown: u64) -> Option<f64> {
+    let total = shown as i64 as f64 / f64::from(1 << FRACTION);
+    (total >= LEAST_TOTAL).then_some(total)
+}
+
+/// The result in the clear, from the sum and the sum of weights as they were shown with all of their bits.
 pub fn finish(sum: &[u64], total: Option<u64>, divisor: f64) -> Vec<f64> {
     // Weights are rounded, so that a sum of zeros may be less.
     let total = total.map_or(1.0, |total| {

@@ -6,6 +6,13 @@ use super::{Bounds, Weighed, places, room, within};
 use crate::scalar::bits_of_inverse_root;
 use crate::{FRACTION, Mpc, MpcError, Ring, Shares, Vectors, join};
 
+/// Refuses what [`Mpc::clipped_mean`] cannot work with.
+pub(super) fn check(clip: u64, bounds: Bounds, count: usize) -> Result<(), MpcError> {
+    let good = clip > 0 && clip < 1 << bounds.exponent;
+    within("clip", clip as usize, good, "1 <= clip < 2^I")?;
+    room(clip.ilog2() + 1 + FRACTION, count)
+}
+
 impl<R: Ring> Mpc<R> {
     /// The mean of min(1, clip / ‖x‖) · x. Weights have [`FRACTION`] bits behind the point, so that numbers are right up to
     /// 2^(I − 26) and a millionth of the clip: a clip should not be much shorter than the bound.
@@ -18,9 +25,7 @@ impl<R: Ring> Mpc<R> {
         bounds: Bounds,
         clip: u64,
     ) -> Result<Weighed<R>, MpcError> {
-        let good = clip > 0 && clip < 1 << bounds.exponent;
-        within("clip", clip as usize, good, "1 <= clip < 2^I")?;
-        room(clip.ilog2() + 1 + FRACTION, vectors.count())?;
+        check(clip, bounds, vectors.count())?;
         let weights = self.clipping(vectors, bounds, clip);
         let (weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
         let (weights, kept) = (weights.at(places(&passed)), vectors.only(&passed));
@@ -29,6 +34,7 @@ impl<R: Ring> Mpc<R> {
             sum: self.weighted(&weights, &Arc::new(kept)).await?,
             total: None,
             divisor: count.max(1) as f64 * f64::from(1 << FRACTION),
+            even: FRACTION,
             passed,
         })
     }

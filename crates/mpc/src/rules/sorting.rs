@@ -5,6 +5,20 @@ use super::{Weighed, room, within};
 use crate::sort::network;
 use crate::{Mpc, MpcError, Ring, Shares, Vectors, join, join_all};
 
+/// How many values are left out at each end of n for the median.
+pub(super) fn halves(n: usize) -> Result<usize, MpcError> {
+    within("n", n, n > 0, "n >= 1")?;
+    Ok((n - 1) / 2)
+}
+
+/// Refuses what [`Mpc::trimmed_mean`] cannot work with.
+pub(super) fn check(bits: usize, trim: usize, n: usize) -> Result<(), MpcError> {
+    within("bits", bits, (2..=62).contains(&bits), "2 <= bits <= 62")?;
+    let good = trim.saturating_mul(2) < n;
+    within("trim", trim, good, "2 * trim < n")?;
+    room(bits as u32 - 1, n - 2 * trim)
+}
+
 impl<R: Ring> Mpc<R> {
     /// The median of each coordinate; of an even number of vectors, the mean of the middle two. Coordinates have `bits`
     /// bits: they are from −2^(bits−1) to 2^(bits−1) − 1, and others are taken modulo 2^bits.
@@ -12,9 +26,7 @@ impl<R: Ring> Mpc<R> {
     /// # Errors
     /// [`MpcError::Range`] unless bits is from 2 to 62 and there is a vector.
     pub async fn median(&self, vectors: &Vectors, bits: usize) -> Result<Weighed<R>, MpcError> {
-        let n = vectors.count();
-        within("n", n, n > 0, "n >= 1")?;
-        self.middle(vectors, bits, (n - 1) / 2).await
+        self.middle(vectors, bits, halves(vectors.count())?).await
     }
 
     /// The mean of each coordinate without its `trim` smallest and largest values.
@@ -27,8 +39,6 @@ impl<R: Ring> Mpc<R> {
         bits: usize,
         trim: usize,
     ) -> Result<Weighed<R>, MpcError> {
-        let good = trim.saturating_mul(2) < vectors.count();
-        within("trim", trim, good, "2 * trim < n")?;
         self.middle(vectors, bits, trim).await
     }
 
@@ -39,9 +49,8 @@ impl<R: Ring> Mpc<R> {
         bits: usize,
         trim: usize,
     ) -> Result<Weighed<R>, MpcError> {
-        within("bits", bits, (2..=62).contains(&bits), "2 <= bits <= 62")?;
         let (n, length) = (vectors.count(), vectors.length());
-        room(bits as u32 - 1, n - 2 * trim)?;
+        check(bits, trim, n)?;
         // Above 0, so that they are in the order of their bits.
         let half = 1 << (bits - 1);
         let shifted: Vec<Shares<R>> = (0..n)
@@ -83,6 +92,7 @@ impl<R: Ring> Mpc<R> {
             sum,
             total: None,
             divisor: kept.len() as f64,
+            even: 0,
             passed: vec![true; n],
         })
     }

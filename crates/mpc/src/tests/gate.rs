@@ -235,7 +235,7 @@ fn case_26_other_rules_behind_a_gate() {
                 let (mpc, vectors) = (server::<u64>(me, line), vectors(me, rows));
                 async move {
                     let weighed = match rule {
-                        0 => mpc.krum(&vectors, bounds, 1, 1).await?,
+                        0 => mpc.krum(&vectors, bounds, 1, Some(1)).await?,
                         1 => mpc.unlike(&vectors, bounds).await?,
                         _ => mpc.clipped_mean(&vectors, bounds, 600).await?,
                     };

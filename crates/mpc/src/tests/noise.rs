@@ -8,17 +8,21 @@ use crate::line::Line;
 use crate::put_together;
 use crate::testing::{opened_signed, server, shared_signed};
 
-fn keys(me: ServerIndex, job: u8, round: u64, survivors: u8) -> NoiseKeys {
+fn keys(me: ServerIndex, round: u8, begun: u8) -> NoiseKeys {
     let pair = |server: ServerIndex| {
         KeyPair::from_secret(Suite::X25519, Secret::from([server.number() + 1; 32])).unwrap()
     };
     let with = |other| pair(me).agree(pair(other).public()).unwrap();
     let (previous, next) = (with(me.previous()), with(me.next()));
-    NoiseKeys::derive(me, &previous, &next, &[job; 32], round, &[survivors; 32])
+    let agreed = Agreed {
+        round: [round; 32],
+        begun: [begun; 32],
+    };
+    NoiseKeys::derive(me, &previous, &next, &agreed)
 }
 
 fn drawn(gaussian: &Gaussian, count: usize) -> [Shares<u64>; 3] {
-    ServerIndex::ALL.map(|me| keys(me, 1, 2, 3).draw(gaussian, count))
+    ServerIndex::ALL.map(|me| keys(me, 2, 3).draw(Some(gaussian), 0, count))
 }
 
 fn signed(component: &[u64]) -> Vec<i64> {
@@ -120,13 +124,13 @@ fn case_39_numbers_come_as_often_as_they_must() {
 fn case_39_keys_are_those_of_the_round_and_its_survivors() {
     let gaussian = Gaussian::new(1 << 30, 1).unwrap();
     let me = ServerIndex::ALL[1];
-    let draw = |job, round, survivors| {
-        let shares: Shares<u64> = keys(me, job, round, survivors).draw(&gaussian, 4);
+    let draw = |round, begun| {
+        let shares: Shares<u64> = keys(me, round, begun).draw(Some(&gaussian), 0, 4);
         shares.components().map(<[u64]>::to_vec)
     };
-    let first = draw(1, 2, 3);
-    assert_eq!(first, draw(1, 2, 3), "an attempt later");
-    for other in [draw(2, 2, 3), draw(1, 3, 3), draw(1, 2, 4)] {
+    let first = draw(2, 3);
+    assert_eq!(first, draw(2, 3));
+    for other in [draw(3, 3), draw(2, 4)] {
         assert!(other[0] != first[0] && other[1] != first[1]);
     }
 }
@@ -136,7 +140,7 @@ fn noise_is_added_to_what_is_shared() {
     let gaussian = Gaussian::new(25, 1).unwrap();
     let values = [1000, -2000, 0, 7];
     let noisy = ServerIndex::ALL.map(|me| {
-        let noise = keys(me, 1, 2, 3).draw::<u64>(&gaussian, 4);
+        let noise = keys(me, 2, 3).draw::<u64>(Some(&gaussian), 0, 4);
         shared_signed(me, &values).plus(&noise).unwrap()
     });
     let noise = opened_signed(&drawn(&gaussian, 4));
@@ -154,10 +158,10 @@ fn case_39_noise_that_one_server_leaves_out() {
     let gaussian = Gaussian::new(1 << 20, 1).unwrap();
     for lazy in 0..3 {
         let parts = ServerIndex::ALL.map(|me| {
-            let (own, next) = (shared_signed::<u64>(me, &[7; 4]), keys(me, 1, 2, 3));
+            let (own, next) = (shared_signed::<u64>(me, &[7; 4]), keys(me, 2, 3));
             let noisy = match me.number() == lazy {
                 true => own,
-                false => own.plus(&next.draw(&gaussian, 4)).unwrap(),
+                false => own.plus(&next.draw(Some(&gaussian), 0, 4)).unwrap(),
             };
             server::<u64>(me, Line::default()).part(&noisy).unwrap()
         });
@@ -179,6 +183,50 @@ fn variances_that_cannot_be_are_refused() {
         "numerator of the variance = 0, but 0 < variance <= 2^40 must hold"
     );
     assert!(refused((1 << 40) + 1, 1).starts_with("numerator"));
+}
+
+/// Large noise has wide steps: its variance is right, and what lies within a step is drawn evenly, so that nothing of a
+/// number shows behind the last step.
+#[test]
+fn case_39_large_noise_hides_the_last_bits_too() {
+    const COUNT: usize = 60_000;
+    for (deviation, k) in [(1.0, 0), (1048576.0, 0), (3e6, 2), (2f64.powi(45), 25)] {
+        let gaussian = Gaussian::of_deviation(deviation).unwrap();
+        assert_eq!(gaussian.shift, k);
+        let component = signed(drawn(&gaussian, COUNT)[0].components()[0]);
+        let ratio = variance(&component) / (deviation * deviation);
+        let slack = 5.0 * (2.0 / COUNT as f64).sqrt();
+        assert!((ratio - 1.0).abs() < slack, "{deviation}: {ratio}");
+        for bit in 0..k {
+            let ones = component.iter().filter(|it| **it >> bit & 1 == 1).count() as f64;
+            let off = (ones - COUNT as f64 / 2.0).abs() / (COUNT as f64 / 4.0).sqrt();
+            assert!(off < 5.0, "{deviation}, bit {bit}: {off}");
+        }
+    }
+    for deviation in [0.5, f64::NAN, 2f64.powi(57)] {
+        assert!(Gaussian::of_deviation(deviation).is_err(), "{deviation}");
+    }
+}
+
+/// Bits that are drawn evenly hide those of what is shown, and move it by no more than half a step for each component.
+#[test]
+fn case_39_low_bits_are_drawn_evenly() {
+    const COUNT: usize = 60_000;
+    let shares = ServerIndex::ALL.map(|me| keys(me, 2, 3).draw::<u64>(None, 5, COUNT));
+    for component in shares.iter().map(|it| signed(it.components()[0])) {
+        let mut often = [0.0; 32];
+        for value in component {
+            often[(value + 16) as usize] += 1.0;
+        }
+        let expected = COUNT as f64 / 32.0;
+        let chi: f64 = often
+            .iter()
+            .map(|it| (it - expected).powi(2) / expected)
+            .sum();
+        assert!(chi < 31.0 + 5.0 * 62f64.sqrt(), "{chi}");
+    }
+    let none = keys(ServerIndex::ALL[0], 2, 3).draw::<u64>(None, 0, 3);
+    assert_eq!(none, Shares::zeros(3));
 }
 
 #[test]

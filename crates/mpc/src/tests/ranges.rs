@@ -33,7 +33,7 @@ fn result(rule: &Rule, exponent: u32, rows: &[Vec<i64>]) -> Option<Vec<f64>> {
                     let trusted = Trusted::Known(&root);
                     mpc.fltrust(&vectors, bounds, trusted, false).await?
                 }
-                Rule::Krum(bad, keep) => mpc.krum(&vectors, bounds, bad, keep).await?,
+                Rule::Krum(bad, keep) => mpc.krum(&vectors, bounds, bad, Some(keep)).await?,
                 Rule::Unlike => mpc.unlike(&vectors, bounds).await?,
                 Rule::Trimmed(bits, trim) => mpc.trimmed_mean(&vectors, bits, trim).await?,
                 Rule::Median(bits) => mpc.median(&vectors, bits).await?,

@@ -209,7 +209,7 @@ fn rule<'a>(name: &str, case: &Value, root: &'a [f64]) -> Rule<'a> {
         },
         "krum" => Rule::Krum {
             bad: number("bad"),
-            keep: number("keep"),
+            keep: Some(number("keep")),
         },
         "unlike" => Rule::Unlike,
         "median" => Rule::Median {
