@@ -1,6 +1,6 @@
 //! From the sum of words back to the mean.
 
-use blindsum_math::words::{Tile, Words};
+use blindsum_math::words::{Tile, Width, Words};
 
 use crate::simd::{self, Kernel};
 use crate::spec::{FIXED64_UNIT, Kind};
@@ -64,6 +64,42 @@ impl Encoding {
             }
         }
         Ok(total_weight)
+    }
+}
+
+impl Encoding {
+    /// Decodes signed whole numbers of 64 bits, such as weighted sums: coordinate d of `mean`, `[dim]`, becomes
+    /// `clip · (factor · word d + offset)`. Words behind the first `dim` are not looked at.
+    ///
+    /// # Errors
+    /// [`EncodeError::Dim`] if `mean` has another length than `dim`, [`EncodeError::SumShape`] if there are fewer words or
+    /// narrower ones, or if the factor is no finite number.
+    pub fn decode_signed<R: Real>(
+        &self,
+        words: &Words,
+        (factor, offset): (f64, f64),
+        mean: &mut [R],
+    ) -> Result<(), EncodeError> {
+        let (got, dim) = (mean.len(), self.dim());
+        if got != dim {
+            return Err(EncodeError::Dim { got, dim });
+        }
+        if words.len() < dim || words.width() != Width::WIDEST || !factor.is_finite() {
+            return Err(EncodeError::SumShape {
+                got_lanes: words.len(),
+                got_bits: words.width().bits(),
+                lanes: dim,
+                bits: Width::WIDEST.bits(),
+            });
+        }
+        for (run, clip) in self.clip_runs(0..dim) {
+            if let Tile::W64(lanes) = words.tile(run.clone()) {
+                for (mean, lane) in mean[run].iter_mut().zip(lanes) {
+                    *mean = R::from_f64(clip * (lane.cast_signed() as f64 * factor + offset));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,7 +48,7 @@ pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::round::{
-    ClientSetup, Excuse, Piece, Prepared, Round, RoundSum, nonce_commitment,
+    ClientSetup, Excuse, InTheClear, Piece, Prepared, Round, RoundSum, nonce_commitment,
 };
 pub use crate::core::seat::{Seat, ServerRole};
 pub use crate::core::sparsity::Sparsity;
@@ -61,6 +61,7 @@ pub use blindsum_mpc::ServerIndex;
 pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};
 pub use protocols::flashe::Masking;
+pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
 
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};

@@ -1,6 +1,7 @@
 //! A small cohort in one process, for the tests of this crate: machines driven by hand, stage by stage,
 //! so that a test can change any message on its way.
 
+use blindsum_math::words::Words;
 use std::collections::BTreeMap;
 
 use rand_chacha::ChaCha20Rng;
@@ -61,6 +62,13 @@ impl Rig {
         let mut setup = Self::of(cohort.begin(setup), rng);
         setup.finish().unwrap();
         Self::of(cohort, setup.rng)
+    }
+
+    /// The same with other inputs than honest parties have, in a job whose parties share no key.
+    pub fn lying(spec: JobSpec, seed: u64, change: impl FnOnce(&mut Vec<Words>)) -> Self {
+        let mut cohort = Cohort::new(spec, seed);
+        change(&mut cohort.inputs);
+        Self::of(cohort, ChaCha20Rng::seed_from_u64(seed + 1))
     }
 
     /// Everybody's first message of the job's first key set-up is on its way.
@@ -233,6 +241,12 @@ impl Rig {
                 return Ok(());
             }
             for (from, to, letter) in letters {
+                let most = self.cohort.round.plan().largest_letter();
+                assert!(
+                    letter.len() as u64 <= most,
+                    "{} bytes, not {most}",
+                    letter.len()
+                );
                 if let Some(letter) = (self.on_letter)(from, to, letter) {
                     self.letter(from, to, &letter)?;
                 }

@@ -85,6 +85,7 @@ pub struct Plan {
     /// Two for each stage: its answers, then what the coordinator says.
     steps: Vec<Step>,
     opens: Opens,
+    largest_letter: u64,
 }
 
 /// A stage: somebody answers, the coordinator says what came of it.
@@ -162,6 +163,16 @@ impl Stage {
 }
 
 impl Plan {
+    /// Whether no result can be opened without every server.
+    pub fn needs_all_servers(&self) -> bool {
+        let talk = |step: &Step| step.speaker == Who::Servers;
+        match self.opens {
+            Opens::Servers => true,
+            Opens::Parties => self.steps.iter().any(talk),
+            Opens::Coordinator | Opens::Server(_) => false,
+        }
+    }
+
     /// A coordinator and those who talk to it, stage by stage.
     pub(crate) fn new(
         spec: &JobSpec,
@@ -202,7 +213,19 @@ impl Plan {
         Self {
             steps: steps.collect(),
             opens,
+            largest_letter: 0,
         }
+    }
+
+    /// The same plan of servers that say letters of so many bytes, frames included, at most.
+    pub(crate) fn with_letters(mut self, largest: u64) -> Self {
+        self.largest_letter = largest;
+        self
+    }
+
+    /// Bytes of the largest letter that servers say to each other while they compute, frame included; 0 if they say none.
+    pub fn largest_letter(&self) -> u64 {
+        self.largest_letter
     }
 
     /// The steps, in order.

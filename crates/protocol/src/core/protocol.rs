@@ -1,13 +1,14 @@
 //! What a protocol tells the rest of this crate about itself.
 
 use blindsum_crypto::seal::StorageKey;
+use blindsum_math::words::Words;
 
 use crate::core::numbers::NumberRules;
 use crate::core::plan::Plan;
-use crate::core::round::{MakeMachines, OtherServer};
+use crate::core::round::{InTheClear, MakeMachines, OtherServer, Signed};
 use crate::core::sparsity::Sparsity;
 use crate::core::vault::{KeyName, Vault};
-use crate::{FaultKind, Job, JobSpec, SpecError};
+use crate::{FaultKind, Job, JobSpec, PartyId, Round, SpecError};
 
 /// What the rest of this crate needs to know about a protocol.
 pub(crate) struct ProtocolInfo {
@@ -37,9 +38,21 @@ pub(crate) struct ProtocolInfo {
     /// The machines of a round.
     pub machines: MakeMachines,
     /// How parties get the key that they share, if the protocol needs one.
-    pub key_setup: Option<KeySetup>,
+    pub key_setup: fn(&JobSpec) -> Option<&'static KeySetup>,
+    /// What results are, if they can be more than sums of words as the encoding makes them.
+    pub results: Option<&'static Results>,
     /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],
+}
+
+/// What the results of a job are, if they are more than sums of words as the encoding makes them.
+pub(crate) struct Results {
+    /// Whether results are such sums all the same.
+    pub is_sum: fn(&Job) -> bool,
+    /// What the words of a result mean; none where they are sums.
+    pub signed: fn(&Job, &Words) -> Option<Signed>,
+    /// The result of a round for these parties, from what they encoded; none where it is the sum.
+    pub in_the_clear: Clear,
 }
 
 /// A protocol's table of options, which gives the protocol's [`ProtocolInfo`].
@@ -61,5 +74,6 @@ pub(crate) struct KeySetup {
     pub storage_key: fn(&dyn Vault) -> Result<Option<StorageKey>, FaultKind>,
 }
 
+pub(crate) type Clear = fn(&Round, &[(PartyId, Words)]) -> Option<InTheClear>;
 pub(crate) type Parameters = Vec<(&'static str, usize)>;
 pub(crate) type HeldKeyName = fn(&Job, &dyn Vault, u64) -> Result<Option<KeyName>, FaultKind>;

@@ -1,6 +1,7 @@
 //! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
 
 use blindsum_math::words::{Lane, TileMut, Width, pack_by_tiles};
+use zeroize::Zeroizing;
 
 use crate::kit::wire::HEADER;
 use crate::{FaultKind, Input, Job};
@@ -30,6 +31,90 @@ pub(crate) fn pack_input(
         false => pack_tiles::<u64>(job.width(), input, &mut packed, mask)?,
     }
     Ok(packed)
+}
+
+/// The same with words of 64 bits: `map` makes one of each word of the input.
+///
+/// # Errors
+/// As [`pack_input`].
+pub(crate) fn pack_mapped(
+    job: &Job,
+    input: &dyn Input,
+    map: impl Fn(u64) -> u64 + Sync,
+    mask: impl Fn(u64, TileMut<'_>) + Sync,
+) -> Result<Vec<u8>, FaultKind> {
+    let lanes = job.lanes();
+    if input.lanes() != lanes {
+        return Err(FaultKind::lanes(input.lanes(), lanes));
+    }
+    let length = Width::WIDEST.packed_len(lanes);
+    let mut packed = vec![0; HEADER + length];
+    packed.truncate(length);
+    let widened = Widened { job, input, map };
+    pack_tiles::<u64>(Width::WIDEST, &widened, &mut packed, mask)?;
+    Ok(packed)
+}
+
+/// What `visit` makes of each word of the input, added up; 0 at the beginning.
+///
+/// # Errors
+/// As [`pack_input`].
+pub(crate) fn add_up(
+    job: &Job,
+    input: &dyn Input,
+    visit: impl Fn(u64) -> u128,
+) -> Result<u128, FaultKind> {
+    let lanes = job.lanes();
+    if input.lanes() != lanes {
+        return Err(FaultKind::lanes(input.lanes(), lanes));
+    }
+    let widened = Widened {
+        job,
+        input,
+        map: |word| word,
+    };
+    let (mut tile, mut sum) = (Zeroizing::new(vec![0; TILE.min(lanes)]), 0);
+    for first in (0..lanes).step_by(TILE) {
+        let rest = lanes - first;
+        let tile = tile.get_mut(..TILE.min(rest)).unwrap_or_default();
+        widened.read(first, TileMut::W64(tile))?;
+        sum += tile.iter().map(|word| visit(*word)).sum::<u128>();
+    }
+    Ok(sum)
+}
+
+/// An input with a word of 64 bits for each of its words.
+struct Widened<'a, F> {
+    job: &'a Job,
+    input: &'a dyn Input,
+    map: F,
+}
+
+impl<F: Fn(u64) -> u64 + Sync> Input for Widened<'_, F> {
+    fn lanes(&self) -> usize {
+        self.input.lanes()
+    }
+
+    fn read(&self, first_lane: usize, tile: TileMut<'_>) -> Result<(), FaultKind> {
+        let TileMut::W64(tile) = tile else {
+            unreachable!("words of 64 bits");
+        };
+        match self.job.width().fits_u32() {
+            false => self.input.read(first_lane, TileMut::W64(tile))?,
+            true => {
+                let mut narrow = Zeroizing::new(vec![0u32; tile.len()]);
+                self.input.read(first_lane, TileMut::W32(&mut narrow))?;
+                for (word, narrow) in tile.iter_mut().zip(narrow.iter()) {
+                    *word = (*narrow).into();
+                }
+            }
+        }
+        let mask = self.job.width().mask();
+        for word in tile {
+            *word = (self.map)(*word & mask);
+        }
+        Ok(())
+    }
 }
 
 fn pack_tiles<L: Lane>(

@@ -6,6 +6,7 @@
 
 use blindsum_crypto::kdf::Context;
 use tls_codec::{DeserializeBytes, SerializeBytes, TlsByteVecU32};
+use zeroize::Zeroizing;
 
 use crate::{FaultKind, Round};
 
@@ -27,9 +28,19 @@ pub fn frame(context: &Context, stage: u8, body: &[u8]) -> Message {
 /// Puts the frame before a body without copying the body, if there is room for [`HEADER`] bytes more: a vector need not
 /// be in memory twice.
 pub fn frame_in_place(context: &Context, stage: u8, mut body: Vec<u8>) -> Message {
+    put_before(context, stage, &mut body);
+    body.into()
+}
+
+/// The same with a body that is wiped when the last clone of the message is dropped.
+pub fn frame_secret(context: &Context, stage: u8, mut body: Vec<u8>) -> Message {
+    put_before(context, stage, &mut body);
+    Message::from_owner(Zeroizing::new(body))
+}
+
+fn put_before(context: &Context, stage: u8, body: &mut Vec<u8>) {
     let header = [VERSION, stage].into_iter().chain(context.0);
     body.splice(0..0, header);
-    body.into()
 }
 
 /// Checks the frame; gives the stage and the body.

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use blindsum_crypto::fingerprint::fingerprint;
+use blindsum_crypto::kdf::Context;
 use blindsum_crypto::seal::StorageKey;
 use rand_core::CryptoRng;
+use zeroize::Zeroizing;
 
 use super::heard::Heard;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
@@ -90,24 +92,25 @@ impl Client {
             None => setup.round.machines()?.start(&setup, input, rng)?,
         };
         let mut parts = Vec::new();
-        let (next, body) = match begun {
+        let context = *setup.round.context();
+        let frame = |body| wire::frame_in_place(&context, 0, body);
+        let (next, latest) = match begun {
             ClientStep::Done(_) | ClientStep::KeyHeld(_) => {
                 return Err(Fault::caller(FaultKind::Ended));
             }
             ClientStep::Wait { next } => (next, None),
-            ClientStep::Send { body, next } => (next, Some(body)),
+            ClientStep::Send { body, next } => (next, Some(frame(body))),
             ClientStep::Upload {
                 parts: bodies,
                 body,
                 next,
             } => {
                 parts = framed(&setup, 0, bodies);
-                (next, Some(body))
+                (next, Some(wire::frame_secret(&context, 0, body)))
             }
         };
-        let stage = body.as_ref().map(|_| 0);
-        let frame = |body| wire::frame_in_place(setup.round.context(), 0, body);
-        let latest = body.map_or_else(Message::new, frame);
+        let stage = latest.as_ref().map(|_| 0);
+        let latest = latest.unwrap_or_default();
         let answer = match stage {
             Some(_) => Answer::Send(latest.clone()),
             None => Answer::Wait,
@@ -250,10 +253,10 @@ impl Client {
         self.heard.add(stage, seen);
         self.parts = Vec::new();
         match step {
-            ClientStep::Send { body, next } => Ok(self.says(body, next)),
+            ClientStep::Send { body, next } => Ok(self.says(wire::frame_in_place, body, next)),
             ClientStep::Upload { parts, body, next } => {
                 self.parts = framed(&self.setup, self.heard(), parts);
-                Ok(self.says(body, next))
+                Ok(self.says(wire::frame_secret, body, next))
             }
             ClientStep::Wait { next } => {
                 self.latest = Message::new();
@@ -277,9 +280,9 @@ impl Client {
     }
 
     /// It answers what it has heard last, and waits for the next message.
-    fn says(&mut self, body: Vec<u8>, next: Box<dyn ClientStage>) -> Answer {
+    fn says(&mut self, frame: Frame, body: Vec<u8>, next: Box<dyn ClientStage>) -> Answer {
         let (context, stage) = (self.setup.round.context(), self.heard());
-        self.latest = wire::frame_in_place(context, stage, body);
+        self.latest = frame(context, stage, body);
         self.stage = Some(stage);
         self.state = State::Waiting(next);
         Answer::Send(self.latest.clone())
@@ -371,9 +374,12 @@ fn framed(
     parts: Vec<(ServerRole, Vec<u8>)>,
 ) -> Vec<(ServerRole, Message)> {
     let context = setup.round.context();
-    let frame = |(role, body)| (role, wire::frame_in_place(context, stage, body));
+    let frame = |(role, body)| (role, wire::frame_secret(context, stage, body));
     parts.into_iter().map(frame).collect()
 }
+
+/// Puts a frame before a body.
+type Frame = fn(&Context, u8, Vec<u8>) -> Message;
 
 /// What follows the latest answer in a snapshot: `count: u32 ‖ number of the server: u8, length: u64 and bytes of each
 /// part of it`.
@@ -383,7 +389,8 @@ fn read_parts(reader: &mut Reader<'_>) -> Result<Vec<(ServerRole, Message)>, Fau
         let role = ServerRole::numbered(reader.byte()?)
             .ok_or_else(|| FaultKind::Snapshot("no such server".into()))?;
         let length = reader.length()?;
-        Ok((role, Message::copy_from_slice(reader.bytes(length)?)))
+        let part = Zeroizing::new(reader.bytes(length)?.to_vec());
+        Ok((role, Message::from_owner(part)))
     };
     (0..count).map(|_| one(reader)).collect()
 }

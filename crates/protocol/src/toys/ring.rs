@@ -53,9 +53,10 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
             serve: |round| Ok(Box::new(AwaitHop::of(round.clone(), PartyId(0)))),
         }))
     },
-    key_setup: None,
+    key_setup: |_| None,
     numbers: None,
     commits: |_| false,
+    results: None,
     servers: &[OtherServer {
         role: ServerRole::Decryptor,
         follow: |round| Ok(Box::new(Decryptor(round.clone()))),

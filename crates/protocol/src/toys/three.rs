@@ -45,9 +45,10 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
             },
         }))
     },
-    key_setup: None,
+    key_setup: |_| None,
     numbers: None,
     commits: |_| false,
+    results: None,
     servers: &[
         OtherServer {
             role: ServerRole::Second,

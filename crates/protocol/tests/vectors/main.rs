@@ -8,6 +8,7 @@ mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
 mod three_refused;
+mod three_rules;
 mod three_servers;
 mod transcript;
 
@@ -243,6 +244,19 @@ fn rounds_of_three_servers_are_the_same_byte_by_byte() {
     for three in three_servers::rounds(MPC3) {
         three.play();
     }
+}
+
+#[test]
+fn rounds_of_servers_that_compute_are_those_of_the_model() {
+    for round in three_rules::rounds(MPC3) {
+        round.play();
+    }
+}
+
+/// Abuse case 38: norms that no root has, keys of low order, divisors by which nothing can be divided.
+#[test]
+fn case_38_changed_messages_of_servers_that_compute() {
+    assert!(three_rules::check_refused(MPC3) > 70);
 }
 
 /// Abuse case 38, and 27: uploads that do not fit their hashes or their signature, letters and words that another

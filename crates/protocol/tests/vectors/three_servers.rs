@@ -49,9 +49,9 @@ struct Drawn {
 
 /// What a server says in one round of letters.
 #[derive(Deserialize)]
-struct Letters {
-    next: Hex,
-    before: Hex,
+pub struct Letters {
+    pub next: Hex,
+    pub before: Hex,
 }
 
 /// A round of three servers.
@@ -95,6 +95,32 @@ impl Servers {
             0 => self.coordinator().receive(PartyId(rank), message),
             _ => self.others[place - 1].take_upload(PartyId(rank), message),
         }
+    }
+
+    /// The coordinator ends the uploads and says so; each server draws these bytes.
+    pub fn tell(&mut self, expected: &Hex, draws: [&[u8]; 3]) {
+        let mut tapes = draws.map(Tape::new);
+        let coordinator = self.coordinator.take().expect("the round goes on");
+        let Closed::Next {
+            server, messages, ..
+        } = coordinator.close(&mut tapes[0]).unwrap()
+        else {
+            panic!("there are two stages");
+        };
+        self.coordinator = Some(server);
+        let told = messages.into_iter().map(|(seat, outgoing)| {
+            let message = outgoing.assemble(|_| None).expect("nothing is passed on");
+            (seat, Hex(message.to_vec()))
+        });
+        let told: Vec<(Seat, Hex)> = told.collect();
+        assert_eq!(
+            told,
+            OTHERS.map(|role| (Seat::Server(role), expected.clone()))
+        );
+        for (follower, tape) in self.others.iter_mut().zip(&mut tapes[1..]) {
+            assert_eq!(follower.answer(&expected.0, tape), Ok(None));
+        }
+        tapes.iter().for_each(Tape::end);
     }
 
     /// One of them hears another; the second and the third may have come to their word.
@@ -255,7 +281,7 @@ impl ThreeServers {
                 assert_eq!(taken, Ok(Receipt::Taken), "{rank} at server {place}");
             }
         }
-        self.tell(&mut servers);
+        servers.tell(&self.between.told, [&[]; 3]);
         let mut words = BTreeMap::new();
         for number in 0..heard {
             for place in 0..3 {
@@ -272,29 +298,6 @@ impl ThreeServers {
             assert_eq!(words, self.between.word);
         }
         servers
-    }
-
-    /// The coordinator ends the uploads.
-    fn tell(&self, servers: &mut Servers) {
-        let coordinator = servers.coordinator.take().expect("the round goes on");
-        let Closed::Next {
-            server, messages, ..
-        } = coordinator.close(&mut Tape::new(&[])).unwrap()
-        else {
-            panic!("there are two stages");
-        };
-        servers.coordinator = Some(server);
-        let told = messages.into_iter().map(|(seat, outgoing)| {
-            let message = outgoing.assemble(|_| None).expect("nothing is passed on");
-            (seat, Hex(message.to_vec()))
-        });
-        let told: Vec<(Seat, Hex)> = told.collect();
-        let expected = OTHERS.map(|role| (Seat::Server(role), self.between.told.clone()));
-        assert_eq!(told, expected);
-        for follower in &mut servers.others {
-            let answer = follower.answer(&self.between.told.0, &mut Tape::new(&[]));
-            assert_eq!(answer, Ok(None));
-        }
     }
 
     /// A server says this in a round of letters, and it is made of what the file says besides.
@@ -339,7 +342,7 @@ impl ThreeServers {
 }
 
 /// What a party gives a server.
-fn upload_of(client: &Client, place: usize) -> &[u8] {
+pub fn upload_of(client: &Client, place: usize) -> &[u8] {
     if place == 0 {
         return client.latest();
     }

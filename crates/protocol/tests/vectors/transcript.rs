@@ -38,7 +38,7 @@ pub struct Transcript {
 
 #[derive(Deserialize)]
 pub struct Party {
-    name: String,
+    pub name: String,
     certificate: Hex,
     nonce: Hex,
     private_key: String,

@@ -93,7 +93,7 @@ impl Job {
 
     /// The plan of a round of this kind with this many parties.
     pub fn plan_of(&self, kind: RoundKind, parties: usize) -> Plan {
-        match (&self.spec.info().key_setup, kind) {
+        match ((self.spec.info().key_setup)(&self.spec), kind) {
             (Some(setup), RoundKind::KeySetup) => (setup.plan)(self, parties),
             _ => (self.spec.info().plan)(self, parties),
         }
@@ -164,7 +164,7 @@ impl Job {
     /// # Errors
     /// A vault that cannot be read.
     pub fn held_key(&self, vault: &dyn Vault, number: u64) -> Result<Option<KeyName>, FaultKind> {
-        match &self.spec.info().key_setup {
+        match (self.spec.info().key_setup)(&self.spec) {
             Some(setup) => (setup.held)(self, vault, number),
             None => Ok(None),
         }
@@ -175,7 +175,7 @@ impl Job {
     /// # Errors
     /// A vault that cannot be read.
     pub fn storage_key(&self, vault: &dyn Vault) -> Result<Option<StorageKey>, FaultKind> {
-        match &self.spec.info().key_setup {
+        match (self.spec.info().key_setup)(&self.spec) {
             Some(setup) => (setup.storage_key)(vault),
             None => Ok(None),
         }

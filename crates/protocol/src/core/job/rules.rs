@@ -49,7 +49,7 @@ impl JobSpec {
         }
         let most = job.spec.parties as usize;
         job.plan = (info.plan)(&job, most);
-        job.key_setup_plan = (info.key_setup.as_ref()).map(|setup| (setup.plan)(&job, most));
+        job.key_setup_plan = (info.key_setup)(&job.spec).map(|setup| (setup.plan)(&job, most));
         Ok(job)
     }
 

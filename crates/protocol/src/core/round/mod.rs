@@ -14,13 +14,15 @@ pub(crate) use stages::{
     Bodies, ClientStage, ClientStep, FollowerStage, InputRef, Relayed, ServerStage, ServerStep,
 };
 pub use stages::{Excuse, Piece};
-pub use sum::RoundSum;
+pub(crate) use sum::Signed;
+pub use sum::{InTheClear, RoundSum};
 
 use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf::{self, Context};
 use blindsum_crypto::roster::CertifiedRoster;
-use blindsum_encode::Encoding;
+use blindsum_encode::{EncodeError, Encoding, Real};
+use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
 use crate::{Fault, FaultKind, Job, Numbers, PartyId, RoundKind, ServerRole};
@@ -158,6 +160,40 @@ impl Round {
         &self.encoding
     }
 
+    /// Decodes the result of the round, of `survivors` parties, where all coordinates are sent: writes the mean of their
+    /// vectors, by the rule of the job, to `mean`, `[dim]`, and gives their total weight.
+    ///
+    /// # Errors
+    /// As [`Encoding::decode_mean`].
+    pub fn decode_mean<R: Real>(
+        &self,
+        sum: &Words,
+        survivors: usize,
+        mean: &mut [R],
+    ) -> Result<u64, EncodeError> {
+        let results = self.job.spec().info().results;
+        let signed = results.and_then(|results| (results.signed)(&self.job, sum));
+        let Some(signed) = signed else {
+            return self.encoding.decode_mean(sum, survivors, mean);
+        };
+        let Signed { factor, offset } = signed;
+        self.encoding.decode_signed(sum, (factor, offset), mean)?;
+        Ok(survivors as u64)
+    }
+
+    /// The mean that the rule of the job makes of the vectors of these parties, from what each encoded, without any
+    /// protection: to compare results with. None where the result is the sum of what they encoded.
+    pub fn in_the_clear(&self, encoded: &[(PartyId, Words)]) -> Option<InTheClear> {
+        let results = self.job.spec().info().results?;
+        (results.in_the_clear)(self, encoded)
+    }
+
+    /// Whether the result is the sum of what the parties encoded.
+    pub fn is_sum(&self) -> bool {
+        let results = self.job.spec().info().results;
+        results.is_none_or(|results| (results.is_sum)(&self.job))
+    }
+
     /// What the round is for.
     pub fn kind(&self) -> RoundKind {
         self.kind
@@ -174,7 +210,7 @@ impl Round {
             return Ok(made.clone());
         }
         let info = self.job.spec().info();
-        let make = match (&info.key_setup, self.kind) {
+        let make = match ((info.key_setup)(self.job.spec()), self.kind) {
             (Some(setup), RoundKind::KeySetup) => setup.machines,
             _ => info.machines,
         };

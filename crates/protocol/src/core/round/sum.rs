@@ -16,6 +16,21 @@ pub struct RoundSum {
     pub contributors: Option<Vec<u32>>,
 }
 
+/// A result whose words are signed numbers of 64 bits: a coordinate is `factor · word + offset` of its clipping bound.
+pub(crate) struct Signed {
+    pub factor: f64,
+    pub offset: f64,
+}
+
+/// The mean that a round must come to, computed from vectors that are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InTheClear {
+    /// The coordinates, `[dim]`.
+    pub mean: Vec<f64>,
+    /// By how much a coordinate of the servers' result may differ: they compute with numbers of limited length.
+    pub error: f64,
+}
+
 impl RoundSum {
     /// A sum to which every survivor has added at all coordinates.
     pub(crate) fn dense(sum: Words, survivors: PartySet) -> Self {

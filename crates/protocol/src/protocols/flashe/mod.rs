@@ -34,6 +34,20 @@ impl ProtocolTable for Flashe {
     }
 }
 
+/// How the parties of a job come to a key that no server has.
+pub(super) static KEY_SETUP: KeySetup = KeySetup {
+    plan: |job, _| setup::plan(job),
+    machines: |_| {
+        Ok(Arc::new(Stateless {
+            start: setup::client::start,
+            restore: setup::client::restore,
+            serve: setup::server::serve,
+        }))
+    },
+    held: held::key_id,
+    storage_key: held::storage_key,
+};
+
 static INFO: ProtocolInfo = ProtocolInfo {
     protects: true,
     tolerates_corrupt: false,
@@ -62,20 +76,10 @@ static INFO: ProtocolInfo = ProtocolInfo {
         })),
         false => Ok(Arc::new(Dense)),
     },
-    key_setup: Some(KeySetup {
-        plan: |job, _| setup::plan(job),
-        machines: |_| {
-            Ok(Arc::new(Stateless {
-                start: setup::client::start,
-                restore: setup::client::restore,
-                serve: setup::server::serve,
-            }))
-        },
-        held: held::key_id,
-        storage_key: held::storage_key,
-    }),
+    key_setup: |_| Some(&KEY_SETUP),
     numbers: None,
     commits: |_| false,
+    results: None,
     servers: &[],
 };
 

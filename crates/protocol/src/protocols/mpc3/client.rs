@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::apply_masks;
 use blindsum_crypto::secret::Secret;
+use blindsum_math::words::{TileMut, Words};
 use blindsum_sharing::replicated::Dealer;
 use rand_core::CryptoRng;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::open::{result_hash, tag};
+use super::blame::broken;
+use super::open::{result_hash, tag, word_len};
+use super::parts::{put_together, told_len};
 use super::upload::Uploads;
-use super::{COORDINATOR, OTHERS, TAG, is_active};
-use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::result::{read_result, split_survivors};
+use super::weighing::{Weighing, check_result, result_shape};
+use super::{COORDINATOR, OTHERS, TAG, has_keys, is_active, is_for_parties};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
+use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::kit::vector::pack_input;
-use crate::{Fault, FaultKind};
+use crate::kit::vector::{add_up, pack_input, pack_mapped};
+use crate::{Fault, FaultKind, Input, PartyId, PartySet, Round, SurvivorListError};
 
 /// Splits the vector.
 pub(super) fn start(
@@ -26,12 +30,9 @@ pub(super) fn start(
 ) -> Result<ClientStep, Fault> {
     let input = input.ok_or(Fault::caller(FaultKind::InputMissing))?;
     let dealer = Dealer::new(setup.me.0, rng);
-    let masks = dealer.masks();
-    let packed = pack_input(setup.round.job(), input, |lane, tile| {
-        apply_masks(&masks, lane, tile)
-    });
-    let uploads = Uploads::new(setup, dealer, packed.map_err(Fault::caller)?);
-    let tag_keys = is_active(setup.round.job())
+    let (packed, norm) = share(&setup.round, setup.me, input, &dealer)?;
+    let uploads = Uploads::new(setup, dealer, packed, norm);
+    let tag_keys = has_keys(setup.round.job())
         .then(|| [Secret::<TAG>::generate(rng), Secret::<TAG>::generate(rng)]);
     let key_of = |place: usize| tag_keys.as_ref().and_then(|keys| keys.get(place));
     let parts = OTHERS.iter().enumerate().filter_map(|(place, role)| {
@@ -49,6 +50,36 @@ pub(super) fn start(
     })
 }
 
+/// The explicit component of the vector; and its norm, if it is the one that others are compared with: then what is shared
+/// is its direction.
+fn share(
+    round: &Round,
+    me: PartyId,
+    input: &dyn Input,
+    dealer: &Dealer,
+) -> Result<(Vec<u8>, Option<f64>), Fault> {
+    let (job, masks) = (round.job(), dealer.masks());
+    let mask = |lane: u64, tile: TileMut<'_>| apply_masks(&masks, lane, tile);
+    let Some(weighing) = Weighing::of(job) else {
+        let packed = pack_input(job, input, mask).map_err(Fault::caller)?;
+        return Ok((packed, None));
+    };
+    let number = |level| weighing.shared(level).cast_signed();
+    if weighing.root(round)? != Some(me) {
+        let packed = pack_mapped(job, input, |level| weighing.shared(level), mask);
+        return Ok((packed.map_err(Fault::caller)?, None));
+    }
+    let squares = add_up(job, input, |level| {
+        u128::from(number(level).unsigned_abs()).pow(2)
+    });
+    // Not 0: no level stands for 0.
+    let norm = (squares.map_err(Fault::caller)? as f64).sqrt();
+    let scale = weighing.length_of_root().map_err(broken)? / norm;
+    let unit = |level| (number(level) as f64 * scale).round() as i64 as u64;
+    let packed = pack_mapped(job, input, unit, mask).map_err(Fault::caller)?;
+    Ok((packed, Some(norm)))
+}
+
 /// A party from its snapshot after its upload.
 pub(super) fn restore(
     setup: &Arc<ClientSetup>,
@@ -60,7 +91,7 @@ pub(super) fn restore(
         return Err(FaultKind::Snapshot(rule.into()));
     }
     let mut reader = Reader::new(state);
-    let tag_keys = match is_active(setup.round.job()) {
+    let tag_keys = match has_keys(setup.round.job()) {
         true => Some([reader.secret()?, reader.secret()?]),
         false => None,
     };
@@ -79,18 +110,69 @@ struct AwaitSum {
 }
 
 impl AwaitSum {
-    /// Both other servers vouch for this sum of these survivors: the coordinator may have changed it.
-    fn check_tags(&self, result: &[u8], place: usize, tags: &[u8]) -> Result<(), FaultKind> {
-        let Some(keys) = &self.tag_keys else {
+    /// Reads what the coordinator tells: the result of these survivors, and a hash of what the others vouch for, with what
+    /// they do so by; none if this party is not among them.
+    fn read<'a>(&self, body: &'a [u8]) -> Result<Told<'a>, FaultKind> {
+        let (round, job) = (&self.setup.round, self.setup.round.job());
+        let (survivors, rest) = split_survivors(round, body)?;
+        let (shape, for_parties) = (result_shape(job), is_for_parties(job.spec()));
+        let own = match for_parties {
+            true => told_len(shape),
+            false => shape.packed_len(),
+        };
+        let lengths = OTHERS.map(|role| word_len(job, role, survivors.len()));
+        let expected = own + lengths.iter().sum::<usize>();
+        let short = || FaultKind::malformed("sum", "is cut short");
+        let (own, words) = rest.split_at_checked(own).ok_or_else(short)?;
+        if rest.len() != expected {
+            let rule = format!("{expected} bytes, not {}", rest.len());
+            return Err(FaultKind::malformed("sum", rule));
+        }
+        let (second, third) = words.split_at_checked(lengths[0]).ok_or_else(short)?;
+        let of_tags = if is_active(job) {
+            TAG * survivors.len()
+        } else {
+            0
+        };
+        let (tags, sealed) = second.split_at_checked(of_tags).ok_or_else(short)?;
+        let me = self.setup.me;
+        let place = survivors.iter().position(|party| party == me);
+        let (hash, sum) = match (for_parties, place, &self.tag_keys) {
+            (true, None, _) => {
+                let rule = SurvivorListError::SelfDropped;
+                return Err(FaultKind::BadSurvivorList(rule));
+            }
+            (true, Some(place), Some([key, _])) => {
+                put_together(round, &survivors, shape, (own, sealed), (place, key))?
+            }
+            (true, _, None) => return Err(FaultKind::NoKey),
+            (false, ..) => {
+                let (result, _) = body.split_at(body.len() - words.len());
+                let sum = Words::unpack(shape.width, shape.lanes, own)
+                    .map_err(|e| FaultKind::malformed("sum", e.to_string()))?;
+                (result_hash(round, result), sum)
+            }
+        };
+        Ok(Told {
+            survivors,
+            place,
+            sum,
+            hash,
+            tags: [tags, third],
+        })
+    }
+
+    /// Both other servers vouch for this result: the coordinator may have changed it.
+    fn check_tags(&self, told: &Told<'_>) -> Result<(), FaultKind> {
+        // A sum without this party is refused by whoever drives this stage.
+        let (Some(keys), Some(place)) = (&self.tag_keys, told.place) else {
             return Ok(());
         };
         let round = &self.setup.round;
-        let result = result_hash(round, result);
-        let (tags, _) = tags.as_chunks::<TAG>();
-        let of_servers = tags.chunks(tags.len() / OTHERS.len());
-        for ((key, role), of_server) in keys.iter().zip(OTHERS).zip(of_servers) {
-            let expected = tag(round, key, &result);
-            let got = of_server.get(place);
+        for ((key, role), tags) in keys.iter().zip(OTHERS).zip(told.tags) {
+            let expected = tag(round, key, &told.hash);
+            let (tags, _) = tags.as_chunks::<TAG>();
+            let got = tags.get(place);
             if !got.is_some_and(|got| got.ct_eq(&expected).into()) {
                 let rule = format!(
                     "none by which the {role} vouches for this sum: it lies, or the coordinator does"
@@ -102,6 +184,18 @@ impl AwaitSum {
     }
 }
 
+/// What a party is told.
+struct Told<'a> {
+    survivors: PartySet,
+    /// The place of this party among them.
+    place: Option<usize>,
+    sum: Words,
+    /// What the other two servers vouch for.
+    hash: [u8; TAG],
+    /// Their tags, one for each survivor.
+    tags: [&'a [u8]; 2],
+}
+
 impl ClientStage for AwaitSum {
     fn answer(
         self: Box<Self>,
@@ -109,29 +203,12 @@ impl ClientStage for AwaitSum {
         _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let round = &self.setup.round;
-        let (survivors, rest) = split_survivors(round, body).map_err(Fault::server)?;
-        let sum_ends = body.len() - rest.len() + round.job().packed_len();
-        let (result, tags) = body
-            .split_at_checked(sum_ends)
-            .ok_or_else(|| Fault::server(FaultKind::malformed("sum", "is cut short")))?;
-        let me = self.setup.me;
-        let place = survivors.iter().position(|party| party == me);
-        let expected = match &self.tag_keys {
-            Some(_) => OTHERS.len() * TAG * survivors.len(),
-            None => 0,
-        };
-        if tags.len() != expected {
-            let rule = format!("{expected} bytes, not {}", tags.len());
-            return Err(Fault::server(FaultKind::malformed("tags", rule)));
+        let told = self.read(body).map_err(Fault::server)?;
+        if is_active(self.setup.round.job()) {
+            self.check_tags(&told).map_err(Fault::server)?;
         }
-        let sum = read_result(round, result).map_err(Fault::server)?;
-        // A sum without this party is refused by whoever drives this stage.
-        if let Some(place) = place {
-            self.check_tags(result, place, tags)
-                .map_err(Fault::server)?;
-        }
-        Ok(ClientStep::Done(sum))
+        check_result(self.setup.round.job(), &told.sum).map_err(Fault::server)?;
+        Ok(ClientStep::Done(RoundSum::dense(told.sum, told.survivors)))
     }
 
     fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 
 use super::holding::Holding;
-use super::open::{Opened, open, result_hash};
+use super::open::{Opened, key_of_round, open};
 use super::talk::Talk;
 use crate::core::round::FollowerStage;
 use crate::core::round::stages::FollowerStep;
@@ -17,7 +17,7 @@ pub(super) fn start(round: &Arc<Round>, role: ServerRole) -> Result<Box<dyn Foll
     let me = role.place().ok_or(Fault::caller(FaultKind::NotAMember))?;
     Ok(Box::new(Follow {
         me,
-        holding: Some(Holding::new(round.clone(), me)),
+        holding: Some(Holding::new(round.clone(), me)?),
         talk: Talk::new(me),
         round: round.clone(),
     }))
@@ -41,13 +41,8 @@ impl Follow {
                 next: Some(self),
             };
         }
-        let round = self.round;
-        let word = |opened: Opened| {
-            let hash = result_hash(&round, &opened.result);
-            [&hash, opened.tags.as_flattened()].concat()
-        };
         FollowerStep {
-            body: self.talk.result().map(word),
+            body: self.talk.result().map(|opened| opened.word),
             letters,
             next: None,
         }
@@ -58,12 +53,14 @@ impl FollowerStage for Follow {
     fn answer(
         mut self: Box<Self>,
         _body: &[u8],
-        _rng: &mut dyn CryptoRng,
+        rng: &mut dyn CryptoRng,
     ) -> Result<FollowerStep, Fault> {
         let holding = self.holding.take();
         let holding = holding.ok_or(Fault::caller(FaultKind::Ended))?;
         let (me, round) = (self.me, self.round.clone());
-        self.talk.begin(|line| open(me, round, holding, line))?;
+        let key = key_of_round(&round, rng)?;
+        self.talk
+            .begin(|line| open(me, round, holding, key, line))?;
         Ok(self.step())
     }
 

@@ -5,26 +5,42 @@ use std::sync::Arc;
 
 use blindsum_crypto::secret::Secret;
 use blindsum_math::words::Words;
+use blindsum_mpc::Vectors;
 use blindsum_sharing::replicated::ComponentSum;
+use rayon::prelude::*;
 
 use super::TAG;
+use super::blame::broken;
 use super::upload::{Checked, Held, check};
+use super::weighing::{Root, Shape, Weighing, upload_shape};
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
 
 /// The uploads that a server has checked.
 pub(super) struct Holding {
     me: ServerIndex,
     round: Arc<Round>,
+    /// With whose vector others are compared, and how long it may be.
+    root: Option<(PartyId, u64)>,
     uploads: BTreeMap<PartyId, Checked>,
 }
 
 impl Holding {
-    pub fn new(round: Arc<Round>, me: ServerIndex) -> Self {
-        Self {
+    /// # Errors
+    /// [`FaultKind::Parameters`]: the party with whose vector others are compared is not in the round.
+    pub fn new(round: Arc<Round>, me: ServerIndex) -> Result<Self, Fault> {
+        let weighing = Weighing::of(round.job());
+        let root = match &weighing {
+            Some(weighing) => weighing
+                .root(&round)?
+                .map(|root| (root, weighing.longest())),
+            None => None,
+        };
+        Ok(Self {
             me,
             round,
+            root,
             uploads: BTreeMap::new(),
-        }
+        })
     }
 
     /// Takes the upload of a party, once.
@@ -32,7 +48,9 @@ impl Holding {
     /// # Errors
     /// What is wrong with it.
     pub fn take(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
-        let checked = check(&self.round, self.me, from, body)?;
+        let root = self.root.filter(|(root, _)| *root == from);
+        let longest = root.map(|(_, longest)| longest);
+        let checked = check(&self.round, self.me, from, longest, body)?;
         self.uploads.insert(from, checked);
         Ok(())
     }
@@ -71,15 +89,61 @@ impl Holding {
         Ok([own.map_err(Fault::nobody)?, next.map_err(Fault::nobody)?])
     }
 
-    /// The keys by which this server vouches for a sum towards the survivors.
+    /// The survivors' vectors for computing, in order and without the root; the root; and whose vectors they are. What is
+    /// held of others is dropped.
+    ///
+    /// # Errors
+    /// A survivor whose upload is not here, or no upload of the root.
+    pub fn vectors(mut self, survivors: &PartySet) -> Result<Gathered, Fault> {
+        let shape = upload_shape(self.round.job());
+        let mut take = |party: PartyId| self.uploads.remove(&party).ok_or(party);
+        let root = self.root.map(|(root, _)| root);
+        let root = root.map(|root| match survivors.contains(root) {
+            true => take(root),
+            false => Err(root),
+        });
+        let root = root.transpose();
+        let root = root.map_err(|root| Fault::nobody(FaultKind::RootMissing { root }))?;
+        let others = survivors
+            .iter()
+            .filter(|party| Some(*party) != self.root.map(|it| it.0));
+        let others: Vec<PartyId> = others.collect();
+        let uploads: Result<Vec<_>, _> = others.iter().map(|party| take(*party)).collect();
+        let missing = |party| {
+            let rule = format!("that of {party} is not here");
+            Fault::nobody(FaultKind::malformed("uploads", rule))
+        };
+        let uploads = uploads.map_err(missing)?;
+        let rows = uploads
+            .into_par_iter()
+            .map(|upload| words(upload.held, shape));
+        let rows = rows.collect::<Result<Vec<_>, _>>().map_err(Fault::nobody)?;
+        let shares = |rows| Vectors::new(rows).map_err(broken);
+        let root = match root {
+            Some(Checked { held, norm, .. }) => Some(Root {
+                unit: shares(vec![words(held, shape).map_err(Fault::nobody)?])?,
+                norm: norm.unwrap_or_default(),
+            }),
+            None => None,
+        };
+        Ok(Gathered {
+            parties: others,
+            vectors: Arc::new(shares(rows)?),
+            root,
+        })
+    }
+
+    /// The keys by which this server vouches for a sum towards the survivors, in order.
     ///
     /// # Errors
     /// A survivor whose upload is not here.
-    pub fn tag_keys(&self, survivors: &PartySet) -> Result<Vec<&Secret<TAG>>, Fault> {
-        let uploads = self.of(survivors)?.into_iter();
-        Ok(uploads
-            .filter_map(|upload| upload.tag_key.as_ref())
-            .collect())
+    pub fn take_tag_keys(
+        &mut self,
+        survivors: &PartySet,
+    ) -> Result<Vec<(PartyId, Secret<TAG>)>, Fault> {
+        self.of(survivors)?;
+        let key = |party: PartyId| Some((party, self.uploads.get_mut(&party)?.tag_key.take()?));
+        Ok(survivors.iter().filter_map(key).collect())
     }
 
     fn of(&self, survivors: &PartySet) -> Result<Vec<&Checked>, Fault> {
@@ -88,4 +152,28 @@ impl Holding {
         let uploads: Option<Vec<_>> = survivors.iter().map(upload).collect();
         uploads.ok_or_else(|| Fault::nobody(missing()))
     }
+}
+
+/// What is computed with.
+pub(super) struct Gathered {
+    /// Whose vectors they are, but for the root.
+    pub parties: Vec<PartyId>,
+    pub vectors: Arc<Vectors>,
+    pub root: Option<Root>,
+}
+
+/// The words of both components of a vector.
+fn words(held: [Held; 2], shape: Shape) -> Result<[Vec<u64>; 2], FaultKind> {
+    let of = |held| {
+        let mut component = ComponentSum::new(shape.width, shape.lanes);
+        match held {
+            Held::Seed(seed) => component.add_seeds([&seed]),
+            Held::Explicit(packed) => component
+                .add_explicit(&packed)
+                .map_err(|e| FaultKind::malformed("upload", e.to_string()))?,
+        }
+        Ok::<_, FaultKind>(component.into_words().into_values())
+    };
+    let [own, next] = held;
+    Ok([of(own)?, of(next)?])
 }

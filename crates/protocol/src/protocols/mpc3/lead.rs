@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rand_core::CryptoRng;
 
+use super::blame::blame;
 use super::holding::Holding;
-use super::open::{Opened, blame, open, result_hash};
+use super::open::{Opened, key_of_round, open, word_len};
 use super::talk::Talk;
-use super::{COORDINATOR, OTHERS, TAG, is_active};
+use super::{COORDINATOR, OTHERS, TAG};
 use crate::core::round::stages::Letters;
 use crate::core::round::{Bodies, Relayed, ServerStage, ServerStep};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
@@ -17,7 +18,7 @@ use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 pub(super) fn serve(round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
     Ok(Box::new(CollectUploads {
         expected: round.everyone().collect(),
-        holding: Holding::new(round.clone(), COORDINATOR),
+        holding: Holding::new(round.clone(), COORDINATOR)?,
         talk: Talk::new(COORDINATOR),
         round: round.clone(),
     }))
@@ -47,10 +48,11 @@ impl ServerStage for CollectUploads {
         false
     }
 
-    fn close(mut self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
+    fn close(mut self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let (round, holding) = (self.round.clone(), self.holding);
+        let key = key_of_round(&round, rng)?;
         self.talk
-            .begin(|line| open(COORDINATOR, round, holding, line))?;
+            .begin(|line| open(COORDINATOR, round, holding, key, line))?;
         let begin = |role: ServerRole| Relayed {
             to: role.into(),
             head: Vec::new(),
@@ -118,15 +120,12 @@ impl ServerStage for OpenSum {
         let Opened {
             survivors,
             sum,
-            result: mut body,
+            told: mut body,
+            word: own,
             faults,
-            ..
         } = opened.ok_or_else(|| Fault::nobody(unfinished()))?;
-        let hash = result_hash(&self.round, &body);
-        let tags = match is_active(self.round.job()) {
-            true => TAG * survivors.len(),
-            false => 0,
-        };
+        let hash = own.first_chunk::<TAG>();
+        let hash = hash.ok_or_else(|| Fault::nobody(unfinished()))?;
         self.words.sort_by_key(|(role, _)| *role);
         for (role, word) in &self.words {
             let refused = |rule| {
@@ -135,17 +134,17 @@ impl ServerStage for OpenSum {
                     |place| blame(place, "word", rule),
                 )
             };
-            let of_word = word.strip_prefix(&hash);
-            let of_word = of_word.ok_or_else(|| refused("it has another sum"))?;
-            if of_word.len() != tags {
-                return Err(refused("one tag must be there for each survivor"));
+            let of_word = word.strip_prefix(hash);
+            let of_word = of_word.ok_or_else(|| refused("it has another result"))?;
+            if of_word.len() != word_len(self.round.job(), *role, survivors.len()) {
+                return Err(refused("it is not as long as it must be"));
             }
             body.extend_from_slice(of_word);
         }
         Ok(ServerStep::Done {
             bodies: Bodies::Same(survivors.iter().collect(), body),
             survivors,
-            sum: Some(sum),
+            sum,
             faults,
         })
     }

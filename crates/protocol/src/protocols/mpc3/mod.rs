@@ -7,36 +7,43 @@
 //! servers talk with each other ([`open`]), the other two give the coordinator their word on the sum, and the coordinator
 //! tells the parties.
 //!
+//! * [`options`]: what a job may say, and [`weighing`] what follows from it.
 //! * [`upload`]: what a party sends, and what every server checks of it.
 //! * [`client`]: a party.
 //! * [`holding`]: what a server holds of the uploads.
-//! * [`open`]: what the three servers do, as sequential code.
+//! * [`open`]: what the three servers do, as sequential code: they [agree](agree) on the survivors, and add or
+//!   [compute](compute).
+//! * [`parts`]: how parties alone get a result.
 //! * [`talk`]: how that code is driven by letters.
 //! * [`lead`], [`follow`]: the coordinator's stages, and those of the other two.
 
+mod agree;
+mod blame;
 mod client;
+mod compute;
 mod follow;
 mod holding;
 mod lead;
 mod open;
+mod options;
+mod parts;
 mod talk;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod weighing;
+
+pub use options::{Mpc3, ResultName, RuleName, TruncationName, TrustName};
 
 use std::sync::Arc;
 
-use crate::core::options::table;
-use crate::core::plan::{Stage, small};
-use crate::core::protocol::{ProtocolInfo, ProtocolTable};
-use crate::core::round::{OtherServer, Stateless};
-use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerIndex, ServerRole, SpecError, Who};
+use weighing::{Shape, Weighing, result_shape, upload_shape};
 
-table! {
-    /// Three servers of three organisations: any two learn every vector, one alone nothing but the sum.
-    Mpc3 = "mpc3";
-    options {}
-}
+use crate::core::plan::{Stage, small};
+use crate::core::protocol::{ProtocolInfo, ProtocolTable, Results};
+use crate::core::round::{OtherServer, Stateless};
+use crate::protocols::flashe::KEY_SETUP;
+use crate::{Adversary, Job, JobSpec, Opens, Plan, ServerIndex, ServerRole, SpecError, Who};
 
 impl ProtocolTable for Mpc3 {
     fn info(&self) -> &'static ProtocolInfo {
@@ -60,9 +67,14 @@ static INFO: ProtocolInfo = ProtocolInfo {
             serve: lead::serve,
         }))
     },
-    key_setup: None,
+    key_setup: |spec| is_for_parties(spec).then_some(&KEY_SETUP),
     numbers: None,
     commits: |_| false,
+    results: Some(&Results {
+        is_sum: weighing::is_sum,
+        signed: weighing::signed,
+        in_the_clear: weighing::in_the_clear,
+    }),
     servers: &[
         OtherServer {
             role: ServerRole::Second,
@@ -82,9 +94,15 @@ const OTHERS: [ServerRole; 2] = [ServerRole::Second, ServerRole::Third];
 /// Bytes of a tag by which a server vouches for a sum towards one party.
 const TAG: usize = 32;
 
-/// The sum of fewer parties shows too much of one of them.
+/// The result of fewer parties shows too much of one of them, or is none.
 fn least_survivors(spec: &JobSpec) -> usize {
-    spec.floor_of_survivors().max(3)
+    let options = Mpc3::of(spec);
+    let (least, bad) = (spec.floor_of_survivors().max(3), options.bad(spec));
+    match options.rule {
+        RuleName::Krum => least.max(bad + 3),
+        // Those that are kept are as many as the sum of few must have.
+        _ => least + spec.left_out(),
+    }
 }
 
 fn check(job: &Job) -> Result<(), SpecError> {
@@ -98,7 +116,21 @@ fn check(job: &Job) -> Result<(), SpecError> {
         let rule = format!("min_parties = {chosen} must be at least {least} with mpc3");
         return Err(SpecError::new("min_parties", rule));
     }
-    Ok(())
+    options::check(job)?;
+    match Weighing::of(job) {
+        Some(weighing) => weighing.check(job),
+        None => Ok(()),
+    }
+}
+
+/// Whether no server learns the result.
+fn is_for_parties(spec: &JobSpec) -> bool {
+    Mpc3::of(spec).result == ResultName::Parties
+}
+
+/// Whether a party gives the other two servers a key each, which the coordinator does not have.
+fn has_keys(job: &Job) -> bool {
+    is_active(job) || is_for_parties(job.spec())
 }
 
 fn is_active(job: &Job) -> bool {
@@ -107,15 +139,25 @@ fn is_active(job: &Job) -> bool {
 
 fn plan(job: &Job, parties: usize) -> Plan {
     let small = small(job.spec());
-    let vector = small + job.packed_len() as u64;
-    let tags = (2 * TAG * parties) as u64;
+    let of = |shape: Shape| shape.packed_len() as u64;
+    let (upload, result) = (small + of(upload_shape(job)), of(result_shape(job)));
+    let (keys, tags) = ((TAG * parties) as u64, (2 * TAG * parties) as u64);
+    // Component 2 comes from another server; the coordinator has the others.
+    let (opens, word, told) = match is_for_parties(job.spec()) {
+        true => (Opens::Parties, result + keys, 3 * result + keys),
+        false => (Opens::Servers, 0, result),
+    };
     let stages = [
-        Stage::new("upload", vector, small)
+        Stage::new("upload", upload, small)
             .input()
             .heard_by(Who::Servers),
-        Stage::new("open", small + tags, vector + tags)
+        Stage::new("open", small + word + tags, small + told + tags)
             .answered_by(Who::Servers)
             .enough(2),
     ];
-    Plan::new(job.spec(), Opens::Servers, stages)
+    // The list of uploads with a key, and the component of a sum.
+    let list = small + (32 * (parties + 1)) as u64;
+    let computed = Weighing::of(job).map_or(0, |weighing| weighing.largest_letter(parties));
+    Plan::new(job.spec(), opens, stages)
+        .with_letters(list.max(small + result).max(computed.saturating_add(small)))
 }

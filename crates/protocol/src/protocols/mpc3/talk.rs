@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use blindsum_mpc::line::{Line, Progress, Round, Script};
 
-use super::open::{blame, broken};
+use super::blame::{blame, broken};
 use crate::core::round::stages::Letters;
 use crate::{Fault, ServerIndex};
 

@@ -2,6 +2,8 @@
 //! protocol.
 
 mod honest;
+mod parts;
+mod rules;
 mod servers;
 mod uploads;
 

@@ -3,8 +3,9 @@
 //! ```text
 //! struct {
 //!     opaque components[3][32];        // a hash of each: of a seed, or of the explicit component with its salt
+//!     double norm;                     // only of the party with whose vector others are compared
 //!     opaque signature<0..2^32-1>;     // of the party; empty if semi-honest
-//!     opaque tag_key[32];              // nothing if semi-honest, and nothing for the coordinator
+//!     opaque tag_key[32];              // nothing for the coordinator, nor if semi-honest unless parties alone learn the result
 //!     opaque salt[32];                 // only for a server that holds the explicit component
 //!     opaque seed[32];                 // of each component that the server holds and that comes out of a seed
 //!     opaque explicit[packed_len];     // only for a server that holds the explicit component
@@ -24,7 +25,8 @@ use blindsum_sharing::replicated::{
     seed_hash,
 };
 
-use super::{COORDINATOR, TAG, is_active};
+use super::weighing::upload_shape;
+use super::{COORDINATOR, TAG, has_keys, is_active};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
 use crate::kit::wire::{HEADER, PREFIX};
@@ -36,11 +38,28 @@ const SIGN_UPLOAD: &str = "blindsum upload";
 /// The hashes of a party's components.
 pub(super) type Hashes = [[u8; 32]; COMPONENTS];
 
-/// What a server compares with the others: a hash of the hashes, of the round and of the party.
-pub(super) fn header_hash(round: &Round, party: PartyId, hashes: &Hashes) -> [u8; 32] {
-    let rank = party.0.to_be_bytes();
-    let parts: [&[u8]; 3] = [&round.context().0, &rank, hashes.as_flattened()];
-    kdf::hash("blindsum upload header", &parts)
+/// What is the same in the uploads of a party for all servers.
+#[derive(Default)]
+pub(super) struct Header {
+    pub hashes: Hashes,
+    /// The norm of a vector whose direction alone is shared.
+    pub norm: Option<f64>,
+}
+
+impl Header {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.hashes.as_flattened().to_vec();
+        bytes.extend(self.norm.iter().flat_map(|norm| norm.to_be_bytes()));
+        bytes
+    }
+
+    /// What a server compares with the others: a hash of it, of the round and of the party.
+    pub fn hash(&self, round: &Round, party: PartyId) -> [u8; 32] {
+        let rank = party.0.to_be_bytes();
+        let bytes = self.to_bytes();
+        let parts: [&[u8]; 3] = [&round.context().0, &rank, &bytes];
+        kdf::hash("blindsum upload header", &parts)
+    }
 }
 
 /// What a party sends of one vector.
@@ -48,37 +67,44 @@ pub(super) struct Uploads {
     dealer: Dealer,
     /// The explicit component.
     packed: Vec<u8>,
-    hashes: Hashes,
+    header: Header,
     signature: Vec<u8>,
 }
 
 impl Uploads {
-    pub fn new(setup: &Arc<ClientSetup>, dealer: Dealer, packed: Vec<u8>) -> Self {
+    pub fn new(
+        setup: &Arc<ClientSetup>,
+        dealer: Dealer,
+        packed: Vec<u8>,
+        norm: Option<f64>,
+    ) -> Self {
         let hash = |component| match dealer.seed(component) {
             Some(seed) => seed_hash(seed),
             None => explicit_hash(dealer.salt(), &packed),
         };
         let hashes = [hash(0), hash(1), hash(2)];
+        let header = Header { hashes, norm };
         let signature = match is_active(setup.round.job()) {
             true => {
-                let header = header_hash(&setup.round, setup.me, &hashes);
-                setup.identity.sign(SIGN_UPLOAD, &header)
+                let hash = header.hash(&setup.round, setup.me);
+                setup.identity.sign(SIGN_UPLOAD, &hash)
             }
             false => Vec::new(),
         };
         Self {
             dealer,
             packed,
-            hashes,
+            header,
             signature,
         }
     }
 
     /// The upload for one server, with room for its frame.
     pub fn to(&self, server: ServerIndex, tag_key: Option<&Secret<TAG>>) -> Vec<u8> {
-        let small = HEADER + 32 * (COMPONENTS + 4) + PREFIX + self.signature.len();
+        let header = self.header.to_bytes();
+        let small = HEADER + header.len() + 32 * 4 + PREFIX + self.signature.len();
         let mut body = Vec::with_capacity(small + self.packed.len());
-        body.extend_from_slice(self.hashes.as_flattened());
+        body.extend_from_slice(&header);
         body.extend_from_slice(&(self.signature.len() as u32).to_be_bytes());
         body.extend_from_slice(&self.signature);
         body.extend(tag_key.iter().flat_map(|key| key.expose()));
@@ -101,6 +127,8 @@ impl Uploads {
 pub(super) struct Checked {
     /// What servers compare.
     pub header: [u8; 32],
+    /// The norm of a vector whose direction alone is shared.
+    pub norm: Option<f64>,
     /// By which this server vouches for the sum towards the party; none if it does not.
     pub tag_key: Option<Secret<TAG>>,
     /// The server's own component, then the next one.
@@ -114,25 +142,35 @@ pub(super) enum Held {
 }
 
 /// Reads what a party sent this server: the length is right, the signature holds, and the components are those that the
-/// hashes say.
+/// hashes say. `longest_root` is the largest norm of the vector that others are compared with, if it is that one.
 pub(super) fn check(
     round: &Round,
     me: ServerIndex,
     party: PartyId,
+    longest_root: Option<u64>,
     body: &[u8],
 ) -> Result<Checked, FaultKind> {
     let malformed = |rule: &str| FaultKind::malformed("upload", rule);
     let cut = |_| malformed("is cut short");
     let mut reader = Reader::new(body);
-    let mut hashes = Hashes::default();
-    for hash in &mut hashes {
+    let mut said = Header::default();
+    for hash in &mut said.hashes {
         *hash = reader.array().map_err(cut)?;
     }
-    let header = header_hash(round, party, &hashes);
+    if let Some(longest) = longest_root {
+        let norm = f64::from_be_bytes(reader.array().map_err(cut)?);
+        // No honest one is shorter: every number is odd.
+        if !(norm >= 1.0 && norm <= longest as f64) {
+            let rule = format!("norm = {norm}, but 1 <= norm <= {longest} must hold");
+            return Err(malformed(&rule));
+        }
+        said.norm = Some(norm);
+    }
+    let header = said.hash(round, party);
     let length = reader.number().map_err(cut)? as usize;
     let signature = reader.bytes(length).map_err(cut)?;
     check_signature(round, party, &header, signature)?;
-    let tag_key = match is_active(round.job()) && me != COORDINATOR {
+    let tag_key = match has_keys(round.job()) && me != COORDINATOR {
         true => Some(reader.secret().map_err(cut)?),
         false => None,
     };
@@ -149,11 +187,11 @@ pub(super) fn check(
         seeds.push(reader.secret().map_err(cut)?);
     }
     let packed = reader.rest();
-    let (mut seeds, job) = (seeds.into_iter(), round.job());
+    let (mut seeds, shape) = (seeds.into_iter(), upload_shape(round.job()));
     let mut component = |component: usize| {
         let (held, hash) = match (&salt, component == explicit) {
             (Some(salt), true) => {
-                check_packed(job.width(), job.lanes(), packed)
+                check_packed(shape.width, shape.lanes, packed)
                     .map_err(|e| malformed(&e.to_string()))?;
                 (Held::Explicit(packed.to_vec()), explicit_hash(salt, packed))
             }
@@ -163,7 +201,7 @@ pub(super) fn check(
                 (Held::Seed(seed), hash)
             }
         };
-        match hashes.get(component) == Some(&hash) {
+        match said.hashes.get(component) == Some(&hash) {
             true => Ok(held),
             false => Err(malformed("a component is not the one of its hash")),
         }
@@ -175,6 +213,7 @@ pub(super) fn check(
     }
     Ok(Checked {
         header,
+        norm: said.norm,
         tag_key,
         held,
     })

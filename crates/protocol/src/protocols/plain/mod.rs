@@ -51,9 +51,10 @@ static INFO: ProtocolInfo = ProtocolInfo {
             serve,
         }))
     },
-    key_setup: None,
+    key_setup: |_| None,
     numbers: None,
     commits: |_| false,
+    results: None,
     servers: &[],
 };
 

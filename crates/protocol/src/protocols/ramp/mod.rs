@@ -72,7 +72,8 @@ static INFO: ProtocolInfo = ProtocolInfo {
     }),
     commits: |_| false,
     machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
-    key_setup: None,
+    key_setup: |_| None,
+    results: None,
     servers: &[],
 };
 

@@ -63,7 +63,8 @@ static INFO: ProtocolInfo = ProtocolInfo {
     commits,
     check,
     machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round))))),
-    key_setup: None,
+    key_setup: |_| None,
+    results: None,
     servers: &[],
 };
 

@@ -1,0 +1,460 @@
+//! What follows from a job's rule: how vectors are shared, how long they may be, and what a result means.
+//!
+//! The servers compute with signed whole numbers. A level l of the encoding, from 0 to t = 2^bits − 1, stands for the
+//! coordinate (2l − t) / t of the clipping bound, and 2l − t is what is shared, modulo 2^64. Where coordinates are sorted it
+//! is l − 2^(bits − 1), which has one bit less.
+//!
+//! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, and the bits of a double by
+//! which everything is divided as well.
+
+use blindsum_math::words::{Width, Words};
+use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
+use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
+
+use super::options::{Mpc3, RuleName, TrustName};
+use super::{is_active, least_survivors};
+use crate::core::round::{InTheClear, Signed};
+use crate::{
+    EncodingChoice, Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError,
+};
+
+/// How much shorter than the longest vector a clip may be, so that weights are right to a hundredth of it.
+const SHORTEST_CLIP: f64 = 1024.0;
+/// The least clip in units of what is shared, so that rounding to whole numbers does not show.
+const LEAST_CLIP: f64 = 16.0;
+/// Standard deviations of one component within which the noise of all three lies.
+const NOISE_ROOM: f64 = 64.0;
+/// The same for results that are compared with the rule in the clear.
+const NOISE_SEEN: f64 = 24.0;
+/// Words of a result behind those of its coordinates.
+const TAIL: usize = 2;
+
+/// The rule of a job whose servers do more than add.
+pub(super) struct Weighing {
+    pub options: Mpc3,
+    bits: u32,
+    /// The bound of a coordinate, or of the L2 norm.
+    clip: f64,
+    /// Whether it is that of the norm.
+    is_norm: bool,
+    bad: usize,
+    dim: usize,
+    verifies: bool,
+}
+
+/// The vector that the others are compared with, as a server holds it.
+pub(super) struct Root {
+    pub unit: Vectors,
+    pub norm: f64,
+}
+
+impl Weighing {
+    /// None where the servers only add.
+    pub fn of(job: &Job) -> Option<Self> {
+        let spec = job.spec();
+        let options = Mpc3::of(spec);
+        let EncodingChoice::Quantised(encoding) = &spec.encoding else {
+            return None;
+        };
+        (!options.is_sum()).then(|| Self {
+            bits: encoding.bits,
+            clip: encoding.clip,
+            is_norm: spec.encoding.norm_bound().is_some(),
+            bad: options.bad(spec),
+            dim: spec.dim as usize,
+            verifies: is_active(job),
+            options,
+        })
+    }
+
+    /// 2^bits − 1: the last level.
+    fn top(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    /// What is shared of a level.
+    pub fn shared(&self, level: u64) -> u64 {
+        match self.options.rule.sorts() {
+            true => level.wrapping_sub(1 << (self.bits - 1)),
+            false => (2 * level).wrapping_sub(self.top()),
+        }
+    }
+
+    /// The number that is shared, as a coordinate.
+    fn scale(&self) -> Signed {
+        let top = self.top() as f64;
+        let (factor, offset) = match self.options.rule.sorts() {
+            true => (2.0 / top, 1.0 / top),
+            false => (1.0 / top, 0.0),
+        };
+        Signed { factor, offset }
+    }
+
+    /// The norm that no honest vector exceeds: that of the bound, and twice a step of rounding for each coordinate; or that
+    /// of coordinates which are all at their bound.
+    pub fn longest(&self) -> u64 {
+        let (top, root) = (self.top(), (self.dim as f64).sqrt());
+        match self.is_norm {
+            true => top + (2.0 * root).ceil() as u64,
+            false => (top as f64 * root).ceil() as u64,
+        }
+    }
+
+    /// The gate that keeps longer vectors out, with the coin that its rows are drawn from.
+    pub fn bounds(&self, coin: [u8; 32]) -> Result<Bounds, MpcError> {
+        Ok(Bounds::gated(Gate::new(self.longest(), coin)?))
+    }
+
+    /// Whether there is such a gate.
+    pub fn is_gated(&self) -> bool {
+        !self.options.rule.sorts() && self.options.rule != RuleName::FedAvg
+    }
+
+    /// What the servers compute.
+    pub fn rule<'a>(&self, root: Option<&'a Root>) -> Rule<'a> {
+        let bad = self.bad;
+        match self.options.rule {
+            RuleName::FlTrust => Rule::FlTrust {
+                trusted: match root {
+                    Some(Root { unit, norm }) => Trusted::Uploaded { unit, norm: *norm },
+                    None => Trusted::Known(&[]),
+                },
+                hide_total: self.options.trust == TrustName::Hidden,
+            },
+            RuleName::Krum => Rule::Krum { bad, keep: Some(1) },
+            RuleName::MultiKrum => Rule::Krum { bad, keep: None },
+            RuleName::Cosine => Rule::Unlike,
+            RuleName::Median => Rule::Median {
+                bits: self.bits as usize,
+            },
+            RuleName::TrimmedMean => Rule::Trimmed {
+                bits: self.bits as usize,
+                trim: bad,
+            },
+            RuleName::Clipped => Rule::Clipped { clip: self.clip() },
+            RuleName::FedAvg | RuleName::Weighted => Rule::Mean,
+        }
+    }
+
+    /// `norm` in units of what is shared.
+    fn clip(&self) -> u64 {
+        match self.options.norm {
+            0.0 => self.longest(),
+            norm => ((norm / self.clip * self.top() as f64).round() as u64).max(1),
+        }
+    }
+
+    /// What noise is added to each component of what is shown; none where there is none.
+    pub fn noise(&self) -> Result<Option<Gaussian>, MpcError> {
+        match self.options.noise {
+            0.0 => Ok(None),
+            _ => Gaussian::of_deviation(self.deviation()).map(Some),
+        }
+    }
+
+    /// The standard deviation of that noise.
+    fn deviation(&self) -> f64 {
+        let longest = match self.options.rule {
+            // Weights have bits behind the point.
+            RuleName::Clipped => self.clip() << FRACTION,
+            _ => self.longest(),
+        };
+        self.options.noise * longest as f64
+    }
+
+    /// Bytes of the largest letter of servers that compute with so many vectors.
+    pub fn largest_letter(&self, vectors: usize) -> u64 {
+        self.rule(None)
+            .largest_letter(vectors, self.dim, self.verifies)
+    }
+
+    /// The party whose vector is the root, if the rule has one.
+    ///
+    /// # Errors
+    /// [`FaultKind::Parameters`]: it is not in the round.
+    pub fn root(&self, round: &Round) -> Result<Option<PartyId>, Fault> {
+        if self.options.rule != RuleName::FlTrust {
+            return Ok(None);
+        }
+        let name = &self.options.root;
+        let members = round.roster().members();
+        match members.iter().position(|member| member.name == *name) {
+            Some(rank) => Ok(Some(PartyId(rank as u32))),
+            None => {
+                let rule =
+                    format!("{name}, with whose vector the others are compared, is not in it");
+                Err(Fault::nobody(FaultKind::Parameters(rule)))
+            }
+        }
+    }
+
+    /// What stands behind the coordinates: the sum of weights, and what everything is divided by as well.
+    fn tail(&self, result: &Words) -> Option<(u64, f64)> {
+        (result.len() == self.dim + TAIL).then(|| {
+            let divisor = f64::from_bits(result.get(self.dim + 1));
+            (result.get(self.dim), divisor)
+        })
+    }
+
+    /// The result as it is told, from what the servers were shown: coordinates, and the sum of weights where there is one.
+    pub fn result(&self, mut shown: Vec<u64>, divisor: f64) -> Result<Words, FaultKind> {
+        if shown.len() == self.dim {
+            shown.push(1 << FRACTION);
+        }
+        shown.push(divisor.to_bits());
+        let malformed = |e: blindsum_math::MathError| FaultKind::malformed("sum", e.to_string());
+        Words::from_values(Width::WIDEST, &shown).map_err(malformed)
+    }
+
+    /// The components of the result that server `me` has, as parties are told them: what is known is in component 0.
+    pub fn components(
+        &self,
+        me: ServerIndex,
+        [own, next]: [Vec<u64>; 2],
+        divisor: f64,
+    ) -> Result<[Words; 2], FaultKind> {
+        let has_total = own.len() > self.dim;
+        let component = |mut words: Vec<u64>, number: u8| {
+            let known = |word: u64| if number == 0 { word } else { 0 };
+            if !has_total {
+                words.push(known(1 << FRACTION));
+            }
+            words.push(known(divisor.to_bits()));
+            let malformed =
+                |e: blindsum_math::MathError| FaultKind::malformed("sum", e.to_string());
+            Words::from_values(Width::WIDEST, &words).map_err(malformed)
+        };
+        Ok([
+            component(own, me.number())?,
+            component(next, me.next().number())?,
+        ])
+    }
+
+    /// The norm with which the direction of the root is shared.
+    pub fn length_of_root(&self) -> Result<f64, MpcError> {
+        let bits = self.bounds([0; 32])?.unit_bits();
+        Ok(2f64.powi(bits as i32))
+    }
+
+    /// Refuses what the servers cannot compute for every number of parties that a round may have.
+    pub fn check(&self, job: &Job) -> Result<(), SpecError> {
+        let spec = job.spec();
+        let rule = self.options.rule;
+        let needs = |field, what: String| Err(SpecError::new(field, what));
+        if spec.encoding.max_weight() > 1 {
+            let what =
+                format!("max_weight must be 1 with rule = {rule}: the servers find the weights");
+            return needs("max_weight", what);
+        }
+        let bounds = match self.is_gated() {
+            true => self.gated(spec)?,
+            // Nothing is asked of norms.
+            false => Bounds::new(15).map_err(|e| SpecError::new("rule", e.to_string()))?,
+        };
+        self.check_noise(spec)?;
+        self.check_bad(job)?;
+        for count in [job.min_parties(), spec.parties as usize] {
+            let vectors = count - usize::from(rule == RuleName::FlTrust);
+            let checked = self
+                .rule(None)
+                .check((vectors, self.dim), bounds, self.verifies);
+            checked.map_err(|error| {
+                let field = match rule {
+                    RuleName::Krum | RuleName::MultiKrum => "parties",
+                    _ => "rule",
+                };
+                let what = format!("{rule} of {vectors} vectors: {error}");
+                SpecError::new(field, what)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Refuses more bad vectors than leave a result.
+    fn check_bad(&self, job: &Job) -> Result<(), SpecError> {
+        let (spec, rule, bad) = (job.spec(), self.options.rule, self.bad);
+        let (least, parties) = (least_survivors(spec), spec.parties as usize);
+        if self.options.bad == 0 || least <= parties {
+            return Ok(());
+        }
+        let what = format!(
+            "rule = {rule} with bad = {bad} needs {least} parties, but {least} <= parties = {parties} must hold"
+        );
+        Err(SpecError::new("bad", what))
+    }
+
+    /// Leaves room for noise beside the sum.
+    fn check_noise(&self, spec: &JobSpec) -> Result<(), SpecError> {
+        let noise = self.options.noise;
+        let refused = |what: String| Err(SpecError::new("noise", what));
+        if noise > 0.0 && !spec.encoding.tensors().is_empty() {
+            let what = "must be empty with noise, which is as large for all coordinates";
+            return Err(SpecError::new("tensors", what));
+        }
+        if self.noise().is_err() {
+            let deviation = self.deviation();
+            return refused(format!(
+                "noise = {noise}, which is a standard deviation of {deviation:.3e} of what is shared, but it must be from 1 to 2^56"
+            ));
+        }
+        // Noise beyond 64 standard deviations, of three components, has a probability below 2^-1000.
+        let longest = self.deviation() / noise;
+        let most = longest * (f64::from(spec.parties) + NOISE_ROOM * noise);
+        match noise > 0.0 && most >= 2f64.powi(62) {
+            true => refused(format!(
+                "noise = {noise}: the sum with its noise is up to {most:.3e}, but it must be below 2^62: choose fewer bits"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// How long vectors are where the rule looks at norms.
+    fn gated(&self, spec: &JobSpec) -> Result<Bounds, SpecError> {
+        let rule = self.options.rule;
+        if !spec.encoding.tensors().is_empty() {
+            let what = format!("must be empty with rule = {rule}, which looks at norms");
+            return Err(SpecError::new("tensors", what));
+        }
+        let (norm, longest) = (self.options.norm, self.longest());
+        let least =
+            (longest as f64 / SHORTEST_CLIP).max(LEAST_CLIP) / self.top() as f64 * self.clip;
+        if norm > 0.0 && norm < least {
+            let what = format!("{least} <= norm = {norm} must hold: weights are no finer");
+            return Err(SpecError::new("norm", what));
+        }
+        if norm > 0.0 && norm / self.clip * self.top() as f64 > longest as f64 {
+            let most = longest as f64 / self.top() as f64 * self.clip;
+            let what = format!("norm = {norm} <= {most} must hold: no vector is longer");
+            return Err(SpecError::new("norm", what));
+        }
+        self.bounds([0; 32]).map_err(|_| {
+            let (what, way_out) = match self.is_norm {
+                true => ("2^bits + 2 * sqrt(dim)", ""),
+                false => ("2^bits * sqrt(dim)", ", or clipping = l2"),
+            };
+            let what = format!(
+                "{what} = {longest} <= 2^24 must hold with rule = {rule}: choose fewer bits{way_out}"
+            );
+            SpecError::new("bits", what)
+        })
+    }
+}
+
+/// The shape of what parties upload: bits of a word, and words.
+pub(super) fn upload_shape(job: &Job) -> Shape {
+    match Weighing::of(job) {
+        Some(weighing) => Shape::numbers(weighing.dim),
+        None => Shape::of_sum(job),
+    }
+}
+
+/// The shape of a result.
+pub(super) fn result_shape(job: &Job) -> Shape {
+    match Weighing::of(job) {
+        Some(weighing) => Shape::numbers(weighing.dim + TAIL),
+        None => Shape::of_sum(job),
+    }
+}
+
+/// Words of one width.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub width: Width,
+    pub lanes: usize,
+}
+
+impl Shape {
+    fn of_sum(job: &Job) -> Self {
+        let (width, lanes) = (job.width(), job.lanes());
+        Self { width, lanes }
+    }
+
+    fn numbers(lanes: usize) -> Self {
+        Self {
+            width: Width::WIDEST,
+            lanes,
+        }
+    }
+
+    /// Bytes of them.
+    pub fn packed_len(self) -> usize {
+        self.width.packed_len(self.lanes)
+    }
+}
+
+/// What the words of a job's result mean; none where they are sums as the encoding makes them.
+pub(super) fn signed(job: &Job, result: &Words) -> Option<Signed> {
+    let weighing = Weighing::of(job)?;
+    let (total, divisor) = weighing.tail(result).unwrap_or((1 << FRACTION, f64::NAN));
+    let Signed { factor, offset } = weighing.scale();
+    let factor = match total_of(total) {
+        Some(total) => factor / (total * divisor),
+        None => 0.0,
+    };
+    Some(Signed { factor, offset })
+}
+
+/// Refuses a result that no honest servers come to.
+pub(super) fn check_result(job: &Job, result: &Words) -> Result<(), FaultKind> {
+    let Some(weighing) = Weighing::of(job) else {
+        return Ok(());
+    };
+    let divisor = weighing.tail(result).map(|(_, divisor)| divisor);
+    match divisor.is_some_and(|divisor| divisor.is_normal() && divisor > 0.0) {
+        true => Ok(()),
+        false => {
+            let rule = format!("is {divisor:?}, but it must be a number above 0");
+            Err(FaultKind::malformed("divisor", rule))
+        }
+    }
+}
+
+/// Whether results are sums of what parties encode.
+pub(super) fn is_sum(job: &Job) -> bool {
+    Weighing::of(job).is_none()
+}
+
+/// What the rule makes of vectors that are known.
+pub(super) fn in_the_clear(round: &Round, encoded: &[(PartyId, Words)]) -> Option<InTheClear> {
+    let weighing = Weighing::of(round.job())?;
+    let root = weighing.root(round).ok()?;
+    let numbers = |words: &Words| -> Vec<i64> {
+        let words = words.iter().take(weighing.dim);
+        words
+            .map(|level| weighing.shared(level).cast_signed())
+            .collect()
+    };
+    let is_root = |party: &PartyId| Some(*party) == root;
+    let others = encoded.iter().filter(|(party, _)| !is_root(party));
+    let vectors: Vec<Vec<i64>> = others.map(|(_, words)| numbers(words)).collect();
+    let root = encoded.iter().find(|(party, _)| is_root(party));
+    let root: Vec<f64> = root.map_or_else(Vec::new, |(_, words)| {
+        numbers(words).into_iter().map(|it| it as f64).collect()
+    });
+    let rule = match weighing.rule(None) {
+        Rule::FlTrust { hide_total, .. } => Rule::FlTrust {
+            trusted: Trusted::Known(&root),
+            hide_total,
+        },
+        rule => rule,
+    };
+    let Clear { mean, mut error } = rule.in_the_clear(&vectors);
+    if weighing.options.noise > 0.0 {
+        let unit = match weighing.options.rule {
+            RuleName::Clipped => f64::from(1 << FRACTION),
+            _ => 1.0,
+        };
+        error += NOISE_SEEN * weighing.deviation() / unit / vectors.len().max(1) as f64;
+    }
+    let Signed { factor, offset } = weighing.scale();
+    let mut scaled = InTheClear { mean, error: 0.0 };
+    for (run, clip) in round.encoding().tensors() {
+        for mean in scaled.mean.get_mut(run).unwrap_or_default() {
+            *mean = clip * (*mean * factor + offset);
+        }
+        scaled.error = scaled
+            .error
+            .max(clip * (error * factor + 16.0 * f64::EPSILON));
+    }
+    Some(scaled)
+}
