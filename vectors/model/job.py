@@ -48,6 +48,14 @@ class Job:
     density_steps: int = 0
     density_rounds: int = 1
     min_contributors: int = 0
+    rule: str = "fedavg"
+    norm: float = 0.0
+    bad: int = 0
+    root: str = "root"
+    trust: str = "shown"
+    noise: float = 0.0
+    result: str = "both"
+    truncation: str = "probabilistic"
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0
@@ -112,11 +120,27 @@ class Job:
         if self.protocol == "flashe":
             return max(min(least, self.parties), 2)
         if self.protocol == "mpc3":
-            return max(least, 3)
+            return self.least_for_rule(max(least, 3))
         if self.protocol in ("fssa", "pss"):
             return max(left, least)
         half = 2 * self.parties // 3 if self.is_active() else self.parties // 2
         return max(min(max(half + 1, self.threshold), left), least)
+
+    def bad_vectors(self) -> int:
+        """How many vectors may be bad, for the rules that ask."""
+        return self.bad or self.corrupt_parties()
+
+    def least_for_rule(self, least: int) -> int:
+        """The smallest number of survivors of which three servers can compute the job's rule."""
+        match self.rule:
+            case "fltrust":
+                return least + 1
+            case "krum" | "multi-krum":
+                return max(least, self.bad_vectors() + 3)
+            case "trimmed-mean":
+                return max(least, 2 * self.bad_vectors() + 1)
+            case _:
+                return least
 
 
 def ceiling_of_fraction(fraction: float, n: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import wire
+from . import mpc3_rules, mpc3_rules_refused, wire
 from .job import Job
 from .mpc3_party import SERVERS, Party, Round
 from .mpc3_refused import refused
@@ -188,8 +188,14 @@ def vectors() -> dict[str, object]:
         Play(Plan(two_words, ("p256",), missing={2: (0, 1, 2)})),
     ]
     rounds = [transcript(play) for play in plays]
+    with_rules = mpc3_rules.plays()
+    of_rules = [mpc3_rules.transcript(play) for play in with_rules]
     return {
         "randomness": RANDOMNESS,
         "rounds": rounds,
         "refused": [refused(number, plays[number], rounds[number]) for number in (0, 1)],
+        "rules": of_rules,
+        "refused_rules": [
+            mpc3_rules_refused.refused(number, with_rules[number], of_rules[number]) for number in (0, 1)
+        ],
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from functools import cached_property
 
+from . import mpc3_numbers as numbers
 from .derive import derive32, framed_hash, mask_lanes, rank_bytes
 from .identity import Identity
 from .job import Job
@@ -45,26 +47,47 @@ class Reader:
 
 @dataclass(frozen=True)
 class Round:
-    """What everybody knows before the first message."""
+    """What everybody knows before the first message.
+
+    Attributes
+    ----------
+    root
+        The rank of the party with whose vector others are compared, if the rule has one.
+    """
 
     job: Job
     parties: int
     context: bytes
+    root: int | None = None
+
+    @property
+    def width(self) -> int:
+        """Bits of a word."""
+        return 64 if numbers.computes(self.job) else self.job.width()
+
+    @property
+    def lanes(self) -> int:
+        """Words of a vector."""
+        return self.job.dim if numbers.computes(self.job) else self.job.lanes()
+
+    @property
+    def result_lanes(self) -> int:
+        """Words of a result."""
+        return self.lanes + (numbers.TAIL if numbers.computes(self.job) else 0)
 
     def words_of(self, seed: bytes) -> list[int]:
         """The component that a seed stands for."""
-        job = self.job
-        lanes = mask_lanes(seed, job.lane_bits(), 0, job.lanes())
-        return [lane % 2 ** job.width() for lane in lanes]
+        lanes = mask_lanes(seed, 32 if self.width <= 32 else 64, 0, self.lanes)
+        return [lane % 2**self.width for lane in lanes]
 
     def pack(self, words: list[int]) -> bytes:
         """Words as they travel."""
-        return pack(self.job.width(), words)
+        return pack(self.width, words)
 
-    def read_words(self, reader: Reader) -> list[int]:
+    def read_words(self, reader: Reader, lanes: int | None = None) -> list[int]:
         """The next words of a body."""
-        job = self.job
-        words = unpack(job.width(), job.lanes(), reader.take(packed_len(job.width(), job.lanes())))
+        lanes = lanes or self.lanes
+        words = unpack(self.width, lanes, reader.take(packed_len(self.width, lanes)))
         demand(words is not None, "bits left over are set")
         return words or []
 
@@ -74,9 +97,10 @@ class Round:
         demand(number < 2**self.parties, "a party outside the roster")
         return [party for party in range(self.parties) if number >> party & 1]
 
-    def header(self, rank: int, hashes: list[bytes]) -> bytes:
+    def header(self, rank: int, hashes: list[bytes], norm: bytes = b"") -> bytes:
         """What stands for a whole upload, and what is signed."""
-        return framed_hash("blindsum upload header", self.context, rank_bytes(rank), b"".join(hashes))
+        said = b"".join(hashes) + norm
+        return framed_hash("blindsum upload header", self.context, rank_bytes(rank), said)
 
     def result_hash(self, told: bytes) -> bytes:
         """What servers vouch for: survivors and sum as the result has them."""
@@ -109,6 +133,10 @@ class Party:
         By number of the server; none if semi-honest.
     hashes
         Of the three components.
+    vector
+        What is shared; the words, where servers add them.
+    norm
+        Of the root's vector, as a double; nothing for all others.
     """
 
     round: Round
@@ -118,6 +146,12 @@ class Party:
     words: list[int]
 
     def __post_init__(self) -> None:
+        job, self.vector, self.norm = self.round.job, self.words, b""
+        if self.rank == self.round.root:
+            shared, norm = numbers.direction(job, self.words)
+            self.vector, self.norm = numbers.words(shared), struct.pack(">d", norm)
+        elif numbers.computes(job):
+            self.vector = numbers.words([numbers.number(job, level) for level in self.words])
         self.explicit = self.rank % 3
         self.seeds = {number: self.tape.read(32) for number in SERVERS if number != self.explicit}
         self.salt = self.tape.read(32)
@@ -130,8 +164,8 @@ class Party:
         """The vector is their sum."""
         seeded = {number: self.round.words_of(seed) for number, seed in self.seeds.items()}
         one, two = seeded.values()
-        modulus = 2 ** self.round.job.width()
-        left = [(x - a - b) % modulus for x, a, b in zip(self.words, one, two, strict=True)]
+        modulus = 2**self.round.width
+        left = [(x - a - b) % modulus for x, a, b in zip(self.vector, one, two, strict=True)]
         return [seeded.get(number, left) for number in SERVERS]
 
     @property
@@ -145,17 +179,25 @@ class Party:
             return explicit_hash(self.salt, self.packed)
         return seed_hash(self.seeds[number])
 
-    def signature(self, hashes: list[bytes]) -> bytes:
-        """On the three hashes; empty if semi-honest."""
+    def signature(self, hashes: list[bytes], norm: bytes) -> bytes:
+        """On the three hashes and the norm; empty if semi-honest."""
         if not self.round.job.is_active():
             return b""
-        return self.identity.sign(SIGN_UPLOAD, self.round.header(self.rank, hashes))
+        return self.identity.sign(SIGN_UPLOAD, self.round.header(self.rank, hashes, norm))
 
-    def upload(self, server: int, packed: bytes | None = None, hashes: list[bytes] | None = None) -> bytes:
-        """Body of what a server gets; liars have another explicit component, or sign other hashes."""
+    def upload(
+        self,
+        server: int,
+        packed: bytes | None = None,
+        hashes: list[bytes] | None = None,
+        norm: bytes | None = None,
+    ) -> bytes:
+        """Body of what a server gets; liars send another component, or sign other hashes or norms."""
         hashes = hashes or self.hashes
+        norm = self.norm if norm is None else norm
         held = [server, (server + 1) % 3]
-        body = b"".join(hashes) + opaque(self.signature(hashes)) + self.tag_keys.get(server, b"")
+        body = b"".join(hashes) + norm + opaque(self.signature(hashes, norm))
+        body += self.tag_keys.get(server, b"")
         if self.explicit in held:
             body += self.salt
         body += b"".join(self.seeds[number] for number in held if number != self.explicit)
@@ -165,7 +207,10 @@ class Party:
         """The sum of a result that this party takes."""
         reader = Reader(body)
         survivors = self.round.read_set(reader)
-        total = self.round.read_words(reader)
+        total = self.round.read_words(reader, self.round.result_lanes)
+        if numbers.computes(self.round.job):
+            divisor = numbers.divisor_of(total)
+            demand(2.0**-1022 <= divisor < float("inf"), "a divisor that is no normal number above 0")
         told = body[: len(body) - len(reader.rest)]
         demand(len(survivors) >= self.round.job.least_survivors(), "too few survivors")
         demand(self.rank in survivors, "the party is not among the survivors")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
+from . import mpc3_numbers as numbers
 from . import wire
 from .derive import framed_hash
 from .identity import Identity
@@ -58,6 +60,7 @@ class Server:
         active, explicit = self.round.job.is_active(), rank % 3
         reader = Reader(body)
         hashes = [reader.take(32) for _ in range(3)]
+        norm = self.take_norm(reader) if rank == self.round.root else b""
         signature = reader.take(int.from_bytes(reader.take(wire.LENGTH), "big"))
         tag_key = reader.take(32) if active and self.number else b""
         lacks = explicit == self.before
@@ -70,13 +73,20 @@ class Server:
             components[explicit] = self.round.read_words(reader)
             found[explicit] = explicit_hash(salt, self.round.pack(components[explicit]))
         reader.end()
-        header = self.round.header(rank, hashes)
+        header = self.round.header(rank, hashes, norm)
         if active:
             right = self.identities[rank].verify(SIGN_UPLOAD, header, signature)
             demand(right, "the signature is not right")
         demand(active or not signature, "a signature where nothing is signed")
         demand(all(hashes[number] == found[number] for number in mine), "a component is not that of its hash")
         self.held[rank] = Held(body, header, tag_key, components)
+
+    def take_norm(self, reader: Reader) -> bytes:
+        """That of the root's vector."""
+        norm = reader.take(8)
+        (value,) = struct.unpack(">d", norm)
+        demand(0.0 < value <= numbers.longest(self.round.job), "a norm that no vector has")
+        return norm
 
     def headers(self) -> list[bytes]:
         """Of all parties of the round; zeros where there is no upload."""
@@ -136,10 +146,9 @@ class Server:
         held = self.held.items()
         self.survivors = [r for r, own in sorted(held) if all(o.get(r) == own.header for o in others)]
         demand(len(self.survivors) >= self.round.job.least_survivors(), "too few survivors")
-        uploads = [self.held[rank].components for rank in self.survivors]
-        width = self.round.job.width()
+        uploads = [self.held[rank].components for rank in self.survivors if rank != self.round.root]
         mine = (self.number, self.following)
-        self.sums = {number: add(width, [upload[number] for upload in uploads]) for number in mine}
+        self.sums = {number: add(self.round.width, [upload[number] for upload in uploads]) for number in mine}
 
     def open(self, from_next: Reader, from_before: Reader) -> None:
         """The component that it lacks, checked, makes the sum whole."""
@@ -147,12 +156,11 @@ class Server:
         right = from_next.take(32) == self.component_hash(self.round.pack(lacking))
         demand(right, "the component does not fit its hash")
         self.sums[self.before] = lacking
-        self.total = add(self.round.job.width(), list(self.sums.values()))
+        self.total = add(self.round.width, list(self.sums.values()))
 
     def told(self) -> bytes:
         """Survivors and sum as a result has them."""
-        job, survivors = self.round.job, set(self.survivors)
-        return wire.result(self.round.parties, survivors, job.width(), self.total)
+        return wire.result(self.round.parties, set(self.survivors), self.round.width, self.total)
 
     def word(self) -> bytes:
         """What the servers 1 and 2 tell the coordinator: the hash of the result, tags of the survivors."""

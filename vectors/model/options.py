@@ -42,6 +42,17 @@ SPARSE: dict[str, dict[str, Option]] = {
     "density_rounds": {"density_rounds": 2},
     "min_contributors": {"min_contributors": 4},
 }
+# Options of a rule need that rule.
+RULES: dict[str, dict[str, Option]] = {
+    "rule": {"rule": "cosine"},
+    "norm": {"rule": "clipped", "norm": 0.75},
+    "bad": {"rule": "multi-krum", "bad": 7},
+    "root": {"rule": "fltrust", "root": "hospital-a"},
+    "trust": {"rule": "fltrust", "trust": "hidden"},
+    "noise": {"noise": 0.25},
+    "result": {"result": "parties"},
+    "truncation": {"rule": "median", "truncation": "exact"},
+}
 # The threshold of ramp sharing is that of sums.
 RAMP_THRESHOLD = 30
 BASE = Job(parties=40, dim=15)
@@ -61,6 +72,8 @@ def jobs() -> list[Job]:
         for name in options:
             if name in SPARSE:
                 found.append(replace(base, density=0.3, **SPARSE[name]))
+            elif name in RULES:
+                found.append(replace(base, **RULES[name]))
             elif name == "threshold" and protocol in ("fssa", "pss"):
                 found.append(replace(base, threshold=RAMP_THRESHOLD))
             else:

@@ -45,7 +45,16 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
         "density_rounds": 1,
         "min_contributors": 0,
     },
-    "mpc3": {},
+    "mpc3": {
+        "rule": "fedavg",
+        "norm": 0.0,
+        "bad": 0,
+        "root": "root",
+        "trust": "shown",
+        "noise": 0.0,
+        "result": "both",
+        "truncation": "probabilistic",
+    },
 }
 ENCODINGS: dict[str, dict[str, Option]] = {
     "quantised": {

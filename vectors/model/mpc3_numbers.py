@@ -1,0 +1,86 @@
+"""Jobs of mpc3 whose servers compute: what parties share, how long vectors are, what results mean."""
+
+from __future__ import annotations
+
+import struct
+from math import ceil, sqrt
+
+from .job import Job
+
+FRACTION = 28
+TAIL = 2
+
+
+def computes(job: Job) -> bool:
+    """Whether servers do more than add."""
+    return job.rule not in ("fedavg", "weighted") or job.noise > 0
+
+
+def sorts(job: Job) -> bool:
+    """Whether coordinates are sorted, each by itself."""
+    return job.rule in ("median", "trimmed-mean")
+
+
+def top(job: Job) -> int:
+    """The last level."""
+    return 2**job.bits - 1
+
+
+def number(job: Job, level: int) -> int:
+    """What stands for a level of the encoding."""
+    return level - 2 ** (job.bits - 1) if sorts(job) else 2 * level - top(job)
+
+
+def longest(job: Job) -> int:
+    """B: no honest vector has a larger norm."""
+    root = sqrt(job.dim)
+    return top(job) + ceil(2 * root) if job.clipping == "l2" else ceil(top(job) * root)
+
+
+def exponent(job: Job) -> int:
+    """I: what passes the gate has a norm below 2^I."""
+    return max((6 * longest(job) - 1).bit_length() + 3, 15)
+
+
+def direction(job: Job, levels: list[int]) -> tuple[list[int], float]:
+    """What the root shares of its vector, and its norm."""
+    numbers = [number(job, level) for level in levels]
+    norm = sqrt(float(sum(value * value for value in numbers)))
+    scale = float(2 ** min(60 - exponent(job), 30)) / norm
+    return [away(float(value) * scale) for value in numbers], norm
+
+
+def away(value: float) -> int:
+    """The nearest whole number; of two the one that is farther from zero."""
+    whole = int(value)
+    return whole + (1 if value > 0 else -1) * (abs(value - whole) >= 0.5)
+
+
+def words(values: list[int]) -> list[int]:
+    """Signed numbers modulo 2^64."""
+    return [value % 2**64 for value in values]
+
+
+def signed(word: int) -> int:
+    """The number that a word of 64 bits stands for."""
+    return word - 2**64 if word >> 63 else word
+
+
+def result(shown: list[int], total: int | None, divisor: float) -> list[int]:
+    """The words of a result: coordinates, the sum of weights, the divisor."""
+    bits = int.from_bytes(struct.pack(">d", divisor), "big")
+    return [*words(shown), (2**FRACTION if total is None else total) % 2**64, bits]
+
+
+def divisor_of(told: list[int]) -> float:
+    """The last word of a result as the number that it is."""
+    return struct.unpack(">d", told[-1].to_bytes(8, "big"))[0]
+
+
+def mean(job: Job, told: list[int]) -> list[float]:
+    """The coordinates that a result stands for."""
+    total = float(max(signed(told[-2]), 1)) / float(2**FRACTION)
+    levels = float(top(job))
+    factor, offset = (2.0 / levels, 1.0 / levels) if sorts(job) else (1.0 / levels, 0.0)
+    factor /= total * divisor_of(told)
+    return [job.clip * (float(signed(word)) * factor + offset) for word in told[: job.dim]]
