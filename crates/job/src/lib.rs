@@ -36,6 +36,11 @@ pub use model::{Model, history_len, sealed_len};
 
 use std::time::Duration;
 
+/// How far the number of a round may be ahead of the latest one that a server knows of, and how far a server's word moves
+/// the number of the coordinator's next round. No honest job comes that far in one step, and whoever lies comes to the
+/// end of all numbers only in millions of steps.
+const MOST_AHEAD: u64 = 1 << 40;
+
 /// The name of a round's result, by which parties can compare it: a hash of the message, with its frame, that told the
 /// survivors their sum.
 pub fn result_name(round: &blindsum_protocol::Round, told: &[u8]) -> [u8; 32] {

@@ -177,7 +177,7 @@ impl Session {
     fn chunk(&mut self, gate: &Gate, chunk: pb::Chunk) -> Result<Heard, Refused> {
         let place = (chunk.round, chunk.stage);
         let (round, stage) = place;
-        let limit = gate.judge(&self.peer.name, place).map_err(bad_frame)?;
+        let limit = gate.judge(&self.peer.who(), place).map_err(bad_frame)?;
         let Some(limit) = limit else {
             debug!(party = %self.peer.name, round, stage, "dropped: too late, or of who has lost its place");
             self.forget();
@@ -281,6 +281,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::server::Who;
     use crate::testing::rng;
 
     /// Bytes of the answers: two chunks.
@@ -313,7 +314,7 @@ mod tests {
             stage,
             limit: LENGTH as u64,
             time: Duration::from_secs(1),
-            members: Arc::new(BTreeMap::from([("alice".into(), true)])),
+            members: Arc::new(BTreeMap::from([(Who::Party("alice".into()), true)])),
         }
     }
 
@@ -428,7 +429,7 @@ mod tests {
         session.take(&gate(0), chunk(0, 0)).unwrap();
         session.go_on(Hold::of(room.clone())).unwrap();
         let lost = Gate {
-            members: Arc::new(BTreeMap::from([("alice".into(), false)])),
+            members: Arc::new(BTreeMap::from([(Who::Party("alice".into()), false)])),
             ..gate(0)
         };
         let heard = session.take(&lost, chunk(0, CHUNK));

@@ -1,6 +1,8 @@
 //! The errors about a party's policy: what it refuses, and what to change if it should not.
 
-use blindsum_protocol::{Adversary, ProtocolName};
+use std::fmt::Display;
+
+use blindsum_protocol::{Adversary, ProtocolName, RuleName};
 
 use crate::hex;
 
@@ -19,6 +21,17 @@ pub enum PolicyError {
         protocol: ProtocolName,
         /// The policy's.
         allowed: Vec<ProtocolName>,
+    },
+    /// The policy does not allow what the servers make of updates.
+    #[error(
+        "policy allowed_rules: the job's rule is {rule}, this party allows {}; name {rule} in allowed_rules to take part",
+        list(allowed)
+    )]
+    Rule {
+        /// The job's.
+        rule: RuleName,
+        /// The policy's.
+        allowed: Vec<RuleName>,
     },
     /// The job protects against a weaker adversary than the policy requires.
     #[error(
@@ -196,13 +209,12 @@ pub enum PolicyError {
     },
 }
 
-fn list(names: &[ProtocolName]) -> String {
+fn list(names: &[impl Display]) -> String {
     match names {
         [] => "none".into(),
-        names => names
-            .iter()
-            .map(|n| n.as_str())
-            .collect::<Vec<_>>()
-            .join(", "),
+        names => {
+            let names = names.iter().map(ToString::to_string);
+            names.collect::<Vec<_>>().join(", ")
+        }
     }
 }

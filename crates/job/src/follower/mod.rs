@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use blindsum_protocol::{Follower, Round};
 use bytes::Bytes;
-use tracing::{debug, info};
+use tracing::{debug, error, info, warn};
 
 use crate::actor::Hand;
 use crate::chunks::Assembly;
@@ -33,6 +33,8 @@ struct Server {
     parts: Parts,
     /// The latest connection, and how it stands.
     link: (LinkId, Link),
+    /// Whether a coordinator has ever welcomed it: the two fit together then.
+    was_welcomed: bool,
     certificates: Certificates,
     /// The latest round that it was in.
     last_round: u64,
@@ -76,6 +78,8 @@ enum Link {
 enum Ended {
     /// The connection. It may be made again.
     Lost(String),
+    /// The same, by what the coordinator did wrong.
+    Faulty(JobError),
     /// The job is done.
     Done,
     Failed(JobError),
@@ -83,7 +87,10 @@ enum Ended {
 
 impl From<JobError> for Ended {
     fn from(error: JobError) -> Self {
-        Ended::Failed(error)
+        match error {
+            JobError::Coordinator(_) => Ended::Faulty(error),
+            error => Ended::Failed(error),
+        }
     }
 }
 
@@ -93,6 +100,7 @@ impl Server {
             hand,
             parts,
             link: (LinkId::default(), Link::Lost),
+            was_welcomed: false,
             certificates: Certificates::default(),
             last_round: 0,
             active: None,
@@ -117,10 +125,14 @@ impl Server {
             match self.take(input).await {
                 Ok(()) => {}
                 Err(Ended::Lost(reason)) => {
-                    self.lose_link();
-                    self.hand.say(Effect::Reconnect(self.link.0, reason));
+                    warn!(role = %self.parts.role, %reason, "the coordinator ends the connection");
+                    self.leave_link(reason);
                 }
                 Err(Ended::Done) => return Ok(()),
+                Err(Ended::Faulty(error)) => {
+                    error!(role = %self.parts.role, %error, "the connection is given up");
+                    self.leave_link(error.to_string());
+                }
                 Err(Ended::Failed(error)) => return Err(error),
             }
         }
@@ -181,6 +193,12 @@ impl Server {
         self.hand.say(Effect::Send(link, Say::Frame(hello.into())));
     }
 
+    /// Gives up the connection, for another one.
+    fn leave_link(&mut self, reason: String) {
+        self.lose_link();
+        self.hand.say(Effect::Reconnect(self.link.0, reason));
+    }
+
     fn lose_link(&mut self) {
         self.link.1 = Link::Lost;
         self.certificates = Certificates::default();
@@ -216,7 +234,7 @@ impl Server {
     fn welcome(&mut self, welcome: &pb::Welcome) -> Result<(), Ended> {
         if !pb::WIRE_VERSIONS.contains(&welcome.version) {
             let reason = format!("wire version {} is not spoken here", welcome.version);
-            return Err(wrong(reason).into());
+            return Err(self.unsuitable(reason));
         }
         if welcome.job_hash != self.parts.job.hash() {
             let (its, own) = (
@@ -227,11 +245,20 @@ impl Server {
                 "its job has the hash {}, and the job that this server was given {own}: compare the job files",
                 foreign(&its)
             );
-            return Err(wrong(reason).into());
+            return Err(self.unsuitable(reason));
         }
         info!(role = %self.parts.role, job = %self.parts.job.spec().job, "connected");
         self.link.1 = Link::Welcomed;
+        self.was_welcomed = true;
         Ok(())
+    }
+
+    /// What the coordinator's welcome means that does not fit: at first somebody must look after it, later it may pass.
+    fn unsuitable(&self, reason: String) -> Ended {
+        match self.was_welcomed {
+            true => Ended::Faulty(wrong(reason)),
+            false => Ended::Failed(wrong(reason)),
+        }
     }
 
     async fn frame(&mut self, frame: Frame) -> Result<(), Ended> {
@@ -255,7 +282,10 @@ fn refusal(refused: pb::Refused) -> Ended {
     let code = refused.code();
     let reason = foreign(&refused.reason);
     match code {
-        RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+        // There may be a new certificate by now, or soon.
+        RefusalCode::RefusalStopping
+        | RefusalCode::RefusalTooSlow
+        | RefusalCode::RefusalCertificate => Ended::Lost(reason),
         code => Ended::Failed(JobError::Refused { code, reason }),
     }
 }

@@ -6,10 +6,11 @@ use blindsum_protocol::{Fault, Follower, Message, Round};
 use tracing::{debug, info, warn};
 
 use super::{Active, Effect, Server};
-use crate::JobError;
+use crate::error::wrong;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
+use crate::{JobError, MOST_AHEAD};
 
 /// The record with the number of the latest round.
 const LAST_ROUND: &str = "last-round";
@@ -22,7 +23,12 @@ impl Server {
         let bytes = read
             .map_err(|error| self.failed(error))?
             .unwrap_or_else(|| vec![0; 8]);
-        let number = <[u8; 8]>::try_from(bytes).map_err(|_| self.failed("damaged"))?;
+        let number = <[u8; 8]>::try_from(bytes).map_err(|_| {
+            self.failed(
+                "damaged: no number of a round. Remove it while no round is under way: this server then takes part in \
+                 later rounds",
+            )
+        })?;
         self.last_round = u64::from_be_bytes(number);
         Ok(())
     }
@@ -38,6 +44,7 @@ impl Server {
     /// A round begins, or goes on after the connection was lost.
     pub(super) async fn started(&mut self, mut start: pb::RoundStart) -> Result<(), JobError> {
         let number = start.round;
+        self.check_number(number)?;
         let round = match self.certified(&mut start) {
             Ok(round) => Arc::new(round),
             Err(reason) => {
@@ -66,6 +73,21 @@ impl Server {
             }
             None => self.begin(round).await,
         }
+    }
+
+    /// A number that no honest job comes to is not believed: no later round could follow the last one.
+    fn check_number(&mut self, number: u64) -> Result<(), JobError> {
+        let most = self.last_round.saturating_add(MOST_AHEAD);
+        if (1..=most).contains(&number) {
+            return Ok(());
+        }
+        let last = self.last_round;
+        let reason = format!(
+            "round {number}, where the latest one known here is {last}: must be from 1 to {most}"
+        );
+        let code = RoundRefusalCode::RoundRefusalFault;
+        self.refuse(number, code, reason.clone());
+        Err(wrong(reason))
     }
 
     /// The round that begins, once its members are certified; or why it must be refused.

@@ -180,7 +180,7 @@ impl Opened {
         };
         let least = job.spec().least_contributors();
         let total_weight = match &sum.contributors {
-            None => encoding.decode_mean(&sum.sum, survivors, &mut mean),
+            None => round.decode_mean(&sum.sum, survivors, &mut mean),
             // Sparse updates have the weight 1.
             Some(counts) => encoding
                 .decode_sparse_mean(&sum.sum, counts, least, &mut mean)
@@ -193,7 +193,7 @@ impl Opened {
                 let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
                 encoding
                     .decode_sums(&sum.sum, survivors, &mut sums)
-                    .and_then(|_| encoding.decode_mean(&sum.sum, survivors, &mut mean))
+                    .and_then(|_| round.decode_mean(&sum.sum, survivors, &mut mean))
                     .map_err(dishonest)?;
                 Some(IntegerResult { sums, mean })
             }

@@ -60,12 +60,32 @@ pub struct Peer {
     pub role: Option<ServerRole>,
     /// The address from which it connects, for people.
     pub address: String,
-    /// The party's certificate in DER.
+    /// Its certificate in DER.
     pub certificate: Arc<[u8]>,
     /// The key in the certificate.
     pub key: VerifyingKey,
     /// The bytes that go over the connection.
     pub traffic: Arc<dyn Traffic>,
+}
+
+impl Peer {
+    /// By what it is counted.
+    pub fn who(&self) -> Who {
+        match self.role {
+            None => Who::Party(self.name.clone()),
+            Some(role) => Who::Server(role),
+        }
+    }
+}
+
+/// By what somebody is counted: a party by its name, a server by its role. The CA may well give a party the name that is
+/// the host of a server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// A party of this name.
+    Party(Arc<str>),
+    /// Another server of the job.
+    Server(ServerRole),
 }
 
 /// Counts the bytes of a connection.
@@ -263,16 +283,16 @@ pub struct Gate {
     /// The longest time that the stage takes.
     pub time: Duration,
     /// Everybody in the round, and whether they still have a place in it.
-    pub members: Arc<BTreeMap<Arc<str>, bool>>,
+    pub members: Arc<BTreeMap<Who, bool>>,
 }
 
 impl Gate {
-    /// The largest length, in bytes, of an answer of this party to this round and stage. `None` if the answer is to be
+    /// The largest length, in bytes, of somebody's answer to this round and stage. `None` if the answer is to be
     /// dropped: it is too late, or its sender has lost its place and may not know that yet.
     ///
     /// # Errors
     /// The answer is not allowed at all; the text is for its sender.
-    pub fn judge(&self, name: &str, place: (u64, u32)) -> Result<Option<u64>, String> {
+    pub fn judge(&self, who: &Who, place: (u64, u32)) -> Result<Option<u64>, String> {
         let (round, stage) = place;
         if place < (self.round, self.stage) {
             return Ok(None);
@@ -283,7 +303,7 @@ impl Gate {
                 self.round, self.stage
             ));
         }
-        match self.members.get(name) {
+        match self.members.get(who) {
             Some(true) => Ok(Some(self.limit)),
             Some(false) => Ok(None),
             None => Err(format!(

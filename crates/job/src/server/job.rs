@@ -134,13 +134,13 @@ impl Lead {
     /// date nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
         let need = self.parts.job.min_parties();
-        while self.members.len() < need || !self.has_servers() || self.list_is_over() {
+        while self.members.len() < need || !self.has_needed() || self.list_is_over() {
             if self.list_is_over() {
                 self.patience = self.hand.now() + self.parts.settings.patience;
             } else if self.hand.now() >= self.patience {
                 return Err(match self.members.len() < need {
                     true => self.out_of_patience("connected", self.members.len()),
-                    false => Halt::Ended(self.lacks_servers()),
+                    false => Halt::Ended(self.lacks_needed()),
                 });
             }
             let until = self.patience.min(self.hand.now() + LIST_LOOK);
@@ -151,18 +151,24 @@ impl Lead {
         Ok(())
     }
 
-    /// What the operator must know: of the revocation list, or of servers that are waited for.
+    /// What the operator must know: of the revocation list, or of whom no round begins without.
     fn warned(&self) -> String {
-        let waits = self.members.len() >= self.parts.job.min_parties() && !self.has_servers();
-        match self.warning.is_empty() && waits && self.state == JobState::Running {
-            true => self.lacks_servers(),
-            false => self.warning.clone(),
+        let waits = self.members.len() >= self.parts.job.min_parties() && !self.has_needed();
+        match (waits && self.state == JobState::Running, &*self.warning) {
+            (false, warning) => warning.into(),
+            (true, "") => self.lacks_needed(),
+            (true, warning) => format!("{}; {warning}", self.lacks_needed()),
         }
     }
 
-    fn lacks_servers(&self) -> String {
-        let missing = self.missing_servers();
-        format!("no round begins without the {missing}, which is not connected")
+    pub(super) fn lacks_needed(&self) -> String {
+        let missing = self.missing_needed();
+        if let (true, Some(root)) = (missing.is_empty(), self.parts.job.spec().root()) {
+            return format!(
+                "no round begins without the party {root}: it is connected, but not ready"
+            );
+        }
+        format!("no round begins without {missing}: it is not connected")
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {

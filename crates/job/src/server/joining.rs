@@ -18,7 +18,7 @@ use crate::report::RoundReport;
 use crate::{foreign, seconds};
 
 /// Rounds that are skipped at most where a party knows of later ones.
-const MOST_SKIPPED: u64 = 1000;
+pub(super) const MOST_SKIPPED: u64 = 1000;
 
 /// How long a coordinator that was started again waits for further parties, each time that one has come.
 const COMING_BACK: Duration = Duration::from_millis(2500);
@@ -187,7 +187,10 @@ impl Lead {
                 true => all,
                 false => all - out,
             };
-            if ready >= most || (ready >= least && now >= deadline) {
+            // Nothing begins without the other servers and the root, which may have gone since the round was offered.
+            let root = self.parts.job.spec().root();
+            let has_needed = self.has_needed() && root.is_none_or(|root| joining.has(root));
+            if has_needed && (ready >= most || (ready >= least && now >= deadline)) {
                 return Ok(());
             }
             let refused = joining.refused.len();
@@ -196,7 +199,10 @@ impl Lead {
                 return Err(Halt::Aborted(format!("refused by parties: {reasons}")));
             }
             if now >= self.patience {
-                return Err(self.out_of_patience("ready", ready));
+                return Err(match ready < least || has_needed {
+                    true => self.out_of_patience("ready", ready),
+                    false => Halt::Ended(self.lacks_needed()),
+                });
             }
             // Once parties have met, whoever is there is whom to wait for; somebody who has just
             // gone gets the time to come back, and after a restart everybody does.
@@ -213,10 +219,11 @@ impl Lead {
             let away = self.members.keys().filter(away).count();
             let everybody = ready >= least && all + refused + away == self.members.len();
             let complete = everybody && self.met;
-            if complete && now >= settled {
+            if has_needed && complete && now >= settled {
                 return Ok(());
             }
             let until = match (complete, now < deadline) {
+                _ if !has_needed => self.patience,
                 (true, true) => settled.min(deadline),
                 (false, true) => deadline,
                 (_, false) => self.patience,
@@ -283,9 +290,14 @@ impl Lead {
     /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.
     fn certify(&mut self, round: u64, ready: Vec<ReadyParty>) -> Result<CertifiedRoster, Halt> {
         let most = self.parts.job.spec().parties as usize;
-        // As soon as so many are ready nobody else can be.
-        let mut members: Vec<Member> = ready
+        // As soon as so many are ready nobody else can be; but the root can not be left out.
+        let root = self.parts.job.spec().root();
+        let (first, others): (Vec<_>, Vec<_>) = ready
             .into_iter()
+            .partition(|party| Some(&*party.name) == root);
+        let mut members: Vec<Member> = first
+            .into_iter()
+            .chain(others)
             .filter_map(|ReadyParty { name, nonce, .. }| {
                 let certificate = &self.members.get(&name)?.link.peer.certificate;
                 Some(Member {
@@ -342,13 +354,13 @@ impl Lead {
     }
 
     /// A party or another server has taken part in rounds that are still to come here: the store is a restored one. Nobody
-    /// goes back to them, so the job goes on behind them. One such word moves the number by so much at most.
-    pub(super) fn skip_to(&mut self, last_round: u64) {
+    /// goes back to them, so the job goes on behind them. One such word moves the number by `most`.
+    pub(super) fn skip_to(&mut self, last_round: u64, most: u64) {
         let ahead = last_round.saturating_add(1).saturating_sub(self.next_round);
         if ahead > 0 {
             let (from, to) = (
                 self.next_round,
-                self.next_round.saturating_add(ahead.min(MOST_SKIPPED)),
+                self.next_round.saturating_add(ahead.min(most)),
             );
             warn!(job = %self.name, from, to, "somebody knows of later rounds than the store: their numbers are skipped");
             self.next_round = to;

@@ -7,6 +7,7 @@ use tracing::info;
 use super::Lead;
 use super::beginning::Shown;
 use super::face::{Effect, LinkId, Peer, Say};
+use super::joining::MOST_SKIPPED;
 use super::link::Link;
 use super::presence::ANOTHER_PROCESS;
 use crate::foreign;
@@ -82,7 +83,7 @@ impl Lead {
 
     /// A party has been let in.
     async fn enter(&mut self, name: Arc<str>, link: Link, hello: &pb::Hello) {
-        self.skip_to(hello.last_round);
+        self.skip_to(hello.last_round, MOST_SKIPPED);
         self.lost.remove(&name);
         self.links.insert(link.id, name.clone());
         let member = Member {

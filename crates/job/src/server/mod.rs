@@ -44,7 +44,9 @@ use crate::{JobError, Model, StoreError};
 use board::Board;
 use conduct::Conduct;
 use ended::Ended;
-pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Traffic};
+pub use face::{
+    Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Traffic, Who,
+};
 use hidden::SealedModel;
 use joining::Joining;
 use members::Member;

@@ -190,10 +190,7 @@ impl Lead {
                 continue;
             }
             if self.hand.now() >= deadline {
-                let reason = format!("no answer to stage {} within {time} s", waiting.name);
-                for seat in self.missing() {
-                    self.drop_seat(number, seat, &reason);
-                }
+                self.stage_is_over(round, waiting.stage, waiting.name, time)?;
                 break;
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
@@ -212,6 +209,35 @@ impl Lead {
         let ms = elapsed.as_millis() as u64;
         info!(job = %self.name, round = number, stage = waiting.name, ms, "stage ended");
         Ok(stage)
+    }
+
+    /// The deadline has passed: who has not answered is out of the round. Where that is a server, or parties upload to servers and
+    /// too few do, the round is, and nobody says that parties are to blame.
+    fn stage_is_over(
+        &mut self,
+        round: &Round,
+        stage: u8,
+        name: &str,
+        time: f64,
+    ) -> Result<(), Halt> {
+        let uploads = round.servers().next().is_some()
+            && round.plan().answer(stage).is_some_and(|step| step.input);
+        if let Some(running) = self.running.as_ref().filter(|_| uploads)
+            && let (have, need) = running.answers()
+            && have < need
+        {
+            return Err(Halt::Aborted(format!(
+                "only {have} of the {need} uploads that the round needs came within {time} s: a party answers once the \
+                 other servers have its upload, so one of these may not answer"
+            )));
+        }
+        let reason = format!("no answer to stage {name} within {time} s");
+        let silent = self.running.as_ref().map(Running::silent);
+        for seat in silent.unwrap_or_default() {
+            self.drop_seat(round.number(), seat, &reason);
+        }
+        let lacks = self.running.as_ref().and_then(Running::lacks_server);
+        lacks.map_or(Ok(()), |reason| Err(Halt::Aborted(reason)))
     }
 
     async fn round_event(
@@ -396,18 +422,13 @@ impl Lead {
     /// Lets the answers of a stage in.
     fn open_gate(&self, round: &Round, stage: u8) {
         let members = self.running.as_ref().map(|running| running.members(stage));
-        let mut members = members.unwrap_or_default();
-        for role in self.running.iter().flat_map(Running::roles) {
-            let speaks = round.plan().allows_answer(role, stage, Some(0));
-            members.extend(self.server_name(role).map(|name| (name, speaks)));
-        }
         let step = round.plan().answer(stage);
         self.board.set_gate(Gate {
             round: round.number(),
             stage: stage.into(),
             limit: step.map_or(0, |step| step.largest),
             time: seconds(step.map_or(0.0, |step| step.deadline)),
-            members: Arc::new(members),
+            members: Arc::new(members.unwrap_or_default()),
         });
     }
 
@@ -420,13 +441,6 @@ impl Lead {
         if let Some(running) = &mut self.running {
             change(running);
         }
-    }
-
-    fn missing(&self) -> Vec<Seat> {
-        self.running
-            .as_ref()
-            .map(Running::missing)
-            .unwrap_or_default()
     }
 
     fn current_report(&self) -> Option<RoundReport> {
@@ -473,7 +487,7 @@ fn next_model(
         (RoundKind::Sum, None) => (model.named_after(told), None),
         (RoundKind::Sum, Some(sum)) => {
             let mut mean = vec![0.0f32; spec.dim as usize];
-            let total_weight = round.encoding().decode_mean(sum, survivors, &mut mean)?;
+            let total_weight = round.decode_mean(sum, survivors, &mut mean)?;
             let model = model.after(&mean, survivors, spec.model_update)?;
             (model, Some(total_weight))
         }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{
-    Opens, Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerRole, Waiting,
+    Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
 };
 
 use super::beginning::{Beginnings, Shown};
+use super::face::Who;
 use super::owed::Owed;
 use super::shared::Shared;
 use crate::actor::Time;
@@ -30,6 +31,8 @@ pub(crate) struct Running {
     places: Vec<Place>,
     /// The other servers of the round.
     servers: BTreeMap<ServerRole, Place>,
+    /// How many letters each of them has said.
+    letters: BTreeMap<ServerRole, u32>,
     /// The stage under way.
     stage: u8,
     /// Who is waited for in it.
@@ -84,6 +87,7 @@ impl Running {
                 .servers()
                 .map(|role| (role, Place::default()))
                 .collect(),
+            letters: BTreeMap::new(),
             stage: 0,
             missing: BTreeSet::new(),
             answers: 0,
@@ -122,12 +126,15 @@ impl Running {
         &self.names
     }
 
-    /// Every party, and who may answer in a stage: it has a place, and the plan lets it speak.
-    pub fn members(&self, stage: u8) -> BTreeMap<Arc<str>, bool> {
+    /// Everybody, and who may answer in a stage: it has a place, and the plan lets it speak.
+    pub fn members(&self, stage: u8) -> BTreeMap<Who, bool> {
         let plan = self.round.plan();
-        let speaks = |party| plan.allows_answer(party, stage, Some(0)) && !self.is_gone(party);
-        let speaks = (0..).map(PartyId).map(speaks);
-        self.names.iter().cloned().zip(speaks).collect()
+        let speaks = |seat: Seat| plan.allows_answer(seat, stage, Some(0)) && !self.is_gone(seat);
+        let parties = self.names.iter().zip((0..).map(PartyId));
+        let parties = parties.map(|(name, id)| (Who::Party(name.clone()), speaks(id.into())));
+        let servers = self.roles();
+        let servers = servers.map(|role| (Who::Server(role), speaks(role.into())));
+        parties.chain(servers).collect()
     }
 
     pub fn place(&self, seat: Seat) -> Option<&Place> {
@@ -193,16 +200,18 @@ impl Running {
         });
     }
 
-    pub fn missing(&self) -> Vec<Seat> {
-        self.missing.iter().copied().collect()
+    /// How many answers to the stage under way have come, and how many it needs.
+    pub fn answers(&self) -> (usize, usize) {
+        let stage = self.report.stages.last();
+        (self.answers, stage.map_or(0, |stage| stage.required))
     }
 
     /// Whether there is nothing to wait for: nobody is missing and nothing is `computing`, or so many have left the round
     /// that there cannot be enough answers any more.
     pub fn is_settled(&self, computing: bool) -> bool {
-        let required = self.report.stages.last().map_or(0, |stage| stage.required);
+        let (answers, required) = self.answers();
         let all_answered = self.missing.is_empty() && !computing;
-        all_answered || self.answers + self.missing.len() < required
+        all_answered || answers + self.missing.len() < required
     }
 
     pub fn waiting_for(&self) -> Vec<String> {
@@ -300,10 +309,31 @@ impl Running {
     /// The servers that have something to say yet, where no sum can be opened without every one.
     fn needed_servers(&self) -> impl Iterator<Item = (&ServerRole, &Place)> {
         let plan = self.round.plan();
-        let (stages, needs_all) = (plan.answers().count(), plan.opens() == Opens::Servers);
+        let (stages, needs_all) = (plan.answers().count(), plan.needs_all_servers());
         let silent = move |place: &Place| (place.answers as usize) < stages;
         let servers = self.servers.iter();
         servers.filter(move |(_, place)| needs_all && silent(place))
+    }
+
+    /// A server has said something to this one.
+    pub fn has_spoken(&mut self, from: ServerIndex) {
+        if let Some(role) = ServerRole::at(from) {
+            *self.letters.entry(role).or_default() += 1;
+        }
+    }
+
+    /// Who is waited for in vain. Servers that talk wait for each other: where nobody else is missing it is those that have
+    /// said the least.
+    pub fn silent(&self) -> Vec<Seat> {
+        let said = |seat: &Seat| match seat {
+            Seat::Server(role) => self.letters.get(role).copied().or(Some(0)),
+            Seat::Party(_) => None,
+        };
+        let missing = self.missing.iter().copied();
+        match self.missing.iter().map(said).min().flatten() {
+            Some(least) => missing.filter(|seat| said(seat) == Some(least)).collect(),
+            None => missing.collect(),
+        }
     }
 
     /// Why there can be no sum, where a server has lost its part in the round without which none can be opened.

@@ -1,8 +1,6 @@
 //! The other servers of a job, where its protocol needs some. They connect to the coordinator as parties do, each for its
 //! role; they are in no roster, and a round waits for them in the stages in which they speak.
 
-use std::sync::Arc;
-
 use blindsum_protocol::{Seat, ServerRole};
 use tracing::{info, warn};
 
@@ -12,25 +10,36 @@ use super::face::{Effect, LinkId, Peer};
 use super::job::Event;
 use super::link::Link;
 use super::members::{Member, check_hello};
-use super::presence::ANOTHER_PROCESS;
+use crate::MOST_AHEAD;
 use crate::pb::party_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, RefusalCode};
 use crate::report::JobState;
 use crate::{foreign, report};
 
+/// What a server is told when another one has taken its place.
+const ANOTHER_SERVER: &str =
+    "another process with the certificate of this server has connected after this one";
+
 impl Lead {
-    /// Whether every server that the job needs is connected.
-    pub(super) fn has_servers(&self) -> bool {
+    /// Whether every server that the job needs is connected, and the party whose vector is the root, if there is one.
+    pub(super) fn has_needed(&self) -> bool {
         let mut needed = self.parts.job.servers();
+        let root = self.parts.job.spec().root();
         needed.all(|role| self.servers.contains_key(&role))
+            && root.is_none_or(|root| self.members.contains_key(root))
     }
 
-    /// The names of those that are not.
-    pub(super) fn missing_servers(&self) -> String {
+    /// Those that are not.
+    pub(super) fn missing_needed(&self) -> String {
         let needed = self.parts.job.servers();
         let missing = needed.filter(|role| !self.servers.contains_key(role));
-        let names: Vec<&str> = missing.map(ServerRole::as_str).collect();
-        names.join(" and the ")
+        let mut names: Vec<String> = missing.map(|role| format!("the {role}")).collect();
+        let root = self.parts.job.spec().root();
+        let root = root.filter(|root| !self.members.contains_key(*root));
+        names.extend(
+            root.map(|root| format!("the party {root}, with whose vector the others are compared")),
+        );
+        names.join(" and ")
     }
 
     /// The server at the other end of a connection, if it is one.
@@ -75,7 +84,7 @@ impl Lead {
             Err(refusal) => return self.hand.say(Effect::Refuse(id, refusal)),
         };
         info!(job = %self.name, server = %link.peer.name, %role, address = %link.peer.address, "server joined");
-        self.skip_to(hello.last_round);
+        self.skip_to(hello.last_round, MOST_AHEAD);
         self.hand.say(Effect::Admit(id));
         link.frame(welcome.into());
         let server = Member {
@@ -85,9 +94,10 @@ impl Lead {
             model_sent: None,
         };
         if let Some(older) = self.servers.insert(role, server) {
-            let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_PROCESS);
+            let last = pb::Refused::new(RefusalCode::RefusalReplaced, ANOTHER_SERVER);
             older.link.cut(last);
         }
+        self.unpublished = true;
         self.changed = self.hand.now();
         self.resume_server(role, hello);
         if self.state == JobState::Done {
@@ -179,12 +189,6 @@ impl Lead {
     /// The servers hear that a round is over.
     pub(super) fn end_for_servers(&self, round: u64, reason: &str) {
         self.tell_servers(&over(round, reason).into());
-    }
-
-    /// The name of a server that is connected.
-    pub(super) fn server_name(&self, role: ServerRole) -> Option<Arc<str>> {
-        let server = self.servers.get(&role)?;
-        Some(server.link.peer.name.clone())
     }
 }
 

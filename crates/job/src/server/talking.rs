@@ -21,6 +21,9 @@ impl Lead {
             (stage, heard)
         });
         let (mut stage, heard) = heard.await?;
+        if let Some(running) = &mut self.running {
+            running.has_spoken(from);
+        }
         heard.map_err(|fault| Halt::Aborted(fault.to_string()))?;
         self.say_letters(number, &mut stage.server);
         Ok(stage)

@@ -18,14 +18,14 @@ use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::report::RoundState;
-use blindsum_job::server::{self, Hold, JobServer, Peer};
+use blindsum_job::server::{self, Hold, JobServer};
 use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use crate::hosts::{BEGIN, Host, Machine, Quiet, Trouble, frames, open, policy};
+use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy};
 
 /// Things that may happen until a job must be done.
 const MOST_STEPS: usize = 200_000;
@@ -55,6 +55,10 @@ pub struct Ensemble {
     later: Vec<(Time, Event)>,
     /// A server that takes no upload for now.
     pub takes_no_uploads: Option<ServerRole>,
+    /// A host that hears nothing and does nothing, and keeps its connection.
+    pub frozen: Option<usize>,
+    /// How many letters each server has said to each other one, by round.
+    pub letters: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
     /// Uploads that servers have not answered, by their numbers.
     uploads: BTreeMap<u64, computing::Upload>,
     /// Connections that hold, and whose they are.
@@ -135,6 +139,8 @@ impl Ensemble {
             now,
             later: Vec::new(),
             takes_no_uploads: None,
+            frozen: None,
+            letters: BTreeMap::new(),
             uploads: BTreeMap::new(),
             links: BTreeMap::new(),
             closed: BTreeSet::new(),
@@ -394,14 +400,7 @@ impl Ensemble {
             Say::Frame(PartyFrame {
                 frame: Some(pb::party_frame::Frame::Hello(hello)),
             }) => {
-                let peer = Peer {
-                    name: host.name.as_str().into(),
-                    role: host.role,
-                    address: "in memory".into(),
-                    certificate: host.certificate.clone(),
-                    key: host.key.verifying_key().clone(),
-                    traffic: Arc::new(Quiet),
-                };
+                let peer = host.peer();
                 server::Input::Connected {
                     link: id,
                     peer,
@@ -417,7 +416,10 @@ impl Ensemble {
                 stage,
                 message,
             } => {
-                let judged = self.server.gate().judge(&host.name, (round, stage.into()));
+                let judged = self
+                    .server
+                    .gate()
+                    .judge(&host.peer().who(), (round, stage.into()));
                 let limit = judged.unwrap_or_else(|reason| panic!("{}: {reason}", host.name));
                 let Some(limit) = limit else {
                     return;
@@ -476,6 +478,9 @@ impl Ensemble {
         let Some(machine) = &mut self.hosts[number].machine else {
             return;
         };
+        if self.frozen == Some(number) {
+            return;
+        }
         hand(machine, now);
         while let Some(host) = self.hosts.get_mut(number)
             && let Some(machine) = &mut host.machine

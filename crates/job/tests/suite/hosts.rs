@@ -12,9 +12,11 @@ use blindsum_job::follower::JobFollower;
 use blindsum_job::party::{JobParty, Policy, RoundResult};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
-use blindsum_job::server::{self, JobServer, MemoryShelves, Traffic};
+use blindsum_job::server::{self, JobServer, MemoryShelves, Peer, Traffic};
 use blindsum_job::store::MemoryStore;
-use blindsum_protocol::{Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, ServerRole};
+use blindsum_protocol::{
+    Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, RuleName, ServerRole,
+};
 
 /// When the tests take place, in seconds since 1970-01-01 UTC.
 pub const BEGIN: u64 = 1_800_000_000;
@@ -87,6 +89,20 @@ pub struct Host {
     pub results: BTreeMap<u64, RoundResult>,
 }
 
+impl Host {
+    /// Whom the coordinator sees.
+    pub fn peer(&self) -> Peer {
+        Peer {
+            name: self.name.as_str().into(),
+            role: self.role,
+            address: "in memory".into(),
+            certificate: self.certificate.clone(),
+            key: self.key.verifying_key().clone(),
+            traffic: Arc::new(Quiet),
+        }
+    }
+}
+
 /// What happens to a party again and again.
 #[derive(Default)]
 pub struct Trouble {
@@ -94,6 +110,8 @@ pub struct Trouble {
     pub dies_opening: bool,
     /// Whether it is killed each time its vector is written down, before it is sent.
     pub dies_sending: bool,
+    /// Whether it is killed when it tells its caller the next result, before that takes it.
+    pub dies_telling: bool,
     /// Whether its caller gives an update only when it is told to.
     pub waits: bool,
     /// The round that such an update is for.
@@ -138,6 +156,7 @@ pub fn open(
 pub fn policy() -> Policy {
     Policy {
         allowed_protocols: ProtocolName::ALL.to_vec(),
+        allowed_rules: RuleName::ALL.to_vec(),
         require_adversary: None,
         min_corrupt: 0.0,
         min_honest: 1,

@@ -138,10 +138,11 @@ impl Scene {
 
     /// A party answers, where the gate lets its answer in as a driver would.
     pub fn answer(&mut self, party: usize, round: u64, stage: u8, message: Message) {
-        let name = &*self.parties[party].name;
-        let limit = self.server.gate().judge(name, (round, stage.into()));
+        let peer = self.parties[party].peer();
+        let (name, who) = (peer.name.clone(), peer.who());
+        let limit = self.server.gate().judge(&who, (round, stage.into()));
         assert!(message.len() as u64 <= limit.unwrap().unwrap());
-        let (link, hold) = (self.parties[party].link, Hold::of(name.to_owned()));
+        let (link, hold) = (self.parties[party].link, Hold::of(name));
         self.give(Input::Answer {
             link,
             round,

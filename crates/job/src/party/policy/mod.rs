@@ -4,7 +4,7 @@ mod groups;
 #[cfg(test)]
 mod tests;
 
-use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, ceiling_of_fraction};
+use blindsum_protocol::{Adversary, Job, JobSpec, ProtocolName, RuleName, ceiling_of_fraction};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -28,6 +28,11 @@ pub struct Policy {
     /// must be named to be allowed, since they tolerate no corrupt party: in `plain` the coordinator reads every
     /// update, in `flashe` it can do so with the help of any one party.
     pub allowed_protocols: Vec<ProtocolName>,
+    /// What the servers of `mpc3` may make of this party's updates. By default the rules whose result is a mean of many:
+    /// `fedavg`, `weighted`, `clipped`, `multi-krum` and `trimmed-mean`. The others must be named to be allowed: `krum` shows
+    /// the vector of one party, `median` a coordinate of one, and in `fltrust` and `cosine` other parties, the root above all,
+    /// can bring about that one vector alone counts.
+    pub allowed_rules: Vec<RuleName>,
     /// The adversary against which the job must protect; `None` means either. By default active.
     pub require_adversary: Option<Adversary>,
     /// The fraction of a job's `parties` that may work together with the coordinator, in this party's opinion: the
@@ -73,8 +78,10 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         let tolerant = |name: &ProtocolName| name.tolerates_corrupt();
+        let many = |rule: &RuleName| rule.is_mean_of_many();
         Self {
             allowed_protocols: ProtocolName::ALL.iter().copied().filter(tolerant).collect(),
+            allowed_rules: RuleName::ALL.iter().copied().filter(many).collect(),
             require_adversary: Some(Adversary::Active),
             min_corrupt: 0.1,
             min_corrupt_parties: 1,
@@ -131,7 +138,10 @@ impl Policy {
             let (job, need) = (spec.corrupt_parties(), corrupt);
             return Err(PolicyError::CorruptParties { job, need });
         }
-        let (have, need) = (job.min_parties(), honest.saturating_add(corrupt));
+        let (have, need) = (
+            job.min_parties().saturating_sub(spec.left_out()),
+            honest.saturating_add(corrupt),
+        );
         if have < need {
             return Err(PolicyError::SmallestSum {
                 have,
@@ -166,6 +176,13 @@ impl Policy {
         if !self.allowed_protocols.contains(&protocol) {
             let allowed = self.allowed_protocols.clone();
             return Err(PolicyError::Protocol { protocol, allowed });
+        }
+        if let Some(rule) = spec
+            .rule()
+            .filter(|rule| !self.allowed_rules.contains(rule))
+        {
+            let allowed = self.allowed_rules.clone();
+            return Err(PolicyError::Rule { rule, allowed });
         }
         self.check_adversary(spec)?;
         if protocol.tolerates_corrupt() && spec.corrupt < self.min_corrupt {

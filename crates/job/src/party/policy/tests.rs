@@ -1,6 +1,8 @@
 use super::*;
 use crate::hex;
-use blindsum_protocol::{Flashe, Fssa, ProtocolChoice, Pss, Quantised, SecAgg, SecAggPlus};
+use blindsum_protocol::{
+    Flashe, Fssa, Mpc3, ProtocolChoice, Pss, Quantised, RuleName, SecAgg, SecAggPlus,
+};
 
 fn cohort(names: &[&str]) -> Cohort {
     names.iter().map(|name| name.to_string()).collect()
@@ -53,6 +55,52 @@ fn case_46_protocols_in_which_the_server_and_one_party_read_everything_must_be_n
             ..Policy::default()
         };
         assert_eq!(check(&named, spec), Ok(()));
+    }
+}
+
+/// Rules by which the result may be one party's vector are allowed by name only, whoever writes the job; and of the others
+/// those vectors count that are in the mean.
+#[test]
+fn case_46_rules_that_may_show_one_vector_must_be_named() {
+    let job = |rule| JobSpec {
+        protocol: Mpc3 {
+            rule,
+            ..Mpc3::default()
+        }
+        .into(),
+        parties: 20,
+        encoding: Quantised {
+            max_weight: if rule == RuleName::Weighted { 9 } else { 1 },
+            ..Quantised::default()
+        }
+        .into(),
+        ..JobSpec::default()
+    };
+    for rule in RuleName::ALL.iter().copied() {
+        let checked = check(&Policy::default(), job(rule));
+        assert_eq!(
+            checked.is_ok(),
+            rule.is_mean_of_many(),
+            "{rule}: {checked:?}"
+        );
+        let named = Policy {
+            allowed_rules: vec![rule],
+            ..Policy::default()
+        };
+        assert_eq!(check(&named, job(rule)), Ok(()));
+    }
+    let error = refused(job(RuleName::Krum)).to_string();
+    assert!(error.contains("name krum in allowed_rules"), "{error}");
+    let demanding = Policy {
+        min_honest: 4,
+        ..Policy::default()
+    };
+    for rule in [RuleName::MultiKrum, RuleName::TrimmedMean] {
+        let error = check(&demanding, job(rule)).unwrap_err();
+        assert!(
+            matches!(error, PolicyError::SmallestSum { have: 4, .. }),
+            "{error}"
+        );
     }
 }
 

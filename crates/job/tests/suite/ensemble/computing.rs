@@ -2,6 +2,7 @@
 
 use blindsum_job::follower::{self, UploadId, Uploaded};
 use blindsum_job::party;
+use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::server::{self, Hold};
 use blindsum_protocol::{ServerIndex, ServerRole};
 use bytes::Bytes;
@@ -60,6 +61,7 @@ impl Ensemble {
 
     /// A server says something to another one.
     pub(super) fn says(&mut self, from: ServerIndex, to: ServerIndex, round: u64, letter: Bytes) {
+        *self.letters.entry((from, to, round)).or_default() += 1;
         let event = Event::Letter(from, to, round, letter);
         self.events.push_back(super::Event::Computing(event));
     }
@@ -143,6 +145,12 @@ impl Ensemble {
                 party.handle(now, input);
             }
         });
+    }
+
+    /// A host hears this over its connection, as if the coordinator had said it.
+    pub fn say_to(&mut self, number: usize, frame: impl Into<CoordinatorFrame>) {
+        let link = self.hosts[number].link.expect("the host is connected");
+        self.frame_to(number, link, frame.into());
     }
 
     /// A host is killed: what it was given and has not answered is given again, and its lines are lost.

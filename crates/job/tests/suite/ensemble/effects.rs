@@ -89,6 +89,9 @@ impl Ensemble {
                     }
                 }
                 Told::Round(_) => {}
+                Told::Ended(_, Ok(_)) if std::mem::take(&mut host.trouble.dies_telling) => {
+                    self.kill(number);
+                }
                 Told::Ended(round, Ok(result)) => {
                     host.results.insert(round, *result);
                     machine.handle(now, party::Input::Took(round));

@@ -232,7 +232,9 @@ impl World {
                 message,
             } => {
                 let gate = self.server.gate();
-                let limit = gate.judge(&member.name, (round, stage.into())).unwrap();
+                let limit = gate
+                    .judge(&member.peer().who(), (round, stage.into()))
+                    .unwrap();
                 assert!(message.len() as u64 <= limit.expect("the answer is wanted"));
                 server::Input::Answer {
                     link,
