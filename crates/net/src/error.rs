@@ -46,11 +46,10 @@ pub enum NetError {
         /// Why the last attempt failed.
         reason: String,
     },
-    /// TLS failed: this side does not trust the coordinator, or the coordinator does not trust this party's
-    /// certificate.
-    #[error("TLS with coordinator {url}: {reason}")]
+    /// TLS failed: this side does not trust the coordinator or server, or is not trusted by it.
+    #[error("TLS with {url}: {reason}")]
     Tls {
-        /// The address of the coordinator.
+        /// The address of the coordinator or server.
         url: String,
         /// What failed.
         reason: String,

@@ -21,10 +21,7 @@ use crate::limits::Limits;
 use crate::pb::computing_server::{Computing, ComputingServer};
 use crate::pb::{LineFrame, UploadChunk, UploadReply};
 use crate::seconds;
-use crate::serving::{Paces, Peer};
-
-/// Time between two looks at the certificate at the other end of a line.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+use crate::serving::{LOOK_EVERY, Paces, Peer};
 
 /// Bytes of the largest frame: a piece, with what is said about it.
 const LARGEST_FRAME: usize = CHUNK + 4096;
@@ -108,7 +105,7 @@ impl Computing for Door {
         let peer = Peer::of(&request)?;
         let _calling = peer.calling();
         // One a round, and rounds may be short.
-        self.paces.of(&peer.name).frame().await;
+        self.paces.of(peer.who()).frame().await;
         let Some(uploads) = &self.uploads else {
             let rule = "a coordinator is given its part of an upload over Connect";
             return Err(Status::unimplemented(rule));
@@ -130,7 +127,7 @@ impl Computing for Door {
     ) -> Result<Response<Self::TalkStream>, Status> {
         let peer = Peer::of(&request)?;
         let calling = peer.calling();
-        self.paces.of(&peer.name).stream().await;
+        self.paces.of(peer.who()).stream().await;
         let mut inbound = request.into_inner();
         let greeted = self.greeted(&peer, &mut inbound).await;
         let (hello, taken) = greeted.inspect_err(|status| {

@@ -61,10 +61,9 @@ impl Lines {
     pub fn open(parts: LineParts<'_>) -> Result<(Self, mpsc::Receiver<Heard>), NetError> {
         let (heard, receiver) = mpsc::channel(LETTERS_AHEAD);
         let LineParts { job, me, .. } = parts;
-        let largest = job.plan().steps().iter().map(|step| step.largest).max();
         let rules = Rules {
             job: job.spec().job.clone(),
-            limit: largest.unwrap_or_default(),
+            limit: job.plan().largest_letter(),
             chunk_timeout: seconds(parts.limits.chunk_timeout),
         };
         let (mut queues, mut doors) = (BTreeMap::new(), BTreeMap::new());

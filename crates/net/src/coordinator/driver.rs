@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blindsum_job::JobError;
 use blindsum_job::actor::Ticket;
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::error;
 
@@ -18,9 +18,12 @@ use crate::computing::{Heard, Lines};
 use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
-use crate::report::JobStatus;
+use crate::report::{JobStatus, RoundState};
 use crate::system::{Clock, begin};
 use crate::wire::Sent;
+
+/// Ends of rounds that are kept for whoever hears of all of them and is slow.
+const ENDS_KEPT: usize = 256;
 
 /// What a session tells its job.
 pub(crate) enum Event {
@@ -91,6 +94,7 @@ pub(crate) struct Driver {
     events: mpsc::Receiver<Event>,
     gate: watch::Sender<Arc<Gate>>,
     status: watch::Sender<JobStatus>,
+    ends: broadcast::Sender<Arc<JobStatus>>,
     /// The status that was told last.
     told: Arc<JobStatus>,
     stopping: watch::Receiver<bool>,
@@ -124,6 +128,7 @@ impl Driver {
             events,
             gate,
             status,
+            ends: broadcast::Sender::new(ENDS_KEPT),
             told,
             stopping,
             unreadable: mpsc::unbounded_channel(),
@@ -133,6 +138,11 @@ impl Driver {
             gate: guarded,
         };
         (driver, handle, watched)
+    }
+
+    /// Where every end of a round is told.
+    pub fn ends(&self) -> broadcast::Sender<Arc<JobStatus>> {
+        self.ends.clone()
     }
 
     /// Drives the job to its end.
@@ -175,6 +185,10 @@ impl Driver {
         });
         let status = self.server.status();
         if !Arc::ptr_eq(&self.told, &status) {
+            if has_ended(&self.told, &status) {
+                // Perhaps nobody wants to hear it.
+                let _ = self.ends.send(status.clone());
+            }
             self.status.send_replace(JobStatus::clone(&status));
             self.told = status;
         }
@@ -263,6 +277,16 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether a round has ended between these two.
+fn has_ended(before: &JobStatus, now: &JobStatus) -> bool {
+    let end = |status: &JobStatus| {
+        let round = status.round.as_ref()?;
+        let is_over = matches!(round.state, RoundState::Done | RoundState::Aborted);
+        is_over.then_some(round.number)
+    };
+    end(now).is_some() && end(now) != end(before)
 }
 
 /// Something to say, as a connection's queue takes it.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec, ServerIndex};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tracing::info;
 
@@ -206,6 +206,12 @@ impl Coordinator {
         self.jobs.get(job).map(|job| job.status.clone())
     }
 
+    /// Each status of a job in which a round has ended, from now on: where rounds are short, not all of them are seen as the
+    /// latest one. A status is told here before it is the latest.
+    pub fn ends(&self, job: &str) -> Option<broadcast::Receiver<Arc<JobStatus>>> {
+        self.jobs.get(job).map(|job| job.ends.subscribe())
+    }
+
     /// The latest status of every job, and every change of it.
     pub fn jobs(&self) -> Vec<watch::Receiver<JobStatus>> {
         self.jobs.values().map(|job| job.status.clone()).collect()
@@ -284,7 +290,11 @@ fn judge(
     };
     let needs_servers = |checked: &&CheckedJob| checked.job.servers().next().is_some();
     match (&servers, jobs.iter().find(needs_servers)) {
-        (Some(servers), _) => servers.check_own(COORDINATOR, &side.current().hosts)?,
+        (Some(servers), Some(_)) => servers.check_own(COORDINATOR, &side.current().hosts)?,
+        (Some(_), None) => {
+            let rule = "no job here has other servers: leave them out, or give the job protocol = \"mpc3\"";
+            return Err(NetError::config("servers", rule));
+        }
         (None, Some(CheckedJob { job, .. })) => {
             let name = &job.spec().job;
             let rule = format!(
@@ -401,5 +411,10 @@ fn open_job(
     let clock = Clock::new();
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
     let (driver, handle, status) = Driver::new(server, clock, computing, shared.stopping.clone());
-    Ok((driver, ServedJob { handle, status }, door))
+    let job = ServedJob {
+        ends: driver.ends(),
+        handle,
+        status,
+    };
+    Ok((driver, job, door))
 }

@@ -189,7 +189,7 @@ impl Reader {
 fn frame_of(next: Result<Option<PartyFrame>, Status>) -> Result<PartyFrame, End> {
     match next {
         Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(End::Closed("closed by the party".into())),
+        Ok(None) => Err(End::Closed("closed by the other side".into())),
         Err(status) if status.code() == tonic::Code::OutOfRange => {
             let code = RefusalCode::RefusalBadFrame;
             Err(bad_frame(Refused::new(code, status.message())))

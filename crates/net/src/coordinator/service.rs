@@ -10,7 +10,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::body::Body;
@@ -50,6 +50,7 @@ const PLAIN: &str = "identity";
 pub(crate) struct ServedJob {
     pub handle: JobHandle,
     pub status: watch::Receiver<JobStatus>,
+    pub ends: broadcast::Sender<Arc<JobStatus>>,
 }
 
 pub(crate) type Jobs = Arc<BTreeMap<String, ServedJob>>;
@@ -94,7 +95,7 @@ impl Service {
     pub fn new(jobs: Jobs, limits: crate::Limits, anchor: Arc<TrustAnchor>) -> Self {
         let known = jobs.clone();
         let find: Find = Box::new(move |name| known.get(name).map(|job| job.handle.clone()));
-        let sessions = Arc::new(Sessions::new(limits, find));
+        let sessions = Arc::new(Sessions::new(limits, anchor.clone(), find));
         Self {
             jobs,
             sessions,
@@ -134,7 +135,7 @@ impl Service {
     async fn asker(&self, request: &Request<StatusRequest>) -> Result<Asker, Status> {
         let peer = Peer::of(request)?;
         let _calling = peer.calling();
-        self.sessions.paces.of(&peer.name).question().await;
+        self.sessions.paces.of(peer.who()).question().await;
         let anchor = self.anchor.clone();
         let asker = Asker {
             peer,

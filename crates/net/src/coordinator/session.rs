@@ -1,13 +1,15 @@
 //! One party's stream at the coordinator: the Hello is checked, the job lets the party in, and what the party sends is
 //! read (`reading.rs`) until the stream ends.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_job::foreign;
 use blindsum_job::server::{Input, LinkId};
 use blindsum_job::session::Session;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tonic::Streaming;
 use tracing::info;
 
@@ -18,11 +20,12 @@ use crate::line::Line;
 use crate::outbox::{Outbox, Queued, SendEnd, send_all};
 use crate::pb::{CoordinatorFrame, PartyFrame, RefusalCode, Refused};
 use crate::seconds;
-use crate::serving::{Memory, Paces, Peer};
+use crate::serving::{LOOK_EVERY, Memory, Paces, Peer};
 
 /// What all sessions share.
 pub(crate) struct Sessions<F> {
     pub limits: Limits,
+    anchor: Arc<TrustAnchor>,
     memory: Memory,
     /// The job of a name.
     pub find: F,
@@ -31,8 +34,9 @@ pub(crate) struct Sessions<F> {
 }
 
 impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
-    pub fn new(limits: Limits, find: F) -> Self {
+    pub fn new(limits: Limits, anchor: Arc<TrustAnchor>, find: F) -> Self {
         Self {
+            anchor,
             memory: Memory::new(limits.message_memory),
             limits,
             find,
@@ -53,7 +57,7 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
 
     async fn converse(&self, peer: &Peer, mut inbound: Streaming<PartyFrame>, line: &Line) {
         let (chunk_timeout, stream) = (seconds(self.limits.chunk_timeout), &line.frames);
-        let pace = self.paces.of(&peer.name);
+        let pace = self.paces.of(peer.who());
         tokio::select! {
             () = pace.stream() => {}
             () = stream.closed() => return,
@@ -88,6 +92,12 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
                     (reason, returns)
                 }
             },
+            refused = self.unfit_server(peer) => {
+                let reason = refused.reason.clone();
+                outbox.end_now(refused.into());
+                sending.await;
+                (reason, true)
+            }
         };
         let reason = match peer.traffic.error() {
             Some(error) => format!("{reason} ({error})"),
@@ -99,6 +109,23 @@ impl<F: Fn(&str) -> Option<JobHandle>> Sessions<F> {
             returns,
         };
         let _ = job.events.send(Event::Input(lost)).await;
+    }
+
+    /// Looks at the certificate of a server again and again, as the job does at those of parties; ends where it counts no more.
+    /// A list that is out of date is nobody's fault.
+    async fn unfit_server(&self, peer: &Peer) -> Refused {
+        loop {
+            sleep(LOOK_EVERY).await;
+            match peer.verify(&self.anchor) {
+                Err(CertificateError::RevocationListExpired { .. }) => {}
+                Err(error) if peer.role.is_some() => {
+                    let reason =
+                        format!("this server's certificate is not accepted any more: {error}");
+                    return Refused::new(RefusalCode::RefusalCertificate, reason);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The Hello, and the job's word on it.

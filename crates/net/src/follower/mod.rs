@@ -94,7 +94,7 @@ impl Follower {
         };
         let (lines, heard) = Lines::open(parts)?;
         let doors = BTreeMap::from([(name.clone(), lines.door(place))]);
-        let (desk, visits) = Desk::new(&job, &limits, stop.clone());
+        let (desk, visits) = Desk::new(place, &job, &limits, stop.clone());
         let anchor = side.anchor().clone();
         let door = Door::new(doors, Some(Arc::new(desk)), anchor.clone(), &limits);
         let parts = Parts {

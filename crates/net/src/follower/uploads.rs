@@ -9,7 +9,7 @@ use std::time::Duration;
 use blindsum_job::follower::{UploadId, Uploaded};
 use blindsum_job::foreign;
 use blindsum_job::server::Hold;
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, ServerIndex};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -42,6 +42,7 @@ pub(super) enum Visit {
 
 /// Where uploads are taken.
 pub(super) struct Desk {
+    me: ServerIndex,
     job: String,
     parties: usize,
     /// Bytes of the largest upload.
@@ -69,6 +70,7 @@ enum Refusal {
 impl Desk {
     /// A desk for a job, and where it is heard what comes there.
     pub fn new(
+        me: ServerIndex,
         job: &Job,
         limits: &Limits,
         stopping: watch::Receiver<bool>,
@@ -79,6 +81,7 @@ impl Desk {
             (step.largest.max(limit), step.deadline.max(deadline))
         });
         let desk = Self {
+            me,
             job: job.spec().job.clone(),
             parties: job.spec().parties as usize,
             limit,
@@ -223,6 +226,7 @@ impl TakesUploads for Desk {
         Ok(UploadReply {
             answer: answer.into(),
             reason,
+            place: self.me.number().into(),
         })
     }
 }

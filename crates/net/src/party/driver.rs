@@ -208,6 +208,10 @@ impl Driver {
 
     fn obey(&mut self, command: Option<Input>) {
         let command = command.unwrap_or(Input::Leave);
+        // Only uploads give up, and only where they go to a wrong place.
+        if let Input::GiveUp(reason) = &command {
+            self.gave_up = Some(NetError::config("servers", reason.clone()));
+        }
         self.party.handle(self.clock.now(), command);
     }
 

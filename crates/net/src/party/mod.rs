@@ -162,9 +162,18 @@ impl Party {
         let task = threads.spawn(driver.run());
         threads.spawn(side.clone().watch());
         let job = joined(&notices)?;
-        if job.servers().next().is_some() && !has_servers {
+        let needs_servers = job.servers().next().is_some();
+        if needs_servers != has_servers {
             let _ = commands.send(Input::Leave);
-            let rule = "must be the URLs of the three servers, in order: parties of this job upload to all of them";
+            let rule = match needs_servers {
+                true => {
+                    "must be the URLs of the three servers, in order: parties of this job upload to all of them"
+                }
+                false => {
+                    "the coordinator's job has no other servers: nobody splits updates among three; give its URL alone, \
+                     if that is what was agreed on"
+                }
+            };
             return Err(NetError::config("servers", rule));
         }
         let party = Self {

@@ -148,6 +148,8 @@ struct Upload {
 enum Attempt {
     Taken,
     Refused(String),
+    /// The list of servers is wrong, in words.
+    Misplaced(String),
     /// It may go better later.
     Again(String),
 }
@@ -167,6 +169,15 @@ impl Upload {
                         role,
                         reason,
                     };
+                }
+                Attempt::Misplaced(reason) => {
+                    // Out of the round first: whoever has this part now must not get the next server's, too.
+                    let _ = commands.send(Input::UploadRefused {
+                        round,
+                        role,
+                        reason: reason.clone(),
+                    });
+                    break Input::GiveUp(reason);
                 }
                 Attempt::Again(reason) if told => debug!(%role, round, %reason, "uploading again"),
                 Attempt::Again(reason) => {
@@ -204,6 +215,9 @@ impl Upload {
                 return self.not_reached(self.target.broken(&traffic, words_of(&status)));
             }
         };
+        if let Some(reason) = self.misplaced(reply.place) {
+            return Attempt::Misplaced(reason);
+        }
         self.known.store(true, Ordering::Relaxed);
         let reason = foreign(&reply.reason).to_string();
         match reply.answer() {
@@ -211,6 +225,18 @@ impl Upload {
             UploadAnswer::Refused => Attempt::Refused(reason),
             UploadAnswer::Again | UploadAnswer::Unspecified => Attempt::Again(reason),
         }
+    }
+
+    /// What is wrong with the list of servers, where the one that answers is in another place of it.
+    fn misplaced(&self, place: u32) -> Option<String> {
+        let expected = self.role.place()?;
+        let url = self.target.url();
+        (place != u32::from(expected.number())).then(|| {
+            format!(
+                "{url} is server {place} of the job, and stands in the list as {expected}: give the URLs in the order \
+                 in which the servers have them, the coordinator's first"
+            )
+        })
     }
 
     /// What was in the way passes, where the server was reached before.

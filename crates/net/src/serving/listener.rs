@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use blindsum_crypto::certificate::{CertificateError, CertifiedParty, TrustAnchor};
 use blindsum_crypto::sign::VerifyingKey;
+use blindsum_crypto::usage::Role;
+use blindsum_job::server::Who;
 use blindsum_protocol::ServerRole;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -42,6 +44,8 @@ pub(crate) struct Peer {
     pub role: Option<ServerRole>,
     /// Its certificate in DER.
     pub certificate: Arc<[u8]>,
+    /// Those between it and the CA, as it has shown them.
+    between: Arc<[Vec<u8>]>,
     /// The key in it.
     pub key: VerifyingKey,
     pub traffic: Arc<Traffic>,
@@ -72,12 +76,22 @@ impl Peer {
         peer.ok_or_else(unknown)
     }
 
+    /// By what it is counted.
+    pub fn who(&self) -> Who {
+        match self.role {
+            None => Who::Party(self.name.clone()),
+            Some(role) => Who::Server(role),
+        }
+    }
+
     /// Checks the certificate again, which was verified when it connected.
     pub fn verify(&self, anchor: &TrustAnchor) -> Result<(), CertificateError> {
         let (certificate, now) = (&self.certificate, unix_seconds());
         match self.role {
             None => anchor.verify_party(certificate, now).map(drop),
-            Some(_) => anchor.verify_server(certificate, &[], now).map(drop),
+            Some(_) => anchor
+                .verify_server(certificate, &self.between, now)
+                .map(drop),
         }
     }
 
@@ -258,7 +272,7 @@ fn placed(
             return None;
         }
     };
-    let place = match places.take(&peer.name) {
+    let place = match places.take(peer.who()) {
         Ok(place) => place,
         Err(reason) => {
             warn!(%address, party = %peer.name, %reason, "connection refused");
@@ -316,19 +330,26 @@ impl Known<'_> {
     fn identify(&self, chain: &[CertificateDer<'_>]) -> Result<Identity, String> {
         let (own, between) = chain.split_first().ok_or("no certificate")?;
         let now = unix_seconds();
-        let (party, servers) = match (self.anchor.verify_party(own, now), self.servers) {
-            (Err(CertificateError::Usage), Some(servers)) => (CertificateError::Usage, servers),
-            (party, _) => {
-                let CertifiedParty { name, key } = party.map_err(|error| error.to_string())?;
+        // What a certificate is for tells who shows it: only that of a server may have others between it and the CA.
+        let as_server = self
+            .servers
+            .map(|servers| (servers, Role::Server.check(own)));
+        let servers = match as_server {
+            Some((servers, Ok(()))) => servers,
+            not_a_server => {
+                let party = self.anchor.verify_party(own, now);
+                let CertifiedParty { name, key } = party.map_err(|error| match not_a_server {
+                    Some((_, Err(server))) if error == CertificateError::Usage => {
+                        format!("as a party, {error}; as a server, {server}")
+                    }
+                    _ => error.to_string(),
+                })?;
                 let (name, role) = (name.into(), None);
                 return Ok(Identity { name, key, role });
             }
         };
         let server = self.anchor.verify_server(own, between, now);
-        let server = server.map_err(|error| match error {
-            CertificateError::ServerUsage => format!("as a party, {party}; as a server, {error}"),
-            error => error.to_string(),
-        })?;
+        let server = server.map_err(|error| error.to_string())?;
         let place = servers.place_of(&server.hosts).inspect_err(|reason| {
             // Only the CA makes such certificates, so this fills no log.
             warn!(%reason, "a server is not let in");
@@ -362,8 +383,9 @@ async fn shake(
         }
     };
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let certificate = chain.first().map_or(&[][..], AsRef::as_ref);
-    let certificate = Arc::from(certificate);
+    let (own, between) = chain.split_first().unzip();
+    let certificate = Arc::from(own.map_or(&[][..], AsRef::as_ref));
+    let between = between.unwrap_or_default().iter();
     match known.identify(chain) {
         Ok(identity) => {
             let (cut, cuts) = mpsc::channel(1);
@@ -373,6 +395,10 @@ async fn shake(
                 role: identity.role,
                 key: identity.key,
                 certificate,
+                between: match identity.role {
+                    None => Arc::default(),
+                    Some(_) => between.map(|der| der.to_vec()).collect(),
+                },
                 traffic,
                 calls: Calls::new(),
                 cut,

@@ -31,6 +31,9 @@ pub(crate) use memory::{Memory, Turn};
 pub(crate) use pace::{Pace, Paces};
 pub(crate) use places::Calling;
 
+/// Time between two looks at the certificate at the other end of a connection that stays.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
 /// used.
 ///

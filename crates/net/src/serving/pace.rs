@@ -1,10 +1,11 @@
-//! How often one party may connect and send: by the name in its certificate, over all its connections and streams. A
-//! party that has had its turns waits for the next one, and is not refused.
+//! How often one party or server may connect and send: a party by the name in its certificate, over all its connections
+//! and streams. Who has had its turns waits for the next one, and is not refused.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::server::Who;
 use tokio::time::{Instant, sleep_until};
 
 /// Streams that a party may begin at once, and the time in which it may begin one more. Each costs lines of the log
@@ -17,13 +18,13 @@ const QUESTIONS: (u32, Duration) = (100, Duration::from_millis(100));
 /// The same of frames other than chunks: a party has a handful to say in a round, and rounds may be short.
 const FRAMES: (u32, Duration) = (1000, Duration::from_millis(1));
 
-/// The paces of all parties that have come: one a name that the CA has certified.
+/// The paces of all that have come: one a name that the CA has certified, and one a server.
 #[derive(Default)]
-pub(crate) struct Paces(Mutex<BTreeMap<Arc<str>, Arc<Pace>>>);
+pub(crate) struct Paces(Mutex<BTreeMap<Who, Arc<Pace>>>);
 
 impl Paces {
-    pub fn of(&self, name: &Arc<str>) -> Arc<Pace> {
-        held(&self.0).entry(name.clone()).or_default().clone()
+    pub fn of(&self, who: Who) -> Arc<Pace> {
+        held(&self.0).entry(who).or_default().clone()
     }
 }
 
@@ -107,6 +108,8 @@ impl Rate {
 
 #[cfg(test)]
 mod tests {
+    use blindsum_protocol::ServerRole;
+
     use super::*;
 
     #[test]
@@ -128,8 +131,10 @@ mod tests {
     #[test]
     fn case_31_a_name_has_one_pace_whatever_its_connections() {
         let paces = Paces::default();
-        let name: Arc<str> = "a".into();
-        assert!(Arc::ptr_eq(&paces.of(&name), &paces.of(&Arc::from("a"))));
-        assert!(!Arc::ptr_eq(&paces.of(&name), &paces.of(&Arc::from("b"))));
+        let party = |name: &str| paces.of(Who::Party(name.into()));
+        assert!(Arc::ptr_eq(&party("a"), &party("a")));
+        assert!(!Arc::ptr_eq(&party("a"), &party("b")));
+        let server = paces.of(Who::Server(ServerRole::Second));
+        assert!(!Arc::ptr_eq(&party("a"), &server));
     }
 }

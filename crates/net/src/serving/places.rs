@@ -1,22 +1,23 @@
-//! Places for connections: a number of them in all, a number for each name, and none for a connection that is not used.
+//! Places for connections: a number of them in all, a number for each party and server, and none for a connection that is not used.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use blindsum_job::server::Who;
 use tokio::sync::watch;
 
-/// The connections of certified parties, by name.
+/// The connections of parties and servers.
 pub(crate) struct Places {
     all: usize,
     of_one: usize,
-    taken: Mutex<BTreeMap<Arc<str>, usize>>,
+    taken: Mutex<BTreeMap<Who, usize>>,
 }
 
 /// A connection's place; free again when it is dropped.
 pub(crate) struct Place {
-    name: Arc<str>,
+    who: Who,
     places: Arc<Places>,
 }
 
@@ -26,20 +27,20 @@ impl Places {
         Arc::new(Self { all, of_one, taken })
     }
 
-    /// A place for a party of this name; an error says which limit stands in its way.
-    pub fn take(self: &Arc<Self>, name: &Arc<str>) -> Result<Place, String> {
+    /// A place for somebody; an error says which limit stands in the way.
+    pub fn take(self: &Arc<Self>, who: Who) -> Result<Place, String> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.values().sum::<usize>() >= self.all {
             return Err(format!("connections = {} are there already", self.all));
         }
-        let own = taken.entry(name.clone()).or_default();
+        let own = taken.entry(who.clone()).or_default();
         if *own >= self.of_one {
             let most = self.of_one;
             return Err(format!("it has connections_per_party = {most} already"));
         }
         *own += 1;
         Ok(Place {
-            name: name.clone(),
+            who,
             places: self.clone(),
         })
     }
@@ -49,7 +50,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let taken = self.places.taken.lock();
         let mut taken = taken.unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut own) = taken.entry(self.name.clone()) {
+        if let Entry::Occupied(mut own) = taken.entry(self.who.clone()) {
             *own.get_mut() -= 1;
             if *own.get() == 0 {
                 own.remove();
@@ -99,18 +100,26 @@ impl Drop for Calling {
 
 #[cfg(test)]
 mod tests {
+    use blindsum_protocol::ServerRole;
+
     use super::*;
 
     #[test]
     fn case_58_places_come_back_with_who_had_them() {
         let places = Places::new(3, 2);
-        let (a, b) = (Arc::from("a"), Arc::from("b"));
-        let first = [places.take(&a).unwrap(), places.take(&a).unwrap()];
-        let refused = |name| places.take(name).err().unwrap();
+        let [a, b] = ["a", "b"].map(|name| Who::Party(name.into()));
+        let take = |who: &Who| places.take(who.clone());
+        let first = [take(&a).unwrap(), take(&a).unwrap()];
+        let refused = |who| take(who).err().unwrap();
         assert!(refused(&a).contains("connections_per_party = 2"));
-        let other = places.take(&b).unwrap();
+        let other = take(&b).unwrap();
         assert!(refused(&b).contains("connections = 3"));
         drop((first, other));
         assert!(places.taken.lock().unwrap().is_empty());
+        // A party under the host of a server takes none of its places.
+        let server = Who::Server(ServerRole::Second);
+        let of_party = [take(&a).unwrap(), take(&a).unwrap()];
+        assert!(take(&server).is_ok());
+        drop(of_party);
     }
 }

@@ -4,6 +4,7 @@
 use blindsum_net::party::Party;
 use blindsum_net::report::{JobState, RoundState};
 use blindsum_net::{JobError, NetError};
+use blindsum_protocol::JobSpec;
 
 use crate::common::proxy::{Proxy, Way};
 use crate::common::three::*;
@@ -167,4 +168,51 @@ fn a_line_that_is_cut_while_the_servers_compute_ends_the_round_clearly() {
     three.lead_third();
     parties.push(held);
     all_have_heard(parties, &mean(5));
+}
+
+/// Letters and uploads of several pieces: a component of the vector has 1.6 MB.
+#[test]
+fn large_uploads_and_letters_go_in_pieces() {
+    let dim = 200_000;
+    let three = Three::new(JobSpec { dim, ..mpc3(1) });
+    let value = |party: usize, d: usize| VALUES[party] * (d % 7) as f32;
+    let parties = NAMES.iter().enumerate().map(|(i, name)| {
+        let config = three.party_config(three.pki.party(name));
+        run_party(config, move |_| -> Vec<f32> {
+            (0..dim as usize).map(|d| value(i, d)).collect()
+        })
+    });
+    let expected: Vec<f32> = (0..dim as usize)
+        .map(|d| (0..5).map(|i| value(i, d)).sum::<f32>() / 5.0)
+        .collect();
+    for party in parties.collect::<Vec<_>>() {
+        let rounds = party.join().unwrap().unwrap();
+        let mean = &rounds.last().unwrap().as_ref().unwrap().mean;
+        let wrong = mean
+            .iter()
+            .zip(&expected)
+            .position(|(a, b)| (a - b).abs() > 1e-4);
+        assert_eq!(wrong, None);
+    }
+}
+
+/// A server that cannot write its record takes part in no round, says which file it is, and goes on once it can.
+#[test]
+fn a_server_whose_disk_is_full_is_in_no_round() {
+    let mut three = Three::new(mpc3(1));
+    let record = three.state_dir(1).join("test");
+    std::os::unix::fs::symlink("/dev/full", record.join("last-round.new")).unwrap();
+    let parties = three.parties(5);
+    let ended = three.others[0].take().unwrap().finish();
+    let error = ended.unwrap_err().to_string();
+    assert!(
+        error.contains("last-round") && error.contains("No space"),
+        "{error}"
+    );
+    std::fs::remove_file(record.join("last-round.new")).unwrap();
+    three.start(1);
+    for party in parties {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.last().unwrap().as_ref().unwrap().mean, mean(5));
+    }
 }

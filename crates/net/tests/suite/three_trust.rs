@@ -137,6 +137,36 @@ fn a_party_uploads_to_nobody_who_is_no_server() {
     }
 }
 
+/// A party whose list has two servers exchanged is told so. It leaves the round before: a server that has the other one's
+/// part must not get its own.
+#[test]
+fn a_party_that_takes_one_server_for_another_is_told_so() {
+    let three = Three::new(mpc3(1));
+    let staying = three.parties(4);
+    let mut config = three.party_config(three.pki.party("e"));
+    config.servers.swap(1, 2);
+    let urls = config.servers.clone();
+    let mut party = Party::join(config).unwrap();
+    let mut round = party.next_round().unwrap().unwrap();
+    round.submit(vec![VALUES[4]; 5], 1).unwrap();
+    assert!(round.result().is_err());
+    drop(round);
+    let rule = servers_rule(party.next_round());
+    let told = [(1, 2), (2, 1)].map(|(i, place)| {
+        let in_list = format!(
+            "{} is server {place} of the job, and stands in the list as server {i}",
+            urls[i]
+        );
+        rule.contains(&in_list)
+    });
+    assert!(told.contains(&true), "{rule}");
+    assert!(rule.contains("in the order"), "{rule}");
+    for party in staying {
+        let rounds = party.join().unwrap().unwrap();
+        assert_eq!(rounds.last().unwrap().as_ref().unwrap().mean, mean(4));
+    }
+}
+
 /// The rule that a configuration of the field `servers` breaks.
 fn servers_rule<T>(refused: Result<T, NetError>) -> String {
     match refused.err() {
