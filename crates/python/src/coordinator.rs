@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blindsum_net::coordinator::{self, Config, JobConfig};
-use blindsum_net::report::JobStatus;
+use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::{Limits, NetError, Reload};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, watch};
+use tokio::sync::broadcast::error::TryRecvError;
+use tokio::sync::{Notify, broadcast, watch};
 
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
@@ -90,10 +91,11 @@ pub fn serve(
     let address = coordinator.address().to_string();
     let (hosts, reload) = (coordinator.hosts().to_vec(), coordinator.reload());
     let status = coordinator.status(&job);
-    let status = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
+    let status = status.zip(coordinator.ends(&job));
+    let (status, ends) = status.ok_or_else(|| PyRuntimeError::new_err("the job is not served"))?;
     let (sender, events) = channel();
     let stop = Arc::new(Notify::new());
-    runtime.spawn(watch_over(coordinator, status, stop.clone(), sender));
+    runtime.spawn(watch_over(coordinator, status, ends, stop.clone(), sender));
     Ok(Coordinator {
         address,
         hosts,
@@ -104,17 +106,31 @@ pub fn serve(
     })
 }
 
-/// Passes every status on until the coordinator is told to stop or is done.
+/// Passes statuses on, and every end of a round, until the coordinator is told to stop or is done.
 async fn watch_over(
     mut coordinator: coordinator::Coordinator,
     mut status: watch::Receiver<JobStatus>,
+    mut ends: broadcast::Receiver<Arc<JobStatus>>,
     stop: Arc<Notify>,
     events: Sender<Event>,
 ) {
-    let tell = |status: &mut watch::Receiver<JobStatus>| {
-        let latest = status.borrow_and_update().clone();
+    let mut last_end: Option<Arc<JobStatus>> = None;
+    let mut tell = |status: &mut watch::Receiver<JobStatus>| {
         // Nobody may listen any more.
-        let _ = events.send(Event::Status(Box::new(latest)));
+        let tell = |status: JobStatus| drop(events.send(Event::Status(Box::new(status))));
+        let latest = status.borrow_and_update().clone();
+        loop {
+            match ends.try_recv() {
+                Ok(end) => tell(JobStatus::clone(last_end.insert(end))),
+                // So many ended meanwhile that the oldest are lost.
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        // An end may have come since that is newer.
+        if last_end.as_ref().is_none_or(|end| is_after(&latest, end)) {
+            tell(latest);
+        }
     };
     {
         let finished = coordinator.finished();
@@ -133,6 +149,16 @@ async fn watch_over(
         tell(&mut status);
     }
     let _ = events.send(Event::Ended(ended));
+}
+
+/// Whether a status is of a later time than this end of a round.
+fn is_after(status: &JobStatus, end: &JobStatus) -> bool {
+    let place = |status: &JobStatus| {
+        let round = status.round.as_ref()?;
+        let is_over = matches!(round.state, RoundState::Done | RoundState::Aborted);
+        Some((round.number, is_over))
+    };
+    status != end && place(status) >= place(end)
 }
 
 #[pymethods]

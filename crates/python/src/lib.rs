@@ -34,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spec::validate_flat_job, module)?)?;
     module.add_function(wrap_pyfunction!(spec::job_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::protocols, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::rules, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_create_authority, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_issue, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_request, module)?)?;

@@ -126,7 +126,7 @@ fn execute(
     watcher: &Watcher,
 ) -> PyResult<Run> {
     let work = || {
-        let cohort = Arc::new(Cohort::new(parties, scenario.seed)?);
+        let cohort = Arc::new(Cohort::of(scenario.job.spec(), parties, scenario.seed)?);
         let simulation = Simulation::with_cohort(scenario, cohort)?;
         simulation.run(inputs, &mut (), &mut |progress: &Progress| {
             watcher.see(progress)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blindsum_protocol::options;
-use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, SpecError, Step, Who};
+use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, SpecError, Step, Who};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -53,6 +53,7 @@ fn described(job: &Job) -> String {
         "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
         "key_setup_plan": job.key_setup_plan().map_or_else(Vec::new, steps),
         "hides_sum": job.hides_sum(),
+        "root": job.spec().root(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),
         "clip": job.spec().encoding.clip(),
@@ -97,6 +98,13 @@ fn who(who: Who) -> String {
 #[pyfunction]
 pub fn protocols() -> Vec<&'static str> {
     let names = ProtocolName::ALL.iter();
+    names.map(|name| name.as_str()).collect()
+}
+
+/// Names of the rules of `mpc3`, in the order in which they are listed to users.
+#[pyfunction]
+pub fn rules() -> Vec<&'static str> {
+    let names = RuleName::ALL.iter();
     names.map(|name| name.as_str()).collect()
 }
 

@@ -7,6 +7,7 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
+use blindsum_protocol::JobSpec;
 use rand_core::Rng;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -38,13 +39,28 @@ impl Cohort {
     /// # Errors
     /// A failure of the certificate library.
     pub fn new(parties: usize, seed: u64) -> Result<Self, SimError> {
+        Self::named(parties, seed, None)
+    }
+
+    /// So many parties of a job: the last one has the name of the job's root, if it has one.
+    ///
+    /// # Errors
+    /// As [`Cohort::new`].
+    pub fn of(job: &JobSpec, parties: usize, seed: u64) -> Result<Self, SimError> {
+        Self::named(parties, seed, job.root())
+    }
+
+    fn named(parties: usize, seed: u64, last: Option<&str>) -> Result<Self, SimError> {
         let mut rng = stream("cohort", &[seed]);
         let validity = Validity::days(NOW, 1);
         let authority =
             CertificateAuthority::create("simulation", Algorithm::Ed25519, validity, &mut rng)?;
         let anchor = Arc::new(TrustAnchor::from_pem(authority.certificate(), None)?);
         let mut party = |rank: usize| {
-            let name = format!("party-{rank:06}");
+            let name = match last {
+                Some(last) if rank + 1 == parties => last.to_owned(),
+                _ => format!("party-{rank:06}"),
+            };
             let credential =
                 authority.issue(&name, &Kind::Party, Algorithm::Ed25519, validity, &mut rng)?;
             let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes())

@@ -4,7 +4,7 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeReport, Encoder, Integers, Values};
 use blindsum_math::words::{TileMut, Words};
-use blindsum_protocol::{Job, PartySet, Round};
+use blindsum_protocol::{InTheClear, Job, PartySet, Round};
 
 use crate::inputs::rounding_seed;
 use crate::report::PartyClipping;
@@ -23,6 +23,8 @@ pub(crate) struct Reference {
     /// Whose vectors it changed.
     pub(crate) clipping: Vec<PartyClipping>,
     total_weight: u64,
+    /// What the job's rule makes of the vectors, where that is not their sum.
+    by_rule: Option<InTheClear>,
 }
 
 /// Sum of the vectors times their weights.
@@ -52,21 +54,28 @@ impl Reference {
             cut: None,
             clipping: Vec::new(),
             total_weight: 0,
+            by_rule: None,
         };
         let (mut scratch, mut tile) = (Scratch::default(), Tile::of(job));
+        let mut encoded = (!round.is_sum()).then(Vec::new);
         for party in survivors.iter() {
             let values = inputs.values(number, party, &mut scratch);
             let weight = inputs.weight(number, party);
             let seed = MaskSeed::from(Secret::from(rounding_seed(seed, number, party)));
+            let mut words = encoded.is_some().then(|| job.zeros());
             let report = reference
-                .add(round, values, weight, seed, &mut tile)
+                .add(round, values, weight, seed, (&mut tile, words.as_mut()))
                 .map_err(|rule| SimError::Inputs {
                     party,
                     field: "values",
                     rule,
                 })?;
+            if let (Some(encoded), Some(words)) = (&mut encoded, words) {
+                encoded.push((party, words));
+            }
             reference.clipping.extend(PartyClipping::of(party, &report));
         }
+        reference.by_rule = encoded.and_then(|encoded| round.in_the_clear(&encoded));
         Ok(reference)
     }
 
@@ -76,7 +85,7 @@ impl Reference {
         values: Values<'_>,
         weight: u32,
         seed: MaskSeed,
-        tile: &mut Tile,
+        (tile, mut words): (&mut Tile, Option<&mut Words>),
     ) -> Result<EncodeReport, String> {
         let encoder =
             Encoder::new(round.encoding(), values, weight, seed).map_err(|e| e.to_string())?;
@@ -90,6 +99,12 @@ impl Reference {
                 .encode_tile(first, tile.lanes(sums.len()))
                 .map_err(|e| e.to_string())?;
             tile.add_to(sums);
+            if let Some(words) = &mut words {
+                let lanes = words.tile_mut(first..first + sums.len());
+                encoder
+                    .encode_tile(first, lanes)
+                    .map_err(|e| e.to_string())?;
+            }
         }
         match (values, &mut self.weighted) {
             (Values::F32(values), Weighted::Reals(sums)) => {
@@ -105,6 +120,19 @@ impl Reference {
         Ok(report)
     }
 
+    /// By how much a result of servers that compute may be off; none where it is a sum, which is exact.
+    pub(crate) fn error_bound(&self) -> Option<f64> {
+        self.by_rule.as_ref().map(|it| it.error)
+    }
+
+    /// Whether these words, with this mean, are the result.
+    pub(crate) fn allows(&self, sum: &Words, mean: &[f64]) -> bool {
+        match &self.by_rule {
+            None => self.equals(sum),
+            Some(it) => self.max_abs_error(mean) <= it.error,
+        }
+    }
+
     /// Whether these words are the sum.
     pub(crate) fn equals(&self, sum: &Words) -> bool {
         let mask = sum.width().mask();
@@ -117,7 +145,8 @@ impl Reference {
 
     /// Largest difference between `mean` and the weighted mean of the vectors before they were clipped.
     pub(crate) fn max_abs_error_unclipped(&self, mean: &[f64]) -> f64 {
-        let (Weighted::Reals(sums), Some(cut)) = (&self.weighted, &self.cut) else {
+        let (Weighted::Reals(sums), Some(cut), None) = (&self.weighted, &self.cut, &self.by_rule)
+        else {
             return self.max_abs_error(mean);
         };
         let total_weight = self.total_weight as f64;
@@ -128,9 +157,14 @@ impl Reference {
             .fold(0.0, f64::max)
     }
 
-    /// Largest difference between `mean` and the weighted mean of the clipped vectors.
+    /// Largest difference between `mean` and the weighted mean of the clipped vectors; or, where the job has a rule that is
+    /// no sum, what the rule makes of them as they were encoded.
     pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
         let largest = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, f64::max);
+        if let Some(expected) = &self.by_rule {
+            let pairs = mean.iter().zip(&expected.mean);
+            return largest(&mut pairs.map(|(mean, expected)| (mean - expected).abs()));
+        }
         let total_weight = self.total_weight as f64;
         match &self.weighted {
             Weighted::Reals(sums) => largest(

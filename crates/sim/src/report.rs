@@ -58,6 +58,10 @@ pub struct RoundReport {
     /// Whether the sum equals, bit for bit, the sum of the survivors' words computed in the clear, and every party that
     /// took a result took this one. False if there is no sum.
     pub exact: bool,
+    /// By how much a coordinate may differ from the rule in the clear where servers compute more than a sum: then `exact`
+    /// says that none differs by more, and `max_abs_error` by how much one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_bound: Option<f64>,
     /// Largest difference, over the coordinates, between the decoded mean and the weighted mean of the survivors'
     /// clipped updates: the error of quantisation. Absent if there is no sum.
     pub max_abs_error: Option<f64>,

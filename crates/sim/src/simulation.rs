@@ -71,8 +71,9 @@ impl Simulation {
     /// # Errors
     /// The first field that breaks a rule.
     pub fn new(scenario: Scenario) -> Result<Self, SimError> {
-        scenario.check(scenario.job.spec().parties as usize)?;
-        let cohort = Cohort::new(scenario.job.spec().parties as usize, scenario.seed)?;
+        let spec = scenario.job.spec();
+        scenario.check(spec.parties as usize)?;
+        let cohort = Cohort::of(spec, spec.parties as usize, scenario.seed)?;
         Self::with_cohort(scenario, Arc::new(cohort))
     }
 
@@ -251,7 +252,7 @@ impl Simulation {
         let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
         let (encoding, survivors) = (round.encoding(), survivors.len());
-        let decoded = encoding.decode_mean(sum, survivors, &mut mean).is_ok();
+        let decoded = round.decode_mean(sum, survivors, &mut mean).is_ok();
         let sums = spec.encoding.integer_bits().map(|_| {
             let mut sums = vec![0; mean.len()];
             let decoded = encoding.decode_sums(sum, survivors, &mut sums);
@@ -259,10 +260,11 @@ impl Simulation {
         });
         let exact = decoded
             && all_agree(seats)
-            && reference.equals(sum)
+            && reference.allows(sum, &mean)
             && sums.as_ref().is_none_or(|sums| reference.has_sums(sums));
         Ok(Checked {
             exact,
+            error_bound: reference.error_bound(),
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             max_abs_error_unclipped: decoded.then(|| reference.max_abs_error_unclipped(&mean)),
             clipping: reference.clipping,
@@ -297,6 +299,7 @@ impl Simulation {
             .is_ok();
         Ok(Checked {
             exact: decoded && all_agree(seats) && reference.equals(sum, contributors),
+            error_bound: None,
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             max_abs_error_unclipped: None,
             clipping: reference.clipping,
@@ -336,6 +339,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         fault,
         survivors: finished.survivors().map_or(0, PartySet::len),
         exact: checked.exact,
+        error_bound: checked.error_bound,
         max_abs_error: checked.max_abs_error,
         max_abs_error_unclipped: checked.max_abs_error_unclipped,
         clipped: checked.clipping.iter().map(|one| one.clipped).sum(),
@@ -383,6 +387,7 @@ fn remember(
 #[derive(Default)]
 struct Checked {
     exact: bool,
+    error_bound: Option<f64>,
     max_abs_error: Option<f64>,
     max_abs_error_unclipped: Option<f64>,
     clipping: Vec<PartyClipping>,

@@ -10,7 +10,7 @@ use blindsum_job::party::{
     check_update, kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
-use blindsum_protocol::{Job, ProtocolName};
+use blindsum_protocol::{Job, ProtocolName, RuleName};
 
 use super::agenda::{Event, Who};
 use super::book::News;
@@ -38,6 +38,7 @@ pub(super) struct Party {
 fn policy() -> Policy {
     Policy {
         allowed_protocols: ProtocolName::ALL.to_vec(),
+        allowed_rules: RuleName::ALL.to_vec(),
         require_adversary: None,
         min_corrupt: 0.0,
         min_honest: 1,

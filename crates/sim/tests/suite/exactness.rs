@@ -1,5 +1,7 @@
 //! The sum is right, bit for bit, whatever the shape of the job.
 
+use std::sync::Arc;
+
 use blindsum_protocol::{
     Clipping, EncodingName, Fixed64, Integers, Job, JobSpec, Message, ModelUpdate, PartyId,
     ProtocolName, Quantised, RoundingName, TensorLayout,
@@ -311,9 +313,9 @@ fn few_vectors_exist_at_a_time() {
         dim: 2_000_000,
         ..small()
     };
-    let servers = |job: &Job| job.servers().next().is_some();
-    let (several, one): (Vec<_>, Vec<_>) = jobs(&spec).into_iter().partition(|job| servers(job));
-    for job in one.into_iter().take(3).chain(several) {
+    // Uploads to several servers are wiped when they are dropped; such messages do not tell whether somebody else has them.
+    let one = |job: &Arc<Job>| job.servers().next().is_none();
+    for job in jobs(&spec).into_iter().filter(one).take(3) {
         for threads in [1, 2] {
             let mut vectors = Vectors {
                 stage: job.plan().input_stage().unwrap(),
