@@ -92,6 +92,12 @@ def unprotected(spec: JobSpec) -> JobSpec:
     return JobSpec(protocol="plain", **{name: getattr(spec, name) for name in _SHARED})
 
 
+def names_of(spec: JobSpec) -> list[str]:
+    """Give the names of as many parties as the job has, of which one may be its root."""
+    names = [f"party-{rank:05}" for rank in range(spec.parties)]
+    return names if spec.root is None else [*names[1:], spec.root]
+
+
 def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
     """Run a job with one process per party.
 
@@ -111,10 +117,7 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
         folder = Path(name)
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {DIM: str(spec.dim), "PYTHONPATH": path}
-        parties = [
-            PartyProcess(f"party-{rank:05}", "benches.party:train", environment)
-            for rank in range(spec.parties)
-        ]
+        parties = [PartyProcess(name, "benches.party:train", environment) for name in names_of(spec)]
         with Cluster(spec, parties, folder, limits={"models_kept": 1}) as cluster:
             for status in cluster.statuses():
                 on_status(status)

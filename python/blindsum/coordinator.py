@@ -107,6 +107,9 @@ class Coordinator:
     def statuses(self, quiet_after: float = math.inf) -> Iterator[dict[str, Any] | None]:
         """Give the status of the job after every change, until the coordinator has stopped.
 
+        Of changes that follow each other closely only the last one is told, but for ends of rounds: none of
+        these is left out, unless nobody takes 256 of them.
+
         A status is plain data. In it, ``connected`` lists the parties that are connected, and ``min_parties``
         is how many a round needs. ``lost`` lists parties whose connection was lost since the latest round was
         offered, and ``unconfirmed`` survivors of the latest sum that have not confirmed it. ``warning`` is

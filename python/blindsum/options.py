@@ -135,9 +135,52 @@ class Flashe(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Mpc3(Protocol):
-    """Three servers of three organisations: any two learn every vector, one alone nothing but the sum."""
+    """Three servers of three organisations: any two learn every vector, one alone nothing but the result.
+
+    Attributes
+    ----------
+    rule : str
+        What the servers make of the vectors. ``fedavg``: The mean, with the weights of the encoding (McMahan
+        et al. 2017); ``weighted``: The same, where each party has a weight: ``max_weight`` must be above 1;
+        ``clipped``: The mean of vectors that are shortened to ``norm`` where they are longer; ``fltrust``:
+        Vectors count as much as they point where that of the party ``root`` points (Cao et al. 2021);
+        ``krum``: The vector that is nearest to its nearest others (Blanchard et al. 2017); ``multi-krum``:
+        The mean of all but ``bad`` vectors, those that are nearest to their nearest others; ``median``: The
+        median of each coordinate (Yin et al. 2018); ``trimmed-mean``: The mean of each coordinate without its
+        ``bad`` smallest and largest values (Yin et al. 2018); ``cosine``: Vectors that point where another
+        one points count less (after Fung et al. 2020). By default ``"fedavg"``.
+    norm : float
+        ``clipped``: the L2 norm that longer vectors are shortened to; 0 is the largest that the encoding
+        allows. By default ``0.0``.
+    bad : int
+        ``krum``, ``multi-krum``, ``trimmed-mean``: how many vectors may be bad; 0 is ``corrupt`` of
+        ``parties``. By default ``0``.
+    root : str
+        ``fltrust``: the name of the party whose vector the others are compared with. By default ``"root"``.
+    trust : str
+        ``fltrust``: whether it is shown how much all vectors are trusted together. ``shown``: Whoever learns
+        the result learns the sum of all trust; ``hidden``: The servers divide by it, which takes 23 rounds
+        more. By default ``"shown"``.
+    noise : float
+        ``fedavg``, ``clipped``: Gaussian noise in the sum of the vectors, as its standard deviation to
+        somebody who works with one server, in multiples of the longest vector. By default ``0.0``.
+    result : str
+        Who learns the result. ``both``: The three servers and the parties; ``parties``: The parties alone: no
+        server knows the result, nor the model that it makes. By default ``"both"``.
+    truncation : str
+        How the servers round numbers. ``probabilistic``: Up or down, at random; ``exact``: Down, for about 7
+        rounds more each time. By default ``"probabilistic"``.
+    """
 
     name: ClassVar[str] = "mpc3"
+    rule: str = UNSET
+    norm: float = UNSET
+    bad: int = UNSET
+    root: str = UNSET
+    trust: str = UNSET
+    noise: float = UNSET
+    result: str = UNSET
+    truncation: str = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,11 @@ class Policy:
         ``pss`` and ``mpc3``. The coordinator reads every update of ``plain``, and together with any one party
         every update of ``flashe``: these must be named. In ``mpc3`` two of the three servers together read
         every update, so a party names all three in :func:`join`.
+    allowed_rules : sequence of str or None
+        What the servers of ``mpc3`` may make of this party's updates; ``None`` allows the rules whose result
+        is a mean of many: ``fedavg``, ``weighted``, ``clipped``, ``multi-krum`` and ``trimmed-mean``. The
+        others must be named: ``krum`` shows the vector of one party, ``median`` a coordinate of one, and in
+        ``fltrust`` and ``cosine`` other parties can bring about that one vector alone counts.
     require_adversary : str or None
         The adversary against which the job must protect: ``"semi-honest"`` or ``"active"``; ``None`` means
         either. ``plain`` protects against neither. In ``flashe`` the job's ``adversary`` is about the key
@@ -95,6 +100,7 @@ class Policy:
     """
 
     allowed_protocols: Sequence[str] | None = None
+    allowed_rules: Sequence[str] | None = None
     require_adversary: str | None = "active"
     min_corrupt: float = 0.1
     min_corrupt_parties: int = 1
@@ -108,8 +114,9 @@ class Policy:
     job_hash: str | None = None
 
     def __post_init__(self) -> None:
-        if self.allowed_protocols is not None:
-            _check_protocols(self.allowed_protocols)
+        for field, known in (("allowed_protocols", protocols()), ("allowed_rules", tuple(_native.rules()))):
+            if getattr(self, field) is not None:
+                _check_names(field, getattr(self, field), known)
         if self.require_adversary not in (None, "semi-honest", "active"):
             rule = f"{self.require_adversary!r} must be 'active', 'semi-honest' or None"
             raise ConfigError("policy.require_adversary", rule)
@@ -126,8 +133,9 @@ class Policy:
     def to_json(self) -> str:
         """Every rule, as a JSON object."""
         rules = dataclasses.asdict(self)
-        if self.allowed_protocols is None:
-            del rules["allowed_protocols"]
+        for field in ("allowed_protocols", "allowed_rules"):
+            if rules[field] is None:
+                del rules[field]
         return json.dumps(rules)
 
 
@@ -140,12 +148,11 @@ _COUNTS = (
 """Rules that are whole numbers."""
 
 
-def _check_protocols(names: object) -> None:
-    known = protocols()
+def _check_names(field: str, names: object, known: tuple[str, ...]) -> None:
     right = isinstance(names, Sequence) and not isinstance(names, str) and len(names) > 0
     if not right or any(name not in known for name in names):  # type: ignore[attr-defined]
         rule = f"{names!r} must be a list of some of {', '.join(known)}"
-        raise ConfigError("policy.allowed_protocols", rule)
+        raise ConfigError(f"policy.{field}", rule)
 
 
 class Session:

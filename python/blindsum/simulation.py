@@ -129,10 +129,16 @@ class SimulationResult:
     survivors : int
         Parties whose update is in the sum.
     exact : bool
-        Whether the sum equals that of the survivors' words computed in the clear, bit for bit.
+        Whether the sum equals that of the survivors' words computed in the clear, bit for bit. Where three
+        servers compute more than a sum (``rule``): whether no coordinate differs by more than ``error_bound``
+        from the rule in the clear.
+    error_bound : float or None
+        By how much a coordinate of such a result may differ: the servers compute with numbers of limited
+        length.
     max_abs_error : float or None
         Largest difference between the mean and that of the survivors' clipped updates: the error of
-        quantisation.
+        quantisation. Where three servers compute more than a sum: the largest difference from the rule in the
+        clear, of the updates as they are quantised.
     max_abs_error_unclipped : float or None
         Largest difference between the mean and that of their updates before clipping: the error of
         quantisation and clipping together. ``None`` without a sum, and if rounds are sparse.
@@ -176,6 +182,7 @@ class SimulationResult:
     fault: str | None
     survivors: int
     exact: bool
+    error_bound: float | None
     max_abs_error: float | None
     max_abs_error_unclipped: float | None
     clipped: int
@@ -339,6 +346,7 @@ def _count(stage: str | int, count: object) -> int:
 def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums | None) -> SimulationResult:
     rounds = report.get("rounds") or [report]
     plain = {name: report[name] for name in SimulationResult.__dataclass_fields__ if name not in _MADE_HERE}
+    plain["error_bound"] = report.get("error_bound")
     changed = [one for round_ in rounds for one in round_["clipping"]]
     clipped: dict[int, int] = {}
     scaled: dict[int, float] = {}
@@ -364,7 +372,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
 
 
 _MADE_HERE = (
-    *("stages", "client_ms", "servers", "key_setup", "mean", "sum", "_report"),
+    *("stages", "client_ms", "servers", "error_bound", "key_setup", "mean", "sum", "_report"),
     *("clipped", "clipped_by_party", "scaled_by_party"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""

@@ -122,6 +122,15 @@ class JobSpec(JobFields):
         return bool(self._checked["hides_sum"])
 
     @property
+    def root(self) -> str | None:
+        """The name of the party whose vector the others are compared with (``rule="fltrust"`` of ``mpc3``).
+
+        No round begins without it; it is no part of the mean.
+        """
+        root: str | None = self._checked["root"]
+        return root
+
+    @property
     def needs_servers(self) -> bool:
         """Whether two further servers compute with the coordinator."""
         return any(step.speaker == "servers" for step in self.plan)

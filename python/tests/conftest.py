@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 import blindsum as bs
-from blindsum import pki
+from blindsum import _native, pki
 from blindsum.testing.cluster import OTHER_SERVERS, free_ports
 
 QUICK = {"join_deadline": 2.0, "stage_deadline": 5.0, "input_deadline": 10.0}
@@ -105,6 +105,7 @@ class Place:
     # A policy that takes any job, on the command line.
     take_any = (
         *("--policy", f"allowed_protocols={','.join(bs.protocols())}", "--policy", "require_adversary=none"),
+        *("--policy", f"allowed_rules={','.join(_native.rules())}"),
         *("--policy", "min_corrupt=0", "--policy", "min_honest=0", "--policy", "min_cohort=1"),
     )
 
@@ -113,6 +114,7 @@ class Place:
         # The same, in Python.
         self.any_job = {
             "allowed_protocols": bs.protocols(),
+            "allowed_rules": _native.rules(),
             "require_adversary": None,
             "min_corrupt": 0,
             "min_honest": 0,

@@ -10,6 +10,7 @@ import numpy as np
 
 FRACTION = 28
 ONE = 1 << FRACTION
+LEAST_TOTAL = ONE >> 6
 
 
 class Servers:
@@ -49,7 +50,7 @@ class Servers:
                 weights.append(ONE)
             else:
                 weights.append(self.shifted((clip * ONE >> place) * y, FRACTION))
-        return combined(weights, rows, Fraction(1, ONE * len(rows)))
+        return combined(weights, rows, Fraction(1, ONE * len(rows)), self.hidden(FRACTION))
 
     def fltrust(self, rows, root):
         """The mean of trusted vectors."""
@@ -63,8 +64,11 @@ class Servers:
             trust = self.shifted(self.shifted(forward * scale, self.exponent + 30 - FRACTION) * y, FRACTION)
             total += trust
             weights.append(self.shifted(trust * y, FRACTION) * scale)
-        factor = Fraction(length) / 2**self.exponent / max(total, 1)
-        return combined(weights, rows, factor)
+        if total < LEAST_TOTAL:
+            return np.zeros(len(root))
+        factor = Fraction(length) / 2**self.exponent / total
+        even = math.floor(FRACTION + self.exponent - math.log2(max(length, 1)))
+        return combined(weights, rows, factor, self.hidden(even))
 
     def cosine(self, rows):
         """The mean of unlike vectors."""
@@ -83,10 +87,17 @@ class Servers:
                 largest[i], largest[j] = max(largest[i], value), max(largest[j], value)
         weights = [ONE + 16 - value for value in largest]
         assert min(weights) > 0
-        return combined(weights, rows, Fraction(1, sum(weights)))
+        if sum(weights) < LEAST_TOTAL:
+            return np.zeros(len(rows[0]))
+        return combined(weights, rows, Fraction(1, sum(weights)), self.hidden(FRACTION))
+
+    def hidden(self, even):
+        """What hidden bits of all components add at most, up or down."""
+        most = 3 * 2**even // 2
+        return most if self.up() else -most
 
 
-def combined(weights, rows, factor):
-    """Σ weight · row, times the factor."""
+def combined(weights, rows, factor, hidden):
+    """Σ weight · row and what hidden bits add, times the factor."""
     sums = [sum(w * row[d] for w, row in zip(weights, rows, strict=True)) for d in range(len(rows[0]))]
-    return np.array([float(factor * value) for value in sums])
+    return np.array([float(factor * (value + hidden)) for value in sums])

@@ -5,6 +5,7 @@ import importlib
 import math
 import random
 import re
+import sys
 from collections import Counter
 from fractions import Fraction
 from statistics import NormalDist
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from benches.he.measure import HeCost
-from experiments import flashe_wan, fssa_secagg, taylor_noise, wan
+from experiments import flashe_wan, fssa_secagg, peer_spu, taylor_noise, wan
 from experiments.measure import Case, Cost
 
 WRITTEN = {
@@ -21,6 +22,11 @@ WRITTEN = {
     "fssa": ["fssa.md", "fssa.csv", *[f"fssa-case-{number}.svg" for number in (1, 2, 3, 4)]],
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
+    "attacks": ["attacks.md", "attacks.csv", "attacks.svg"],
+    "mpc_tables": [
+        *("mpc-tables.md", "mpc-tables.csv"),
+        *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
+    ],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],
 }
@@ -38,6 +44,13 @@ def test_quick_mode_writes_its_results(name, tmp_path):
         rows = list(csv.DictReader(file))
     assert rows
     assert all(value != "" for row in rows for value in row.values())
+
+
+def test_without_spu_its_experiment_says_so(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "spu", None)
+    with pytest.raises(SystemExit, match="SPU is not installed in this Python, and nothing was measured"):
+        peer_spu.main(["--quick", "--out", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_crossover_is_read_off_the_grid():

@@ -23,6 +23,8 @@ WRONG = [
     ("allowed_protocols", ["plane"]),
     ("allowed_protocols", []),
     ("allowed_protocols", 5),
+    ("allowed_rules", ["mode"]),
+    ("allowed_rules", []),
     ("require_adversary", "strong"),
     ("job_hash", "abc"),
 ]
@@ -36,7 +38,14 @@ def test_a_rule_that_is_none_is_named_where_it_is_written(rule, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["allowed_protocols=plane", "require_adversary=strong", "min_honest=-1", "min_corrupt=7"]
+    "text",
+    [
+        "allowed_protocols=plane",
+        "allowed_rules=mode",
+        "require_adversary=strong",
+        "min_honest=-1",
+        "min_corrupt=7",
+    ],
 )
 def test_so_it_is_on_the_command_line(text):
     with pytest.raises(bs.ConfigError) as error:

@@ -61,6 +61,30 @@ def test_a_server_that_is_started_again_takes_part_in_the_next_round(place):
         assert np.abs(mean - 0.5).max() <= spec.max_error
 
 
+def test_every_end_of_a_round_is_told(place):
+    spec = spec_of(place, parties=3, rounds=40, dropout=0.0)
+
+    def play(coordinator, name):
+        with place.join(coordinator, name, give_up_after=20.0) as session:
+            for current in session.rounds():
+                current.submit(np.full(4, 0.5))
+                current.result()
+
+    with place.coordinator(spec) as coordinator:
+        parties = [threading.Thread(target=play, args=(coordinator, f"party-{rank}")) for rank in range(3)]
+        for party in parties:
+            party.start()
+        ends = []
+        for status in coordinator.statuses():
+            current = status["round"]
+            if current is not None and current["state"] == "done":
+                ends.append(current["number"])
+        for party in parties:
+            party.join(30.0)
+    assert sorted(set(ends)) == list(range(1, 41))
+    assert ends == sorted(ends)
+
+
 def test_a_party_names_all_three_servers(place):
     spec = spec_of(place)
     with (
@@ -99,6 +123,32 @@ def test_a_server_needs_a_job_and_a_certificate_for_it(place):
         place.server(spec, urls, 2, identity=place.folder / "server-1")
     with pytest.raises(bs.ConfigError, match="servers"):
         bs.Coordinator(spec, identity=place.folder / "agg", ca=place.folder)
+
+
+def test_servers_that_no_job_needs_are_refused(place, capsys, tmp_path):
+    spec, urls = place.spec(), three_urls()
+    common = {"identity": place.folder / "agg", "ca": place.folder}
+    with pytest.raises(bs.ConfigError, match="servers: no job here has other servers"):
+        bs.Coordinator(spec, servers=urls, **common)
+    (tmp_path / "job.json").write_text(spec.to_json())
+    arguments = ["--job", tmp_path / "job.json", "--ca", place.folder / "ca.pem", "--servers", ",".join(urls)]
+    serve = ["serve", *arguments, "--identity", place.folder / "agg", "--listen", "127.0.0.1:0"]
+    assert main([str(argument) for argument in serve]) == 2
+    assert "--servers: no job here has other servers" in capsys.readouterr().err
+    with place.coordinator(spec) as coordinator:
+        port = coordinator.address.rpartition(":")[2]
+        urls = [f"https://localhost:{port}", *urls[1:]]
+        options = {"policy": bs.Policy(**place.any_job), "give_up_after": 3.0}
+        with pytest.raises(bs.ConfigError, match="servers: the coordinator's job has no other servers"):
+            bs.join(urls, job="job", identity=place.identity("party-0"), ca=place.folder, **options)
+
+
+def test_a_damaged_record_of_a_server_says_what_to_do(place, tmp_path):
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "last-round").write_bytes(b"torn")
+    server = place.server(spec_of(place), three_urls(), 1, state_dir=tmp_path)
+    with pytest.raises(bs.BlindsumError, match=r"last-round: damaged.*Remove it"):
+        server.wait(10.0)
 
 
 def test_serve_and_join_from_the_shell(place, processes, tmp_path):

@@ -43,6 +43,7 @@ A changed certificate, CA or revocation list is read again by itself, or on SIGH
 
 --policy, with the defaults; a job that breaks a rule is refused, and the rule named:
   allowed_protocols=secagg,secagg+,fssa,pss,mpc3  plain and flashe must be named
+  allowed_rules=fedavg,weighted,clipped,multi-krum,trimmed-mean  of mpc3; others must be named
   require_adversary=active                     or semi-honest, or none
   min_corrupt=0.1        fraction of corrupt parties that the job must tolerate
   min_corrupt_parties=1  as many at least, however few parties the job has
@@ -312,7 +313,7 @@ def _rule_value(name: str, text: str) -> Any:
     if text == "none" and name in ("require_adversary", "max_weight", "job_hash"):
         return None
     match name:
-        case "allowed_protocols":
+        case "allowed_protocols" | "allowed_rules":
             return [item for item in text.split(",") if item]
         case "require_adversary" | "job_hash":
             return text

@@ -278,7 +278,7 @@ class _Lines:
         if status["warning"] != self._warning:
             is_over = (
                 "all servers are here"
-                if "no round begins" in self._warning
+                if self._warning.startswith("no round begins without")
                 else "there is a new revocation list"
             )
             self._warning = status["warning"]

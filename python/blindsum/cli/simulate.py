@@ -24,6 +24,7 @@ examples:
   blindsum simulate --protocol plain --parties 10 --dim 1000 --set clip=0.5 --set max_weight=100
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
+  blindsum simulate --protocol mpc3 --rule fltrust --parties 16 --dim 1000
   blindsum simulate --job job.toml --drop 0.1
   blindsum simulate --protocol secagg+ --parties 5 --dim 10 --faults 1e5 --seed 1
 
@@ -179,10 +180,12 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         _show_servers(result.servers)
     if result.outcome == "sum":
         error = 0.0 if result.max_abs_error is None else result.max_abs_error
-        exact = "exact" if result.exact else "WRONG"
+        exact = "exact" if result.error_bound is None else f"as in the clear within {result.error_bound:.2e}"
+        exact = exact if result.exact else "WRONG"
         # Of integers the sum is asked for; that their mean is rounded to a double is no loss of the protocol.
         mean = "" if isinstance(spec.encoding, Integers) else f", largest error of the mean {error:.2e}"
-        print(f"sum of {result.survivors} survivors: {exact}{mean}")
+        what = "sum" if result.error_bound is None else "result"
+        print(f"{what} of {result.survivors} survivors: {exact}{mean}")
         _show_clipping(result, spec)
     else:
         print(f"no sum: {result.fault}")

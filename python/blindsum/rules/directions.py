@@ -11,6 +11,9 @@ from blindsum.rules.given import Vector, matrix, norms, row, units
 LEAST_TRUST = 2.0**-40
 """Cosines below this are rounding errors of float64. Servers see steps of 2**-28."""
 
+LEAST_TOTAL = 2.0**-6
+"""Where the sum of weights is less, no vector counts and the result is zero, as at the servers."""
+
 MARGIN = 2.0**-24
 """What :func:`cosine` adds to each weight, as the servers do, so that rounding makes none negative."""
 
@@ -29,7 +32,7 @@ def fltrust(updates: ArrayLike, root: ArrayLike) -> Vector:
     -------
     numpy.ndarray
         Σ T_c · x_c · ‖g‖ / ‖x_c‖ over Σ T_c, shape ``(D,)``, with T_c = max(0, cos(x_c, g)). Vectors of
-        zeros count nothing. Where nobody is trusted the result is zero.
+        zeros count nothing. Where nobody is trusted, Σ T_c < 2⁻⁶, the result is zero.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def fltrust(updates: ArrayLike, root: ArrayLike) -> Vector:
     trust = directions @ units(trusted)[0]
     trust = np.where(trust < LEAST_TRUST, 0.0, trust)
     total = trust.sum()
-    if total == 0:
+    if total < LEAST_TOTAL:
         return np.zeros(vectors.shape[1])
     mean: Vector = length * (trust @ directions / total)
     return mean
@@ -73,8 +76,8 @@ def cosine(updates: ArrayLike) -> Vector:
     -------
     numpy.ndarray
         Σ w_c x_c / Σ w_c, shape ``(D,)``, with w_c = 1 - max(0, the largest cosine of x_c and another
-        vector). The cosine with a vector of zeros is 0. A single vector is the result. Each weight is 2⁻²⁴
-        more, as at the servers, so that vectors that are all alike have a mean.
+        vector). The cosine with a vector of zeros is 0. A single vector is the result. Where all vectors are
+        alike, Σ w_c < 2⁻⁶, the result is zero. Each weight is 2⁻²⁴ more, as at the servers.
 
     Raises
     ------
@@ -88,7 +91,10 @@ def cosine(updates: ArrayLike) -> Vector:
     """
     vectors = matrix("cosine", updates)
     weights = cosine_weights(units(vectors))
-    mean: Vector = weights @ vectors / weights.sum()
+    total = weights.sum()
+    if total < LEAST_TOTAL:
+        return np.zeros(vectors.shape[1])
+    mean: Vector = weights @ vectors / total
     return mean
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from blindsum import pki
 from blindsum.errors import BlindsumError
+from blindsum.options import Mpc3
 from blindsum.spec import JobSpec
 
 OTHER_SERVERS = {1: "127.0.0.2", 2: "127.0.0.3"}
@@ -212,6 +213,7 @@ class Cluster:
         words += ["--identity", str(certificates / party.name), "--ca", str(certificates / "ca.pem")]
         # The job is this process's own: the parties take this very one, whatever it is.
         rules = [f"job_hash={self.spec.hash}", f"allowed_protocols={self.spec.protocol.name}"]
+        rules += [f"allowed_rules={self.spec.protocol.rule}"] if isinstance(self.spec.protocol, Mpc3) else []
         rules += ["require_adversary=none", "min_corrupt=0", "min_honest=0", "min_cohort=1"]
         rules += [f"max_dim={self.spec.dim}", f"max_parties={self.spec.parties}", f"max_message={2**62}"]
         words += [word for rule in rules for word in ("--policy", rule)]
