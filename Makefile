@@ -44,6 +44,8 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.fssa_secagg
 	$(BIN)/python -m experiments.flashe_wan
 	$(BIN)/python -m experiments.taylor_noise
+	$(BIN)/python -m experiments.mpc_tables
+	$(BIN)/python -m experiments.attacks
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
