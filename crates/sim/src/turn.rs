@@ -334,12 +334,13 @@ impl Seat {
     }
 }
 
-/// Whether a party has the server's sum, or the one that the first party found.
+/// Whether a party has the server's sum, or the one that the first party found; or none, where the servers alone learn it.
 fn agrees(setting: &Setting<'_>, outcome: &Outcome, result: RoundSum) -> bool {
     if result.survivors != outcome.survivors {
         return false;
     }
     match &outcome.sum {
+        Some(_) if !setting.round.job().tells_parties() => result.sum.is_empty(),
         Some(of_server) => *of_server == result.sum,
         None => match setting.found.set(result) {
             Ok(()) => true,

@@ -52,6 +52,8 @@ pub enum Opens {
     Server(ServerRole),
     /// The coordinator and the other servers, together only.
     Servers,
+    /// The same, and they tell no party.
+    ServersAlone,
 }
 
 /// One exchange in one direction: each of the speakers may send one message to each of the hearers.
@@ -167,7 +169,7 @@ impl Plan {
     pub fn needs_all_servers(&self) -> bool {
         let talk = |step: &Step| step.speaker == Who::Servers;
         match self.opens {
-            Opens::Servers => true,
+            Opens::Servers | Opens::ServersAlone => true,
             Opens::Parties => self.steps.iter().any(talk),
             Opens::Coordinator | Opens::Server(_) => false,
         }

@@ -8,8 +8,8 @@ use rand_core::CryptoRng;
 
 use super::heard::Heard;
 use super::{Receipt, letters};
-use crate::core::round::FollowerStage;
 use crate::core::round::stages::{FollowerStep, Letters};
+use crate::core::round::{FollowerStage, RoundSum};
 use crate::kit::wire::{self, Message};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
@@ -29,6 +29,8 @@ pub struct Follower {
     uploaded: BTreeMap<PartyId, [u8; 16]>,
     /// What it says to servers that compute with it.
     letters: Letters,
+    /// The result, once it has learnt it.
+    learnt: Option<RoundSum>,
 }
 
 impl Follower {
@@ -47,6 +49,7 @@ impl Follower {
             latest: Message::new(),
             uploaded: BTreeMap::new(),
             letters: Letters::new(),
+            learnt: None,
         })
     }
 
@@ -101,6 +104,7 @@ impl Follower {
     fn go_on(&mut self, step: FollowerStep) -> Option<Message> {
         self.state = step.next;
         self.letters.extend(step.letters);
+        self.learnt = step.learnt.or(self.learnt.take());
         let body = step.body?;
         self.latest = wire::frame_in_place(self.round.context(), self.heard.next(), body);
         Some(self.latest.clone())
@@ -149,6 +153,11 @@ impl Follower {
         let state = self.state.take().ok_or(Fault::caller(FaultKind::Ended))?;
         let step = state.hear(from, body)?;
         Ok(self.go_on(step))
+    }
+
+    /// The result of the round, once this server has learnt it. Whether the round counts is the coordinator's to say.
+    pub fn learnt(&mut self) -> Option<RoundSum> {
+        self.learnt.take()
     }
 
     /// What it says to servers that compute with it, since this was asked last.

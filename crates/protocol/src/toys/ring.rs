@@ -295,6 +295,7 @@ impl FollowerStage for Decryptor {
         Ok(FollowerStep {
             letters: Letters::new(),
             body: Some(sum.pack()),
+            learnt: None,
             next: None,
         })
     }

@@ -222,6 +222,7 @@ impl FollowerStage for Follow {
         Ok(FollowerStep {
             body,
             letters: Letters::new(),
+            learnt: None,
             next,
         })
     }

@@ -106,6 +106,7 @@ impl World {
             initial: None,
             store,
             anchor: self.anchor.clone(),
+            results: None,
             shelves: Arc::new(MemoryShelves),
             settings: SETTINGS,
         };

@@ -136,6 +136,11 @@ impl Job {
         self.plan.opens() == Opens::Parties
     }
 
+    /// Whether the parties learn the sum, and not the servers alone.
+    pub fn tells_parties(&self) -> bool {
+        self.plan.opens() != Opens::ServersAlone
+    }
+
     /// A round has as many parties as the job allows.
     ///
     /// # Errors

@@ -88,6 +88,8 @@ pub(crate) struct FollowerStep {
     pub body: Option<Body>,
     /// What it says to the other servers.
     pub letters: Letters,
+    /// The result, if it has learnt it now.
+    pub learnt: Option<RoundSum>,
     /// What it waits for next, unless its part in the round is over.
     pub next: Option<Box<dyn FollowerStage>>,
 }

@@ -4,10 +4,11 @@ use blindsum_math::words::Words;
 
 use crate::PartySet;
 
-/// What a client learns when the round is over.
+/// What a client learns when the round is over, or a server that is not the coordinator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundSum {
-    /// The sum of the survivors' words.
+    /// The sum of the survivors' words, or what the rule of the job makes of them. A client has no words where [the servers
+    /// alone learn it](crate::Job::tells_parties).
     pub sum: Words,
     /// The parties whose words are in it.
     pub survivors: PartySet,

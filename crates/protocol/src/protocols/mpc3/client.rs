@@ -15,7 +15,7 @@ use super::open::{result_hash, tag, word_len};
 use super::parts::{put_together, told_len};
 use super::upload::Uploads;
 use super::weighing::{Weighing, check_result, result_shape};
-use super::{COORDINATOR, OTHERS, TAG, has_keys, is_active, is_for_parties};
+use super::{COORDINATOR, Mpc3, OTHERS, ResultName, TAG, has_keys, is_active};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
@@ -115,10 +115,11 @@ impl AwaitSum {
     fn read<'a>(&self, body: &'a [u8]) -> Result<Told<'a>, FaultKind> {
         let (round, job) = (&self.setup.round, self.setup.round.job());
         let (survivors, rest) = split_survivors(round, body)?;
-        let (shape, for_parties) = (result_shape(job), is_for_parties(job.spec()));
-        let own = match for_parties {
-            true => told_len(shape),
-            false => shape.packed_len(),
+        let (shape, learns) = (result_shape(job), Mpc3::of(job.spec()).result);
+        let own = match learns {
+            ResultName::Parties => told_len(shape),
+            ResultName::Both => shape.packed_len(),
+            ResultName::Servers => 0,
         };
         let lengths = OTHERS.map(|role| word_len(job, role, survivors.len()));
         let expected = own + lengths.iter().sum::<usize>();
@@ -137,17 +138,18 @@ impl AwaitSum {
         let (tags, sealed) = second.split_at_checked(of_tags).ok_or_else(short)?;
         let me = self.setup.me;
         let place = survivors.iter().position(|party| party == me);
-        let (hash, sum) = match (for_parties, place, &self.tag_keys) {
-            (true, None, _) => {
+        let (result, _) = body.split_at(body.len() - words.len());
+        let (hash, sum) = match (learns, place, &self.tag_keys) {
+            (ResultName::Parties, None, _) => {
                 let rule = SurvivorListError::SelfDropped;
                 return Err(FaultKind::BadSurvivorList(rule));
             }
-            (true, Some(place), Some([key, _])) => {
+            (ResultName::Parties, Some(place), Some([key, _])) => {
                 put_together(round, &survivors, shape, (own, sealed), (place, key))?
             }
-            (true, _, None) => return Err(FaultKind::NoKey),
-            (false, ..) => {
-                let (result, _) = body.split_at(body.len() - words.len());
+            (ResultName::Parties, _, None) => return Err(FaultKind::NoKey),
+            (ResultName::Servers, ..) => (result_hash(round, result), Words::zeros(shape.width, 0)),
+            (ResultName::Both, ..) => {
                 let sum = Words::unpack(shape.width, shape.lanes, own)
                     .map_err(|e| FaultKind::malformed("sum", e.to_string()))?;
                 (result_hash(round, result), sum)
@@ -203,11 +205,14 @@ impl ClientStage for AwaitSum {
         _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
+        let job = self.setup.round.job();
         let told = self.read(body).map_err(Fault::server)?;
-        if is_active(self.setup.round.job()) {
+        if is_active(job) {
             self.check_tags(&told).map_err(Fault::server)?;
         }
-        check_result(self.setup.round.job(), &told.sum).map_err(Fault::server)?;
+        if job.tells_parties() {
+            check_result(job, &told.sum).map_err(Fault::server)?;
+        }
         Ok(ClientStep::Done(RoundSum::dense(told.sum, told.survivors)))
     }
 

@@ -8,8 +8,8 @@ use rand_core::CryptoRng;
 use super::holding::Holding;
 use super::open::{Opened, key_of_round, open};
 use super::talk::Talk;
-use crate::core::round::FollowerStage;
 use crate::core::round::stages::FollowerStep;
+use crate::core::round::{FollowerStage, RoundSum};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
 /// The server with this role at the beginning of a round.
@@ -38,12 +38,20 @@ impl Follow {
             return FollowerStep {
                 body: None,
                 letters,
+                learnt: None,
                 next: Some(self),
             };
         }
+        let opened = self.talk.result();
+        let (body, learnt) = opened.map_or((None, None), |opened| {
+            let sum = opened.sum;
+            let learnt = sum.map(|sum| RoundSum::dense(sum, opened.survivors));
+            (Some(opened.word), learnt)
+        });
         FollowerStep {
-            body: self.talk.result().map(|opened| opened.word),
+            body,
             letters,
+            learnt,
             next: None,
         }
     }

@@ -128,6 +128,11 @@ fn is_for_parties(spec: &JobSpec) -> bool {
     Mpc3::of(spec).result == ResultName::Parties
 }
 
+/// Whether no party learns the result.
+fn is_for_servers(spec: &JobSpec) -> bool {
+    Mpc3::of(spec).result == ResultName::Servers
+}
+
 /// Whether a party gives the other two servers a key each, which the coordinator does not have.
 fn has_keys(job: &Job) -> bool {
     is_active(job) || is_for_parties(job.spec())
@@ -143,9 +148,10 @@ fn plan(job: &Job, parties: usize) -> Plan {
     let (upload, result) = (small + of(upload_shape(job)), of(result_shape(job)));
     let (keys, tags) = ((TAG * parties) as u64, (2 * TAG * parties) as u64);
     // Component 2 comes from another server; the coordinator has the others.
-    let (opens, word, told) = match is_for_parties(job.spec()) {
-        true => (Opens::Parties, result + keys, 3 * result + keys),
-        false => (Opens::Servers, 0, result),
+    let (opens, word, told) = match Mpc3::of(job.spec()).result {
+        ResultName::Parties => (Opens::Parties, result + keys, 3 * result + keys),
+        ResultName::Both => (Opens::Servers, 0, result),
+        ResultName::Servers => (Opens::ServersAlone, 0, 0),
     };
     let stages = [
         Stage::new("upload", upload, small)

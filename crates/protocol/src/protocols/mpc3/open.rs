@@ -21,7 +21,7 @@ use super::compute::{Made, compute};
 use super::holding::Holding;
 use super::parts::{PartKey, give, third_len};
 use super::weighing::{Weighing, result_shape};
-use super::{TAG, is_active, is_for_parties};
+use super::{TAG, is_active, is_for_parties, is_for_servers};
 use crate::kit::result::result_body;
 use crate::{Fault, FaultKind, Job, PartySet, Round, ServerIndex, ServerRole};
 
@@ -30,7 +30,8 @@ pub(super) struct Opened {
     pub survivors: PartySet,
     /// None where parties alone learn it.
     pub sum: Option<Words>,
-    /// What the coordinator tells parties: the set and the sum, or parts of it; nothing of the other servers.
+    /// What the coordinator tells parties: the set, and the sum or parts of it unless servers alone learn it; nothing of
+    /// the other servers.
     pub told: Vec<u8>,
     /// What another server says to the coordinator: a hash of what it vouches for, and what parties are told behind the
     /// rest: by what it does so, one tag for each survivor, and what parties alone can read. The tags of the coordinator
@@ -104,7 +105,10 @@ pub(super) async fn open(
     keys.retain(|(party, _)| survivors.contains(*party));
     let (hash, sum, told, third) = match (made, &part_keys) {
         (Made::Shown(sum), _) => {
-            let told = result_body(&survivors, &sum);
+            let told = match is_for_servers(round.job().spec()) {
+                true => survivors.as_bitmap().to_vec(),
+                false => result_body(&survivors, &sum),
+            };
             (result_hash(&round, &told), Some(sum), told, Vec::new())
         }
         (Made::Shared(parts), Some(part_keys)) => {

@@ -1,7 +1,7 @@
 //! What a job may say about the three servers.
 
 use crate::core::options::{at_least, choice, fits, table, within};
-use crate::{EncodingChoice, Job, JobSpec, ProtocolChoice, SpecError};
+use crate::{EncodingChoice, Job, JobSpec, ModelUpdate, ProtocolChoice, SpecError};
 
 table! {
     /// Three servers of three organisations: any two learn every vector, one alone nothing but the result.
@@ -68,6 +68,8 @@ choice! {
         Both = "both",
         /// The parties alone: no server knows the result, nor the model that it makes.
         Parties = "parties",
+        /// The three servers alone: parties hear whose vectors count, and there is no model.
+        Servers = "servers",
     }
 }
 
@@ -189,6 +191,13 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
     if rule == RuleName::Weighted && spec.encoding.max_weight() == 1 {
         let what = "max_weight = 1, but max_weight > 1 must hold with rule = weighted";
         return Err(SpecError::new("max_weight", what));
+    }
+    if options.result == ResultName::Servers && spec.model_update != ModelUpdate::Nothing {
+        let what = format!(
+            "must be none with result = servers, is {}: parties that hear no result have no model to go on from",
+            spec.model_update
+        );
+        return Err(SpecError::new("model_update", what));
     }
     let is_quantised = matches!(spec.encoding, EncodingChoice::Quantised(_));
     if !options.is_sum() && !is_quantised {

@@ -5,6 +5,7 @@ mod honest;
 mod parts;
 mod rules;
 mod servers;
+mod servers_alone;
 mod uploads;
 
 use crate::{Adversary, JobSpec, ProtocolName};
