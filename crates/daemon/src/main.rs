@@ -1,9 +1,9 @@
-//! `blindsumd`: a coordinator as a daemon.
+//! `blindsumd`: a coordinator, or another server of a job, as a daemon.
 //!
 //! It reads its configuration, sets up logs, and runs until its jobs are over or SIGTERM or SIGINT tells it to stop,
 //! even if it is process 1 or was started with SIGINT ignored. On SIGHUP it reads its certificate, its key, the CA and
 //! the revocation list again; it also does so by itself when they change. The coordinator itself is in
-//! `blindsum_net::coordinator`.
+//! `blindsum_net::coordinator`, the other servers in `blindsum_net::follower`.
 //!
 //! | exit code | means |
 //! |---|---|
@@ -17,17 +17,19 @@
 mod args;
 mod health;
 mod logs;
+mod role;
 
 use std::future::Future;
 use std::process::ExitCode;
 
-use blindsum_net::coordinator::{ConfigFile, Coordinator};
+use blindsum_net::coordinator::ConfigFile;
 use blindsum_net::{JobError, NetError, Reload};
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
 use args::Args;
+use role::Role;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -70,10 +72,10 @@ impl Failure {
 fn run(args: &Args) -> Result<(), Failure> {
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
-    let config = file.load()?;
+    let role = Role::load(file)?;
     logs::start(&program)?;
     if args.check {
-        let jobs = Coordinator::check(config)?;
+        let jobs = role.check()?;
         println!("the configuration is fine: {jobs} jobs");
         return Ok(());
     }
@@ -87,14 +89,14 @@ fn run(args: &Args) -> Result<(), Failure> {
             Some(address) => Some(health::listen(address).await?),
             None => None,
         };
-        let mut coordinator = Coordinator::start(config).await?;
-        let health = health.map(|listener| health::serve(listener, coordinator.jobs()));
-        let reloading = tokio::spawn(reload_on(hangup, coordinator.reload()));
+        let mut running = role.start().await?;
+        let health = health.map(|listener| health::serve(listener, running.jobs()));
+        let reloading = tokio::spawn(reload_on(hangup, running.reload()));
         tokio::select! {
             signal = stop => info!(signal, "stopping"),
-            () = coordinator.finished() => info!("every job is over"),
+            () = running.finished() => info!("every job is over"),
         }
-        let ended = coordinator.stop().await;
+        let ended = running.stop().await;
         reloading.abort();
         if let Some(health) = health {
             health.abort();

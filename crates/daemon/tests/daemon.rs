@@ -12,8 +12,27 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use tempfile::TempDir;
 
-/// A folder with everything that the daemon needs.
+/// A folder with everything that a coordinator needs.
 fn folder() -> TempDir {
+    let hosts = vec!["localhost".into()];
+    folder_of(
+        &Kind::Coordinator { hosts },
+        "store = 'blindsum.db'\n[[jobs]]\njob = 'a'\nprotocol = 'plain'\nparties = 3\ndim = 4\n",
+    )
+}
+
+/// The same for the second of three servers.
+fn folder_of_server() -> TempDir {
+    let hosts = vec!["127.0.0.2".into()];
+    folder_of(
+        &Kind::Server { hosts },
+        "server = 1\nstate_dir = 'state'\n\
+         servers = ['https://localhost:1', 'https://127.0.0.2:2', 'https://127.0.0.3:3']\n\
+         [[jobs]]\njob = 'a'\nprotocol = 'mpc3'\nparties = 4\ndim = 4\nresults = 'results'\n",
+    )
+}
+
+fn folder_of(kind: &Kind, config: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -22,22 +41,17 @@ fn folder() -> TempDir {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let validity = Validity::days(now - 60, 2);
     let ca = CertificateAuthority::create("CA", Algorithm::Ed25519, validity, &mut rng).unwrap();
-    let kind = Kind::Coordinator {
-        hosts: vec!["localhost".into()],
-    };
     let algorithm = Algorithm::Ed25519;
     let own = ca
-        .issue("coordinator", &kind, algorithm, validity, &mut rng)
+        .issue("own", kind, algorithm, validity, &mut rng)
         .unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("ca.pem", ca.certificate());
     write("own.pem", &own.certificate);
     write("own.key", &own.key);
-    write(
-        "blindsumd.toml",
-        "listen = '127.0.0.1:0'\ncertificate = 'own.pem'\nkey = 'own.key'\nca = 'ca.pem'\n\
-         store = 'blindsum.db'\n[[jobs]]\njob = 'a'\nprotocol = 'plain'\nparties = 3\ndim = 4\n",
-    );
+    let common =
+        "listen = '127.0.0.1:0'\ncertificate = 'own.pem'\nkey = 'own.key'\nca = 'ca.pem'\n";
+    write("blindsumd.toml", &format!("{common}{config}"));
     folder
 }
 
@@ -74,7 +88,7 @@ fn started(folder: &Path, flags: &[&str]) -> (Child, impl BufRead + use<>) {
 fn listening(child: &mut Child) -> impl BufRead + use<> {
     let mut log = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("coordinator listening") {
+    while !line.contains("coordinator listening") && !line.contains("server listening") {
         line.clear();
         assert!(
             log.read_line(&mut line).unwrap() > 0,
@@ -265,6 +279,38 @@ fn it_answers_health_checks_and_stops_on_sigterm() {
     let mut rest = String::new();
     log.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("\"signal\":\"SIGTERM\""), "{rest}");
+}
+
+#[test]
+fn it_is_the_second_server_of_a_job() {
+    let folder = folder_of_server();
+    let output = command(folder.path(), &["--check"]).output().unwrap();
+    assert!(output.status.success());
+    assert!(!folder.path().join("state").exists());
+    let (child, mut log) = started(folder.path(), &[]);
+    assert!(folder.path().join("state/a").exists());
+    assert!(folder.path().join("results").exists());
+    terminate(child);
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("SIGTERM"), "{rest}");
+}
+
+#[test]
+fn a_server_that_has_what_only_coordinators_have_is_refused() {
+    let folder = folder_of_server();
+    let refused = |setting: &str, says: &[&str]| {
+        fails(folder.path(), &["--check", "--set", setting], 2, says);
+    };
+    refused("store='x.db'", &["store", "only a coordinator"]);
+    refused("server=0", &["state_dir", "only server = 1 and 2"]);
+    refused("server=3", &["place = 3 must be 1 or 2"]);
+    refused("jobs.0.protocol='plain'", &["needs no second server"]);
+    refused("jobs=[]", &["jobs", "the one job"]);
+    let config = folder.path().join("blindsumd.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("state_dir = 'state'\n", "")).unwrap();
+    fails(folder.path(), &["--check"], 2, &["state_dir", "is missing"]);
 }
 
 #[test]

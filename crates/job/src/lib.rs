@@ -24,6 +24,7 @@ pub mod pb;
 mod receiving;
 pub mod records;
 pub mod report;
+pub mod results;
 pub mod server;
 pub mod session;
 pub mod store;

@@ -25,6 +25,7 @@ mod limits;
 mod line;
 mod outbox;
 mod relay;
+mod results;
 mod servers;
 mod serving;
 mod stream;

@@ -99,8 +99,7 @@ impl Server {
             (follower, answer)
         });
         let (follower, answer): (_, Result<_, Fault>) = heard.await?;
-        self.stepped(round, follower, answer);
-        Ok(())
+        self.stepped(round, follower, answer).await
     }
 
     /// Letters may be lost: where this server talks with the others, the round cannot go on.

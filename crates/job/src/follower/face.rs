@@ -12,6 +12,7 @@ use crate::actor::{Actor, Now, Task, Ticket, Time};
 use crate::party::{LinkId, Say};
 use crate::pb::CoordinatorFrame;
 use crate::records::Records;
+use crate::results::Results;
 use crate::server::Hold;
 
 /// What such a server needs.
@@ -27,6 +28,8 @@ pub struct Parts {
     pub anchor: Arc<TrustAnchor>,
     /// Where it keeps what it must not forget.
     pub records: Arc<dyn Records>,
+    /// Where the results go that it learns, for its operator; nowhere if there is none.
+    pub results: Option<Arc<dyn Results>>,
 }
 
 /// An input.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Fault, Follower, Message, Round};
+use blindsum_protocol::{Fault, Follower, Message, Round, RoundSum};
 use tracing::{debug, info, warn};
 
 use super::{Active, Effect, Server};
@@ -10,6 +10,7 @@ use crate::error::wrong;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
 use crate::receiving::receive;
+use crate::results::{LearntResult, keep};
 use crate::{JobError, MOST_AHEAD};
 
 /// The record with the number of the latest round.
@@ -183,18 +184,23 @@ impl Server {
             (follower, answer)
         });
         let (follower, answer) = stepped.await?;
-        self.stepped(number, follower, answer);
-        Ok(())
+        self.stepped(number, follower, answer).await
     }
 
-    /// A step is done: what it says goes out.
-    pub(super) fn stepped(
+    /// A step is done: what it says goes out, once the result is kept that it may have learnt.
+    pub(super) async fn stepped(
         &mut self,
         number: u64,
         mut follower: Follower,
         answer: Result<Option<Message>, Fault>,
-    ) {
+    ) -> Result<(), JobError> {
         let letters = follower.letters();
+        if let Some(learnt) = follower.learnt()
+            && let Err(reason) = self.keep(learnt).await?
+        {
+            self.refuse(number, RoundRefusalCode::RoundRefusalUnable, reason);
+            return Ok(());
+        }
         if let Some(active) = &mut self.active {
             active.heard = follower.heard();
             // Once it has its word it needs no letters. Those that it said and that are lost the others miss themselves.
@@ -214,6 +220,25 @@ impl Server {
                 self.refuse(number, code, fault.to_string());
             }
         }
+        Ok(())
+    }
+
+    /// Keeps the result of the round under way, where the operator wants it; or says why it cannot be kept.
+    async fn keep(&mut self, learnt: RoundSum) -> Result<Result<(), String>, JobError> {
+        let (Some(results), Some(active)) = (self.parts.results.clone(), &self.active) else {
+            return Ok(Ok(()));
+        };
+        let round = active.round.clone();
+        let keep = move || {
+            let survivors = learnt.survivors.len();
+            let result = LearntResult::of(&round, &learnt.sum, survivors);
+            keep(
+                &*results,
+                round.number(),
+                &result.map_err(|e| e.to_string())?,
+            )
+        };
+        Ok(self.hand.work(keep).await?)
     }
 
     /// Tells the coordinator that this server has no further part in a round.

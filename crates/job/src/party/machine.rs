@@ -173,6 +173,14 @@ struct Opened {
 impl Opened {
     fn of(round: &Round, sum: &RoundSum, model: &Model, told: &[u8]) -> Result<Self, JobError> {
         let job = round.job();
+        if !job.tells_parties() {
+            return Ok(Self {
+                mean: Vec::new(),
+                integers: None,
+                total_weight: 0,
+                model: model.clone(),
+            });
+        }
         let mut mean = vec![0.0f32; job.spec().dim as usize];
         let (encoding, survivors) = (round.encoding(), sum.survivors.len());
         let dishonest = |e: EncodeError| {

@@ -7,11 +7,11 @@ use crate::Model;
 /// The result of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundResult {
-    /// The weighted mean of the survivors' updates, `[dim]`.
+    /// The weighted mean of the survivors' updates, `[dim]`; empty where the servers alone learn results.
     pub mean: Vec<f32>,
     /// The result in full precision, if the job's encoding is of integers.
     pub integers: Option<IntegerResult>,
-    /// The sum of the survivors' weights.
+    /// The sum of the survivors' weights; 0 where the servers alone learn it.
     pub total_weight: u64,
     /// The names of the parties whose updates are in the mean.
     pub survivors: Vec<String>,

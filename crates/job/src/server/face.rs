@@ -14,6 +14,7 @@ use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
 use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, Hello, Refused};
+use crate::results::Results;
 use crate::store::Store;
 use crate::{JobError, Model};
 
@@ -28,6 +29,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The CA that certifies parties.
     pub anchor: Arc<TrustAnchor>,
+    /// Where the results go that the coordinator learns, for its operator; nowhere if there is none.
+    pub results: Option<Arc<dyn Results>>,
     /// Where answers are kept that are passed on.
     pub shelves: Arc<dyn Shelves>,
     /// How long to wait for parties.

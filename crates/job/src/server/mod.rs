@@ -14,6 +14,7 @@ mod delivery;
 mod ended;
 mod face;
 mod faults;
+mod finished;
 mod hidden;
 mod job;
 mod joining;

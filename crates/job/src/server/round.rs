@@ -4,33 +4,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_encode::EncodeError;
 use blindsum_protocol::{
     Closed, Excuse, Fault, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
 };
-use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::collecting::Collecting;
 use super::face::Gate;
+use super::finished::finish;
 use super::job::Event;
 use super::running::Running;
 use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
+use crate::results::keep;
 use crate::store::Ending;
 use crate::{Model, foreign, seconds};
-
-/// What a round leads to.
-struct Finished {
-    model: Model,
-    bytes: Bytes,
-    total_weight: Option<u64>,
-    /// The name of the result; empty in a key set-up.
-    result: Vec<u8>,
-    outcome: Outcome,
-}
 
 impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
@@ -325,10 +315,16 @@ impl Lead {
         // All are told the same, and none of it is passed on from a shelf.
         let message = messages.first().map(|(_, message)| message.head.clone());
         let told = message.clone().unwrap_or_default();
-        let finished = self.hand.work(move || finish(&of, &model, outcome, &told));
-        let finished = finished
+        let wanted = self.parts.results.is_some();
+        let finished = (self.hand).work(move || finish(&of, &model, outcome, &told, wanted));
+        let mut finished = finished
             .await?
             .map_err(|e| Halt::Aborted(format!("no honest parties can have this sum: {e}")))?;
+        if let (Some(results), Some(learnt)) = (&self.parts.results, finished.learnt.take()) {
+            let (results, number) = (results.clone(), round.number());
+            let kept = self.hand.work(move || keep(&*results, number, &learnt));
+            kept.await?.map_err(Halt::Aborted)?;
+        }
         for member in round.roster().members() {
             self.settle(&member.name);
         }
@@ -446,52 +442,4 @@ impl Lead {
     fn current_report(&self) -> Option<RoundReport> {
         self.running.as_ref().map(|running| running.report.clone())
     }
-}
-
-/// The model after the round: from the mean, or by its name only, out of what the survivors are told, where
-/// the sum is hidden.
-fn finish(
-    round: &Round,
-    model: &Model,
-    outcome: Outcome,
-    told: &[u8],
-) -> Result<Finished, EncodeError> {
-    let name = || match round.kind() {
-        RoundKind::KeySetup => Vec::new(),
-        RoundKind::Sum => crate::result_name(round, told).to_vec(),
-    };
-    let (result, next) = crate::both(told.len(), name, || {
-        next_model(round, model, &outcome, told)
-    });
-    let (model, bytes, total_weight) = next?;
-    Ok(Finished {
-        model,
-        bytes,
-        total_weight,
-        result,
-        outcome,
-    })
-}
-
-/// The model after the round with its bytes, and the weights of all survivors together, where the coordinator learns them.
-fn next_model(
-    round: &Round,
-    model: &Model,
-    outcome: &Outcome,
-    told: &[u8],
-) -> Result<(Model, Bytes, Option<u64>), EncodeError> {
-    let spec = round.job().spec();
-    let survivors = outcome.survivors.len();
-    let (model, total_weight) = match (round.kind(), &outcome.sum) {
-        (RoundKind::KeySetup, _) => (model.clone(), None),
-        (RoundKind::Sum, None) => (model.named_after(told), None),
-        (RoundKind::Sum, Some(sum)) => {
-            let mut mean = vec![0.0f32; spec.dim as usize];
-            let total_weight = round.decode_mean(sum, survivors, &mut mean)?;
-            let model = model.after(&mean, survivors, spec.model_update)?;
-            (model, Some(total_weight))
-        }
-    };
-    let bytes = model.to_bytes();
-    Ok((model, bytes, total_weight))
 }

@@ -13,7 +13,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
-use blindsum_job::follower::{self, JobFollower};
+use blindsum_job::follower;
 use blindsum_job::party::{self, Identity, JobParty, LinkId, Say};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
@@ -26,6 +26,7 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::hosts::{BEGIN, Host, Machine, Trouble, frames, open, policy};
+use crate::kept::Kept;
 
 /// Things that may happen until a job must be done.
 const MOST_STEPS: usize = 200_000;
@@ -45,6 +46,8 @@ pub struct Ensemble {
     job: Arc<Job>,
     anchor: Arc<TrustAnchor>,
     store: Arc<MemoryStore>,
+    /// The results that the coordinator keeps.
+    pub kept: Arc<Kept>,
     server: JobServer,
     server_lives: u8,
     /// Parties first, then servers.
@@ -119,6 +122,7 @@ impl Ensemble {
                 over: false,
                 trouble: Trouble::default(),
                 results: BTreeMap::new(),
+                kept: Arc::default(),
             }
         });
         let hosts: Vec<Host> = hosts.collect();
@@ -127,12 +131,14 @@ impl Ensemble {
             unix_millis: BEGIN * 1000,
         };
         let store = Arc::new(MemoryStore::new(3));
-        let server = open(&job, &anchor, &store, now, 0);
+        let kept = Arc::default();
+        let server = open(&job, &anchor, &store, &kept, now, 0);
         Self {
             events: (0..hosts.len()).map(Event::Start).collect(),
             job,
             anchor,
             store,
+            kept,
             server,
             server_lives: 0,
             hosts,
@@ -292,14 +298,7 @@ impl Ensemble {
             });
             return self.connect(number);
         };
-        let parts = follower::Parts {
-            job,
-            role,
-            name,
-            anchor,
-            records,
-        };
-        host.machine = Some(Machine::Server(JobFollower::open(parts, now, entropy)));
+        host.machine = Some(host.follow(role, job, anchor, now, entropy));
         self.give(number, |_, _| {});
         self.connect(number);
     }
@@ -361,8 +360,8 @@ impl Ensemble {
     /// The coordinator is killed, and started again with its store.
     pub fn restart_server(&mut self) {
         self.server_lives = self.server_lives.wrapping_add(1);
-        let (store, lives) = (self.store.clone(), self.server_lives);
-        self.server = open(&self.job, &self.anchor, &store, self.now, lives);
+        let (store, kept, lives) = (self.store.clone(), &self.kept, self.server_lives);
+        self.server = open(&self.job, &self.anchor, &store, kept, self.now, lives);
         for (link, number) in std::mem::take(&mut self.links) {
             self.lost_at(number, link, "the coordinator is gone");
         }

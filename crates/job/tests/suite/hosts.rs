@@ -8,7 +8,7 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::actor::Now;
 use blindsum_job::chunks::pieces;
-use blindsum_job::follower::JobFollower;
+use blindsum_job::follower::{self, JobFollower};
 use blindsum_job::party::{JobParty, Policy, RoundResult};
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::MemoryRecords;
@@ -17,6 +17,8 @@ use blindsum_job::store::MemoryStore;
 use blindsum_protocol::{
     Adversary, Integers, Job, JobSpec, ModelUpdate, ProtocolName, RuleName, ServerRole,
 };
+
+use crate::kept::Kept;
 
 /// When the tests take place, in seconds since 1970-01-01 UTC.
 pub const BEGIN: u64 = 1_800_000_000;
@@ -87,6 +89,8 @@ pub struct Host {
     pub trouble: Trouble,
     /// What it was told, by round.
     pub results: BTreeMap<u64, RoundResult>,
+    /// What it keeps, if it is a server.
+    pub kept: Arc<Kept>,
 }
 
 impl Host {
@@ -100,6 +104,26 @@ impl Host {
             key: self.key.verifying_key().clone(),
             traffic: Arc::new(Quiet),
         }
+    }
+
+    /// The machine of a server, from its records.
+    pub fn follow(
+        &self,
+        role: ServerRole,
+        job: Arc<Job>,
+        anchor: Arc<TrustAnchor>,
+        now: Now,
+        entropy: [u8; 32],
+    ) -> Machine {
+        let parts = follower::Parts {
+            job,
+            role,
+            name: self.name.clone(),
+            anchor,
+            records: self.records.clone(),
+            results: Some(self.kept.clone()),
+        };
+        Machine::Server(JobFollower::open(parts, now, entropy))
     }
 }
 
@@ -134,6 +158,7 @@ pub fn open(
     job: &Arc<Job>,
     anchor: &Arc<TrustAnchor>,
     store: &Arc<MemoryStore>,
+    kept: &Arc<Kept>,
     now: Now,
     lives: u8,
 ) -> JobServer {
@@ -142,6 +167,7 @@ pub fn open(
         initial: None,
         store: store.clone(),
         anchor: anchor.clone(),
+        results: Some(kept.clone()),
         shelves: Arc::new(MemoryShelves),
         settings: server::Settings {
             patience: Duration::from_secs(3600),

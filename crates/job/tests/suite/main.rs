@@ -8,6 +8,7 @@ mod ensemble;
 mod farewell;
 mod hostile;
 mod hosts;
+mod kept;
 mod nonces;
 mod opening;
 mod party;

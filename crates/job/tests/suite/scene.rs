@@ -317,6 +317,7 @@ fn open(
         initial: None,
         store: store.clone(),
         anchor: anchor.clone(),
+        results: None,
         shelves: Arc::new(MemoryShelves),
         settings: Settings {
             patience: Duration::from_secs(3600),

@@ -23,7 +23,11 @@
 //! dim = 1000000
 //! rounds = 50
 //! initial_model = "model.npy"       # optional: .npy of f4 or f8, or raw little-endian f32
+//! results = "results"               # optional: a folder for the result of each round that the coordinator learns
 //! ```
+//!
+//! With `server = 1` or `2` the file is that of the second or the third server of its one job: it has `state_dir`, a folder,
+//! and no `store`.
 //!
 //! With `stop_when_done` the coordinator ends when every job is over, and every survivor of its last round has
 //! confirmed the result or `farewell` has passed.
@@ -35,7 +39,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{Config, JobConfig};
-use crate::{CredentialFiles, Limits, NetError};
+use crate::follower::FollowerConfig;
+use crate::{CredentialFiles, Credentials, Limits, NetError};
 
 /// A configuration as it is written in a file, before the files that it names are read.
 #[derive(Clone, Debug, Deserialize)]
@@ -55,11 +60,15 @@ pub struct ConfigFile {
     pub store: Option<PathBuf>,
     /// The URLs of the three servers, in order, for jobs whose servers compute together.
     pub servers: Vec<String>,
+    /// Which of the three this is: 0 is the coordinator.
+    pub server: u8,
+    /// Where the second or the third server remembers the latest round that it was in.
+    pub state_dir: Option<PathBuf>,
     /// Whether to stop when every job is over.
     pub stop_when_done: bool,
     /// Limits for parties.
     pub limits: Limits,
-    /// The jobs: the fields of a [`JobSpec`], and `initial_model`.
+    /// The jobs: the fields of a [`JobSpec`], `initial_model` and `results`.
     pub jobs: Vec<Table>,
     /// Settings of the program that reads the file. A coordinator ignores them.
     pub program: Table,
@@ -77,6 +86,8 @@ impl Default for ConfigFile {
             revoked: None,
             store: None,
             servers: Vec::new(),
+            server: 0,
+            state_dir: None,
             stop_when_done: false,
             limits: Limits::default(),
             jobs: Vec::new(),
@@ -118,6 +129,55 @@ impl ConfigFile {
     /// # Errors
     /// The first one that is missing or wrong, with the field that names it.
     pub fn load(self) -> Result<Config, NetError> {
+        if self.state_dir.is_some() {
+            let rule = "only server = 1 and 2 have one; a coordinator has a store";
+            return Err(NetError::config("state_dir", rule));
+        }
+        let credentials = self.credentials()?;
+        Ok(Config {
+            jobs: self.read_jobs()?,
+            listen: self.listen,
+            credentials,
+            store: self.store.map(|path| self.folder.join(path)),
+            servers: self.servers,
+            limits: self.limits,
+            stop_when_done: self.stop_when_done,
+        })
+    }
+
+    /// The same for the second or the third server of a job.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); what only a coordinator has.
+    pub fn load_server(self) -> Result<FollowerConfig, NetError> {
+        let refused = |field: &str, rule: &str| Err(NetError::config(field, rule));
+        let credentials = self.credentials()?;
+        let mut jobs = self.read_jobs()?;
+        if self.store.is_some() {
+            return refused("store", "only a coordinator has one: leave it out");
+        }
+        let Some(state_dir) = self.state_dir else {
+            return refused("state_dir", "is missing: no round may come twice");
+        };
+        let (Some(job), true) = (jobs.pop(), jobs.is_empty()) else {
+            return refused("jobs", "must be the one job that this server computes for");
+        };
+        if job.initial_model.is_some() {
+            return refused("initial_model", "only a coordinator has one: leave it out");
+        }
+        Ok(FollowerConfig {
+            job: job.spec,
+            servers: self.servers,
+            place: self.server,
+            listen: self.listen,
+            credentials,
+            state_dir: self.folder.join(state_dir),
+            results: job.results,
+            limits: self.limits,
+        })
+    }
+
+    fn credentials(&self) -> Result<Credentials, NetError> {
         let file = |field: &'static str, path: &Option<PathBuf>| match path {
             Some(path) => {
                 let path = self.folder.join(path);
@@ -134,33 +194,32 @@ impl ConfigFile {
                 None => None,
             },
         };
-        let credentials = files.read()?;
-        let mut jobs = Vec::new();
-        for (i, table) in self.jobs.into_iter().enumerate() {
-            jobs.push(job(table, &self.folder).map_err(|error| match error {
+        Ok(files.read()?)
+    }
+
+    fn read_jobs(&self) -> Result<Vec<JobConfig>, NetError> {
+        let read = |(i, table): (usize, &Table)| {
+            job(table.clone(), &self.folder).map_err(|error| match error {
                 NetError::Config { field, rule } => {
                     NetError::config(format!("jobs.{i}: {field}"), rule)
                 }
                 other => other,
-            })?);
-        }
-        Ok(Config {
-            listen: self.listen,
-            credentials,
-            store: self.store.map(|path| self.folder.join(path)),
-            jobs,
-            servers: self.servers,
-            limits: self.limits,
-            stop_when_done: self.stop_when_done,
-        })
+            })
+        };
+        self.jobs.iter().enumerate().map(read).collect()
     }
 }
 
 fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
-    let initial_model = match table.remove("initial_model") {
+    let mut path = |field| match table.remove(field) {
+        None => Ok(None),
+        Some(Value::String(path)) => Ok(Some(folder.join(path))),
+        Some(_) => Err(NetError::config(field, "must be a path")),
+    };
+    let (initial_model, results) = (path("initial_model")?, path("results")?);
+    let initial_model = match initial_model {
         None => None,
-        Some(Value::String(path)) => Some(read_model(&folder.join(path))?),
-        Some(_) => return Err(NetError::config("initial_model", "must be a path")),
+        Some(path) => Some(read_model(&path)?),
     };
     let written = table
         .try_into()
@@ -170,6 +229,7 @@ fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
     Ok(JobConfig {
         spec,
         initial_model,
+        results,
     })
 }
 

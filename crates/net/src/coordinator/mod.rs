@@ -29,6 +29,7 @@ use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
+use crate::results::ResultFiles;
 use crate::servers::Servers;
 pub use crate::serving::check_address;
 use crate::serving::{listen, make_room, serve};
@@ -65,6 +66,9 @@ pub struct JobConfig {
     pub spec: JobSpec,
     /// The model from which round 1 starts, `[dim]`; `None` means zeros.
     pub initial_model: Option<Vec<f32>>,
+    /// A folder for the results that the coordinator learns, a file for each round; `None` if nobody wants them. A job whose
+    /// servers alone learn results needs it.
+    pub results: Option<PathBuf>,
 }
 
 /// A running coordinator. Dropping it stops it without goodbyes; [`Coordinator::stop`] tells the parties.
@@ -314,10 +318,11 @@ fn judge(
 /// The coordinator's place among servers that compute together.
 const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
 
-/// A job and the model that it starts from, where one was given.
+/// A job, the model that it starts from, and the folder for its results, where they were given.
 struct CheckedJob {
     job: Arc<Job>,
     initial: Option<Model>,
+    results: Option<PathBuf>,
 }
 
 fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
@@ -349,7 +354,13 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
             Some(values) => Some(Model::first(&job, values)),
             None => None,
         };
-        jobs.push(CheckedJob { job, initial });
+        let results = config.results;
+        ResultFiles::check(results.as_deref(), &job)?;
+        jobs.push(CheckedJob {
+            job,
+            initial,
+            results,
+        });
     }
     Ok(jobs)
 }
@@ -391,11 +402,16 @@ fn open_job(
     checked: CheckedJob,
     shared: &Shared,
 ) -> Result<(Driver, ServedJob, Option<LineDoor>), NetError> {
-    let CheckedJob { job, initial } = checked;
+    let CheckedJob {
+        job,
+        initial,
+        results,
+    } = checked;
     let limits = &shared.limits;
     let computing = shared.lines(&job)?;
     let door = computing.as_ref().map(|it| it.lines.door(COORDINATOR));
     let parts = Parts {
+        results: ResultFiles::open(results.as_deref(), &job)?,
         job,
         initial,
         store: shared.store.clone(),

@@ -7,6 +7,7 @@ use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 
 use crate::NetError;
 use crate::limits::Limits;
+use crate::results::ResultFiles;
 use crate::servers::Servers;
 use crate::serving::check_address;
 use crate::tls::{Credentials, Renewed, ServerSide};
@@ -25,6 +26,8 @@ pub struct FollowerConfig {
     pub credentials: Credentials,
     /// A folder in which it remembers the latest round that it was in.
     pub state_dir: PathBuf,
+    /// A folder for the results that it learns, a file for each round; `None` if nobody wants them.
+    pub results: Option<PathBuf>,
     /// Limits for parties and the other servers.
     pub limits: Limits,
 }
@@ -54,6 +57,9 @@ impl FollowerConfig {
         if !job.servers().any(|needed| needed == role) {
             let rule = format!("job {:?} needs no {role}", job.spec().job);
             return Err(NetError::config("job", rule));
+        }
+        if self.results.is_some() {
+            ResultFiles::check(self.results.as_deref(), &job)?;
         }
         let servers = Arc::new(Servers::new(&self.servers)?);
         let side = Arc::new(Renewed::new(self.credentials.clone(), ServerSide::new)?);

@@ -21,6 +21,7 @@ use tracing::info;
 use crate::NetError;
 use crate::computing::{Door, LineParts, Lines, computing};
 use crate::party::FileRecords;
+use crate::results::ResultFiles;
 use crate::serving::{listen, make_room, serve};
 use crate::tls::{Reload, Renewed, ServerSide};
 use config::Checked;
@@ -81,6 +82,7 @@ impl Follower {
         } = config.check()?;
         let (limits, name) = (config.limits, job.spec().job.clone());
         let records = Arc::new(FileRecords::open(&config.state_dir, &name)?);
+        let results = ResultFiles::open(config.results.as_deref(), &job)?;
         make_room(&limits);
         let listener = listen(&config.listen).await?;
         let address = listener.local_addr().map_err(NetError::system)?;
@@ -103,6 +105,7 @@ impl Follower {
             name: servers.address(place).host.clone(),
             anchor,
             records,
+            results,
         };
         let uplink = Uplink::new(servers.clone(), side.clone(), &limits);
         let inbox = Inbox {

@@ -138,10 +138,8 @@ impl Policy {
             let (job, need) = (spec.corrupt_parties(), corrupt);
             return Err(PolicyError::CorruptParties { job, need });
         }
-        let (have, need) = (
-            job.min_parties().saturating_sub(spec.left_out()),
-            honest.saturating_add(corrupt),
-        );
+        let have = job.min_parties().saturating_sub(spec.left_out());
+        let need = honest.saturating_add(corrupt);
         if have < need {
             return Err(PolicyError::SmallestSum {
                 have,
@@ -177,10 +175,8 @@ impl Policy {
             let allowed = self.allowed_protocols.clone();
             return Err(PolicyError::Protocol { protocol, allowed });
         }
-        if let Some(rule) = spec
-            .rule()
-            .filter(|rule| !self.allowed_rules.contains(rule))
-        {
+        let is_refused = |rule: &RuleName| !self.allowed_rules.contains(rule);
+        if let Some(rule) = spec.rule().filter(is_refused) {
             let allowed = self.allowed_rules.clone();
             return Err(PolicyError::Rule { rule, allowed });
         }

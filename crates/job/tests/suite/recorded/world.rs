@@ -394,6 +394,7 @@ fn coordinate(
         initial,
         store: Arc::new(MemoryStore::new(3)),
         anchor: anchor.clone(),
+        results: None,
         shelves: Arc::new(MemoryShelves),
         settings: server::Settings {
             patience: Duration::from_secs(3600),

@@ -96,6 +96,7 @@ impl World {
             initial: None,
             store: Arc::new(MemoryStore::new(3)),
             anchor: anchor.clone(),
+            results: None,
             shelves: Arc::new(MemoryShelves),
             settings: Settings {
                 patience: Duration::from_secs(3600),

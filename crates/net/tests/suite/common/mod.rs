@@ -260,6 +260,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
     let job = |spec| JobConfig {
         spec,
         initial_model: None,
+        results: None,
     };
     Config {
         listen: "127.0.0.1:0".into(),

@@ -163,6 +163,7 @@ impl Three {
             listen: "127.0.0.1:0".into(),
             credentials: self.credentials[usize::from(place) - 1].clone(),
             state_dir: self.state_dir(place),
+            results: None,
             limits: limits(),
         }
     }

@@ -1,0 +1,74 @@
+//! What a round leads to: the next model, and the result for the coordinator's operator.
+
+use blindsum_encode::EncodeError;
+use blindsum_protocol::{Outcome, Round, RoundKind};
+use bytes::Bytes;
+
+use crate::Model;
+use crate::results::LearntResult;
+
+/// What a round leads to.
+pub(super) struct Finished {
+    pub model: Model,
+    pub bytes: Bytes,
+    pub total_weight: Option<u64>,
+    /// The name of the result; empty in a key set-up.
+    pub result: Vec<u8>,
+    pub outcome: Outcome,
+    /// The result itself, where the operator wants it.
+    pub learnt: Option<LearntResult>,
+}
+
+/// The model after the round: from the mean, or by its name only, out of what the survivors are told, where
+/// the sum is hidden.
+pub(super) fn finish(
+    round: &Round,
+    model: &Model,
+    outcome: Outcome,
+    told: &[u8],
+    wanted: bool,
+) -> Result<Finished, EncodeError> {
+    let name = || match round.kind() {
+        RoundKind::KeySetup => Vec::new(),
+        RoundKind::Sum => crate::result_name(round, told).to_vec(),
+    };
+    let (result, next) = crate::both(told.len(), name, || {
+        next_model(round, model, &outcome, told)
+    });
+    let (model, bytes, total_weight) = next?;
+    let learnt = match outcome.sum.as_ref().filter(|_| wanted) {
+        None => None,
+        Some(sum) => Some(LearntResult::of(round, sum, outcome.survivors.len())?),
+    };
+    Ok(Finished {
+        learnt,
+        model,
+        bytes,
+        total_weight,
+        result,
+        outcome,
+    })
+}
+
+/// The model after the round with its bytes, and the weights of all survivors together, where the coordinator learns them.
+fn next_model(
+    round: &Round,
+    model: &Model,
+    outcome: &Outcome,
+    told: &[u8],
+) -> Result<(Model, Bytes, Option<u64>), EncodeError> {
+    let spec = round.job().spec();
+    let survivors = outcome.survivors.len();
+    let (model, total_weight) = match (round.kind(), &outcome.sum) {
+        (RoundKind::KeySetup, _) => (model.clone(), None),
+        (RoundKind::Sum, None) => (model.named_after(told), None),
+        (RoundKind::Sum, Some(sum)) => {
+            let mut mean = vec![0.0f32; spec.dim as usize];
+            let total_weight = round.decode_mean(sum, survivors, &mut mean)?;
+            let model = model.after(&mean, survivors, spec.model_update)?;
+            (model, Some(total_weight))
+        }
+    };
+    let bytes = model.to_bytes();
+    Ok((model, bytes, total_weight))
+}

@@ -1,0 +1,189 @@
+//! The results that a server learns, as files of a folder that NumPy reads.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blindsum_job::results::{LearntResult, Results};
+use blindsum_protocol::Job;
+
+use crate::NetError;
+
+/// The results of one job: for round 12 the mean in `JOB-000012.npy`, float64, and of integers the exact sums in
+/// `JOB-000012-sums.npy`, uint64.
+pub(crate) struct ResultFiles {
+    folder: PathBuf,
+    job: String,
+}
+
+impl ResultFiles {
+    /// Whether a coordinator of this job may have such a folder, and has one if it must.
+    ///
+    /// # Errors
+    /// A folder where the coordinator learns nothing; none where nobody else keeps what it learns.
+    pub fn check(folder: Option<&Path>, job: &Job) -> Result<(), NetError> {
+        let (spec, name) = (job.spec(), &job.spec().job);
+        let rule = match folder {
+            Some(_) if job.hides_sum() => {
+                format!("only the parties of job {name:?} learn its results: leave it out")
+            }
+            None if !job.tells_parties() => format!(
+                "job {name:?} has result = servers, and nobody else keeps what they learn: name a folder for results"
+            ),
+            Some(_)
+                if spec.encoding.integer_bits().is_some() && !job.encoding().sums_fit_64_bits() =>
+            {
+                format!(
+                    "the sums of job {name:?} have more than 64 bits: choose fewer bits, or leave it out"
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(NetError::config("results", rule))
+    }
+
+    /// Opens or makes the folder, if one was given, for the results that a server of this job learns.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn open(folder: Option<&Path>, job: &Job) -> Result<Option<Arc<dyn Results>>, NetError> {
+        let Some(folder) = folder else {
+            return Ok(None);
+        };
+        let files = Self {
+            folder: folder.to_owned(),
+            job: job.spec().job.clone(),
+        };
+        files.try_out().map_err(|error| {
+            let rule = format!("{} cannot be written: {error}", folder.display());
+            NetError::config("results", rule)
+        })?;
+        Ok(Some(Arc::new(files)))
+    }
+
+    /// Whether a file can be made there.
+    fn try_out(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join(format!("{}.new", self.job));
+        File::create(&path)?;
+        fs::remove_file(path)
+    }
+
+    fn write(&self, name: &str, kind: &str, values: &[u8], count: usize) -> io::Result<()> {
+        let new = self.folder.join(format!("{name}.new"));
+        let mut file = File::create(&new)?;
+        file.write_all(&npy_header(kind, count))?;
+        file.write_all(values)?;
+        file.sync_all()?;
+        fs::rename(&new, self.folder.join(format!("{name}.npy")))?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Results for ResultFiles {
+    fn place(&self) -> &Path {
+        &self.folder
+    }
+
+    fn keep(&self, round: u64, result: &LearntResult) -> io::Result<()> {
+        let name = format!("{}-{round:06}", self.job);
+        // The mean comes last: where it is, the sums are too.
+        if let Some(sums) = &result.sums {
+            let wide = || io::Error::other("a sum has more than 64 bits");
+            let sums = sums.iter().map(|sum| u64::try_from(*sum).ok());
+            let sums: Vec<_> = sums.collect::<Option<_>>().ok_or_else(wide)?;
+            let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+            self.write(&format!("{name}-sums"), "<u8", &bytes, sums.len())?;
+        }
+        let mean: Vec<u8> = result.mean.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.write(&name, "<f8", &mean, result.mean.len())
+    }
+}
+
+/// The head of a `.npy` file, version 1.0, with an array of one dimension. The data behind it is aligned to 64 bytes.
+fn npy_header(kind: &str, count: usize) -> Vec<u8> {
+    let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}");
+    // The magic number, the version, the length of the text, and the line feed at its end.
+    let padding = (64 - (10 + text.len() + 1) % 64) % 64;
+    let length = (text.len() + padding + 1) as u16;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend(length.to_le_bytes());
+    header.extend(text.bytes());
+    header.resize(header.len() + padding, b' ');
+    header.push(b'\n');
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{JobSpec, Mpc3, ResultName};
+
+    use super::*;
+
+    #[test]
+    fn results_are_arrays_of_numpy() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = JobSpec::default().validate().unwrap();
+        let place = folder.path().join("made/by it");
+        let results = ResultFiles::open(Some(&place), &job).unwrap().unwrap();
+        let result = LearntResult {
+            mean: vec![0.5, -1.0],
+            sums: Some(vec![3, u128::from(u64::MAX)]),
+        };
+        results.keep(12, &result).unwrap();
+        let name = |end: &str| place.join(format!("{}-000012{end}.npy", job.spec().job));
+        let (mean, sums) = (
+            fs::read(name("")).unwrap(),
+            fs::read(name("-sums")).unwrap(),
+        );
+        assert_eq!((mean.len(), sums.len()), (128 + 16, 128 + 16));
+        assert!(mean.starts_with(
+            b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"
+        ));
+        assert_eq!(mean[127], b'\n');
+        assert_eq!(mean[128..136], 0.5f64.to_le_bytes());
+        assert_eq!(sums[136..], u64::MAX.to_le_bytes());
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn sums_that_are_too_wide_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = JobSpec::default().validate().unwrap();
+        let results = ResultFiles::open(Some(folder.path()), &job)
+            .unwrap()
+            .unwrap();
+        let result = LearntResult {
+            mean: vec![0.0],
+            sums: Some(vec![1 << 64]),
+        };
+        assert!(results.keep(1, &result).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn folders_that_cannot_be_used_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let hidden = JobSpec {
+            protocol: Mpc3 {
+                result: ResultName::Parties,
+                ..Mpc3::default()
+            }
+            .into(),
+            ..JobSpec::default()
+        };
+        let refused = ResultFiles::check(Some(folder.path()), &hidden.validate().unwrap());
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("only the parties"), "{refused}");
+        let job = JobSpec::default().validate().unwrap();
+        assert!(ResultFiles::check(None, &job).is_ok());
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refused = ResultFiles::open(Some(&file), &job).err().unwrap();
+        assert!(
+            refused.to_string().contains("cannot be written"),
+            "{refused}"
+        );
+    }
+}
