@@ -164,6 +164,7 @@ def serve(
     limits: str,
     stop_when_done: bool,
     servers: list[str],
+    results: str | None,
 ) -> Coordinator: ...
 
 class Follower:
@@ -180,6 +181,7 @@ def follow(
     pem: Pem,
     state_dir: str,
     limits: str,
+    results: str | None,
 ) -> Follower: ...
 def stored_jobs(store: str) -> str: ...
 def stored_rounds(store: str, job: str, most: int) -> str: ...

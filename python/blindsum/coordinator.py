@@ -55,6 +55,10 @@ class Coordinator:
     servers
         For a job whose three servers compute together (``mpc3``): the URLs of all three as everybody reaches
         them, this coordinator first. The other two are :class:`Server`.
+    results
+        A folder for the results that the coordinator learns: the mean of round 12 in ``JOB-000012.npy``,
+        float64, and for integers the exact sums in ``JOB-000012-sums.npy``, uint64. They are written before
+        the round counts. A job whose servers alone learn results (``result="servers"`` of ``mpc3``) needs it.
 
     Attributes
     ----------
@@ -84,6 +88,7 @@ class Coordinator:
         limits: Mapping[str, float] | None = None,
         stop_when_done: bool = True,
         servers: Sequence[str] = (),
+        results: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
@@ -99,6 +104,7 @@ class Coordinator:
             json.dumps(bounds),
             stop_when_done,
             list(servers),
+            None if results is None else str(results),
         )
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)

@@ -166,7 +166,8 @@ class Mpc3(Protocol):
         somebody who works with one server, in multiples of the longest vector. By default ``0.0``.
     result : str
         Who learns the result. ``both``: The three servers and the parties; ``parties``: The parties alone: no
-        server knows the result, nor the model that it makes. By default ``"both"``.
+        server knows the result, nor the model that it makes; ``servers``: The three servers alone: parties
+        hear whose vectors count, and there is no model. By default ``"both"``.
     truncation : str
         How the servers round numbers. ``probabilistic``: Up or down, at random; ``exact``: Down, for about 7
         rounds more each time. By default ``"probabilistic"``.

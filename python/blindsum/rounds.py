@@ -69,9 +69,10 @@ class RoundResult:
     Attributes
     ----------
     mean : numpy.ndarray
-        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``.
+        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``. Empty
+        where the servers alone learn results (:attr:`JobSpec.tells_parties`).
     total_weight : int
-        The sum of the survivors' weights.
+        The sum of the survivors' weights; 0 where the servers alone learn it.
     survivors : tuple of str
         Names of the parties whose updates are in the mean.
     model : numpy.ndarray

@@ -42,6 +42,9 @@ class Server:
         The CA's revocation list.
     limits
         Limits for parties and the other servers, by name, as those of :class:`Coordinator`.
+    results
+        A folder for the results that this server learns, as that of :class:`Coordinator`. There may be one
+        of a round that the coordinator did not count.
 
     Attributes
     ----------
@@ -66,6 +69,7 @@ class Server:
         listen: str = "127.0.0.1:0",
         revoked: AnyPath | None = None,
         limits: Mapping[str, float] | None = None,
+        results: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
         bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
@@ -77,6 +81,7 @@ class Server:
             pem_files(identity, ca, revoked),
             str(state_dir),
             json.dumps(bounds),
+            None if results is None else str(results),
         )
         self.address = self._native.address
 

@@ -122,6 +122,11 @@ class JobSpec(JobFields):
         return bool(self._checked["hides_sum"])
 
     @property
+    def tells_parties(self) -> bool:
+        """Whether the parties learn results, and not the servers alone (``result="servers"`` of ``mpc3``)."""
+        return bool(self._checked["tells_parties"])
+
+    @property
     def root(self) -> str | None:
         """The name of the party whose vector the others are compared with (``rule="fltrust"`` of ``mpc3``).
 

@@ -142,7 +142,8 @@ class Place:
                 urls = three_urls()
                 options |= {"servers": urls, "listen": listen_at(urls[0])}
                 for number in OTHER_SERVERS:
-                    servers.enter_context(self.server(spec, urls, number))
+                    results = {"results": f"{options['results']}-{number}"} if "results" in options else {}
+                    servers.enter_context(self.server(spec, urls, number, **results))
             running = bs.Coordinator(spec, identity=self.folder / "agg", ca=self.folder, **options)
             try:
                 yield running

@@ -56,6 +56,7 @@ pub fn serve(
     limits: &str,
     stop_when_done: bool,
     servers: Vec<String>,
+    results: Option<PathBuf>,
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -71,6 +72,7 @@ pub fn serve(
         jobs: vec![JobConfig {
             spec,
             initial_model,
+            results,
         }],
         limits,
         stop_when_done,

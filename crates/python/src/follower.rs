@@ -42,6 +42,7 @@ pub fn follow(
     pem: Pem,
     state_dir: PathBuf,
     limits: &str,
+    results: Option<PathBuf>,
 ) -> PyResult<Follower> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -52,6 +53,7 @@ pub fn follow(
         listen,
         credentials: credentials(pem).or_raise(py)?,
         state_dir,
+        results,
         limits,
     };
     let system = |error: std::io::Error| NetError::System(error.to_string());

@@ -53,6 +53,7 @@ fn described(job: &Job) -> String {
         "key_setup_stages": job.key_setup_plan().map_or_else(Vec::new, Plan::stages),
         "key_setup_plan": job.key_setup_plan().map_or_else(Vec::new, steps),
         "hides_sum": job.hides_sum(),
+        "tells_parties": job.tells_parties(),
         "root": job.spec().root(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),

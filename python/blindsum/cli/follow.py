@@ -29,7 +29,7 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
     if not options.state_dir:
         raise ConfigError("--state-dir", f"needed with --server {options.server}: no round may come twice")
     spec = spec_from_file(options.job)
-    with named_as_flags("listen", "servers"):
+    with named_as_flags("listen", "servers", "results"):
         server = Server(
             spec,
             servers=servers_from(options.servers),
@@ -40,6 +40,7 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
             revoked=options.crl,
             state_dir=options.state_dir,
             limits=limits,
+            results=options.results,
         )
 
     def stop() -> None:

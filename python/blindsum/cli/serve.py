@@ -81,6 +81,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="FILE", help="model to start from, .npy (default: zeros)")
     parser.add_argument("--out", metavar="FILE", help="write the final model there, .npy (needs --store)")
     parser.add_argument(
+        "--results", metavar="DIR", help="write each result that this server learns there, .npy"
+    )
+    parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
     )
     parser.add_argument("--stay", action="store_true", help="go on listening when the job is over")
@@ -131,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers"):
+    with named_as_flags("listen", "servers", "results"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -143,6 +146,7 @@ def _run(options: argparse.Namespace) -> int:
             limits=limits_from(options.limit),
             stop_when_done=not options.stay,
             servers=servers_from(options.servers),
+            results=options.results,
         )
 
     def stop() -> None:

@@ -113,6 +113,7 @@ impl ServerMachine {
                 .map_err(|e: numpy::AsSliceError| PyErr::from(e))?,
             store: store.clone(),
             anchor: anchor.clone(),
+            results: None,
             shelves: Arc::new(MemoryShelves),
             settings: Settings {
                 patience: seconds(waits.patience),
