@@ -141,6 +141,15 @@ class JobSpec(JobFields):
         return any(step.speaker == "servers" for step in self.plan)
 
     @property
+    def server_memory(self) -> int:
+        """Bytes that each of three servers holds at most to compute (``mpc3``), vectors among them; else 0.
+
+        A few megabytes for each party come on top. A server refuses a job that needs more than its limit
+        ``computing_memory``.
+        """
+        return int(self._checked["server_memory"])
+
+    @property
     def word_bits(self) -> int:
         """Bits of a word on the wire, so wide that no sum can wrap."""
         return int(self._checked["word_bits"])

@@ -101,6 +101,22 @@ def test_a_party_names_all_three_servers(place):
         ).next_round(timeout=5.0)
 
 
+def test_a_job_that_needs_more_memory_than_a_server_has_is_refused(place):
+    of_sum = spec_of(place, parties=16, dim=1000)
+    assert of_sum.server_memory == (2 * 6 + 2) * 20 * 1000 // 8
+    assert place.spec(parties=16, dim=1000).server_memory == 0
+    spec = spec_of(place, rule="median", dim=1_000_000, min_parties=4)
+    assert 20e9 < spec.server_memory < 60e9
+    with pytest.raises(bs.ConfigError, match=r"limits\.computing_memory: .*needs up to [0-9.]+ GiB"):
+        place.server(spec, three_urls(), 1)
+    small = {"limits": {"computing_memory": of_sum.server_memory - 1}}
+    with (
+        pytest.raises(bs.ConfigError, match=f"raise it to {of_sum.server_memory}"),
+        place.coordinator(of_sum, **small),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     "urls", [[], 5, ["https://a.example", 3], ["https://a.example", "https://b.example"]]
 )

@@ -1,6 +1,9 @@
 //! Limits on what one peer, or all peers together, may use of the coordinator.
 
+use blindsum_protocol::Job;
 use serde::{Deserialize, Serialize};
+
+use crate::NetError;
 
 /// Limits of a coordinator. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +24,8 @@ pub struct Limits {
     pub chunk_timeout: f64,
     /// Bytes of memory for messages that are being received, of all parties together. One message always fits.
     pub message_memory: u64,
+    /// Bytes of memory for what each of three servers computes in a job (`mpc3`). A job that may need more is refused.
+    pub computing_memory: u64,
     /// Bytes of memory for messages between parties until they are passed on, of all jobs together. What does not fit
     /// goes to a temporary file beside the store.
     pub relay_memory: u64,
@@ -49,6 +54,7 @@ impl Default for Limits {
             hello_timeout: 10.0,
             chunk_timeout: 30.0,
             message_memory: 1 << 30,
+            computing_memory: 8 << 30,
             relay_memory: 256 << 20,
             reconnect_grace: 5.0,
             failed_rounds: 10,
@@ -82,6 +88,7 @@ impl Limits {
             ("connections_per_party", self.connections_per_party as u64),
             ("handshakes", self.handshakes as u64),
             ("message_memory", self.message_memory),
+            ("computing_memory", self.computing_memory),
             ("failed_rounds", self.failed_rounds.into()),
             ("models_kept", self.models_kept.into()),
         ];
@@ -96,6 +103,26 @@ impl Limits {
             return Err(("relay_memory", rule));
         }
         Ok(())
+    }
+
+    /// Whether what a server computes for this job fits in memory.
+    pub(crate) fn check_memory(&self, job: &Job) -> Result<(), NetError> {
+        let (needed, allowed) = (job.plan().memory(), self.computing_memory);
+        if needed <= allowed {
+            return Ok(());
+        }
+        let spec = job.spec();
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        let rule = format!(
+            "job {:?} needs up to {:.1} GiB at each server with parties = {} and dim = {}, but computing_memory is {:.1} GiB: \
+             raise it to {needed} if this machine has as much, or choose another rule, or fewer coordinates",
+            spec.job,
+            gib(needed),
+            spec.parties,
+            spec.dim,
+            gib(allowed)
+        );
+        Err(NetError::config("limits.computing_memory", rule))
     }
 }
 

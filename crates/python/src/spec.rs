@@ -54,6 +54,7 @@ fn described(job: &Job) -> String {
         "key_setup_plan": job.key_setup_plan().map_or_else(Vec::new, steps),
         "hides_sum": job.hides_sum(),
         "tells_parties": job.tells_parties(),
+        "server_memory": job.plan().memory(),
         "root": job.spec().root(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),

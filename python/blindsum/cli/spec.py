@@ -11,7 +11,7 @@ from blindsum.cli import EXIT_SUM
 EXAMPLES = """\
 examples:
   blindsum spec job.toml            the whole job, with every default, and its hash, in TOML
-  blindsum spec job.toml --json     {"spec": {...}, "hash": "..."}
+  blindsum spec job.toml --json     {"spec": {...}, "hash": "...", "server_memory": 0}
   blindsum spec --schema            the JSON schema of job files (draft 2020-12)
 
 The hash is what a party asks for with --policy job_hash=HASH.
@@ -39,9 +39,11 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job)
     if options.json:
-        print(json.dumps({"spec": spec.to_dict(), "hash": spec.hash}))
+        print(json.dumps({"spec": spec.to_dict(), "hash": spec.hash, "server_memory": spec.server_memory}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
+    if spec.server_memory:
+        print(f"# each of the three servers holds up to {spec.server_memory} bytes to compute")
     for name, value in spec.to_dict().items():
         print(f"{name} = {_toml(value)}")
     return EXIT_SUM

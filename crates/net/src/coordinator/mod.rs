@@ -287,7 +287,7 @@ fn judge(
         .check()
         .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
     let side = Arc::new(Renewed::new(credentials, CoordinatorSide::new)?);
-    let jobs = check_jobs(jobs)?;
+    let jobs = check_jobs(jobs, limits)?;
     let servers = match servers.is_empty() {
         true => None,
         false => Some(Arc::new(Servers::new(servers)?)),
@@ -325,7 +325,7 @@ struct CheckedJob {
     results: Option<PathBuf>,
 }
 
-fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
+fn check_jobs(configs: Vec<JobConfig>, limits: &Limits) -> Result<Vec<CheckedJob>, NetError> {
     if configs.is_empty() {
         return Err(NetError::config("jobs", "there must be at least one job"));
     }
@@ -356,6 +356,7 @@ fn check_jobs(configs: Vec<JobConfig>) -> Result<Vec<CheckedJob>, NetError> {
         };
         let results = config.results;
         ResultFiles::check(results.as_deref(), &job)?;
+        limits.check_memory(&job)?;
         jobs.push(CheckedJob {
             job,
             initial,

@@ -58,6 +58,7 @@ impl FollowerConfig {
             let rule = format!("job {:?} needs no {role}", job.spec().job);
             return Err(NetError::config("job", rule));
         }
+        self.limits.check_memory(&job)?;
         if self.results.is_some() {
             ResultFiles::check(self.results.as_deref(), &job)?;
         }

@@ -88,6 +88,7 @@ pub struct Plan {
     steps: Vec<Step>,
     opens: Opens,
     largest_letter: u64,
+    memory: u64,
 }
 
 /// A stage: somebody answers, the coordinator says what came of it.
@@ -216,6 +217,7 @@ impl Plan {
             steps: steps.collect(),
             opens,
             largest_letter: 0,
+            memory: 0,
         }
     }
 
@@ -228,6 +230,18 @@ impl Plan {
     /// Bytes of the largest letter that servers say to each other while they compute, frame included; 0 if they say none.
     pub fn largest_letter(&self) -> u64 {
         self.largest_letter
+    }
+
+    /// The same plan of servers that hold so many bytes while they compute, at most.
+    pub(crate) fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Bytes that each of several servers holds at most to compute, the parties' vectors among them; 0 where there is one
+    /// server. A few megabytes for each party come on top, and the messages that are on their way.
+    pub fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// The steps, in order.

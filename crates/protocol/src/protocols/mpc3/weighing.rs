@@ -168,6 +168,11 @@ impl Weighing {
             .largest_letter(vectors, self.dim, self.verifies)
     }
 
+    /// Bytes that a server holds at most with so many vectors.
+    pub fn memory(&self, vectors: usize) -> u64 {
+        self.rule(None).memory(vectors, self.dim, self.verifies)
+    }
+
     /// The party whose vector is the root, if the rule has one.
     ///
     /// # Errors
