@@ -174,7 +174,7 @@ class Round:
         try:
             self._native.submit(vector, whole)
         except (RoundAborted, Fault) as error:
-            self.lost = error
+            self._lose(error)
 
     def result(self, timeout: float | None = None) -> Array | NDArray[np.float64] | None:
         """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
@@ -195,10 +195,8 @@ class Round:
         blindsum.WaitTimeoutError
             ``timeout`` is over; the call may be repeated.
         """
-        try:
-            return self.outcome(timeout).mean
-        except (RoundAborted, Fault):
-            return None
+        self._wait(timeout)
+        return None if self._outcome is None else self._outcome.mean
 
     def outcome(self, timeout: float | None = None) -> RoundResult:
         """Wait like :meth:`result` and give everything that is known of the round.
@@ -217,16 +215,26 @@ class Round:
         blindsum.WaitTimeoutError
             ``timeout`` is over; the call may be repeated.
         """
-        if self.lost is not None:
-            raise self.lost
+        self._wait(timeout)
         if self._outcome is None:
-            try:
-                self._outcome = self._native.result(timeout)
-            except (RoundAborted, Fault) as error:
-                self.lost = error
-                raise
-            self._clipping.tell(self.number, self._outcome.clipped)
+            assert self.lost is not None
+            raise self.lost
         return self._outcome
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait until there is a result, or the round is lost."""
+        if self.lost is not None or self._outcome is not None:
+            return
+        try:
+            self._outcome = self._native.result(timeout)
+        except (RoundAborted, Fault) as error:
+            self._lose(error)
+        else:
+            self._clipping.tell(self.number, self._outcome.clipped)
+
+    def _lose(self, error: RoundAborted | Fault) -> None:
+        # A traceback has this round in its frames, which would keep the model until garbage is collected.
+        self.lost = error.with_traceback(None)
 
     def abandon(self) -> None:
         """Take no further part in the round: the others go on without this party."""

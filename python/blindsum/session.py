@@ -298,8 +298,8 @@ def _settled(current: Round) -> BlindsumError | None:
     """Why a round whose result nobody asked for was lost, if it was."""
     if not current.submitted:
         return None
-    with suppress(RoundAborted, Fault, WaitTimeoutError):
-        current.outcome(timeout=0)
+    with suppress(WaitTimeoutError):
+        current.result(timeout=0)
     return current.lost
 
 

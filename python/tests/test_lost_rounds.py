@@ -1,9 +1,11 @@
 """A loop over rounds goes on after a round that gave nothing, and the user can see what happened."""
 
+import gc
 import json
 import logging
 import threading
 import time
+import weakref
 from contextlib import suppress
 
 import numpy as np
@@ -64,6 +66,26 @@ def test_the_loop_of_the_readme_survives_a_lost_round(place, caplog):
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].startswith(f"job 'job': lost a round: {lost[0]}")
+
+
+def test_a_lost_round_keeps_no_model(place):
+    rounds = []
+    with place.coordinator(place.spec(**LONG)) as coordinator:
+        others = Spoilers(place, coordinator)
+        gc.disable()
+        try:
+            with place.join(coordinator, "a") as job:
+                for rnd in job.rounds(on_lost=lambda _: None):
+                    others.begun.set()
+                    # But for the round of this turn, all are gone.
+                    assert [known() for known in rounds] == [None] * len(rounds)
+                    rounds.append(weakref.ref(rnd))
+                    rnd.submit(np.full(4, 0.5), weight=1)
+                    rnd.result()
+        finally:
+            gc.enable()
+        others.join()
+    assert len(rounds) >= 3
 
 
 def test_a_lost_round_is_told_once_and_may_end_the_loop(place):
