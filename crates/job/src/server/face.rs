@@ -74,10 +74,7 @@ pub struct Peer {
 impl Peer {
     /// By what it is counted.
     pub fn who(&self) -> Who {
-        match self.role {
-            None => Who::Party(self.name.clone()),
-            Some(role) => Who::Server(role),
-        }
+        Who::of(&self.name, self.role)
     }
 }
 
@@ -89,6 +86,13 @@ pub enum Who {
     Party(Arc<str>),
     /// Another server of the job.
     Server(ServerRole),
+}
+
+impl Who {
+    /// Somebody with this name and role in a certificate; parties have no role.
+    pub fn of(name: &Arc<str>, role: Option<ServerRole>) -> Self {
+        role.map_or_else(|| Self::Party(name.clone()), Self::Server)
+    }
 }
 
 /// Counts the bytes of a connection.

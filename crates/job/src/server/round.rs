@@ -323,7 +323,7 @@ impl Lead {
         if let (Some(results), Some(learnt)) = (&self.parts.results, finished.learnt.take()) {
             let (results, number) = (results.clone(), round.number());
             let kept = self.hand.work(move || keep(&*results, number, &learnt));
-            let _ = kept.await?;
+            kept.await?.map_err(Halt::Aborted)?;
         }
         for member in round.roster().members() {
             self.settle(&member.name);

@@ -78,10 +78,7 @@ impl Peer {
 
     /// By what it is counted.
     pub fn who(&self) -> Who {
-        match self.role {
-            None => Who::Party(self.name.clone()),
-            Some(role) => Who::Server(role),
-        }
+        Who::of(&self.name, self.role)
     }
 
     /// Checks the certificate again, which was verified when it connected.
