@@ -114,7 +114,7 @@ fn case_03_no_round_counts_before_its_result_is_kept() {
 
 /// A server that cannot keep a result ends the round, and says why; the next one counts once it can.
 #[test]
-fn a_result_that_cannot_be_kept_ends_its_round() {
+fn case_03_a_result_that_cannot_be_kept_ends_its_round() {
     for server in 0..3 {
         let mut job = Ensemble::new(for_servers(Adversary::Active), 1);
         let kept = kept(&job)[server].clone();
