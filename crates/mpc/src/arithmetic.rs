@@ -108,7 +108,7 @@ impl<R: Ring> Mpc<R> {
         pairs: Vec<(usize, usize)>,
     ) -> Result<Shares<R>, MpcError> {
         if !self.ledger.is_kept() {
-            return self.reshare(dots(vectors, &pairs)).await;
+            return self.reshare(R::dots(vectors, &pairs)).await;
         }
         let count = vectors.count();
         let gram = self.gram(vectors).await?;
@@ -126,7 +126,7 @@ impl<R: Ring> Mpc<R> {
     pub async fn gram(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
         let rows = vectors.count();
         let pairs = (0..rows).flat_map(|row| (row..rows).map(move |other| (row, other)));
-        let parts = dots(vectors, &pairs.collect::<Vec<_>>());
+        let parts = R::dots(vectors, &pairs.collect::<Vec<_>>());
         let z = self.reshare(parts).await?;
         self.ledger.add(|| Relation::Gram {
             vectors: vectors.clone(),
@@ -182,7 +182,7 @@ pub(crate) fn tile_of<T>(all: &[T], tile: usize) -> &[T] {
 }
 
 /// This server's part of each of these dot products. All of them are computed tile by tile: vectors pass the cache once.
-fn dots<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
+pub(crate) fn dots_of_words<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
     let mut parts = vec![R::ZERO; pairs.len()];
     for tile in 0..vectors.length().div_ceil(TILE) {
         for (part, (row, other)) in parts.iter_mut().zip(pairs) {

@@ -24,6 +24,9 @@ mod convert;
 mod engine;
 mod error;
 mod gate;
+#[allow(unsafe_code)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+mod gram;
 mod join;
 mod keys;
 mod ledger;

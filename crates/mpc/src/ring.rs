@@ -7,6 +7,9 @@ use std::vec;
 use blindsum_crypto::mask::{MaskStream, apply_masks};
 use blindsum_math::words::TileMut;
 
+use crate::arithmetic::dots_of_words;
+use crate::{Vectors, gram};
+
 /// Whole numbers modulo 2^w: Z_2^64 as `u64`, Z_2^128 as `u128`. On the wire elements are little-endian.
 pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// Bytes of an element.
@@ -28,6 +31,10 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn times(self, other: Self) -> Self;
     /// So many elements of a stream, from the one with the number `first` on.
     fn stream(stream: &MaskStream, first: usize, count: usize) -> Vec<Self>;
+    /// A server's part of the dot products of these pairs of vectors.
+    fn dots(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<Self> {
+        dots_of_words(vectors, pairs)
+    }
     /// Appends the bytes of the elements.
     fn write(values: &[Self], out: &mut Vec<u8>);
     /// The elements of these bytes, whose number is a multiple of [`Ring::BYTES`].
@@ -35,7 +42,7 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
 }
 
 macro_rules! ring {
-    ($type:ty, $stream:expr) => {
+    ($type:ty, $stream:expr $(, $($faster:tt)*)?) => {
         impl Ring for $type {
             const BYTES: usize = size_of::<Self>();
             const ZERO: Self = 0;
@@ -68,6 +75,8 @@ macro_rules! ring {
                 $stream(stream, first, count)
             }
 
+            $($($faster)*)?
+
             fn write(values: &[Self], out: &mut Vec<u8>) {
                 out.reserve(values.len() * Self::BYTES);
                 for value in values {
@@ -84,12 +93,18 @@ macro_rules! ring {
 }
 
 ring!(u64, words);
-ring!(u128, |stream, first, count| {
-    let halves = words(stream, 2 * first, 2 * count);
-    let (pairs, _) = halves.as_chunks::<2>();
-    let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
-    pairs.iter().map(whole).collect()
-});
+ring!(
+    u128,
+    |stream, first, count| {
+        let halves = words(stream, 2 * first, 2 * count);
+        let (pairs, _) = halves.as_chunks::<2>();
+        let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
+        pairs.iter().map(whole).collect()
+    },
+    fn dots(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<Self> {
+        gram::dots(vectors, pairs)
+    }
+);
 
 /// Lanes of 64 bits of a stream, from the one with the number `first` on.
 pub(crate) fn words(stream: &MaskStream, first: usize, count: usize) -> Vec<u64> {
