@@ -85,7 +85,7 @@ class Server:
         """That of the root's vector."""
         norm = reader.take(8)
         (value,) = struct.unpack(">d", norm)
-        demand(0.0 < value <= numbers.longest(self.round.job), "a norm that no vector has")
+        demand(1.0 <= value <= numbers.longest(self.round.job), "a norm that no vector has")
         return norm
 
     def headers(self) -> list[bytes]:

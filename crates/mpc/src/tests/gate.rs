@@ -1,11 +1,12 @@
 //! Who passes the range gate, and what it costs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::rules::{Bounds, Trusted, Weighed, finish};
-use crate::testing::{Carried, Cheat, carry, server, shared, verifying};
+use crate::rules::{Bounds, Rule, Trusted, Weighed, finish};
+use crate::testing::{Carried, Cheat, carry, keys_with, server, shared, verifying};
 use crate::{Gate, Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const BOUND: u64 = 1 << 10;
@@ -116,6 +117,39 @@ proptest! {
         let row = parts.iter().map(|it| (*it as f64 * scale) as i64).collect();
         prop_assert_eq!(passed(server::<u64>, coin, &[row, long(BOUND as f64, 64)]).0, [true; 2]);
     }
+}
+
+/// Abuse case 26: vectors are not so long that sums of numbers within bounds wrap around.
+#[test]
+fn case_26_the_gate_bounds_the_length_of_vectors() {
+    let bounds = Bounds::gated(Gate::new(1 << 24, [0; 32]).unwrap());
+    let check = |length| Rule::Unlike.check((4, length), bounds, true);
+    let longest = (1 << 35) - 1;
+    assert_eq!(check(longest), Ok(()));
+    let (name, value, rule) = ("D", 1 << 35, "2 * beta * D < 2^63");
+    let refused = Err(MpcError::Range { name, value, rule });
+    assert_eq!(check(longest + 1), refused);
+    assert!(check(usize::MAX / 2).is_err());
+}
+
+/// Abuse case 38: all three servers draw the coin. It has a part of each key, so no server knows it before the others have
+/// said theirs.
+#[test]
+fn case_38_the_coin_has_a_part_that_each_server_lacks() {
+    let coin = |changed: Option<ServerIndex>| {
+        let key =
+            |server: ServerIndex| [server.number() + 1 + 7 * u8::from(changed == Some(server)); 32];
+        let code = |me, line| {
+            let mpc = Mpc::<u64>::new(keys_with(me, key), line);
+            async move { mpc.coin().await }
+        };
+        let [zero, one, two] = carry(code, |_| {}).unwrap().results;
+        assert!(zero == one && one == two);
+        zero
+    };
+    let coins: BTreeSet<[u8; 32]> = ServerIndex::ALL.map(|server| coin(Some(server))).into();
+    assert_eq!(coins.len(), 3);
+    assert!(!coins.contains(&coin(None)));
 }
 
 #[test]

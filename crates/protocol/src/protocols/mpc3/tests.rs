@@ -2,6 +2,7 @@
 //! protocol.
 
 mod honest;
+mod lies;
 mod parts;
 mod rules;
 mod servers;

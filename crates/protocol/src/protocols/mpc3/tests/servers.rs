@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::spec;
 use crate::testing::{OnLetter, Rig, body, parties, with_body};
-use crate::{Adversary, Fault, Message, Outcome, ServerIndex};
+use crate::{Adversary, Culprit, Fault, Message, Outcome, ServerIndex, ServerRole};
 
 /// Letters as they were said, with who said them to whom.
 type Said = Vec<(ServerIndex, ServerIndex, Message)>;
@@ -110,6 +110,34 @@ fn case_32_different_lists_open_nothing() {
         assert!(outcome.is_err(), "{liar}");
         let opened = opened.lock().unwrap();
         assert!(opened.is_empty(), "{liar}: {opened:?} say their components");
+    }
+}
+
+/// Abuse case 38: the word of another server is neither cut nor lengthened. Of two words that are as long together as they
+/// must be, the first one is named.
+#[test]
+fn case_38_the_word_of_a_server_has_its_length() {
+    let roles = [ServerRole::Second, ServerRole::Third];
+    for lengths in [
+        [-1isize, 0],
+        [0, -32],
+        [1, 0],
+        [0, 32],
+        [-32, 32],
+        [32, -32],
+    ] {
+        let mut rig = Rig::new(spec(Adversary::Active), 3);
+        rig.serve().unwrap();
+        for (role, by) in roles.into_iter().zip(lengths) {
+            let word = rig.up_of_servers[&role].clone();
+            let mut changed = body(&word).to_vec();
+            changed.resize(changed.len().saturating_add_signed(by), 0);
+            rig.up_of_servers.insert(role, with_body(&word, &changed));
+        }
+        let fault = rig.serve().unwrap_err();
+        let first = usize::from(lengths[0] == 0);
+        assert_eq!(fault.culprit, Culprit::Role(roles[first]), "{lengths:?}");
+        assert!(fault.to_string().contains("as long as"), "{fault}");
     }
 }
 
