@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import mpc3_rules, mpc3_rules_refused, wire
+from . import mpc3_results_refused, mpc3_results_rounds, mpc3_rules, mpc3_rules_refused, wire
 from .job import Job
 from .mpc3_party import SERVERS, Party, Round
 from .mpc3_refused import refused
@@ -18,7 +18,7 @@ RANDOMNESS = [
     "A party reads its `random` bytes at the beginning, in this order, and reads all of them:",
     "1. the seeds of the two components that have one, in ascending order of their numbers, 32 bytes each;",
     "2. the salt, 32 bytes;",
-    "3. active only: the tag keys of the servers 1 and 2, 32 bytes each.",
+    "3. if active, or where the result is for parties alone: tag keys of the servers 1 and 2, 32 bytes each.",
 ]
 LETTERS = range(3)
 
@@ -189,6 +189,8 @@ def vectors() -> dict[str, object]:
     ]
     rounds = [transcript(play) for play in plays]
     with_rules = mpc3_rules.plays()
+    with_results = mpc3_results_rounds.plays()
+    of_results = [mpc3_results_rounds.transcript(play) for play in with_results]
     of_rules = [mpc3_rules.transcript(play) for play in with_rules]
     return {
         "randomness": RANDOMNESS,
@@ -197,5 +199,9 @@ def vectors() -> dict[str, object]:
         "rules": of_rules,
         "refused_rules": [
             mpc3_rules_refused.refused(number, with_rules[number], of_rules[number]) for number in (0, 1)
+        ],
+        "results": of_results,
+        "refused_results": [
+            mpc3_results_refused.refused(number, play) for number, play in enumerate(with_results)
         ],
     }

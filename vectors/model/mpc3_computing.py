@@ -6,28 +6,18 @@ results are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from . import aes, curve25519, wire
+from . import aes
 from . import mpc3_numbers as numbers
-from .derive import agree, derive32, framed_hash, public_key
+from .derive import derive32, framed_hash
+from .mpc3_keyed import Keyed
 from .mpc3_noise import Gaussian, drawn
 from .mpc3_party import Reader, demand
-from .mpc3_server import Server
 from .words import add
 
-KEY = 32
-P = 2**255 - 19
 ZERO, ZERO_WORD, COIN = 0, 6, 7
 """Uses of streams."""
-
-
-def take_key(reader: Reader) -> bytes:
-    """A public key that is good for an agreement."""
-    key = reader.take(KEY)
-    demand(int.from_bytes(key, "little") < P, "a key that is not reduced")
-    demand(curve25519.x25519(bytes([1]) * KEY, key) != bytes(KEY), "a key of low order")
-    return key
 
 
 def stream(key: bytes, use: int, step: int, length: int) -> bytes:
@@ -42,19 +32,15 @@ def low(component: list[int]) -> bytes:
 
 
 @dataclass
-class Computing(Server):
-    """One of the three, with its secret key of the round.
+class Computing(Keyed):
+    """One of the three.
 
     Attributes
     ----------
-    keys
-        Of servers 0, 1 and 2, once the lists were heard.
     seen
         The hash of what was opened, which ends letters of servers that verify.
     """
 
-    secret: bytes = b""
-    keys: dict[int, bytes] = field(default_factory=dict)
     seen: bytes = b""
 
     @property
@@ -67,32 +53,13 @@ class Computing(Server):
         """What ends what a letter says, from the third round on."""
         return self.seen if self.round.job.is_active() else b""
 
-    def listing(self) -> bytes:
-        """Whose uploads it holds, and its key."""
-        self.keys[self.number] = public_key("x25519", self.secret)
-        return super().listing() + self.keys[self.number]
-
-    def survivors_hash(self) -> bytes:
-        """What all three must have alike, the keys among it."""
-        headers = b"".join(self.held[rank].header for rank in self.survivors)
-        bitmap = wire.bitmap(self.round.parties, set(self.survivors))
-        keys = b"".join(key for _, key in sorted(self.keys.items()))
-        return framed_hash("blindsum mpc3 survivors", self.round.context, bitmap, headers, keys)
-
     def hear(self, number: int, from_next: bytes, from_before: bytes) -> None:
         """Both letters of a round."""
-        if number == 1:
+        if number <= 1:
             super().hear(number, from_next, from_before)
+        if number == 1:
             self.derive()
-        elif number == 0:
-            readers = [Reader(body) for body in (from_next, from_before)]
-            lists = [self.read_list(reader) for reader in readers]
-            for server, reader in zip((self.following, self.before), readers, strict=True):
-                self.keys[server] = take_key(reader)
-                demand(reader.take(4) == bytes(4), "a letter of another round")
-                reader.end()
-            self.compare(lists)
-        else:
+        elif number > 1:
             rests = []
             for body in (from_next, from_before):
                 reader = Reader(body)
@@ -103,15 +70,11 @@ class Computing(Server):
 
     def context(self, bits: int) -> bytes:
         """What keys are bound to."""
-        return framed_hash("mpc3/context", self.round.context, self.survivors_hash(), bits.to_bytes(4, "big"))
+        return framed_hash("mpc3/context", self.round.context, self.begun, bits.to_bytes(4, "big"))
 
     def derive(self) -> None:
         """The keys of both components that it holds, and of their noise."""
-        # Number j is known to servers j and j - 1.
-        shared = {
-            self.number: agree("x25519", self.secret, self.keys[self.before]),
-            self.following: agree("x25519", self.secret, self.keys[self.following]),
-        }
+        shared = self.shared()
         self.seen, noise = self.context(self.elements), self.context(0)
         self.pair_keys = {j: derive32(it, self.seen, "mpc3/K", bytes([j])) for j, it in shared.items()}
         self.noise_keys = {j: derive32(it, noise, "mpc3/noise", bytes([j])) for j, it in shared.items()}
@@ -196,12 +159,20 @@ class Computing(Server):
         """The noise of the job."""
         return Gaussian.of(self.round.job.noise * numbers.longest(self.round.job))
 
-    def reveal(self) -> tuple[bytes, bytes]:
-        """The own component with its noise, and a hash of the next one."""
+    def add_noise(self) -> None:
+        """To both components."""
         gaussian = self.gaussian()
         for j in (self.number, self.following):
             noise = drawn(self.noise_keys[j], gaussian, self.round.lanes)
             self.sums[j] = add(64, [self.sums[j], numbers.words(noise)])
+
+    def reveal(self) -> tuple[bytes, bytes]:
+        """The own component with its noise, and a hash of the next one."""
+        self.add_noise()
+        return self.shown()
+
+    def shown(self) -> tuple[bytes, bytes]:
+        """As it stands."""
         own, following = (low(self.sums[j]) for j in (self.number, self.following))
         return own, framed_hash("mpc/component", following)
 

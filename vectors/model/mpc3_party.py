@@ -75,10 +75,10 @@ class Round:
         """Words of a result."""
         return self.lanes + (numbers.TAIL if numbers.computes(self.job) else 0)
 
-    def words_of(self, seed: bytes) -> list[int]:
+    def words_of(self, seed: bytes, lanes: int | None = None) -> list[int]:
         """The component that a seed stands for."""
-        lanes = mask_lanes(seed, 32 if self.width <= 32 else 64, 0, self.lanes)
-        return [lane % 2**self.width for lane in lanes]
+        drawn = mask_lanes(seed, 32 if self.width <= 32 else 64, 0, lanes or self.lanes)
+        return [lane % 2**self.width for lane in drawn]
 
     def pack(self, words: list[int]) -> bytes:
         """Words as they travel."""
@@ -102,6 +102,11 @@ class Round:
         said = b"".join(hashes) + norm
         return framed_hash("blindsum upload header", self.context, rank_bytes(rank), said)
 
+    @property
+    def has_tag_keys(self) -> bool:
+        """Whether parties draw keys for the servers 1 and 2."""
+        return self.job.is_active() or self.job.result == "parties"
+
     def result_hash(self, told: bytes) -> bytes:
         """What servers vouch for: survivors and sum as the result has them."""
         return framed_hash("blindsum mpc3 result", self.context, told)
@@ -121,6 +126,12 @@ def explicit_hash(salt: bytes, packed: bytes) -> bytes:
     return framed_hash("blindsum component", salt, packed)
 
 
+def check_divisor(told: list[int]) -> None:
+    """The last word of what servers computed is a number by which one can divide."""
+    divisor = numbers.divisor_of(told)
+    demand(2.0**-1022 <= divisor < float("inf"), "a divisor that is no normal number above 0")
+
+
 @dataclass
 class Party:
     """One party's side of a round: it draws all its secrets when it is made.
@@ -130,7 +141,7 @@ class Party:
     seeds
         By number of the component.
     tag_keys
-        By number of the server; none if semi-honest.
+        By number of the server.
     hashes
         Of the three components.
     vector
@@ -155,8 +166,7 @@ class Party:
         self.explicit = self.rank % 3
         self.seeds = {number: self.tape.read(32) for number in SERVERS if number != self.explicit}
         self.salt = self.tape.read(32)
-        active = self.round.job.is_active()
-        self.tag_keys = {server: self.tape.read(32) for server in (1, 2) if active}
+        self.tag_keys = {server: self.tape.read(32) for server in (1, 2) if self.round.has_tag_keys}
         self.hashes = [self.hash_of(number) for number in SERVERS]
 
     @cached_property
@@ -209,14 +219,26 @@ class Party:
         survivors = self.round.read_set(reader)
         total = self.round.read_words(reader, self.round.result_lanes)
         if numbers.computes(self.round.job):
-            divisor = numbers.divisor_of(total)
-            demand(2.0**-1022 <= divisor < float("inf"), "a divisor that is no normal number above 0")
+            check_divisor(total)
         told = body[: len(body) - len(reader.rest)]
-        demand(len(survivors) >= self.round.job.least_survivors(), "too few survivors")
-        demand(self.rank in survivors, "the party is not among the survivors")
+        self.check_survivors(survivors)
         hashed = self.round.result_hash(told)
-        for key in self.tag_keys.values():
-            tags = {party: reader.take(32) for party in survivors}
-            demand(tags[self.rank] == self.round.tag(key, hashed), "a tag is not right")
+        for server in (1, 2):
+            self.check_tag(server, self.take_tags(reader, survivors), hashed)
         reader.end()
         return total
+
+    def check_survivors(self, survivors: list[int]) -> None:
+        """Enough of them, the party itself among them."""
+        demand(len(survivors) >= self.round.job.least_survivors(), "too few survivors")
+        demand(self.rank in survivors, "the party is not among the survivors")
+
+    def take_tags(self, reader: Reader, survivors: list[int]) -> dict[int, bytes]:
+        """Tags of a server by rank; none if semi-honest."""
+        return {party: reader.take(32) for party in survivors if self.round.job.is_active()}
+
+    def check_tag(self, server: int, tags: dict[int, bytes], hashed: bytes) -> None:
+        """That of this party is right."""
+        if tags:
+            right = self.round.tag(self.tag_keys[server], hashed)
+            demand(tags[self.rank] == right, "a tag is not right")

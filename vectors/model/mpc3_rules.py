@@ -75,11 +75,14 @@ class Play(Stage):
         """Whether every letter is known."""
         return self.job.rule == "fedavg"
 
+    def computing(self) -> int:
+        """Rounds of letters that are known beside those in which survivors are agreed on."""
+        return len(self.servers[0].steps()) if self.is_modelled() else 0
+
     def talk(self) -> list[list[tuple[bytes, bytes]]]:
         """Letters, by round and by the server that says them: to the next one, to the one before."""
         said: list[list[tuple[bytes, bytes]]] = []
-        computing = len(self.servers[0].steps()) if self.is_modelled() else 0
-        while len(said) < AGREED + computing:
+        while len(said) < AGREED + self.computing():
             number, letters = len(said), [server.letters(len(said)) for server in self.servers]
             for server in self.servers:
                 server.hear(number, letters[server.following][1], letters[server.before][0])

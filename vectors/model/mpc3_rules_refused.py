@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import mpc3_numbers as numbers
 from . import wire
-from .mpc3_computing import KEY, Computing, P
+from .mpc3_computing import Computing
+from .mpc3_keyed import KEY, P
 from .mpc3_party import SERVERS
 from .mpc3_refused import Entry, body_of, entries
 from .refused import HEADER, Change, flip
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 LOW_ORDER = 0, 1, P - 1, 325606250916557431795983626356110631294008115727848805560023387167927233504
 """Some u-coordinates of points of low order."""
+DIVISORS = (
+    ("0", 0.0),
+    ("below 0", -1.0),
+    ("no number", float("nan")),
+    ("infinite", float("inf")),
+    ("not normal", 2.0**-1030),
+)
 
 
 def double(value: float) -> bytes:
@@ -119,13 +127,7 @@ def results(play: Play, rank: int, message: bytes) -> Iterator[Entry]:
 
     def changes() -> Iterator[Change]:
         words = play.servers[0].total
-        for why, value in (
-            ("0", 0.0),
-            ("below 0", -1.0),
-            ("no number", float("nan")),
-            ("infinite", float("inf")),
-            ("not normal", 2.0**-1030),
-        ):
+        for why, value in DIVISORS:
             bits = int.from_bytes(double(value), "big")
             yield f"a divisor that is {why}", resealed([*words[:-1], bits])
         yield "no divisor", resealed(words[:-1])

@@ -62,7 +62,7 @@ class Server:
         hashes = [reader.take(32) for _ in range(3)]
         norm = self.take_norm(reader) if rank == self.round.root else b""
         signature = reader.take(int.from_bytes(reader.take(wire.LENGTH), "big"))
-        tag_key = reader.take(32) if active and self.number else b""
+        tag_key = reader.take(32) if self.round.has_tag_keys and self.number else b""
         lacks = explicit == self.before
         salt = b"" if lacks else reader.take(32)
         mine = (self.number, self.following)
@@ -96,10 +96,15 @@ class Server:
     def letters(self, number: int) -> tuple[bytes, bytes]:
         """What it says in a round of letters: to the next server, and to the server before."""
         if number == 2:
-            own, following = (self.round.pack(self.sums[i]) for i in (self.number, self.following))
-            return self.letter(number, own), self.letter(number, self.component_hash(following))
+            to_next, to_before = self.shown()
+            return self.letter(number, to_next), self.letter(number, to_before)
         said = self.letter(number, self.survivors_hash() if number else self.listing())
         return said, said
+
+    def shown(self) -> tuple[bytes, bytes]:
+        """The own component of the sum, and a hash of the next one."""
+        own, following = (self.round.pack(self.sums[i]) for i in (self.number, self.following))
+        return own, self.component_hash(following)
 
     def letter(self, number: int, said: bytes) -> bytes:
         """Body of a letter."""
@@ -164,19 +169,23 @@ class Server:
 
     def word(self) -> bytes:
         """What the servers 1 and 2 tell the coordinator: the hash of the result, tags of the survivors."""
-        return self.round.result_hash(self.told()) + b"".join(self.tags())
+        return self.result_hash() + b"".join(self.tags())
+
+    def result_hash(self) -> bytes:
+        """What words and tags are of."""
+        return self.round.result_hash(self.told())
 
     def tags(self) -> list[bytes]:
         """For the survivors in the order of ranks; none if semi-honest."""
         if not self.round.job.is_active():
             return []
-        hashed = self.round.result_hash(self.told())
+        hashed = self.result_hash()
         return [self.round.tag(self.held[rank].tag_key, hashed) for rank in self.survivors]
 
     def take_word(self, body: bytes) -> bytes:
         """The tags of another server's word on this server's own sum, one behind the other."""
         reader = Reader(body)
-        demand(reader.take(32) == self.round.result_hash(self.told()), "word on another result")
+        demand(reader.take(32) == self.result_hash(), "word on another result")
         tags = reader.take(32 * len(self.survivors) if self.round.job.is_active() else 0)
         reader.end()
         return tags

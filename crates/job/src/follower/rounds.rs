@@ -238,7 +238,7 @@ impl Server {
                 &result.map_err(|e| e.to_string())?,
             )
         };
-        Ok(self.hand.work(keep).await?)
+        self.hand.work(keep).await
     }
 
     /// Tells the coordinator that this server has no further part in a round.

@@ -8,8 +8,10 @@ mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
 mod three_refused;
+mod three_results;
 mod three_rules;
 mod three_servers;
+mod three_talk;
 mod transcript;
 
 use blindsum_crypto::kdf::Context;
@@ -251,6 +253,19 @@ fn rounds_of_servers_that_compute_are_those_of_the_model() {
     for round in three_rules::rounds(MPC3) {
         round.play();
     }
+}
+
+#[test]
+fn results_for_parties_and_for_servers_are_those_of_the_model() {
+    for round in three_results::rounds(MPC3) {
+        round.play();
+    }
+}
+
+/// Abuse case 38: results of which some part is not what servers vouch for, hashes that do not fit, cut and longer messages.
+#[test]
+fn case_38_changed_results_for_parties_and_for_servers() {
+    assert!(three_results::check_refused(MPC3) > 300);
 }
 
 /// Abuse case 38: norms that no root has, keys of low order, divisors by which nothing can be divided.

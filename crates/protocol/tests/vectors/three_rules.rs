@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use crate::support::{Hex, Tape, load};
 use crate::three_servers::{Letters, Servers, upload_of};
+use crate::three_talk::Recorded;
 use crate::transcript::Transcript;
 
 /// Bytes in front of a message.
@@ -91,8 +92,9 @@ impl Rules {
         let clients = self.upload();
         self.check_keys();
         self.check_noise();
-        let mut servers = self.servers_in(0);
-        let words = self.talk(&mut servers);
+        let recorded = self.recorded();
+        let mut servers = recorded.servers_in(0);
+        let words = recorded.talk(&mut servers);
         if self.rest.is_exact {
             assert_eq!(words, self.rest.word);
         }
@@ -171,65 +173,14 @@ impl Rules {
         }
     }
 
-    /// The servers, having heard as many rounds of letters.
-    fn servers_in(&self, heard: usize) -> Servers {
-        let mut servers = Servers::start(&self.round);
-        for place in 0..3 {
-            for (rank, message) in self.uploads(place) {
-                let taken = servers.take(place, *rank, &message.0);
-                assert_eq!(taken, Ok(Receipt::Taken), "{rank} at server {place}");
-            }
-        }
-        let secrets = [0, 1, 2].map(|place| &*self.rest.keys.secrets[place].0);
-        servers.tell(&self.rest.told, secrets);
-        for number in 0..heard {
-            for place in 0..3 {
-                servers.letters(place);
-                for from in [(place + 1) % 3, (place + 2) % 3] {
-                    servers
-                        .hear(place, from, self.letter(number, from, place))
-                        .unwrap();
-                }
-            }
-        }
-        servers
-    }
-
-    /// What the model lets a server say to another one.
-    fn letter(&self, number: usize, from: usize, to: usize) -> &[u8] {
-        let letters = &self.rest.letters[number][from];
-        match to == (from + 1) % 3 {
-            true => &letters.next.0,
-            false => &letters.before.0,
-        }
-    }
-
-    /// The servers talk until two of them have come to their words. Letters are those of the model, as far as it has some.
-    fn talk(&self, servers: &mut Servers) -> BTreeMap<usize, Hex> {
-        let (mut words, mut number) = (BTreeMap::new(), 0);
-        loop {
-            let said: Vec<_> = (0..3).map(|place| servers.letters(place)).collect();
-            if said.iter().all(Vec::is_empty) {
-                let modelled = self.rest.letters.len();
-                assert!(
-                    number >= modelled,
-                    "{number} rounds of letters, not {modelled}"
-                );
-                return words;
-            }
-            for (from, letters) in said.iter().enumerate() {
-                for (to, letter) in letters {
-                    let to = usize::from(to.number());
-                    if number < self.rest.letters.len() {
-                        let what = format!("letter {number} of server {from} to {to}");
-                        assert_eq!(&**letter, self.letter(number, from, to), "{what}");
-                    }
-                    if let Some(word) = servers.hear(to, from, letter).unwrap() {
-                        words.insert(to, Hex(word.to_vec()));
-                    }
-                }
-            }
-            number += 1;
+    /// What the servers are given and say.
+    fn recorded(&self) -> Recorded<'_> {
+        Recorded {
+            round: &self.round,
+            uploads: [0, 1, 2].map(|place| self.uploads(place)),
+            told: &self.rest.told,
+            draws: [0, 1, 2].map(|place| &*self.rest.keys.secrets[place].0),
+            letters: &self.rest.letters,
         }
     }
 
@@ -382,14 +333,9 @@ pub fn check_refused(file: &str) -> usize {
             assert_eq!(servers.take(it.server, it.party, right), Ok(Receipt::Taken));
         }
         for it in &refused.letters {
-            let mut servers = rules.servers_in(it.letter);
-            servers.letters(it.server);
-            let third = 3 - it.server - it.sender;
-            let right = rules.letter(it.letter, third, it.server);
-            servers.hear(it.server, third, right).unwrap();
-            let heard = servers.hear(it.server, it.sender, &it.message.0);
-            assert!(heard.is_err(), "letter of server {}: {}", it.sender, it.why);
-            assert!(servers.letters(it.server).is_empty(), "{}", it.why);
+            let between = (it.sender, it.server);
+            let recorded = rules.recorded();
+            recorded.refuse_letter(it.letter, between, &it.why, &it.message.0);
         }
         for it in &refused.results {
             let mut clients = rules.upload();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Answer, Client, Closed, Culprit, Fault, Follower, Message, Outcome, Outgoing, PartyId, Receipt,
-    Round, Seat, Server, ServerIndex, ServerRole,
+    Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
 };
 use serde::Deserialize;
 
@@ -157,6 +157,11 @@ impl Servers {
             Closed::Done { outcome, messages } => Ok((outcome, messages)),
             Closed::Next { .. } => panic!("there are two stages"),
         }
+    }
+
+    /// What the second or the third server has learnt.
+    pub fn learnt(&mut self, place: usize) -> Option<RoundSum> {
+        self.others[place - 1].learnt()
     }
 
     fn coordinator(&mut self) -> &mut Server {

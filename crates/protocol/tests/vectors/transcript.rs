@@ -31,9 +31,9 @@ pub struct Transcript {
     width: u32,
     pub parties: Vec<Party>,
     pub stages: Vec<Stage>,
-    liars: Vec<u32>,
+    pub liars: Vec<u32>,
     pub survivors: Vec<u32>,
-    sum: Vec<u64>,
+    pub sum: Vec<u64>,
 }
 
 #[derive(Deserialize)]

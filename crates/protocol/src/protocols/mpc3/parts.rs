@@ -100,7 +100,8 @@ pub(super) struct Given {
     pub third: Vec<u8>,
 }
 
-/// Agrees with the others on the components of a result, of which this server has its own and the next one.
+/// Agrees with the others on the components of a result, of which this server has its own and the next one. `keys` are
+/// those of the survivors, in order.
 pub(super) async fn give(
     me: ServerIndex,
     round: &Round,
@@ -149,10 +150,8 @@ pub(super) async fn give(
         1 => {
             next_key.mask(&mut next, Sign::Add);
             given.third = next.pack();
-            let keys = keys.iter().filter(|(party, _)| survivors.contains(*party));
-            given
-                .third
-                .extend(keys.flat_map(|(_, key)| next_key.wrapped(round, key)));
+            let wrapped = keys.iter().map(|(_, key)| next_key.wrapped(round, key));
+            given.third.extend(wrapped.flatten());
         }
         _ => {}
     }
