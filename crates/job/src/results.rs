@@ -5,7 +5,7 @@ use std::path::Path;
 
 use blindsum_encode::EncodeError;
 use blindsum_math::words::Words;
-use blindsum_protocol::{JobSpec, Round};
+use blindsum_protocol::Round;
 
 /// Where a server keeps the results of its rounds.
 ///
@@ -36,7 +36,7 @@ impl LearntResult {
     /// # Errors
     /// Words that no honest parties' sum has.
     pub(crate) fn of(round: &Round, sum: &Words, survivors: usize) -> Result<Self, EncodeError> {
-        let spec: &JobSpec = round.job().spec();
+        let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
         round.decode_mean(sum, survivors, &mut mean)?;
         let sums = match spec.encoding.integer_bits() {

@@ -194,7 +194,7 @@ impl ConfigFile {
                 None => None,
             },
         };
-        Ok(files.read()?)
+        files.read()
     }
 
     fn read_jobs(&self) -> Result<Vec<JobConfig>, NetError> {
