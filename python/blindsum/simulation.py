@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -199,7 +199,7 @@ class SimulationResult:
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
     sum: Sums | None
-    _report: Mapping[str, Any]
+    _report: Mapping[str, Any] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, without ``mean`` and ``sum``.

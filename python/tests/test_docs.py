@@ -99,7 +99,7 @@ def test_examples_in_help_and_pages_are_the_files(capsys):
     assert FILES["training.py"] in {block.text for block in blocks("python")}
 
 
-@pytest.mark.parametrize("block", blocks("toml job"), ids=str)
+@pytest.mark.parametrize("block", [*blocks("toml job"), *blocks("toml rule")], ids=str)
 def test_jobs_are_read(block, tmp_path):
     (tmp_path / "job.toml").write_text(block.text)
     assert spec_from_file(str(tmp_path / "job.toml")).job == "tumour"
@@ -119,6 +119,11 @@ def test_jobs_of_the_daemon_are_read(block):
     for fields in tomllib.loads(block.text)["jobs"]:
         assert bs.JobSpec.from_dict(fields).job
     assert "toml blindsumd" in (ROOT / "crates/daemon/tests/daemon.rs").read_text()
+
+
+def test_the_daemons_own_test_reads_the_file_of_a_server():
+    assert len(blocks("toml blindsumd server")) == 1
+    assert "toml blindsumd server" in (ROOT / "crates/daemon/tests/daemon.rs").read_text()
 
 
 @pytest.fixture

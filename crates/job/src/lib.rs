@@ -37,6 +37,8 @@ pub use model::{Model, history_len, sealed_len};
 
 use std::time::Duration;
 
+use blindsum_protocol::{ServerIndex, ServerRole};
+
 /// How far the number of a round may be ahead of the latest one that a server knows of, and how far a server's word moves
 /// the number of the coordinator's next round. No honest job comes that far in one step, and whoever lies comes to the
 /// end of all numbers only in millions of steps.
@@ -61,6 +63,11 @@ fn both<A: Send, B: Send>(
         true => (one(), other()),
         false => rayon::join(one, other),
     }
+}
+
+/// What people call a server that computes with others.
+fn server_name(place: ServerIndex) -> String {
+    ServerRole::at(place).map_or_else(|| "the coordinator".into(), |role| format!("the {role}"))
 }
 
 /// SHA-256 of a certificate in DER, by which rosters refer to it.

@@ -116,6 +116,7 @@ impl From<CryptoError> for NetError {
 pub(crate) fn words_of(status: &tonic::Status) -> String {
     match status.message() {
         "" => status.code().description().to_owned(),
+        broken if broken.starts_with("h2 protocol error") => "the connection broke".into(),
         message => message.to_owned(),
     }
 }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use tracing::debug;
 
 use super::{Effect, Server, Upload, Uploaded};
-use crate::JobError;
 use crate::pb::RoundRefusalCode;
+use crate::{JobError, server_name};
 
 impl Server {
     /// A party gives this server its part of an answer. The coordinator may begin the round here a little later than at
@@ -106,7 +106,7 @@ impl Server {
     pub(super) fn line_lost(&mut self, to: ServerIndex, reason: &str) {
         let active = self.active.as_ref().filter(|active| active.is_talking);
         if let Some(round) = active.map(|active| active.round.number()) {
-            let reason = format!("the line to {to} was lost: {reason}");
+            let reason = format!("the line to {} was lost: {reason}", server_name(to));
             self.refuse(round, RoundRefusalCode::RoundRefusalUnable, reason);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use blindsum_protocol::{Seat, ServerIndex};
 use bytes::Bytes;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::face::{Effect, Hold, Input};
 use super::revocation::LIST_LOOK;
@@ -153,12 +153,17 @@ impl Lead {
 
     /// What the operator must know: of the revocation list, or of whom no round begins without.
     fn warned(&self) -> String {
-        let waits = self.members.len() >= self.parts.job.min_parties() && !self.has_needed();
-        match (waits && self.state == JobState::Running, &*self.warning) {
+        match (self.lacks_only_needed(), &*self.warning) {
             (false, warning) => warning.into(),
             (true, "") => self.lacks_needed(),
             (true, warning) => format!("{}; {warning}", self.lacks_needed()),
         }
+    }
+
+    /// Whether there are enough parties for a round, and servers or the root are missing.
+    fn lacks_only_needed(&self) -> bool {
+        let enough = self.members.len() >= self.parts.job.min_parties();
+        enough && !self.has_needed() && self.state == JobState::Running
     }
 
     pub(super) fn lacks_needed(&self) -> String {
@@ -168,7 +173,7 @@ impl Lead {
                 "no round begins without the party {root}: it is connected, but not ready"
             );
         }
-        format!("no round begins without {missing}: it is not connected")
+        format!("no round begins without {missing}: not connected yet")
     }
 
     pub(super) fn out_of_patience(&self, what: &str, have: usize) -> Halt {
@@ -374,7 +379,10 @@ impl Lead {
 
     /// Tells the watchers where the job stands.
     pub(super) fn publish(&self, latest: Option<RoundReport>) {
-        let before = self.board.status();
+        let (before, warning) = (self.board.status(), self.warned());
+        if self.lacks_only_needed() && warning != before.warning {
+            warn!(job = %self.name, "{warning}");
+        }
         let waiting_for = match (&self.joining, &self.running) {
             (Some(joining), _) => {
                 let absent = |name: &&Arc<str>| !joining.has(name);
@@ -396,7 +404,7 @@ impl Lead {
             connected: self.members.keys().map(|name| name.to_string()).collect(),
             waiting_for,
             min_parties: before.min_parties,
-            warning: self.warned(),
+            warning,
             unconfirmed: self.ended.unconfirmed(),
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
             round: latest.or_else(|| before.round.clone()),

@@ -20,7 +20,7 @@ use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
 use crate::results::keep;
 use crate::store::Ending;
-use crate::{Model, foreign, seconds};
+use crate::{Model, foreign, seconds, server_name};
 
 impl Lead {
     /// Runs one round. An error leaves the job ready for the next one, unless it says otherwise.
@@ -265,6 +265,7 @@ impl Lead {
                 letter,
             } if round == number => self.hear(number, stage, from, letter).await,
             Event::LineLost { to, reason } if stage.server.is_computing() => {
+                let to = server_name(to);
                 let reason =
                     format!("the line to {to} was lost while the servers computed: {reason}");
                 Err(Halt::Aborted(reason))

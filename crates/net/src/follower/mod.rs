@@ -16,7 +16,7 @@ use std::sync::Arc;
 use blindsum_job::follower::Parts;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::NetError;
 use crate::computing::{Door, LineParts, Lines, computing};
@@ -82,6 +82,7 @@ impl Follower {
         } = config.check()?;
         let (limits, name) = (config.limits, job.spec().job.clone());
         let records = Arc::new(FileRecords::open(&config.state_dir, &name)?);
+        let results_are_lost = !job.tells_parties() && config.results.is_none();
         let results = ResultFiles::open(config.results.as_deref(), &job)?;
         make_room(&limits);
         let listener = listen(&config.listen).await?;
@@ -107,6 +108,10 @@ impl Follower {
             records,
             results,
         };
+        if results_are_lost {
+            let rule = "no folder for results was given: this server learns results that only servers learn, and keeps none";
+            warn!(job = %name, "{rule}");
+        }
         let uplink = Uplink::new(servers.clone(), side.clone(), &limits);
         let inbox = Inbox {
             visits,

@@ -192,7 +192,8 @@ impl Credentials {
             E::CoordinatorUsage => (
                 Part::Certificate,
                 "this is the certificate of a party, or made by something else; a coordinator's is made by: \
-                 blindsum pki issue CA NAME --coordinator --host HOST"
+                 blindsum pki issue CA NAME --coordinator --host HOST (of three servers, the second and third are started \
+                 with --server 1 and 2)"
                     .into(),
             ),
             E::ServerUsage => (

@@ -111,12 +111,8 @@ fn check(job: &Job) -> Result<(), SpecError> {
         let rule = "clipping must not be aciq with mpc3: the other two servers have no model to find bounds from";
         return Err(SpecError::new("clipping", rule));
     }
-    let (chosen, least) = (job.min_parties(), least_survivors(job.spec()));
-    if chosen < least {
-        let rule = format!("min_parties = {chosen} must be at least {least} with mpc3");
-        return Err(SpecError::new("min_parties", rule));
-    }
     options::check(job)?;
+    options::check_number(job, least_survivors(job.spec()))?;
     match Weighing::of(job) {
         Some(weighing) => weighing.check(job),
         None => Ok(()),

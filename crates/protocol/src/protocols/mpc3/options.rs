@@ -153,6 +153,11 @@ impl RuleName {
         )
     }
 
+    /// Whether `bad` says how many vectors may be bad.
+    fn leaves_out_bad(self) -> bool {
+        matches!(self, Self::Krum | Self::MultiKrum | Self::TrimmedMean)
+    }
+
     /// Whether coordinates are sorted, each by itself.
     pub(super) fn sorts(self) -> bool {
         matches!(self, Self::Median | Self::TrimmedMean)
@@ -203,6 +208,27 @@ pub(super) fn check(job: &Job) -> Result<(), SpecError> {
     if !options.is_sum() && !is_quantised {
         let what = format!("must be quantised with rule = {rule}, is {}", spec.encoding);
         return Err(SpecError::new("encoding", what));
+    }
+    Ok(())
+}
+
+/// Rounds of too few parties, or jobs of fewer than any round must have.
+pub(super) fn check_number(job: &Job, least: usize) -> Result<(), SpecError> {
+    let (spec, chosen) = (job.spec(), job.min_parties());
+    let (options, parties) = (Mpc3::of(spec), spec.parties as usize);
+    let (rule, bad) = (options.rule, options.bad(spec));
+    let with = match rule.leaves_out_bad() {
+        true => format!("with rule = {rule} and {bad} bad vectors"),
+        false => format!("with rule = {rule}"),
+    };
+    if least > parties {
+        let field = if options.bad == 0 { "parties" } else { "bad" };
+        let what = format!("{parties} parties are too few {with}: a round needs at least {least}");
+        return Err(SpecError::new(field, what));
+    }
+    if chosen < least {
+        let what = format!("min_parties = {chosen} must be at least {least} {with}");
+        return Err(SpecError::new("min_parties", what));
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
 use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
 
+use super::is_active;
 use super::options::{Mpc3, RuleName, TrustName};
-use super::{is_active, least_survivors};
 use crate::core::round::{InTheClear, Signed};
 use crate::{
     EncodingChoice, Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError,
@@ -257,7 +257,6 @@ impl Weighing {
             false => Bounds::new(15).map_err(|e| SpecError::new("rule", e.to_string()))?,
         };
         self.check_noise(spec)?;
-        self.check_bad(job)?;
         for count in [job.min_parties(), spec.parties as usize] {
             let vectors = count - usize::from(rule == RuleName::FlTrust);
             let checked = self
@@ -273,19 +272,6 @@ impl Weighing {
             })?;
         }
         Ok(())
-    }
-
-    /// Refuses more bad vectors than leave a result.
-    fn check_bad(&self, job: &Job) -> Result<(), SpecError> {
-        let (spec, rule, bad) = (job.spec(), self.options.rule, self.bad);
-        let (least, parties) = (least_survivors(spec), spec.parties as usize);
-        if self.options.bad == 0 || least <= parties {
-            return Ok(());
-        }
-        let what = format!(
-            "rule = {rule} with bad = {bad} needs {least} parties, but {least} <= parties = {parties} must hold"
-        );
-        Err(SpecError::new("bad", what))
     }
 
     /// Leaves room for noise beside the sum.
