@@ -144,7 +144,7 @@ class JobSpec(JobFields):
     def server_memory(self) -> int:
         """Bytes that each of three servers holds at most to compute (``mpc3``), vectors among them; else 0.
 
-        A few megabytes for each party come on top. A server refuses a job that needs more than its limit
+        Its process takes up to about twice as much. A server refuses a job that needs more than its limit
         ``computing_memory``.
         """
         return int(self._checked["server_memory"])

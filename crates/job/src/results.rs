@@ -6,6 +6,7 @@ use std::path::Path;
 use blindsum_encode::EncodeError;
 use blindsum_math::words::Words;
 use blindsum_protocol::Round;
+use tracing::error;
 
 /// Where a server keeps the results of its rounds.
 ///
@@ -56,9 +57,9 @@ impl LearntResult {
 pub(crate) fn keep(results: &dyn Results, round: u64, result: &LearntResult) -> Result<(), String> {
     let kept = results.keep(round, result);
     kept.map_err(|error| {
-        format!(
-            "the result cannot be kept in {}: {error}",
-            results.place().display()
-        )
+        // Others hear of the reason, and where the results are is nothing to them.
+        let place = results.place().display();
+        error!(round, %place, %error, "a result cannot be kept");
+        format!("its result cannot be kept at one of the servers: {error}")
     })
 }

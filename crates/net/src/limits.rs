@@ -112,15 +112,11 @@ impl Limits {
             return Ok(());
         }
         let spec = job.spec();
-        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         let rule = format!(
-            "job {:?} needs up to {:.1} GiB at each server with parties = {} and dim = {}, but computing_memory is {:.1} GiB: \
-             raise it to {needed} if this machine has as much, or choose another rule, or fewer coordinates",
-            spec.job,
-            gib(needed),
-            spec.parties,
-            spec.dim,
-            gib(allowed)
+            "job {:?} computes with up to {needed} bytes at each server, with parties = {} and dim = {}, but \
+             {needed} <= computing_memory = {allowed} must hold: raise it if this machine has twice as much, or choose another \
+             rule, or fewer coordinates",
+            spec.job, spec.parties, spec.dim,
         );
         Err(NetError::config("limits.computing_memory", rule))
     }

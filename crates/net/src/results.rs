@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 
 use blindsum_job::results::{LearntResult, Results};
@@ -25,6 +26,9 @@ impl ResultFiles {
     pub fn check(folder: Option<&Path>, job: &Job) -> Result<(), NetError> {
         let (spec, name) = (job.spec(), &job.spec().job);
         let rule = match folder {
+            Some(folder) if folder.as_os_str().is_empty() => {
+                "must be a folder, not an empty name".into()
+            }
             Some(_) if job.hides_sum() => {
                 format!("only the parties of job {name:?} learn its results: leave it out")
             }
@@ -70,13 +74,23 @@ impl ResultFiles {
         fs::remove_file(path)
     }
 
-    fn write(&self, name: &str, kind: &str, values: &[u8], count: usize) -> io::Result<()> {
-        let new = self.folder.join(format!("{name}.new"));
-        let mut file = File::create(&new)?;
-        file.write_all(&npy_header(kind, count))?;
-        file.write_all(values)?;
-        file.sync_all()?;
-        fs::rename(&new, self.folder.join(format!("{name}.npy")))?;
+    /// Writes an array to a file that is not there yet.
+    fn write(&self, name: &str, kind: &str, values: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(format!("{name}.npy"));
+        if path.exists() {
+            return Err(io::Error::other(format!(
+                "{name}.npy is there already, and no result is overwritten: give each server, and a job that begins anew, a \
+                 folder of its own"
+            )));
+        }
+        let new = self.folder.join(format!("{name}.{}.new", process::id()));
+        let written = write_all(&new, &[&npy_header(kind, values.len() / 8), values]);
+        let written = written.and_then(|()| fs::rename(&new, path));
+        if written.is_err() {
+            // It may never have been made; the first error counts.
+            let _ = fs::remove_file(&new);
+        }
+        written?;
         File::open(&self.folder)?.sync_all()
     }
 }
@@ -94,11 +108,20 @@ impl Results for ResultFiles {
             let sums = sums.iter().map(|sum| u64::try_from(*sum).ok());
             let sums: Vec<_> = sums.collect::<Option<_>>().ok_or_else(wide)?;
             let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-            self.write(&format!("{name}-sums"), "<u8", &bytes, sums.len())?;
+            self.write(&format!("{name}-sums"), "<u8", &bytes)?;
         }
         let mean: Vec<u8> = result.mean.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.write(&name, "<f8", &mean, result.mean.len())
+        self.write(&name, "<f8", &mean)
     }
+}
+
+/// Makes a file of these pieces.
+fn write_all(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    for piece in pieces {
+        file.write_all(piece)?;
+    }
+    file.sync_all()
 }
 
 /// The head of a `.npy` file, version 1.0, with an array of one dimension. The data behind it is aligned to 64 bytes.
@@ -145,6 +168,11 @@ mod tests {
         assert_eq!(mean[128..136], 0.5f64.to_le_bytes());
         assert_eq!(sums[136..], u64::MAX.to_le_bytes());
         assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+        // Another run of the job, or another server with the same folder.
+        let again = results.keep(12, &result).unwrap_err().to_string();
+        assert!(again.contains("there already"), "{again}");
+        assert_eq!(fs::read(name("")).unwrap(), mean);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
     }
 
     #[test]
@@ -178,6 +206,7 @@ mod tests {
         assert!(refused.contains("only the parties"), "{refused}");
         let job = JobSpec::default().validate().unwrap();
         assert!(ResultFiles::check(None, &job).is_ok());
+        assert!(ResultFiles::check(Some(Path::new("")), &job).is_err());
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         let refused = ResultFiles::open(Some(&file), &job).err().unwrap();

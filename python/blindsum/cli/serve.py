@@ -128,6 +128,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError("--out", "needs --store, where the models are")
     check_file("--out", options.out)
     spec = spec_from_file(options.job)
+    if options.out and spec.model_update == "none":
+        raise ConfigError("--out", "the job keeps no model (model_update = none); --results DIR writes results")
     if options.out and spec.hides_sum:
         raise ConfigError(
             "--out",

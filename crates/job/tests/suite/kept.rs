@@ -131,7 +131,7 @@ fn case_03_a_result_that_cannot_be_kept_ends_its_round() {
         assert!(
             first
                 .reason
-                .contains("cannot be kept in memory: it is full"),
+                .contains("its result cannot be kept at one of the servers: it is full"),
             "{}",
             first.reason
         );

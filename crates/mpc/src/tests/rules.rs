@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::rules::{Bounds, Clear, Trusted, Weighed, finish};
 use crate::testing::{carry, keys_with, server, shared, verifying};
-use crate::{Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
+use crate::{FRACTION, Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const PARTIES: usize = 7;
 const LENGTH: usize = 40;
@@ -114,14 +114,17 @@ fn fltrust(root: &[f64], hide_total: bool) -> crate::rules::Rule<'_> {
     }
 }
 
-async fn whole<R: Ring>(mpc: Mpc<R>, rule: Rule) -> Result<Vec<f64>, MpcError> {
+async fn weighed<R: Ring>(mpc: &Mpc<R>, rule: Rule) -> Result<Weighed<R>, MpcError> {
     let rows = vectors().into_iter().map(|vector| {
         let words: Vec<u64> = vector.iter().map(|it| *it as u64).collect();
         shared(mpc.me(), &words).components().map(<[u64]>::to_vec)
     });
-    let weighed = rule
-        .compute(&mpc, Arc::new(Vectors::new(rows.collect())?))
-        .await?;
+    let vectors = Arc::new(Vectors::new(rows.collect())?);
+    rule.compute(mpc, vectors).await
+}
+
+async fn whole<R: Ring>(mpc: Mpc<R>, rule: Rule) -> Result<Vec<f64>, MpcError> {
+    let weighed = weighed(&mpc, rule).await?;
     mpc.verify().await?;
     let total = weighed.total.unwrap_or(Shares::zeros(0));
     let (sum, total) = join(mpc.reveal(&weighed.sum), mpc.reveal(&total)).await?;
@@ -141,6 +144,30 @@ const RULES: [Rule; 10] = [
     Rule::Median,
     Rule::Trimmed(1),
 ];
+
+/// Abuse case 39: of a weighted sum the bits below a unit of the result are hidden, whatever the rule.
+#[test]
+fn case_39_every_weighted_sum_hides_its_last_bits() {
+    for rule in RULES {
+        let even = |me: ServerIndex, line| async move {
+            let mpc = server::<u64>(me, line);
+            Ok::<_, MpcError>(weighed(&mpc, rule).await?.even)
+        };
+        let hidden = match rule {
+            Rule::Clipped(_) | Rule::Unlike => FRACTION,
+            // The sum stands for 2^20 / ‖g‖ of a unit more.
+            Rule::FlTrust | Rule::FlTrustHidden | Rule::FlTrustUploaded => {
+                (f64::from(FRACTION) + 20.0 - norm(&root()).log2()).floor() as u32
+            }
+            Rule::Krum { .. } | Rule::Median | Rule::Trimmed(_) => 0,
+        };
+        assert_eq!(
+            carry(even, |_| {}).unwrap().results,
+            [hidden; 3],
+            "{rule:?}"
+        );
+    }
+}
 
 #[test]
 fn rules_are_those_in_the_clear() {

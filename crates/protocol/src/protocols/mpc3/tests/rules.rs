@@ -318,7 +318,10 @@ fn what_cannot_be_computed_is_refused_by_the_job() {
             of(it, RuleName::MultiKrum);
             it.bad = 4;
         }),
-        &["bad = 4 needs 7 parties", "parties = 6"],
+        &[
+            "too few with rule = multi-krum and 4 bad vectors",
+            "at least 7",
+        ],
     );
     says(
         refused(&|spec, it, _| {
@@ -332,7 +335,10 @@ fn what_cannot_be_computed_is_refused_by_the_job() {
             of(it, RuleName::TrimmedMean);
             it.bad = 3;
         }),
-        &["bad = 3 needs 9 parties"],
+        &[
+            "too few with rule = trimmed-mean and 3 bad vectors",
+            "at least 9",
+        ],
     );
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::spec;
 use crate::testing::{OnLetter, Rig, body, parties, with_body};
-use crate::{Adversary, Culprit, Fault, Message, Outcome, ServerIndex, ServerRole};
+use crate::{Adversary, Culprit, Fault, FaultKind, Message, Outcome, ServerIndex, ServerRole};
 
 /// Letters as they were said, with who said them to whom.
 type Said = Vec<(ServerIndex, ServerIndex, Message)>;
@@ -110,6 +110,27 @@ fn case_32_different_lists_open_nothing() {
         assert!(outcome.is_err(), "{liar}");
         let opened = opened.lock().unwrap();
         assert!(opened.is_empty(), "{liar}: {opened:?} say their components");
+    }
+}
+
+/// Abuse case 32: a server that holds uploads back until too few are left gets no sum of these.
+#[test]
+fn case_32_too_few_uploads_open_nothing() {
+    for liar in [1, 2].map(|place| ServerIndex::ALL[place]) {
+        let mut rig = Rig::new(spec(Adversary::Active), 3);
+        rig.on_letter = Box::new(move |from, _, letter| {
+            let mut changed = body(&letter).to_vec();
+            let end = changed.len() - 4;
+            if from == liar && changed[end..] == [0; 4] {
+                // Party 0 alone.
+                changed[0] = 1;
+                changed[33..end].fill(0);
+            }
+            Some(with_body(&letter, &changed))
+        });
+        let fault = rig.finish().unwrap_err();
+        let few = FaultKind::TooFewSurvivors { have: 1, need: 3 };
+        assert_eq!(fault.kind, few, "{liar}");
     }
 }
 

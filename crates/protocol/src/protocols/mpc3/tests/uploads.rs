@@ -55,6 +55,27 @@ fn case_38_no_changed_upload_is_summed() {
     }
 }
 
+/// Abuse case 27: what a party has signed for one round is no upload of another one.
+#[test]
+fn case_27_signatures_of_uploads_are_of_their_round() {
+    let mut rig = Rig::new(spec(Adversary::Active), 3);
+    let later = crate::JobSpec {
+        rounds: 7,
+        ..spec(Adversary::Active)
+    };
+    let other = Rig::new(later, 3);
+    for party in parties(0..3) {
+        let moved = |to: &crate::Message, from| with_body(to, body(from));
+        let answer = moved(&rig.up[&party], &other.up[&party]);
+        assert!(rig.receive(party, &answer).is_err());
+        for role in [ServerRole::Second, ServerRole::Third] {
+            let part = moved(&rig.parts[&(party, role)], &other.parts[&(party, role)]);
+            let follower = rig.followers.get_mut(&role).unwrap();
+            assert!(follower.take_upload(party, &part).is_err(), "{role}");
+        }
+    }
+}
+
 /// Abuse case 38: what a party gave one server is shown to nobody, also where it is refused: with what another server has
 /// it would be the vector.
 #[test]
