@@ -129,7 +129,7 @@ def _run(options: argparse.Namespace) -> int:
     check_file("--out", options.out)
     spec = spec_from_file(options.job)
     if options.out and spec.model_update == "none":
-        raise ConfigError("--out", "the job keeps no model (model_update = none); --results DIR writes results")
+        raise ConfigError("--out", "the job keeps no model: model_update is none; there is --results")
     if options.out and spec.hides_sum:
         raise ConfigError(
             "--out",

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     print(f"# hash {spec.hash}")
     if spec.server_memory:
-        print(f"# each of the three servers computes with up to {spec.server_memory} bytes; its process may take twice as much")
+        print(f"# each of the three servers computes with up to {spec.server_memory} bytes")
     for name, value in spec.to_dict().items():
         print(f"{name} = {_toml(value)}")
     return EXIT_SUM
