@@ -289,4 +289,13 @@ def test_python_blocks_run(block, tumour, capsys):
         assert (update.shape, weight) == ((1000,), 250)
 
 
-EXECUTED = {"sh", "python", "toml job", "toml options", "json said", "toml blindsumd"}
+EXECUTED = {
+    "sh",
+    "python",
+    "toml job",
+    "toml rule",
+    "toml options",
+    "json said",
+    "toml blindsumd",
+    "toml blindsumd server",
+}

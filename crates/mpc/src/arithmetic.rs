@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::gram::dots;
 use crate::ledger::Relation;
 use crate::ring::TILE;
 use crate::shares::same;
+use crate::vectors::lifted;
 use crate::{Mpc, MpcError, Ring, Shares, Vectors};
 
 /// This server's part of each product: the parts of all three add up to it.
@@ -108,7 +110,7 @@ impl<R: Ring> Mpc<R> {
         pairs: Vec<(usize, usize)>,
     ) -> Result<Shares<R>, MpcError> {
         if !self.ledger.is_kept() {
-            return self.reshare(R::dots(vectors, &pairs)).await;
+            return self.reshare(dots(vectors, &pairs)).await;
         }
         let count = vectors.count();
         let gram = self.gram(vectors).await?;
@@ -126,7 +128,7 @@ impl<R: Ring> Mpc<R> {
     pub async fn gram(&self, vectors: &Arc<Vectors>) -> Result<Shares<R>, MpcError> {
         let rows = vectors.count();
         let pairs = (0..rows).flat_map(|row| (row..rows).map(move |other| (row, other)));
-        let parts = R::dots(vectors, &pairs.collect::<Vec<_>>());
+        let parts = dots(vectors, &pairs.collect::<Vec<_>>());
         let z = self.reshare(parts).await?;
         self.ledger.add(|| Relation::Gram {
             vectors: vectors.clone(),
@@ -161,40 +163,6 @@ impl<R: Ring> Mpc<R> {
             self.line.set_mark(seen);
         }
     }
-}
-
-/// A tile of one vector, both components in a ring.
-pub(crate) fn lifted<R: Ring>(
-    vectors: &Vectors,
-    row: usize,
-    tile: usize,
-) -> impl Iterator<Item = (R, R)> {
-    let of = |part| tile_of(vectors.component(row, part), tile);
-    of(0)
-        .iter()
-        .zip(of(1))
-        .map(|(own, next)| (R::of(*own), R::of(*next)))
-}
-
-/// A tile of a long vector; the last one may be shorter.
-pub(crate) fn tile_of<T>(all: &[T], tile: usize) -> &[T] {
-    all.chunks(TILE).nth(tile).unwrap_or_default()
-}
-
-/// This server's part of each of these dot products. All of them are computed tile by tile: vectors pass the cache once.
-pub(crate) fn dots_of_words<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
-    let mut parts = vec![R::ZERO; pairs.len()];
-    for tile in 0..vectors.length().div_ceil(TILE) {
-        for (part, (row, other)) in parts.iter_mut().zip(pairs) {
-            let x = lifted::<R>(vectors, *row, tile);
-            let products = x.zip(lifted::<R>(vectors, *other, tile));
-            *part = part.plus(sum(products.map(|((x, x_next), (y, y_next))| {
-                let both = x.times(y).plus(x.times(y_next));
-                both.plus(x_next.times(y))
-            })));
-        }
-    }
-    parts
 }
 
 /// Where the dot product of two of `count` vectors is among all of them, the first one not behind the second.

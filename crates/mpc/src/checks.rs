@@ -9,9 +9,10 @@ use blindsum_crypto::kdf::hash;
 use blindsum_crypto::mask::{MaskKey, MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 
-use crate::arithmetic::{lifted, product, sum, triangle};
+use crate::arithmetic::{product, sum, triangle};
 use crate::ledger::{And, Pending, Relation};
 use crate::ring::{Flow, TILE};
+use crate::vectors::lifted;
 use crate::{Bits, Ring, Shares, Vectors};
 
 /// Numbers that all three servers get to know at the same time, and that none of them chose.

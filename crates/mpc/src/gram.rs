@@ -1,13 +1,13 @@
-//! Dot products of vectors with each other modulo 2^128, for machines that multiply many numbers of 32 bits at once.
+//! Dot products of vectors with each other; modulo 2^128 in a way for machines that multiply many numbers of 32 bits at once.
 //!
 //! A server's part of x · y is x_own · y_own + x_own · y_next + x_next · y_own. That is s · t − x_next · y_next with
 //! s = x_own + x_next and t = y_own + y_next: two products in place of three. Numbers are cut into limbs of 22 bits, and
 //! those of s are sums that carry nothing. Three products of limbs below 2^23 come together at a place: 2^16 coordinates
 //! stay below 2^64, and a tile has fewer.
 
-use crate::Vectors;
-use crate::arithmetic::{dots_of_words, tile_of};
 use crate::ring::TILE;
+use crate::vectors::{lifted, tile_of};
+use crate::{Ring, Vectors};
 
 /// Bits of a limb.
 const BITS: u32 = 22;
@@ -35,13 +35,30 @@ struct Limbs {
 }
 
 /// This server's part of each of these dot products.
-pub(crate) fn dots(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<u128> {
+pub(crate) fn dots<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if R::BYTES > size_of::<u64>() && is_x86_feature_detected!("avx512f") {
         // SAFETY: the machine has the instructions.
-        return unsafe { dots_avx512(vectors, pairs) };
+        let parts = unsafe { dots_avx512(vectors, pairs) };
+        return parts.into_iter().map(R::of_wide).collect();
     }
     dots_of_words(vectors, pairs)
+}
+
+/// The same by whole numbers of the ring, tile by tile: vectors pass the cache once.
+fn dots_of_words<R: Ring>(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<R> {
+    let mut parts = vec![R::ZERO; pairs.len()];
+    for tile in 0..vectors.length().div_ceil(TILE) {
+        for (part, (row, other)) in parts.iter_mut().zip(pairs) {
+            let x = lifted::<R>(vectors, *row, tile);
+            let products = x.zip(lifted::<R>(vectors, *other, tile));
+            *part = products.fold(*part, |part, ((x, x_next), (y, y_next))| {
+                let both = x.times(y).plus(x.times(y_next));
+                part.plus(both.plus(x_next.times(y)))
+            });
+        }
+    }
+    parts
 }
 
 /// As [`dots_by_limbs`], with eight numbers in a register.
@@ -155,7 +172,11 @@ mod tests {
                     expected,
                     "{count} of {length}"
                 );
-                assert_eq!(dots(vectors, &pairs), expected, "{count} of {length}");
+                assert_eq!(
+                    dots::<u128>(vectors, &pairs),
+                    expected,
+                    "{count} of {length}"
+                );
             }
         }
     }

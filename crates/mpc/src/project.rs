@@ -10,8 +10,8 @@
 use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 
-use crate::arithmetic::tile_of;
 use crate::ring::{TILE, words};
+use crate::vectors::tile_of;
 use crate::{Ring, Shares, Vectors};
 
 /// Random rows.

@@ -7,9 +7,6 @@ use std::vec;
 use blindsum_crypto::mask::{MaskStream, apply_masks};
 use blindsum_math::words::TileMut;
 
-use crate::arithmetic::dots_of_words;
-use crate::{Vectors, gram};
-
 /// Whole numbers modulo 2^w: Z_2^64 as `u64`, Z_2^128 as `u128`. On the wire elements are little-endian.
 pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// Bytes of an element.
@@ -19,6 +16,8 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
 
     /// `value` modulo 2^w.
     fn of(value: u64) -> Self;
+    /// A wide `value` modulo 2^w.
+    fn of_wide(value: u128) -> Self;
     /// A signed `value` modulo 2^w.
     fn of_signed(value: i64) -> Self;
     /// The number modulo 2^64.
@@ -31,10 +30,6 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn times(self, other: Self) -> Self;
     /// So many elements of a stream, from the one with the number `first` on.
     fn stream(stream: &MaskStream, first: usize, count: usize) -> Vec<Self>;
-    /// A server's part of the dot products of these pairs of vectors.
-    fn dots(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<Self> {
-        dots_of_words(vectors, pairs)
-    }
     /// Appends the bytes of the elements.
     fn write(values: &[Self], out: &mut Vec<u8>);
     /// The elements of these bytes, whose number is a multiple of [`Ring::BYTES`].
@@ -42,13 +37,17 @@ pub trait Ring: Copy + Debug + PartialEq + Send + Sync + 'static {
 }
 
 macro_rules! ring {
-    ($type:ty, $stream:expr $(, $($faster:tt)*)?) => {
+    ($type:ty, $stream:expr) => {
         impl Ring for $type {
             const BYTES: usize = size_of::<Self>();
             const ZERO: Self = 0;
 
             fn of(value: u64) -> Self {
                 Self::from(value)
+            }
+
+            fn of_wide(value: u128) -> Self {
+                value as Self
             }
 
             fn of_signed(value: i64) -> Self {
@@ -75,8 +74,6 @@ macro_rules! ring {
                 $stream(stream, first, count)
             }
 
-            $($($faster)*)?
-
             fn write(values: &[Self], out: &mut Vec<u8>) {
                 out.reserve(values.len() * Self::BYTES);
                 for value in values {
@@ -93,18 +90,12 @@ macro_rules! ring {
 }
 
 ring!(u64, words);
-ring!(
-    u128,
-    |stream, first, count| {
-        let halves = words(stream, 2 * first, 2 * count);
-        let (pairs, _) = halves.as_chunks::<2>();
-        let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
-        pairs.iter().map(whole).collect()
-    },
-    fn dots(vectors: &Vectors, pairs: &[(usize, usize)]) -> Vec<Self> {
-        gram::dots(vectors, pairs)
-    }
-);
+ring!(u128, |stream, first, count| {
+    let halves = words(stream, 2 * first, 2 * count);
+    let (pairs, _) = halves.as_chunks::<2>();
+    let whole = |[low, high]: &[u64; 2]| u128::from(*low) | u128::from(*high) << 64;
+    pairs.iter().map(whole).collect()
+});
 
 /// Lanes of 64 bits of a stream, from the one with the number `first` on.
 pub(crate) fn words(stream: &MaskStream, first: usize, count: usize) -> Vec<u64> {

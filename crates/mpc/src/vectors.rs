@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ring::TILE;
 use crate::shares::same;
 use crate::{MpcError, Ring, Shares};
 
@@ -108,4 +109,22 @@ impl Vectors {
         };
         Shares::of(sum(0), sum(1))
     }
+}
+
+/// A tile of one vector, both components in a ring.
+pub(crate) fn lifted<R: Ring>(
+    vectors: &Vectors,
+    row: usize,
+    tile: usize,
+) -> impl Iterator<Item = (R, R)> {
+    let of = |part| tile_of(vectors.component(row, part), tile);
+    of(0)
+        .iter()
+        .zip(of(1))
+        .map(|(own, next)| (R::of(*own), R::of(*next)))
+}
+
+/// A tile of a long vector; the last one may be shorter.
+pub(crate) fn tile_of<T>(all: &[T], tile: usize) -> &[T] {
+    all.chunks(TILE).nth(tile).unwrap_or_default()
 }

@@ -27,6 +27,10 @@ impl Ring for Tiny {
         Self::new(value)
     }
 
+    fn of_wide(value: u128) -> Self {
+        Self::of(value as u64)
+    }
+
     fn of_signed(value: i64) -> Self {
         Self::new(value as u64)
     }
