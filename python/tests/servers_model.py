@@ -55,13 +55,13 @@ class Servers:
     def fltrust(self, rows, root):
         """The mean of trusted vectors."""
         length = math.sqrt(sum(x * x for x in root))
-        unit = [round(x * 2**30 / length) for x in root]
+        unit = [round(x * 2**26 / length) for x in root]
         weights, total = [], 0
         for row in rows:
             y, place = self.inverse_root(sum(x * x for x in row))
             scale = 0 if place is None else 2 ** (self.exponent - place)
             forward = max(0, sum(x * u for x, u in zip(row, unit, strict=True)))
-            trust = self.shifted(self.shifted(forward * scale, self.exponent + 30 - FRACTION) * y, FRACTION)
+            trust = self.shifted(self.shifted(forward * scale, self.exponent + 26 - FRACTION) * y, FRACTION)
             total += trust
             weights.append(self.shifted(trust * y, FRACTION) * scale)
         if total < LEAST_TOTAL:

@@ -46,7 +46,7 @@ def direction(job: Job, levels: list[int]) -> tuple[list[int], float]:
     """What the root shares of its vector, and its norm."""
     numbers = [number(job, level) for level in levels]
     norm = sqrt(float(sum(value * value for value in numbers)))
-    scale = float(2 ** min(60 - exponent(job), 30)) / norm
+    scale = 2.0**26 / norm
     return [away(float(value) * scale) for value in numbers], norm
 
 

@@ -106,14 +106,14 @@ def clipped_weight(n: int, clip: int) -> Interval:
 
 
 def unit_root(root: list[float]) -> tuple[list[int], tuple[Fraction, Fraction]]:
-    """The trusted vector with norm 2^30, in whole numbers, and its norm, from below and above."""
+    """The trusted vector with norm 2^26, in whole numbers, and its norm, from below and above."""
     exact_root = [Fraction(value) for value in root]
     square = sum((value * value for value in exact_root), Fraction(0))
     fine = 2**200 * max(1, ceiling(1 / square))
     norm = Fraction(root_below(square * fine**2), fine), Fraction(root_above(square * fine**2), fine)
     unit = []
     for value in exact_root:
-        scaled = abs(value) * 2**30 / norm[0]
+        scaled = abs(value) * 2**26 / norm[0]
         nearest = floor(scaled + Fraction(1, 2))
         # Doubles round it the same way.
         assert (
@@ -136,7 +136,7 @@ def fltrust(rows: Vectors, root: list[float], exponent: int) -> tuple[Weighed, l
             weights.append((0, 0))
             continue
         scale, inverse = 2 ** (exponent - place), inverse_root(n)
-        scaled = truncated(Fraction(max(0, d) * scale, 2 ** (exponent + 30 - FRACTION)))
+        scaled = truncated(Fraction(max(0, d) * scale, 2 ** (exponent + 26 - FRACTION)))
         trust.append(product(scaled, inverse, FRACTION))
         weights.append(times(product(trust[-1], inverse, FRACTION), scale))
     sums, everything = weighted(weights, rows), total(trust)

@@ -63,6 +63,9 @@ pub enum MpcError {
         /// The server whose message it noticed it in.
         from: ServerIndex,
     },
+    /// The vector that others are compared with is shared with another norm than every direction has.
+    #[error("the vector that others are compared with is not shared as a direction")]
+    Direction,
     /// A result was to be shown before everything computed for it was verified, or after something was found wrong.
     #[error("a result must be verified before it is shown")]
     Unverified,

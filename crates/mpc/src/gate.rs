@@ -12,9 +12,18 @@
 //!   is at most three times the square of its second one). 0.7^80 is 2^-41.
 //!
 //! What passes has a norm below 6.4β, which is below 2^(log2 β + 3).
+//!
+//! A direction that a party has shared is a vector of norm 2^26, but for how its coordinates are rounded. It goes through the
+//! gate with a β of its own. Then the square of its norm is below 2^64 and tells what the norm is.
 
 use crate::project::project;
 use crate::{Bits, Mpc, MpcError, Ring, Shares, Vectors};
+
+/// Bits of the norm that a direction is shared with. With one more the square of the norm might wrap around.
+pub const DIRECTION_BITS: u32 = 26;
+
+/// β for a direction, which is at least 6 times as long as an honest one.
+const BETA_OF_DIRECTION: u64 = 1 << (DIRECTION_BITS + 3);
 
 /// How long vectors may be, and the public coin that the rows are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +54,12 @@ impl Gate {
     }
 
     /// Refuses vectors that are so long that sums of numbers within bounds may wrap around.
-    pub(crate) fn check(&self, length: usize) -> Result<(), MpcError> {
-        let most = self.beta().checked_mul(2 * length as u64);
+    pub(crate) fn check(&self, length: usize, has_direction: bool) -> Result<(), MpcError> {
+        let beta = match has_direction {
+            true => BETA_OF_DIRECTION,
+            false => self.beta(),
+        };
+        let most = beta.checked_mul(2 * length as u64);
         match most.is_some_and(|most| most >> 63 == 0) {
             true => Ok(()),
             false => Err(MpcError::Range {
@@ -68,27 +81,58 @@ impl<R: Ring> Mpc<R> {
     /// for this alone and beside what else is computed.
     ///
     /// # Errors
-    /// [`MpcError::Range`] if vectors are so long that sums of numbers within bounds may wrap around.
-    pub async fn gate(&self, vectors: &Vectors, gate: Gate) -> Result<Vec<bool>, MpcError> {
-        let (count, beta) = (vectors.count(), gate.beta());
-        gate.check(vectors.length())?;
+    /// [`MpcError::Direction`] if the direction, where there is one, does not pass; [`MpcError::Range`] if vectors are so long
+    /// that sums of numbers within bounds may wrap around.
+    pub async fn gate(
+        &self,
+        vectors: &Vectors,
+        direction: Option<&Vectors>,
+        gate: Gate,
+    ) -> Result<Vec<bool>, MpcError> {
+        gate.check(vectors.length(), direction.is_some())?;
+        let all = match direction {
+            Some(direction) => &vectors.and(direction)?,
+            None => vectors,
+        };
+        let count = all.count();
         if count == 0 {
             return Ok(Vec::new());
         }
         let beside = self.branch();
-        let w = project::<R>(vectors, gate.coin);
+        let w = project::<R>(all, gate.coin);
         let both = Shares::concat(&[&w, &w.times(R::of_signed(-1))]);
-        let room = both.plus_public(self.me, R::of(beta));
+        let mut betas = vec![R::of(gate.beta()); vectors.count()];
+        betas.resize(count, R::of(BETA_OF_DIRECTION));
+        let betas: Vec<R> = betas.iter().copied().cycle().take(both.len()).collect();
+        let room = both.plus(&Shares::public(self.me, &betas))?;
         let outside = beside.sign(&room, 64).await?.in_rows(count);
         let outside = beside.any(outside).await?;
         beside.verify().await?;
         let outside = beside.reveal_bits(&outside).await?;
-        let is_outside = |place: usize| {
+        let passes = |place: usize| {
             outside
                 .get(place / 64)
-                .is_none_or(|it| it >> (place % 64) & 1 == 1)
+                .is_some_and(|it| it >> (place % 64) & 1 == 0)
         };
-        Ok((0..count).map(|place| !is_outside(place)).collect())
+        match (vectors.count()..count).all(passes) {
+            true => Ok((0..vectors.count()).map(passes).collect()),
+            false => Err(MpcError::Direction),
+        }
+    }
+
+    /// Whether a direction that has passed is of another norm than an honest one: one bit. `squared` is the square of its
+    /// norm, below 2^64. 9 rounds.
+    pub(crate) async fn is_no_direction(
+        &self,
+        squared: &Shares<R>,
+        length: usize,
+    ) -> Result<Bits, MpcError> {
+        let [least, most] = norms_of_directions(length).map(|norm| norm * norm);
+        let above = squared.plus_public(self.me, R::of(least.wrapping_neg()));
+        let below = squared.times(R::of_signed(-1));
+        let below = below.plus_public(self.me, R::of(most));
+        let outside = self.sign(&Shares::concat(&[&above, &below]), 64).await?;
+        self.any(outside.in_rows(1)).await
     }
 
     /// Whether any row has a 1: one row. ⌈log2 rows⌉ rounds.
@@ -103,4 +147,11 @@ impl<R: Ring> Mpc<R> {
         }
         Ok(rows)
     }
+}
+
+/// The least and the largest norm of a direction with so many coordinates, each rounded by ½ at most.
+fn norms_of_directions(length: usize) -> [u64; 2] {
+    let rounded = (length as u64).isqrt() / 2 + 2;
+    let norm = 1u64 << DIRECTION_BITS;
+    [norm.saturating_sub(rounded), norm + rounded]
 }

@@ -54,7 +54,7 @@ mod verify;
 pub use bits::Bits;
 pub use engine::Mpc;
 pub use error::MpcError;
-pub use gate::Gate;
+pub use gate::{DIRECTION_BITS, Gate};
 pub use join::{join, join_all, join3};
 pub use keys::{Agreed, PairKeys};
 pub use noise::{Gaussian, NoiseKeys};

@@ -9,7 +9,7 @@ them:
   straight line is within 0.0224, and a step of Newton's method turns a relative error e into -1.5·e² -
   0.5·e³, twice; both steps end below. It is too large only by roundings, at most 6 · 2⁻²⁸ of it. The power
   of two is exact and is multiplied in last.
-* The root of FLTrust is scaled to the norm 2^30, and each coordinate rounded to a whole number.
+* The root of FLTrust is scaled to the norm 2^26, and each coordinate rounded to a whole number.
 
 What follows, in units of 2⁻²⁸, with 2⁻²⁰ = 256 units:
 
@@ -18,8 +18,8 @@ What follows, in units of 2⁻²⁸, with 2⁻²⁰ = 256 units:
   product another one. Above, the inverse root brings 6·W, and the truncation less than one. Other vectors
   have the weight 1 exactly.
 * `fltrust`: the dot product with the root is off by at most half of ‖x‖₁. That, two truncations and one
-  inverse root leave T = max(0, cos) within 256·T + r/8 + 9, where r = ‖x‖₁/‖x‖ ≤ √D; the second inverse
-  root and its truncation leave the weight of the unit vector x/‖x‖ within 512·T + r/8 + 16.
+  inverse root leave T = max(0, cos) within 256·T + 2r + 9, where r = ‖x‖₁/‖x‖ ≤ √D; the second inverse
+  root and its truncation leave the weight of the unit vector x/‖x‖ within 512·T + 2r + 16.
 * `cosine`: three truncations and two inverse roots leave a cosine c within 512·c + 16. The servers' weights
   are never negative.
 
@@ -183,7 +183,7 @@ def _of_fltrust(vectors: Matrix, root: Vector, length: float) -> float:
     mean = fltrust(vectors, root)
     directions = units(vectors)
     trust = np.maximum(0.0, directions @ units(root[None, :])[0])
-    rounded = np.abs(directions).sum(axis=1) / 8 * UNIT
+    rounded = np.abs(directions).sum(axis=1) * 2 * UNIT
     # Nothing is rounded in vectors of zeros: their dot products are 0.
     is_there = np.abs(directions).max(axis=1) > 0
     of_trust = (trust * ROOT + rounded + 9 * UNIT) * is_there

@@ -7,8 +7,8 @@
 //!   large by 6 units of it.
 //! * a clipping weight W = clip/‖x‖ is off by 256·W + 2, or by 9 where that is more. Vectors that are short enough have the
 //!   weight 1 exactly.
-//! * the trust T of FLTrust is off by 256·T + r/8 + 9, where r = ‖x‖₁/‖x‖, as coordinates of the root are rounded to 2^-30;
-//!   the weight of x/‖x‖ by 512·T + r/8 + 16, and by 4 more where the servers divide.
+//! * the trust T of FLTrust is off by 256·T + 2r + 9, where r = ‖x‖₁/‖x‖, as coordinates of the root are rounded to 2^-26;
+//!   the weight of x/‖x‖ by 512·T + 2r + 16, and by 4 more where the servers divide.
 //! * a cosine c is off by 512·c + 16.
 //!
 //! The last bits of a sum are hidden: by numbers of each component, from −½ to ½ of what is 1 in the result, and of 1/S where
@@ -134,7 +134,7 @@ impl Known {
         };
         let rounded = |i: usize| {
             let sum: f64 = self.vectors[i].iter().map(|x| x.abs()).sum();
-            sum / self.norms[i] / 8.0 * UNIT
+            sum / self.norms[i] * 2.0 * UNIT
         };
         let of_trust = |i: usize| trust[i] * ROOT + rounded(i) + 9.0 * UNIT;
         let of_weight = |i: usize| 2.0 * trust[i] * ROOT + rounded(i) + 16.0 * UNIT;

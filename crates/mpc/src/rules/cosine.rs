@@ -28,7 +28,7 @@ impl<R: Ring> Mpc<R> {
     ) -> Result<Weighed<R>, MpcError> {
         check(bounds, vectors.count())?;
         let weights = self.unlikeness(vectors, bounds);
-        let (mut weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
+        let (mut weights, passed) = join(weights, self.passed(vectors, None, bounds)).await?;
         let kept = Arc::new(vectors.only(&passed));
         // What the others are worth must not depend on who is left out.
         if kept.count() < vectors.count() {
@@ -40,6 +40,7 @@ impl<R: Ring> Mpc<R> {
             divisor: f64::from(1 << FRACTION),
             even: FRACTION,
             passed,
+            no_direction: None,
         })
     }
 

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use super::{Bounds, Weighed, places, room};
 use crate::scalar::{bits_of_inverse, bits_of_inverse_root};
-use crate::{FRACTION, InverseRoot, Mpc, MpcError, Ring, Shares, Vectors, join, join3};
+use crate::{
+    Bits, DIRECTION_BITS, FRACTION, InverseRoot, Mpc, MpcError, Ring, Shares, Vectors, join3,
+};
 
 /// The vector that is trusted.
 #[derive(Clone, Copy, Debug)]
 pub enum Trusted<'a> {
     /// The servers know it.
     Known(&'a [f64]),
-    /// A party has shared its direction, a vector of norm 2^[`Bounds::unit_bits`], and says how long it is.
+    /// A party has shared its direction, a vector of norm 2^[`DIRECTION_BITS`], and says how long it is.
     Uploaded {
         /// One vector.
         unit: &'a Vectors,
@@ -26,13 +28,18 @@ pub(crate) struct Trust<R> {
     /// T_c = max(0, cos(x_c, g)).
     pub(crate) trust: Shares<R>,
     inverse: InverseRoot<R>,
+    /// Whether what a party has shared is no direction: one bit.
+    no_direction: Option<Bits>,
 }
 
-impl Bounds {
-    /// Bits of the norm that a trusted vector's direction is shared with.
-    pub fn unit_bits(self) -> u32 {
-        (60 - self.exponent).min(30)
-    }
+/// What is known of vectors and the trusted one.
+struct Along<R> {
+    /// The dot products with the direction.
+    along: Shares<R>,
+    /// The squares of the norms.
+    norms: Shares<R>,
+    /// That of the direction, where a party has shared it.
+    of_direction: Option<Shares<R>>,
 }
 
 impl Bounds {
@@ -45,6 +52,14 @@ impl Bounds {
 }
 
 impl Trusted<'_> {
+    /// What a party has shared.
+    fn shared(&self) -> Option<&Vectors> {
+        match self {
+            Self::Known(_) => None,
+            Self::Uploaded { unit, .. } => Some(unit),
+        }
+    }
+
     /// Its norm.
     fn norm(&self) -> Result<f64, MpcError> {
         let norm = match self {
@@ -72,7 +87,8 @@ impl<R: Ring> Mpc<R> {
     /// sum, or hidden: then the servers divide by it, in 23 more rounds.
     ///
     /// # Errors
-    /// [`MpcError::Range`] if g is 0 or there is no room for the sum, [`MpcError::Shape`] if g is of another length.
+    /// [`MpcError::Range`] if g is 0 or there is no room for the sum, [`MpcError::Shape`] if g is of another length,
+    /// [`MpcError::Direction`] if a party has shared a direction that does not pass the gate.
     pub async fn fltrust(
         &self,
         vectors: &Arc<Vectors>,
@@ -91,9 +107,13 @@ impl<R: Ring> Mpc<R> {
             bits.extend([(n, 64); 2]);
         }
         let trust = self.trust(vectors, bounds, trusted, norm);
-        let passed = self.passed(vectors, bounds);
+        let passed = self.passed(vectors, trusted.shared(), bounds);
         let (trust, passed, ()) = join3(trust, passed, self.make_ahead(bits)).await?;
-        let Trust { trust, inverse } = trust;
+        let Trust {
+            trust,
+            inverse,
+            no_direction,
+        } = trust;
         let kept = |values: &Shares<R>| values.at(places(&passed));
         let (trust, root, scale) = (kept(&trust), kept(&inverse.root), kept(&inverse.scale));
         let each = match hide_total {
@@ -109,6 +129,7 @@ impl<R: Ring> Mpc<R> {
             divisor: 2f64.powi((FRACTION + bounds.exponent) as i32) / norm,
             even: bounds.even_of_trust(norm),
             passed,
+            no_direction,
         })
     }
 
@@ -120,45 +141,75 @@ impl<R: Ring> Mpc<R> {
         trusted: Trusted<'_>,
         norm: f64,
     ) -> Result<Trust<R>, MpcError> {
-        let (exponent, point) = (bounds.exponent, bounds.unit_bits());
-        let (along, norms) = match trusted {
-            Trusted::Known(root) => {
-                let unit = f64::from(1 << point) / norm;
-                let unit = root
-                    .iter()
-                    .map(|it| R::of_signed((it * unit).round() as i64));
-                let along = vectors.dot_public(&unit.collect::<Vec<R>>())?;
-                (along, self.norms(vectors).await?)
-            }
-            Trusted::Uploaded { unit, .. } => self.along(vectors, unit).await?,
-        };
+        let exponent = bounds.exponent;
+        let Along {
+            along,
+            norms,
+            of_direction,
+        } = self.along(vectors, trusted, norm).await?;
         let forward = async {
             let is_forward = self.sign(&along, 64).await?.not(self.me);
             let is_forward = self.to_numbers(&is_forward).await?;
             self.multiply(&is_forward, &along).await
         };
-        let (forward, inverse) = join(forward, self.inverse_root(&norms, exponent)).await?;
+        let no_direction = async {
+            match &of_direction {
+                Some(squared) => {
+                    let bit = self.is_no_direction(squared, vectors.length());
+                    bit.await.map(Some)
+                }
+                None => Ok(None),
+            }
+        };
+        let inverse = self.inverse_root(&norms, exponent);
+        let (forward, inverse, no_direction) = join3(forward, inverse, no_direction).await?;
         // 1/‖x‖ is root · scale: by the one the numbers stay in range, the other is exact and comes in last.
-        let shift = exponent + point - FRACTION;
+        let shift = exponent + DIRECTION_BITS - FRACTION;
         let scaled = self.multiply_truncate(&forward, &inverse.scale, shift);
         let scaled = scaled.await?;
         let trust = self.multiply_truncate(&scaled, &inverse.root, FRACTION);
         let trust = trust.await?;
-        Ok(Trust { trust, inverse })
+        Ok(Trust {
+            trust,
+            inverse,
+            no_direction,
+        })
     }
 
-    /// The dot products of all vectors with a shared one, and with themselves. One round.
+    /// The dot products of all vectors with a direction, and of each with itself. One round.
     async fn along(
         &self,
         vectors: &Arc<Vectors>,
-        unit: &Vectors,
-    ) -> Result<(Shares<R>, Shares<R>), MpcError> {
+        trusted: Trusted<'_>,
+        norm: f64,
+    ) -> Result<Along<R>, MpcError> {
         let n = vectors.count();
-        let all = Arc::new(vectors.and(unit)?);
-        let pairs = (0..n)
-            .map(|row| (row, n))
-            .chain((0..n).map(|row| (row, row)));
-        Ok(self.gram_at(&all, pairs.collect()).await?.split_at(n))
+        match trusted {
+            Trusted::Known(root) => {
+                let scale = f64::from(1 << DIRECTION_BITS) / norm;
+                let unit = root
+                    .iter()
+                    .map(|it| R::of_signed((it * scale).round() as i64));
+                Ok(Along {
+                    along: vectors.dot_public(&unit.collect::<Vec<R>>())?,
+                    norms: self.norms(vectors).await?,
+                    of_direction: None,
+                })
+            }
+            Trusted::Uploaded { unit, .. } => {
+                let all = Arc::new(vectors.and(unit)?);
+                let with_direction = (0..n).map(|row| (row, n));
+                let with_themselves = (0..=n).map(|row| (row, row));
+                let pairs = with_direction.chain(with_themselves).collect();
+                let (along, norms) = self.gram_at(&all, pairs).await?.split_at(n);
+                let (norms, of_direction) = norms.split_at(n);
+                Ok(Along {
+                    along,
+                    norms,
+                    of_direction: Some(of_direction),
+                })
+            }
+        }
     }
 
     /// T_c / Σ T_c; 0 where all are 0.

@@ -42,7 +42,7 @@ impl<R: Ring> Mpc<R> {
         keep: Option<usize>,
     ) -> Result<Weighed<R>, MpcError> {
         let weights = self.nearest(vectors, bounds, bad, kept_of(vectors.count(), bad, keep));
-        let (mut weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
+        let (mut weights, passed) = join(weights, self.passed(vectors, None, bounds)).await?;
         let kept = Arc::new(vectors.only(&passed));
         let keep = kept_of(kept.count(), bad, keep);
         // There is no result of too few: whoever looks at `passed` knows.
@@ -71,6 +71,7 @@ impl<R: Ring> Mpc<R> {
             divisor: keep as f64,
             even: 0,
             passed,
+            no_direction: None,
         })
     }
 

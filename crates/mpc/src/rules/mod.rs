@@ -16,7 +16,7 @@ pub use clear::Clear;
 pub use fltrust::Trusted;
 pub use rule::Rule;
 
-use crate::{FRACTION, Gate, Mpc, MpcError, Ring, Shares, Vectors};
+use crate::{Bits, FRACTION, Gate, Mpc, MpcError, Ring, Shares, Vectors};
 
 /// How large vectors are, and what follows for the numbers that rules compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,27 @@ pub struct Weighed<R> {
     pub even: u32,
     /// Whether each vector was short enough to count. All do where there is no gate.
     pub passed: Vec<bool>,
+    /// One bit, which is 0 unless a party has shared something else than a direction. `None` if it had not to share any.
+    pub(crate) no_direction: Option<Bits>,
 }
 
 impl<R: Ring> Weighed<R> {
+    /// Makes sure that the result may be shown: everything that it was computed from is verified, where servers do so, and
+    /// was what it should be.
+    ///
+    /// # Errors
+    /// [`MpcError::Differs`]: a server cheats. [`MpcError::Direction`]: a party has shared something else than a direction.
+    pub async fn verify(&self, mpc: &Mpc<R>) -> Result<(), MpcError> {
+        mpc.verify().await?;
+        let Some(bit) = &self.no_direction else {
+            return Ok(());
+        };
+        match mpc.reveal_bits(bit).await?.iter().all(|word| *word == 0) {
+            true => Ok(()),
+            false => Err(MpcError::Direction),
+        }
+    }
+
     /// What is shown of it: the sum, and behind it the sum of the weights where they are not known.
     pub fn shown(&self) -> Shares<R> {
         let total = self.total.iter();
@@ -83,10 +101,15 @@ impl Bounds {
 }
 
 impl<R: Ring> Mpc<R> {
-    /// Who passes the gate, if there is one.
-    async fn passed(&self, vectors: &Vectors, bounds: Bounds) -> Result<Vec<bool>, MpcError> {
+    /// Who passes the gate, if there is one, as must a direction that a party has shared.
+    async fn passed(
+        &self,
+        vectors: &Vectors,
+        direction: Option<&Vectors>,
+        bounds: Bounds,
+    ) -> Result<Vec<bool>, MpcError> {
         match bounds.gate {
-            Some(gate) => self.gate(vectors, gate).await,
+            Some(gate) => self.gate(vectors, direction, gate).await,
             None => Ok(vec![true; vectors.count()]),
         }
     }

@@ -27,7 +27,7 @@ impl<R: Ring> Mpc<R> {
     ) -> Result<Weighed<R>, MpcError> {
         check(clip, bounds, vectors.count())?;
         let weights = self.clipping(vectors, bounds, clip);
-        let (weights, passed) = join(weights, self.passed(vectors, bounds)).await?;
+        let (weights, passed) = join(weights, self.passed(vectors, None, bounds)).await?;
         let (weights, kept) = (weights.at(places(&passed)), vectors.only(&passed));
         let count = kept.count();
         Ok(Weighed {
@@ -36,6 +36,7 @@ impl<R: Ring> Mpc<R> {
             divisor: count.max(1) as f64 * f64::from(1 << FRACTION),
             even: FRACTION,
             passed,
+            no_direction: None,
         })
     }
 

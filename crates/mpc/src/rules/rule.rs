@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Bounds, Trusted, Weighed, cosine, fltrust, krum, norm, sorting};
 use crate::project::ROWS;
 use crate::sort::network;
-use crate::{Mpc, MpcError, Ring, Vectors};
+use crate::{Gate, Mpc, MpcError, Ring, Vectors};
 
 /// A rule with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +78,7 @@ impl Rule<'_> {
                 divisor: vectors.count().max(1) as f64,
                 even: 0,
                 passed: vec![true; vectors.count()],
+                no_direction: None,
             }),
             Self::Clipped { clip } => mpc.clipped_mean(vectors, bounds, clip).await,
             Self::FlTrust {
@@ -113,7 +114,9 @@ impl Rule<'_> {
             Self::Median { bits } => return sorting::check(bits, sorting::halves(n)?, n),
             Self::Trimmed { bits, trim } => return sorting::check(bits, trim, n),
         }
-        bounds.gate.map_or(Ok(()), |gate| gate.check(dim))
+        let has_direction = matches!(self, Self::FlTrust { .. });
+        let check = |gate: Gate| gate.check(dim, has_direction);
+        bounds.gate.map_or(Ok(()), check)
     }
 
     /// Bytes that a server holds at most for `n` vectors of `dim` numbers, the vectors among them: what grows with `dim`.
@@ -130,9 +133,9 @@ impl Rule<'_> {
             Self::Krum { .. } => {
                 (2 * rows * parties).saturating_add(pairs.saturating_mul(parties + 1))
             }
-            Self::Clipped { .. } | Self::FlTrust { .. } | Self::Unlike => {
-                2 * rows * parties + 2 * pairs
-            }
+            // The direction goes through the gate as well.
+            Self::FlTrust { .. } => 2 * rows * (parties + 1) + 2 * pairs,
+            Self::Clipped { .. } | Self::Unlike => 2 * rows * parties + 2 * pairs,
             Self::Mean | Self::Median { .. } | Self::Trimmed { .. } => 0,
         };
         // Verification opens a word of 64 bits for each AND, all at once; before it, two bits are said of each.

@@ -94,6 +94,7 @@ impl<R: Ring> Mpc<R> {
             divisor: kept.len() as f64,
             even: 0,
             passed: vec![true; n],
+            no_direction: None,
         })
     }
 }

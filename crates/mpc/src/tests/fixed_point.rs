@@ -1,5 +1,7 @@
 //! Truncation, inverse square roots and inverses, against floating-point numbers.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use crate::testing::{carry, opened_signed, run, shared_signed, verifying};
@@ -197,4 +199,32 @@ fn numbers_of_bits_that_cannot_be_are_refused() {
         range("bits", 62, of_inverse),
     ];
     assert_eq!(outcome.unwrap().results[0], expected);
+}
+
+/// Abuse case 38: a ring of 128 bits has bits above the 64 of a value, in which components leave what they carried. What is
+/// opened of a product shows nothing of them.
+#[test]
+fn case_38_nothing_shows_above_the_bits_of_a_value() {
+    const COUNT: usize = 64;
+    let code = |me, line| {
+        let mpc = verifying(me, line);
+        let x = shared_signed::<u128>(me, &[3; COUNT]);
+        async move { mpc.multiply_truncate(&x, &x, 1).await }
+    };
+    let rounds = carry(code, |_| {}).unwrap().rounds;
+    let mut opened = vec![0u128; COUNT];
+    carry(code, |carried| {
+        // Each server says its part to both others in the last round.
+        if carried.round == rounds - 1 && carried.to == (carried.from + 1) % 3 {
+            let parts = carried.bytes.chunks_exact(16);
+            for (sum, part) in opened.iter_mut().zip(parts) {
+                *sum = sum.wrapping_add(u128::from_le_bytes(part.try_into().unwrap()));
+            }
+        }
+    })
+    .unwrap();
+    let upper: BTreeSet<u64> = opened.iter().map(|it| (it >> 64) as u64).collect();
+    assert_eq!(upper.len(), COUNT, "{upper:?}");
+    let spread = upper.iter().filter(|it| **it >> 63 == 1).count();
+    assert!((16..=48).contains(&spread), "{upper:?}");
 }

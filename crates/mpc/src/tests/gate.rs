@@ -1,12 +1,11 @@
 //! Who passes the range gate, and what it costs.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use crate::rules::{Bounds, Rule, Trusted, Weighed, finish};
-use crate::testing::{Carried, Cheat, carry, keys_with, server, shared, verifying};
+use crate::testing::{Carried, Cheat, carry, server, shared, verifying};
 use crate::{Gate, Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const BOUND: u64 = 1 << 10;
@@ -34,7 +33,7 @@ fn passed<R: Ring>(
 ) -> (Vec<bool>, u32) {
     let code = |me, line| {
         let (mpc, vectors) = (start(me, line), vectors(me, rows));
-        async move { mpc.gate(&vectors, gate(coin)).await }
+        async move { mpc.gate(&vectors, None, gate(coin)).await }
     };
     let outcome = carry(code, |_| {}).unwrap();
     let [zero, one, two] = outcome.results;
@@ -130,26 +129,18 @@ fn case_26_the_gate_bounds_the_length_of_vectors() {
     let refused = Err(MpcError::Range { name, value, rule });
     assert_eq!(check(longest + 1), refused);
     assert!(check(usize::MAX / 2).is_err());
-}
-
-/// Abuse case 38: all three servers draw the coin. It has a part of each key, so no server knows it before the others have
-/// said theirs.
-#[test]
-fn case_38_the_coin_has_a_part_that_each_server_lacks() {
-    let coin = |changed: Option<ServerIndex>| {
-        let key =
-            |server: ServerIndex| [server.number() + 1 + 7 * u8::from(changed == Some(server)); 32];
-        let code = |me, line| {
-            let mpc = Mpc::<u64>::new(keys_with(me, key), line);
-            async move { mpc.coin().await }
+    // A direction is longer than any vector.
+    let of_trust = |length| {
+        let trusted = Trusted::Known(&[]);
+        let hide_total = false;
+        let rule = Rule::FlTrust {
+            trusted,
+            hide_total,
         };
-        let [zero, one, two] = carry(code, |_| {}).unwrap().results;
-        assert!(zero == one && one == two);
-        zero
+        rule.check((4, length), bounds, true)
     };
-    let coins: BTreeSet<[u8; 32]> = ServerIndex::ALL.map(|server| coin(Some(server))).into();
-    assert_eq!(coins.len(), 3);
-    assert!(!coins.contains(&coin(None)));
+    assert_eq!(of_trust((1 << 33) - 1), Ok(()));
+    assert!(of_trust(1 << 33).is_err());
 }
 
 #[test]
@@ -172,7 +163,7 @@ fn case_38_a_bent_gate() {
                 mpc.cheat = cheats.then(|| Cheat::at(before, 1));
                 let vectors = vectors(me, &rows);
                 async move {
-                    let passed = mpc.gate(&vectors, gate(1)).await;
+                    let passed = mpc.gate(&vectors, None, gate(1)).await;
                     match passed {
                         Err(_) if cheats => Ok(vec![]),
                         passed => passed,
@@ -207,7 +198,7 @@ async fn shown<R: Ring>(
     mpc: &Mpc<R>,
     weighed: Weighed<R>,
 ) -> Result<(Vec<f64>, Vec<bool>), MpcError> {
-    mpc.verify().await?;
+    weighed.verify(mpc).await?;
     let total = weighed.total.unwrap_or(Shares::zeros(0));
     let (sum, total) = join(mpc.reveal(&weighed.sum), mpc.reveal(&total)).await?;
     let result = finish(&sum, total.first().copied(), weighed.divisor);
@@ -296,7 +287,7 @@ fn case_38_every_message_of_a_gate_altered() {
             mpc.cheat = cheats.then(Cheat::never);
             let vectors = vectors(me, &rows);
             async move {
-                match mpc.gate(&vectors, gate(1)).await {
+                match mpc.gate(&vectors, None, gate(1)).await {
                     Err(_) if cheats => Ok(None),
                     passed => passed.map(Some),
                 }

@@ -2,6 +2,8 @@
 
 mod arithmetic;
 mod circuits;
+mod coin;
+mod direction;
 mod fixed_point;
 mod gate;
 mod line;

@@ -74,7 +74,7 @@ impl Rule {
             }
             Self::FlTrustUploaded => {
                 let (root, norm) = (root(), norm(&root()));
-                let scale = 2f64.powi(bounds.unit_bits() as i32) / norm;
+                let scale = f64::from(1 << crate::DIRECTION_BITS) / norm;
                 let row = root.iter().map(|it| (it * scale).round() as i64);
                 let words: Vec<u64> = row.map(|it| it as u64).collect();
                 let shares = shared(mpc.me(), &words).components().map(<[u64]>::to_vec);
@@ -125,7 +125,7 @@ async fn weighed<R: Ring>(mpc: &Mpc<R>, rule: Rule) -> Result<Weighed<R>, MpcErr
 
 async fn whole<R: Ring>(mpc: Mpc<R>, rule: Rule) -> Result<Vec<f64>, MpcError> {
     let weighed = weighed(&mpc, rule).await?;
-    mpc.verify().await?;
+    weighed.verify(&mpc).await?;
     let total = weighed.total.unwrap_or(Shares::zeros(0));
     let (sum, total) = join(mpc.reveal(&weighed.sum), mpc.reveal(&total)).await?;
     let total = total.first().copied();
@@ -207,7 +207,8 @@ fn rounds_of_each_rule() {
     assert_eq!(rounds(Rule::Clipped(2500)), [28, 35]);
     assert_eq!(rounds(Rule::FlTrust), [29, 36]);
     assert_eq!(rounds(Rule::FlTrustHidden), [52, 59]);
-    assert_eq!(rounds(Rule::FlTrustUploaded), [52, 59]);
+    // The last one says whether what was uploaded was a direction.
+    assert_eq!(rounds(Rule::FlTrustUploaded), [53, 60]);
     assert_eq!(rounds(Rule::Krum { bad: 2, keep: 1 }), [37, 44]);
     assert_eq!(rounds(Rule::Unlike), [60, 67]);
     assert_eq!(rounds(Rule::Median), [44, 51]);

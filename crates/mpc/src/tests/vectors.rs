@@ -296,7 +296,7 @@ fn trust_weights_scores_and_who_is_kept() {
         let (rows, root) = (rows(&case["vectors"]), root(&case));
         let bounds = bounds(&case).unwrap();
         let norm = root.iter().map(|it| it * it).sum::<f64>().sqrt();
-        let unit = 2f64.powi(bounds.unit_bits() as i32) / norm;
+        let unit = f64::from(1 << crate::DIRECTION_BITS) / norm;
         let unit: Vec<i64> = root.iter().map(|it| (it * unit).round() as i64).collect();
         let dot = |row: &Vec<i64>| row.iter().zip(&unit).map(|(x, g)| x * g).sum();
         let along: Vec<i64> = rows.iter().map(dot).collect();

@@ -142,8 +142,8 @@ pub enum FaultKind {
     /// The party with whose vector the others are compared has not given it to all servers.
     #[error("the vector of {root}, with which the others are compared, is not at all servers")]
     RootMissing {
-        /// That party.
-        root: PartyId,
+        /// The name of that party.
+        root: String,
     },
     /// A set of survivors that the protocol allows, but the party's own rules do not.
     #[error("refused by this party: {reason}")]

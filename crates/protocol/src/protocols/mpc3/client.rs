@@ -5,12 +5,12 @@ use std::sync::Arc;
 use blindsum_crypto::mask::apply_masks;
 use blindsum_crypto::secret::Secret;
 use blindsum_math::words::{TileMut, Words};
+use blindsum_mpc::DIRECTION_BITS;
 use blindsum_sharing::replicated::Dealer;
 use rand_core::CryptoRng;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::blame::broken;
 use super::open::{result_hash, tag, word_len};
 use super::parts::{put_together, told_len};
 use super::upload::Uploads;
@@ -74,7 +74,7 @@ fn share(
     });
     // Not 0: no level stands for 0.
     let norm = (squares.map_err(Fault::caller)? as f64).sqrt();
-    let scale = weighing.length_of_root().map_err(broken)? / norm;
+    let scale = f64::from(1u32 << DIRECTION_BITS) / norm;
     let unit = |level| (number(level) as f64 * scale).round() as i64 as u64;
     let packed = pack_mapped(job, input, unit, mask).map_err(Fault::caller)?;
     Ok((packed, Some(norm)))

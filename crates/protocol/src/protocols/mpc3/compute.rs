@@ -72,15 +72,23 @@ async fn computed<R: Ring>(
         TruncationName::Probabilistic => mpc,
         TruncationName::Exact => mpc.exact(),
     };
-    let weighed = weigh(&mpc, &weighing, &gathered).await.map_err(broken)?;
+    let root = weighing.root(round)?;
+    let failed = |error| match (&error, root) {
+        (MpcError::Direction, Some(root)) => {
+            let rule = "it is no direction: its norm is not that which all directions have";
+            Fault::party(root, FaultKind::malformed("vector", rule))
+        }
+        _ => broken(error),
+    };
+    let weighed = weigh(&mpc, &weighing, &gathered).await.map_err(failed)?;
     let of_parties = || gathered.parties.iter().copied().zip(&weighed.passed);
     let passed = of_parties().filter_map(|(party, passed)| passed.then_some(party));
-    let root = weighing.root(round)?;
     let survivors = PartySet::of(round.parties(), passed.chain(root));
     let (have, need) = (survivors.len(), round.job().min_parties());
     if have < need {
         return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
     }
+    weighed.verify(&mpc).await.map_err(failed)?;
     let (sum, divisor) = (weighed.shown(), weighed.divisor);
     let gaussian = weighing.noise().map_err(broken)?;
     let (count, even) = (weighed.sum.len(), weighed.even);
@@ -117,7 +125,7 @@ async fn weigh<R: Ring>(
     rule.compute(mpc, vectors, bounds).await
 }
 
-/// Shows a result with its noise; or leaves it shared, where it is for parties alone.
+/// Shows a verified result with its noise; or leaves it shared, where it is for parties alone.
 async fn hand_over<R: Ring>(
     mpc: &Mpc<R>,
     (weighing, round): (&Weighing, &Round),
@@ -125,7 +133,6 @@ async fn hand_over<R: Ring>(
     noise: Shares<R>,
     divisor: f64,
 ) -> Result<Made, Fault> {
-    mpc.verify().await.map_err(broken)?;
     let sum = sum.plus(&noise).map_err(broken)?;
     let made = match is_for_parties(round.job().spec()) {
         true => {

@@ -103,7 +103,11 @@ impl Holding {
             false => Err(root),
         });
         let root = root.transpose();
-        let root = root.map_err(|root| Fault::nobody(FaultKind::RootMissing { root }))?;
+        let root = root.map_err(|root| {
+            let root = self.round.roster().members().get(root.rank());
+            let root = root.map_or_else(String::new, |member| member.name.clone());
+            Fault::nobody(FaultKind::RootMissing { root })
+        })?;
         let others = survivors
             .iter()
             .filter(|party| Some(*party) != self.root.map(|it| it.0));

@@ -235,12 +235,6 @@ impl Weighing {
         ])
     }
 
-    /// The norm with which the direction of the root is shared.
-    pub fn length_of_root(&self) -> Result<f64, MpcError> {
-        let bits = self.bounds([0; 32])?.unit_bits();
-        Ok(2f64.powi(bits as i32))
-    }
-
     /// Refuses what the servers cannot compute for every number of parties that a round may have.
     pub fn check(&self, job: &Job) -> Result<(), SpecError> {
         let spec = job.spec();

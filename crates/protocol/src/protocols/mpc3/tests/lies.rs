@@ -4,10 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blindsum_math::words::Words;
+use blindsum_crypto::mask::apply_masks;
+use blindsum_crypto::secret::Secret;
+use blindsum_math::words::{TileMut, Words};
+use blindsum_sharing::replicated::Dealer;
 
-use super::rules::{assert_right, fltrust, rig, rules, with};
-use crate::testing::{body, with_body};
+use super::super::upload::Uploads;
+use super::super::{TAG, has_keys};
+use super::rules::{BOTH, assert_right, fltrust, rig, rules, with};
+use crate::kit::vector::pack_mapped;
+use crate::testing::{Rig, body, with_body};
 use crate::{
     Adversary, Culprit, FaultKind, JobSpec, Message, Mpc3, PartyId, RuleName, ServerIndex,
     ServerRole,
@@ -71,7 +77,7 @@ fn case_38_too_few_that_are_short_enough_open_nothing() {
     let fault = rig.finish().unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooFewSurvivors { have: 3, need });
     // The last letters of a round are those that open something, and were not said.
-    assert!(said.load(Ordering::Relaxed) < 234, "{said:?}");
+    assert!(said.load(Ordering::Relaxed) < 6 * 39, "{said:?}");
 }
 
 /// Abuse case 38: nobody can make a vector that fits the rows of the gate, since they are others in each round. Of vectors
@@ -111,6 +117,7 @@ fn case_38_the_norm_of_the_root_is_that_which_it_said() {
     let changed = with_norm(&rig.parts[&key], 3.0);
     rig.parts.insert(key, changed);
     let fault = rig.finish().unwrap_err();
+    let root = "party-00004".into();
     assert_eq!(fault.kind, FaultKind::RootMissing { root });
 }
 
@@ -132,10 +139,64 @@ fn case_38_the_norm_of_the_root_is_that_of_a_vector() {
     let longest = f64::from((1 << 16) - 1 + 6);
     for wrong in [f64::NAN, -1.0, -0.0, 0.0, 1e-320, 0.99, longest + 0.5, 1e9] {
         let kind = outcome(wrong).unwrap_err().kind;
+        let root = "party-00004".into();
         assert_eq!(kind, FaultKind::RootMissing { root }, "{wrong}");
     }
     for right in [1.0, longest] {
         assert!(outcome(right).is_ok(), "{right}");
+    }
+}
+
+/// What the root gives if it shares what `lie` makes of its levels.
+fn share_as_root(rig: &mut Rig, root: PartyId, lie: impl Fn(u64) -> u64 + Sync) {
+    let setup = Arc::new(rig.cohort.setup(root));
+    let dealer = Dealer::new(root.0, &mut rig.rng);
+    let masks = dealer.masks();
+    let mask = |lane: u64, tile: TileMut<'_>| apply_masks(&masks, lane, tile);
+    let packed = {
+        let input = rig.cohort.input(root);
+        pack_mapped(rig.cohort.round.job(), &*input, lie, mask).unwrap()
+    };
+    let uploads = Uploads::new(&setup, dealer, packed, Some(1000.0));
+    let key = has_keys(setup.round.job()).then(|| Secret::from([7; TAG]));
+    let own = with_body(&rig.up[&root], &uploads.to(ServerIndex::ALL[0], None));
+    rig.up.insert(root, own);
+    for role in [ServerRole::Second, ServerRole::Third] {
+        let part = uploads.to(role.place().unwrap(), key.as_ref());
+        let part = with_body(&rig.parts[&(root, role)], &part);
+        rig.parts.insert((root, role), part);
+    }
+}
+
+/// Abuse case 38: a root that shares other words than a direction is named, and nothing is shown.
+#[test]
+fn case_38_a_root_that_shares_no_direction_is_named() {
+    let root = PartyId(4);
+    let outcome = |adversary, lie: fn(u64) -> u64| {
+        let mut rig = rig(with(fltrust(), adversary), 7, |_| ());
+        share_as_root(&mut rig, root, lie);
+        // It has no keys for what it is told.
+        rig.clients.remove(&root);
+        rig.finish()
+    };
+    // Nine coordinates of a third of 2^26.
+    let honest = |_| (1 << 26) / 3;
+    let wrong: [fn(u64) -> u64; 5] = [
+        |level| level,
+        |_| 0,
+        |_| 1 << 62,
+        |_| (1 << 26) / 2,
+        |level| level.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    ];
+    for adversary in BOTH {
+        let right = outcome(adversary, honest);
+        assert!(right.is_ok(), "{adversary}: {right:?}");
+        for (number, wrong) in wrong.into_iter().enumerate() {
+            let fault = outcome(adversary, wrong).unwrap_err();
+            let culprit = Culprit::Party(root);
+            assert_eq!(fault.culprit, culprit, "{adversary}, {number}: {fault}");
+            assert!(fault.to_string().contains("direction"), "{fault}");
+        }
     }
 }
 
@@ -200,8 +261,8 @@ fn case_38_a_changed_letter_gives_no_wrong_result() {
     };
     let (rig, outcome, letters) = play(usize::MAX, false);
     assert_right(&rig, &outcome.unwrap(), "honest");
-    // Two rounds to agree, one for the gate's coin, and those of the rule.
-    assert_eq!(letters, 6 * 39);
+    // Two rounds to agree, one for the gate's coin, and those of the rule, of which one tells that the root is a direction.
+    assert_eq!(letters, 6 * 40);
     for (place, lost) in (0..letters).map(|place| (place, place % 9 == 0)) {
         let (rig, outcome, _) = play(place, lost);
         // What changes nothing but the rounding, or a byte that nobody reads, is harmless.

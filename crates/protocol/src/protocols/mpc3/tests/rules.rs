@@ -162,7 +162,7 @@ fn without_the_root_there_is_no_result() {
     let mut rig = rig(spec, 7, |_| ());
     rig.drop_out([PartyId(4)]);
     let fault = rig.finish().unwrap_err();
-    assert!(fault.to_string().contains("party 4"), "{fault}");
+    assert!(fault.to_string().contains("party-00004"), "{fault}");
     let spec = with(
         Mpc3 {
             root: "nobody".into(),
@@ -176,7 +176,7 @@ fn without_the_root_there_is_no_result() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_refused_by_the_job() {
+fn case_24_what_cannot_be_computed_is_refused_by_the_job() {
     let refused = |change: &dyn Fn(&mut JobSpec, &mut Mpc3, &mut Quantised)| {
         let (mut options, mut encoding) = (
             fltrust(),
@@ -223,11 +223,13 @@ fn what_cannot_be_computed_is_refused_by_the_job() {
         }),
         &["tensors", "noise"],
     );
-    for (rule, noise) in [
-        (RuleName::FedAvg, 1e-7),
-        (RuleName::Clipped, 1e5),
-        (RuleName::FedAvg, -1.0),
-        (RuleName::FedAvg, f64::NAN),
+    for (rule, noise, what) in [
+        (RuleName::FedAvg, 1e-7, "from 1 to 2^56"),
+        (RuleName::Clipped, 1e5, "from 1 to 2^56"),
+        // 64 is 2^56; 6 vectors of 2^50 besides are too much.
+        (RuleName::Clipped, 63.95, "below 2^62: choose fewer bits"),
+        (RuleName::FedAvg, -1.0, "noise"),
+        (RuleName::FedAvg, f64::NAN, "noise"),
     ] {
         let text = refused(&|_, it, encoding| {
             *it = Mpc3 {
@@ -237,7 +239,7 @@ fn what_cannot_be_computed_is_refused_by_the_job() {
             };
             encoding.bits = 22;
         });
-        says(text, &["noise"]);
+        says(text, &["noise", what]);
     }
     says(refused(&|_, it, _| it.norm = 0.5), &["norm", "clipped"]);
     says(refused(&|_, it, _| it.bad = 1), &["bad", "krum"]);

@@ -162,6 +162,49 @@ fn case_38_the_word_of_a_server_has_its_length() {
     }
 }
 
+/// Abuse case 38: the word of another server is on the result that the coordinator has.
+#[test]
+fn case_38_the_word_of_a_server_is_on_the_same_result() {
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        for role in [ServerRole::Second, ServerRole::Third] {
+            let mut rig = Rig::new(spec(adversary), 3);
+            rig.serve().unwrap();
+            let word = rig.up_of_servers[&role].clone();
+            let mut changed = body(&word).to_vec();
+            changed[0] ^= 1;
+            rig.up_of_servers.insert(role, with_body(&word, &changed));
+            let fault = rig.serve().unwrap_err();
+            assert_eq!(fault.culprit, Culprit::Role(role), "{adversary}");
+            assert!(fault.to_string().contains("another result"), "{fault}");
+        }
+    }
+}
+
+/// Abuse case 28: letters that come before a server needs them are kept, two of each other server and no more.
+#[test]
+fn case_28_a_server_keeps_few_letters_that_come_early() {
+    let mut rig = Rig::new(spec(Adversary::Active), 3);
+    let letters = said();
+    let role = ServerRole::Third;
+    let me = role.place().unwrap();
+    let mut early = letters
+        .iter()
+        .filter(|(from, to, _)| *to == me && *from == me.next());
+    let mut hear = || {
+        let (from, _, letter) = early.next().unwrap();
+        rig.followers.get_mut(&role).unwrap().hear(*from, letter)
+    };
+    assert!(hear().is_ok() && hear().is_ok());
+    let fault = hear().unwrap_err();
+    assert_eq!(fault.culprit, Culprit::Server, "{fault}");
+    assert!(
+        fault
+            .to_string()
+            .contains("before this server has answered"),
+        "{fault}"
+    );
+}
+
 #[test]
 fn what_a_server_holds_of_a_vector_is_random() {
     // The same vectors, split twice: every component that a server sees is another one.
