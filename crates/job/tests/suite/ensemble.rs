@@ -52,7 +52,7 @@ pub struct Ensemble {
     server_lives: u8,
     /// Parties first, then servers.
     pub hosts: Vec<Host>,
-    now: Now,
+    pub now: Now,
     events: VecDeque<Event>,
     /// What happens later, and when.
     later: Vec<(Time, Event)>,

@@ -7,7 +7,7 @@ use blindsum_job::follower;
 use blindsum_job::party::{self, Over, Say, Told, Update};
 use blindsum_job::pb::coordinator_frame::Frame as DownFrame;
 use blindsum_job::pb::party_frame::Frame as UpFrame;
-use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
+use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::report::{JobStatus, RoundReport};
 use blindsum_job::store::Store;
@@ -164,6 +164,36 @@ impl Ensemble {
         if let Some(host) = self.links.get(&link).copied() {
             self.frame_to(host, link, older);
         }
+    }
+
+    /// The latest beginning of a round that a host's connection has brought.
+    pub fn beginning(&self, number: usize) -> Option<pb::RoundStart> {
+        let brought = self.brought.get(&self.hosts[number].link?)?;
+        brought.iter().rev().find_map(|frame| match &frame.frame {
+            Some(DownFrame::RoundStart(start)) => Some(start.clone()),
+            _ => None,
+        })
+    }
+
+    /// Whether a host's connection has brought anything.
+    pub fn is_welcome(&self, number: usize) -> bool {
+        self.hosts[number]
+            .link
+            .is_some_and(|link| self.brought.contains_key(&link))
+    }
+
+    /// Why a host is in a round no more, as the coordinator is about to hear it.
+    pub fn refusals(&self, number: usize) -> Vec<pb::RoundRefused> {
+        let link = self.hosts[number].link;
+        let on_their_way = self.events.iter().filter_map(|event| match event {
+            Event::ToServer(from, Say::Frame(said)) if Some(*from) == link => said.frame.clone(),
+            _ => None,
+        });
+        let refusals = on_their_way.filter_map(|frame| match frame {
+            UpFrame::RoundRefused(refused) => Some(refused),
+            _ => None,
+        });
+        refusals.collect()
     }
 
     /// Does what another server wants done.
