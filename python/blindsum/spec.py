@@ -166,7 +166,8 @@ class JobSpec(JobFields):
         ``neighbours`` and ``threshold`` for ``secagg`` and ``secagg+``; for ``fssa`` and ``pss``
         ``threshold`` (shares that rebuild a sum), ``packing`` (words in a polynomial), ``random``
         (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a
-        share of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1).
+        share of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1); for rules of ``mpc3``
+        that leave vectors out ``bad`` (how many).
         """
         return {name: int(value) for name, value in self._checked["parameters"].items()}
 

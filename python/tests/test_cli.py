@@ -389,3 +389,18 @@ def test_outside_of_the_source_tree_bench_says_where_it_is(command, monkeypatch,
     assert status == 2
     assert "not in the wheel" in said
     assert "make bench" in said
+
+
+def test_a_printed_job_says_what_it_leaves_to_the_protocol(command, tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'job = "robust"\nprotocol = { name = "mpc3", rule = "krum" }\nparties = 16\ndim = 10\n'
+        'encoding = { name = "quantised", clipping = "l2" }\n'
+    )
+    status, out, _ = command("spec", str(job))
+    assert status == 0
+    assert out.splitlines()[1:3] == ["# a sum is of at least 5 of 16 parties", "# bad: 2 with all parties"]
+    status, out, _ = command("spec", str(job), "--json")
+    told = json.loads(out)
+    assert (told["quorum"], told["parameters"]) == (5, {"bad": 2})
+    assert told["spec"]["min_parties"] == told["spec"]["protocol"]["bad"] == 0

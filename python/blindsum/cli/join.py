@@ -153,6 +153,8 @@ def _run(options: argparse.Namespace) -> int:
             mask_memory=options.mask_memory << 20,
         )
     with session:
+        if options.out and session.spec.model_update == "none":
+            raise ConfigError("--out", "the job keeps no model: its model_update is none")
         on_hangup(session.reload)
         told = _Told(options.json)
         told.joined(session)

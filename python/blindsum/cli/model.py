@@ -41,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     model = stored_model(options.store, name, version) if version >= 0 else None
     if model is None:
         raise StoreError(f"store {options.store}: version {version} of the model of job {name} is not there")
+    if not model.size:
+        raise StoreError(f"store {options.store}: job {name} has no model")
     with open(options.out, "wb") as file:
         np.save(file, model)
     print(f"version {version} of the model of job {name}: {options.out}")

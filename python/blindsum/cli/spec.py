@@ -11,10 +11,11 @@ from blindsum.cli import EXIT_SUM
 EXAMPLES = """\
 examples:
   blindsum spec job.toml            the whole job, with every default, and its hash, in TOML
-  blindsum spec job.toml --json     {"spec": {...}, "hash": "...", "server_memory": 0}
+  blindsum spec job.toml --json     {"spec": {...}, "hash": "...", "quorum": 5, "parameters": {...}, ...}
   blindsum spec --schema            the JSON schema of job files (draft 2020-12)
 
-The hash is what a party asks for with --policy job_hash=HASH.
+A field that is 0 may leave a number to the protocol. Comments, and "quorum" and "parameters", say which one
+that is with all parties. The hash is what a party asks for with --policy job_hash=HASH.
 """
 
 
@@ -39,9 +40,13 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job)
     if options.json:
-        print(json.dumps({"spec": spec.to_dict(), "hash": spec.hash, "server_memory": spec.server_memory}))
+        names = ("hash", "quorum", "parameters", "server_memory")
+        print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
+    print(f"# a sum is of at least {spec.quorum} of {spec.parties} parties")
+    for name, number in spec.parameters.items():
+        print(f"# {name}: {number} with all parties")
     if spec.server_memory:
         print(f"# each of the three servers computes with up to {spec.server_memory} bytes")
     for name, value in spec.to_dict().items():

@@ -6,7 +6,7 @@ use blindsum_crypto::mask::MaskStream;
 
 use crate::line::TRAILER;
 use crate::ring::words;
-use crate::testing::{Carried, carry, keys_with, shared_in};
+use crate::testing::{Carried, carry, keys_with, shared_in, shared_signed};
 use crate::{Mpc, MpcError, Ring, ServerIndex};
 
 /// A number modulo 4.
@@ -152,4 +152,55 @@ fn a_view_that_depends_on_inputs_is_found() {
     let (first, other) = (classes(of, [1, 2], true), classes(of, [3, 2], true));
     let found = distance(&first.0, &other.0);
     assert!(found > 1.4 * CLASSES as f64, "{found}");
+}
+
+/// How often what a truncation opens is in each class, by its highest and lowest five bits; of a product if it is one.
+fn opened_classes(value: i64, of_product: bool) -> [f64; CLASSES] {
+    let mut often = [0.0; CLASSES];
+    for number in 0..TIMES {
+        let key = |server: ServerIndex| {
+            let mut key = [server.number() + 1; 32];
+            key[..8].copy_from_slice(&(number ^ value.cast_unsigned()).to_le_bytes());
+            key
+        };
+        let code = |me, line| {
+            let mpc = Mpc::<u64>::new(keys_with(me, key), line);
+            let (x, one) = (shared_signed(me, &[value]), shared_signed(me, &[1]));
+            async move {
+                match of_product {
+                    true => mpc.multiply_truncate(&x, &one, 7).await,
+                    false => mpc.truncate(&x, 7).await,
+                }
+            }
+        };
+        let mut said = Vec::new();
+        let hear = |carried: Carried<'_>| {
+            if carried.to == (carried.from + 1) % 3 {
+                let word = carried.bytes.first_chunk().copied();
+                said.push(word.map_or(0, u64::from_le_bytes));
+            }
+        };
+        carry(code, hear).unwrap();
+        // In the last round each server says its part to the next one.
+        let opened = said
+            .iter()
+            .rev()
+            .take(3)
+            .fold(0u64, |sum, part| sum.wrapping_add(*part));
+        often[(opened >> 59 << 5 | opened & 31) as usize] += 1.0;
+    }
+    often
+}
+
+/// Where numbers are truncated they are opened under a mask: what comes out is the same distribution for all of them.
+#[test]
+fn what_truncations_open_does_not_depend_on_values() {
+    let most = CLASSES as f64 + 5.0 * (2.0 * CLASSES as f64).sqrt();
+    for of_product in [false, true] {
+        let first = opened_classes(0, of_product);
+        for value in [1 << 61, -(1 << 61), 12_345] {
+            let found = distance(&first, &opened_classes(value, of_product));
+            assert!(found < most, "{of_product}, {value}: {found}");
+        }
+    }
 }

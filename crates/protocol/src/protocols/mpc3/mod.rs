@@ -58,7 +58,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     plan,
     min_parties: least_survivors,
     sparsity: |_| None,
-    parameters: |_, _| Ok(Vec::new()),
+    parameters: |job, _| Ok(options::chosen(job)),
     check,
     machines: |_| {
         Ok(Arc::new(Stateless {

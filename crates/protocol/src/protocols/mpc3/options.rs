@@ -1,6 +1,7 @@
 //! What a job may say about the three servers.
 
 use crate::core::options::{at_least, choice, fits, table, within};
+use crate::core::protocol::Parameters;
 use crate::{EncodingChoice, Job, JobSpec, ModelUpdate, ProtocolChoice, SpecError};
 
 table! {
@@ -161,6 +162,15 @@ impl RuleName {
     /// Whether coordinates are sorted, each by itself.
     pub(super) fn sorts(self) -> bool {
         matches!(self, Self::Median | Self::TrimmedMean)
+    }
+}
+
+/// What the rule works with where a job leaves it open.
+pub(super) fn chosen(job: &Job) -> Parameters {
+    let options = Mpc3::of(job.spec());
+    match options.rule.leaves_out_bad() {
+        true => vec![("bad", options.bad(job.spec()))],
+        false => Vec::new(),
     }
 }
 
