@@ -411,12 +411,11 @@ def test_the_commands_read_a_store_in_use(serve, processes, place, tmp_path):
 
 
 def test_a_job_without_a_model_has_none_to_write(serve, processes, place, tmp_path):
-    (tmp_path / "step.py").write_text("def step(model, number):\n    return [0.5] * 4\n")
     store = tmp_path / "job.sqlite"
     process, ready = serve("--store", store, rounds=1, model_update="none")
     url = f"https://localhost:{ready['address'].rpartition(':')[2]}"
     words = ["join", url, "--job", "job", "--identity", place.identity("a"), "--ca", place.folder / "ca.pem"]
-    words += [*place.take_any, "--train", "step:step"]
+    words += [*place.take_any, "--train", "training:light"]
     for path, expected in [(["--out", tmp_path / "a.npy"], 2), ([], 0)]:
         party = processes(*words, *path)
         _, err = party.communicate(timeout=60)
