@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
-
-import numpy as np
 
 from blindsum.errors import ConfigError, InputError
 from blindsum.spec import JobSpec
@@ -82,7 +81,8 @@ def finite(field: str, value: object) -> float:
     whole = whole_number(value)
     if whole is not None:
         return whole
-    if isinstance(value, float | np.floating) and math.isfinite(value):
+    is_whole = isinstance(value, numbers.Integral)
+    if isinstance(value, numbers.Real) and not is_whole and math.isfinite(value):
         return float(value)
     raise ConfigError(field, f"{value!r} must be a finite number")
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Self
 
 from blindsum import _native, checks
-from blindsum.arrays import as_vector
 from blindsum.errors import InputError, StoreError
-from blindsum.pki import AnyPath, Identity
-from blindsum.session import pem_files
+from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
+
+if TYPE_CHECKING:
+    # A coordinator without a model needs no NumPy, which takes as much memory as the rest of it.
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Coordinator:
@@ -91,9 +91,7 @@ class Coordinator:
         results: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
-        start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
-        if start is not None and (index := _native.first_not_finite(start)) is not None:
-            raise InputError(f"model: coordinate {index} is not a finite number", index)
+        start = None if model is None else _first_model(model, spec.dim)
         bounds = {name: checks.finite(f"limits.{name}", value) for name, value in (limits or {}).items()}
         self._native = _native.serve(
             spec.to_json(),
@@ -256,6 +254,18 @@ def back_up(store: AnyPath, to: AnyPath) -> None:
         No such store, or ``to`` exists or cannot be written.
     """
     _native.back_up_store(_existing(store), str(to))
+
+
+def _first_model(model: object, dim: int) -> NDArray[np.float32]:
+    """The model that a job begins with."""
+    import numpy as np
+
+    from blindsum.arrays import as_vector
+
+    start = as_vector(model, dim, "model").astype(np.float32)
+    if (index := _native.first_not_finite(start)) is not None:
+        raise InputError(f"model: coordinate {index} is not a finite number", index)
+    return start
 
 
 def _existing(store: AnyPath) -> str:

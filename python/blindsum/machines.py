@@ -42,9 +42,9 @@ from blindsum.machine_events import (
     RoundRefused,
     Suspended,
 )
-from blindsum.pki import AnyPath, Identity
+from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.rounds import checked_update
-from blindsum.session import MOST_MASK_MEMORY, Policy, pem_files
+from blindsum.session import MOST_MASK_MEMORY, Policy
 from blindsum.spec import JobSpec
 
 __all__ = [

@@ -79,6 +79,22 @@ class Identity:
         return pairs[0]
 
 
+def pem_files(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None) -> _native.Pem:
+    """Find the files of an identity, a CA and a revocation list.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        There is no such identity.
+    """
+    found = Identity.find(identity)
+    authority = Path(ca)
+    if authority.is_dir():
+        authority /= "ca.pem"
+    lists = None if revoked is None else str(revoked)
+    return (str(found.certificate), str(found.key), str(authority), lists)
+
+
 def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519", days: int = CA_DAYS) -> Path:
     """Make a CA.
 

@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from blindsum import _native, checks
-from blindsum.pki import AnyPath, Identity
-from blindsum.session import pem_files
+from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.spec import JobSpec
 
 

@@ -12,13 +12,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from blindsum import _native, checks
 from blindsum.errors import BlindsumError, ConfigError, Fault, PolicyError, RoundAborted, WaitTimeoutError
-from blindsum.pki import AnyPath, Identity
+from blindsum.pki import AnyPath, Identity, pem_files
 from blindsum.rounds import Array, ClippingLog, Round, logger
 from blindsum.spec import JobSpec, protocols
 
@@ -402,19 +401,3 @@ def addresses(url: str | Sequence[str]) -> tuple[str, list[str]]:
     if not servers or not all(isinstance(one, str) for one in servers):
         raise ConfigError("url", f"{url!r} must be a URL, or a list of three")
     return servers[0], servers
-
-
-def pem_files(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None) -> _native.Pem:
-    """Find the files of an identity, a CA and a revocation list.
-
-    Raises
-    ------
-    blindsum.IdentityError
-        There is no such identity.
-    """
-    found = Identity.find(identity)
-    authority = Path(ca)
-    if authority.is_dir():
-        authority /= "ca.pem"
-    lists = None if revoked is None else str(revoked)
-    return (str(found.certificate), str(found.key), str(authority), lists)

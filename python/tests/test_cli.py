@@ -353,8 +353,11 @@ def test_output_may_be_cut_off(tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_importing_is_cheap():
-    program = "import sys, blindsum, blindsum.cli; print('numpy' in sys.modules, 'rich' in sys.modules)"
+@pytest.mark.parametrize(
+    "modules", ["blindsum.cli", "blindsum.cli.serve, blindsum.coordinator, blindsum.server"]
+)
+def test_importing_is_cheap(modules):
+    program = f"import sys, blindsum, {modules}; print('numpy' in sys.modules, 'rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
 
