@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::dial::{channel_to, runtime};
 use crate::common::intermediate::Intermediate;
@@ -17,7 +17,12 @@ use tonic::Code;
 
 /// What everybody is told of every round.
 fn all_sums(parties: Vec<Played>, rounds: usize) {
+    let until = Instant::now() + Duration::from_secs(60);
     for party in parties {
+        while !party.is_finished() {
+            assert!(Instant::now() < until, "a party hears nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let results = party.join().unwrap().unwrap();
         assert_eq!(results.len(), rounds);
         for result in results {
