@@ -25,7 +25,7 @@ pub struct InverseRoot<R> {
 pub struct Inverse<R> {
     /// 1 / (2d), with [`FRACTION`] bits behind the point.
     pub inverse: Shares<R>,
-    /// 2^(bits − 1 − j), so that 1/v = inverse · scale / 2^(bits − 1 + FRACTION); 0 where v is 0.
+    /// 2^(bits − 1 − j), so that 1/v = inverse · scale / 2^(bits − 1 + FRACTION); 0 where v is 0 or too small to count.
     pub scale: Shares<R>,
 }
 
@@ -105,11 +105,16 @@ impl<R: Ring> Mpc<R> {
         Ok(y)
     }
 
-    /// 1/v for v from 0 to 2^bits − 1, up to a factor; 0 where v is 0.
+    /// 1/v for v from 2^least to 2^bits − 1, up to a factor; 0 for smaller ones.
     ///
     /// # Errors
     /// [`MpcError::Range`] unless `bits` is from 30 to 61.
-    pub async fn inverse(&self, v: &Shares<R>, bits: u32) -> Result<Inverse<R>, MpcError> {
+    pub async fn inverse(
+        &self,
+        v: &Shares<R>,
+        bits: u32,
+        least: u32,
+    ) -> Result<Inverse<R>, MpcError> {
         if !(FRACTION + 2..=61).contains(&bits) {
             return Err(MpcError::Range {
                 name: "bits",
@@ -119,7 +124,10 @@ impl<R: Ring> Mpc<R> {
         }
         let rows = self.to_bits(v, bits as usize).await?;
         let places = self.to_numbers(&self.highest(&rows).await?).await?;
-        let scale = weigh(&places, v.len(), |j| R::of(1 << (bits as usize - 1 - j)));
+        let scale = weigh(&places, v.len(), |j| match j < least as usize {
+            true => R::ZERO,
+            false => R::of(1 << (bits as usize - 1 - j)),
+        });
         // From 1 to 2.
         let d = self
             .multiply_truncate(v, &scale, bits - 1 - FRACTION)

@@ -25,7 +25,7 @@ What follows, in units of 2⁻²⁸, with 2⁻²⁰ = 256 units:
 
 The last bits of a weighted sum are hidden, since they say more of single vectors than the result does. Each
 of three components moves the result by up to half of 1, and where there is a sum of weights S by 1/(2·S).
-Where S is below 2⁻⁶ the result is zero.
+Where S is below 2⁻⁶ the result is zero, but for these bits if nobody knows S.
 
 The bound of a mean follows: if Y/S becomes (Y + y)/(S + s), it moves by (y - s·Y/S)/(S + s).
 """
@@ -195,7 +195,8 @@ def _of_fltrust(vectors: Matrix, root: Vector, length: float) -> float:
     if abs(total - LEAST_TOTAL) <= off:
         return most
     if total < LEAST_TOTAL:
-        return 0.0
+        # Nothing where the servers show the sum, hidden bits of zero where they hide it.
+        return HIDDEN
     moved = of_weights @ np.abs(directions) * length + of_trust.sum() * np.abs(mean)
     return min(most, (float(moved.max()) + HIDDEN) / left)
 

@@ -12,7 +12,7 @@
 //! * a cosine c is off by 512·c + 16.
 //!
 //! The last bits of a sum are hidden: by numbers of each component, from −½ to ½ of what is 1 in the result, and of 1/S where
-//! there is a sum of weights S. Where S is below 2^-6 the result is 0.
+//! there is a sum of weights S. Where S is below 2^-6 the result is 0, but for these bits if nobody knows S.
 //!
 //! If Y/S becomes (Y + y)/(S + s), it moves by (y − s·Y/S)/(S + s).
 
@@ -146,8 +146,10 @@ impl Known {
         if (total - LEAST_TOTAL).abs() <= all {
             return Clear { mean, error: most };
         }
-        if total < LEAST_TOTAL && !hide_total {
-            return Clear { mean, error: 0.0 };
+        if total < LEAST_TOTAL {
+            // Where all know the sum they take 0; where nobody does, hidden bits of 0 are shown.
+            let error = if hide_total { HIDDEN } else { 0.0 };
+            return Clear { mean, error };
         }
         if left <= 0.0 {
             return Clear { mean, error: most };

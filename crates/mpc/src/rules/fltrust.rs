@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Bounds, Weighed, places, room};
+use super::{Bounds, LEAST_TOTAL_BITS, Weighed, places, room};
 use crate::scalar::{bits_of_inverse, bits_of_inverse_root};
 use crate::{
     Bits, DIRECTION_BITS, FRACTION, InverseRoot, Mpc, MpcError, Ring, Shares, Vectors, join3,
@@ -212,11 +212,12 @@ impl<R: Ring> Mpc<R> {
         }
     }
 
-    /// T_c / Σ T_c; 0 where all are 0.
+    /// T_c / Σ T_c; 0 where Σ T_c is so small that no vector counts.
     async fn divided(&self, trust: &Shares<R>) -> Result<Shares<R>, MpcError> {
         let n = trust.len();
         let bits = bits_of_total(n);
-        let inverse = self.inverse(&trust.sums(n), bits).await?;
+        let least = FRACTION - LEAST_TOTAL_BITS;
+        let inverse = self.inverse(&trust.sums(n), bits, least).await?;
         let every = |one: &Shares<R>| one.at(std::iter::repeat_n(0, n));
         let (scale, inverse) = (every(&inverse.scale), every(&inverse.inverse));
         let scaled = self.multiply_truncate(trust, &scale, bits - 1 - FRACTION);

@@ -137,8 +137,9 @@ fn room(bits: u32, parties: usize) -> Result<(), MpcError> {
     }
 }
 
-/// Where the sum of weights is less, no vector counts, and the result is 0: 2^-6. Hidden bits would be more than what is left.
-const LEAST_TOTAL: f64 = 1.0 / 64.0;
+/// Where the sum of weights is below 2^-6, no vector counts, and the result is 0. Hidden bits would be more than what is left.
+const LEAST_TOTAL_BITS: u32 = 6;
+const LEAST_TOTAL: f64 = 1.0 / (1u64 << LEAST_TOTAL_BITS) as f64;
 
 /// What a sum of weights, as it was shown, divides by where the last bits of the sum are hidden; none where no vector
 /// counts.

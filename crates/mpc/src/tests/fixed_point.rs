@@ -153,7 +153,7 @@ fn inverses() {
     let outcome = run(move |mpc| {
         let v = shared_signed::<u128>(mpc.me(), &inputs);
         async move {
-            let found = mpc.inverse(&v, bits).await?;
+            let found = mpc.inverse(&v, bits, 0).await?;
             Ok((found.inverse, found.scale))
         }
     });
@@ -184,8 +184,8 @@ fn numbers_of_bits_that_cannot_be_are_refused() {
             mpc.multiply_truncate(&x, &x, 62).await.err(),
             root(14).await.err(),
             root(31).await.err(),
-            mpc.inverse(&x, 29).await.err(),
-            mpc.inverse(&x, 62).await.err(),
+            mpc.inverse(&x, 29, 0).await.err(),
+            mpc.inverse(&x, 62, 0).await.err(),
         ])
     });
     let range = |name, value, rule| Some(MpcError::Range { name, value, rule });

@@ -10,6 +10,7 @@ mod line;
 mod ranges;
 mod rules;
 mod select;
+mod trust;
 mod vectors;
 mod verify;
 mod views;

@@ -169,7 +169,7 @@ fn inverses() {
         let outcome = run(|mpc| {
             let v = shared_signed::<u64>(mpc.me(), &[v]);
             async move {
-                let found = mpc.inverse(&v, bits).await?;
+                let found = mpc.inverse(&v, bits, 0).await?;
                 Ok(Shares::concat(&[&found.inverse, &found.scale]))
             }
         });
@@ -388,7 +388,7 @@ fn what_is_refused() {
                     "truncate" => mpc.truncate(&x, f).await.map(drop),
                     "multiply_truncate" => mpc.multiply_truncate(&x, &x, f).await.map(drop),
                     "inverse_root" => mpc.inverse_root(&x, exponent).await.map(drop),
-                    "inverse" => mpc.inverse(&x, bits).await.map(drop),
+                    "inverse" => mpc.inverse(&x, bits, 0).await.map(drop),
                     "ranks" => mpc.ranks(&x, size).await.map(drop),
                     name => {
                         let root = root(&case);
