@@ -40,6 +40,11 @@ impl Cheat {
         Self::at(usize::MAX, 0)
     }
 
+    /// Whether it has added its error.
+    pub fn is_done(&self) -> bool {
+        self.before.load(Ordering::Relaxed) > usize::MAX / 2
+    }
+
     /// Whether it is time.
     fn is_now(&self) -> bool {
         self.before.fetch_sub(1, Ordering::Relaxed) == 0

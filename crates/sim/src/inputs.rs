@@ -103,9 +103,12 @@ impl Inputs for Given<'_> {
 /// Random vectors over the whole range of the job's encoding, made when they are asked for. Coordinates are uniform
 /// between the clipping bounds. If the norm is bounded, the expected squared norm is that of the bound, so that about
 /// half of the vectors are scaled down. Integers are uniform over all with the job's bits, weights over all that are
-/// allowed.
+/// allowed. Where vectors are compared with that of a root, half of each is the same for all: long vectors that are drawn
+/// apart have hardly a direction in common.
 pub struct Synthetic {
     seed: u64,
+    /// Whether vectors have a common part.
+    has_common: bool,
     /// Bounds of runs of coordinates, with where each run ends.
     runs: Vec<(usize, f32)>,
     /// Where the vectors are integers: how many, and of how many bits.
@@ -131,12 +134,30 @@ impl Synthetic {
             .collect();
         Self {
             seed,
+            has_common: spec.root().is_some(),
             runs,
             integers: spec
                 .encoding
                 .integer_bits()
                 .map(|bits| (spec.dim as usize, bits)),
             max_weight: spec.encoding.max_weight(),
+        }
+    }
+}
+
+impl Synthetic {
+    /// Adds a random vector, of which every coordinate is within this part of its bound.
+    fn add(&self, mut rng: impl Rng, part: f32, vector: &mut [f32]) {
+        let mut states = [0u32; STRIPES];
+        states
+            .iter_mut()
+            .for_each(|state| *state = rng.next_u32() | 1);
+        let mut first = 0;
+        for &(end, bound) in &self.runs {
+            if let Some(run) = vector.get_mut(first..end) {
+                add(&mut states, part * bound, run);
+            }
+            first = end;
         }
     }
 }
@@ -164,18 +185,13 @@ impl Inputs for Synthetic {
         }
         let scratch = &mut scratch.reals;
         let dim = self.runs.last().map_or(0, |(end, _)| *end);
+        scratch.clear();
         scratch.resize(dim, 0.0);
-        let mut states = [0u32; STRIPES];
-        let mut rng = stream("vector", &[self.seed, round, party.0.into()]);
-        states
-            .iter_mut()
-            .for_each(|state| *state = rng.next_u32() | 1);
-        let mut first = 0;
-        for &(end, bound) in &self.runs {
-            if let Some(run) = scratch.get_mut(first..end) {
-                fill(&mut states, bound, run);
-            }
-            first = end;
+        let part = if self.has_common { 0.5 } else { 1.0 };
+        let own = [self.seed, round, party.0.into()];
+        self.add(stream("vector", &own), part, scratch);
+        if self.has_common {
+            self.add(stream("common", &[self.seed, round]), part, scratch);
         }
         Values::F32(scratch)
     }
@@ -186,9 +202,9 @@ impl Inputs for Synthetic {
     }
 }
 
-/// Fills `run` with numbers in `[-bound, bound)`. The generators are xorshift32 (Marsaglia 2003): three
+/// Adds numbers in `[-bound, bound)` to `run`. The generators are xorshift32 (Marsaglia 2003): three
 /// shifts, so that making a vector costs less than one pass of a protocol over it.
-fn fill(states: &mut [u32; STRIPES], bound: f32, run: &mut [f32]) {
+fn add(states: &mut [u32; STRIPES], bound: f32, run: &mut [f32]) {
     let scale = bound * (1.0 / (1u32 << 31) as f32);
     for piece in run.chunks_mut(STRIPES) {
         for state in states.iter_mut() {
@@ -197,7 +213,7 @@ fn fill(states: &mut [u32; STRIPES], bound: f32, run: &mut [f32]) {
             *state ^= *state << 5;
         }
         for (value, state) in piece.iter_mut().zip(states.iter()) {
-            *value = *state as i32 as f32 * scale;
+            *value += *state as i32 as f32 * scale;
         }
     }
 }

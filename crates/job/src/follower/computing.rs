@@ -59,7 +59,7 @@ impl Server {
                 .say(refused("this server has no part in the round any more"));
             return Ok(());
         };
-        let (id, message) = (upload.id, upload.message.clone());
+        let (id, message, round) = (upload.id, upload.message.clone(), active.round.clone());
         let bytes = message.len();
         let taken = self.hand.work(move || {
             let taken = follower.take_upload(blindsum_protocol::PartyId(party), &message);
@@ -74,7 +74,7 @@ impl Server {
                 debug!(role = %self.parts.role, party = name, bytes, ?receipt, "upload taken");
                 Uploaded::Taken
             }
-            Err(fault) => Uploaded::Refused(fault.to_string()),
+            Err(fault) => Uploaded::Refused(fault.told(&round)),
         };
         self.hand.say(Effect::Uploaded(id, said));
         Ok(())

@@ -215,9 +215,10 @@ impl Server {
         match (answer, &self.active) {
             (Ok(Some(message)), Some(active)) => self.answer(active, message),
             (Ok(_), _) => {}
-            (Err(fault), _) => {
+            (Err(fault), active) => {
                 let code = RoundRefusalCode::RoundRefusalFault;
-                self.refuse(number, code, fault.to_string());
+                let reason = active.as_ref().map(|active| fault.told(&active.round));
+                self.refuse(number, code, reason.unwrap_or_else(|| fault.to_string()));
             }
         }
         Ok(())

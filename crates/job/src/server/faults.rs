@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Evidence, Fault, FaultKind, Seat};
+use blindsum_protocol::{Culprit, Evidence, Fault, FaultKind, Seat};
 use tracing::warn;
 
-use super::Lead;
+use super::{Halt, Lead};
 use crate::store::ShownFault;
 use crate::{foreign, pb};
 
@@ -45,6 +45,18 @@ impl Lead {
             }
             _ => self.drop_party(number, party, &fault.kind.to_string()),
         }
+    }
+
+    /// A fault that ends the round. If a party did it, the round's report has it.
+    pub(super) fn ended_by(&mut self, fault: &Fault) -> Halt {
+        let Some(running) = &mut self.running else {
+            return Halt::Aborted(fault.to_string());
+        };
+        let text = running.told(fault);
+        if let Culprit::Party(_) = fault.culprit {
+            running.add_fault(text.clone());
+        }
+        Halt::Aborted(text)
     }
 
     /// A member that leaves the round says that another one did wrong. It is heard once: who has left is not.

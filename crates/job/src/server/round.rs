@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_protocol::{
-    Closed, Excuse, Fault, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
+    Closed, Excuse, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
 };
 use tracing::{debug, info, warn};
 
@@ -114,10 +114,9 @@ impl Lead {
 
     async fn run_stages(&mut self, round: Arc<Round>) -> Result<(), Halt> {
         let number = round.number();
-        let aborted = |fault: Fault| Halt::Aborted(fault.to_string());
         let start = round.clone();
         let started = self.hand.work(move || Server::start(start)).await;
-        let mut server = started?.map_err(aborted)?;
+        let mut server = started?.map_err(|fault| self.ended_by(&fault))?;
         loop {
             let stage = server.waiting().stage;
             let Collecting {
@@ -126,7 +125,7 @@ impl Lead {
             } = self.run_stage(&round, server).await?;
             let mut rng = self.hand.random();
             let closed = self.hand.work(move || ended.close(&mut rng)).await;
-            match closed?.map_err(aborted)? {
+            match closed?.map_err(|fault| self.ended_by(&fault))? {
                 Closed::Next {
                     server: next,
                     messages,

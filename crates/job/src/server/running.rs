@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{
-    Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
+    Fault, Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
 };
 
 use super::beginning::{Beginnings, Shown};
@@ -157,6 +157,11 @@ impl Running {
             Seat::Party(party) => self.name(party).to_string(),
             Seat::Server(role) => role.to_string(),
         }
+    }
+
+    /// What people are told of a fault.
+    pub fn told(&self, fault: &Fault) -> String {
+        fault.told(&self.round)
     }
 
     /// The other servers of the round.
@@ -378,7 +383,7 @@ impl Running {
         let survivors = survivors.map(|party| self.name(party).to_string());
         self.report.survivors = survivors.collect();
         for fault in &outcome.faults {
-            let text = fault.to_string();
+            let text = self.told(fault);
             let mut faults = self.report.faults.iter();
             if !faults.any(|known| known.ends_with(&text)) {
                 self.report.faults.push(text);

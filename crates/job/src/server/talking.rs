@@ -24,7 +24,7 @@ impl Lead {
         if let Some(running) = &mut self.running {
             running.has_spoken(from);
         }
-        heard.map_err(|fault| Halt::Aborted(fault.to_string()))?;
+        heard.map_err(|fault| self.ended_by(&fault))?;
         self.say_letters(number, &mut stage.server);
         Ok(stage)
     }

@@ -235,6 +235,46 @@ fn case_28_an_upload_for_a_round_that_is_over_is_refused() {
     assert!(early.is_empty());
 }
 
+/// Abuse case 52: whoever gives servers different uploads is left out and named, and nobody else: not by its place in the
+/// round, which may read like the name of another one.
+#[test]
+fn case_52_a_party_that_gives_servers_different_uploads_is_named() {
+    let mut job = Ensemble::new(mpc3(Adversary::SemiHonest, 7, 1), 1);
+    job.lose(0);
+    // The hash of the component that the server lacks, behind the frame.
+    while !job.spoil_upload(3, ServerRole::Second, 34) {
+        job.advance();
+    }
+    job.play();
+    let report = &job.reports()[0];
+    let survivors = ["party-1", "party-2", "party-4", "party-5", "party-6"];
+    assert_eq!(report.survivors, survivors);
+    let [fault] = &report.faults[..] else {
+        panic!("{:?}", report.faults);
+    };
+    assert!(fault.starts_with("server or party-3: "), "{fault}");
+}
+
+/// Abuse case 52: so is one whose upload a server refuses.
+#[test]
+fn case_52_an_upload_that_is_refused_says_whose_it_is() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 7, 1), 1);
+    job.lose(0);
+    play_to_beginning(&mut job, 7);
+    let rubbish = follower::Input::Upload {
+        id: UploadId(1 << 40),
+        name: "party-3".into(),
+        round: 1,
+        message: vec![7; 9].into(),
+        hold: Hold::default(),
+    };
+    let said = handed(&mut job, 7, rubbish);
+    let [follower::Effect::Uploaded(_, Uploaded::Refused(reason))] = &said[..] else {
+        panic!("{} effects", said.len());
+    };
+    assert!(reason.starts_with("party-3: "), "{reason}");
+}
+
 /// Letters that are on a line when it is lost do not come: a server that talks ends the round, and one that does not yet
 /// goes on.
 #[test]

@@ -120,13 +120,16 @@ impl Known {
         let each = self.vectors.iter().zip(&self.norms);
         let trust = each.map(|(x, norm)| {
             let cosine = dot(x, root) / (norm * length);
-            if cosine < LEAST_TRUST { 0.0 } else { cosine }
+            // Not where the vector is 0.
+            if cosine >= LEAST_TRUST { cosine } else { 0.0 }
         });
         let trust: Vec<f64> = trust.collect();
         let total: f64 = trust.iter().sum();
         let over_norms = |values: &dyn Fn(usize) -> f64| -> Vec<f64> {
             let each = self.norms.iter().enumerate();
-            each.map(|(i, norm)| values(i) * length / norm).collect()
+            let over = |value: f64, norm: f64| if norm > 0.0 { value / norm } else { 0.0 };
+            each.map(|(i, norm)| over(values(i) * length, *norm))
+                .collect()
         };
         let mean = match total >= LEAST_TOTAL {
             true => self.weighted(&over_norms(&|i| trust[i] / total), |x| x),
@@ -134,7 +137,11 @@ impl Known {
         };
         let rounded = |i: usize| {
             let sum: f64 = self.vectors[i].iter().map(|x| x.abs()).sum();
-            sum / self.norms[i] * 2.0 * UNIT
+            if sum > 0.0 {
+                sum / self.norms[i] * 2.0 * UNIT
+            } else {
+                0.0
+            }
         };
         let of_trust = |i: usize| trust[i] * ROOT + rounded(i) + 9.0 * UNIT;
         let of_weight = |i: usize| 2.0 * trust[i] * ROOT + rounded(i) + 16.0 * UNIT;

@@ -1,12 +1,13 @@
 //! What a party has shared as a direction is one, or nothing is shown.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 
 use crate::line::Line;
 use crate::rules::{Bounds, Trusted};
-use crate::testing::{carry, server, shared, verifying};
+use crate::testing::{Cheat, carry, server, shared, verifying};
 use crate::{DIRECTION_BITS, Gate, Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const LENGTH: usize = 64;
@@ -136,6 +137,44 @@ fn case_26_the_norm_of_a_direction_is_exact() {
     };
     assert_eq!(carry(code, |_| {}).unwrap().results[2], is_none);
     assert!(longest * longest < 2f64.powi(64));
+}
+
+/// Abuse case 38: whatever product one server bends, no honest root is refused and no other vector is taken for a direction.
+#[test]
+fn case_38_no_bent_product_decides_what_is_a_direction() {
+    let (honest, wrong) = (vec![ONE / 8; LENGTH], single(2 * ONE));
+    for (direction, cheater) in [honest, wrong]
+        .into_iter()
+        .flat_map(|it| (0..3).map(move |n| (it.clone(), n)))
+    {
+        for before in (0..).step_by(3) {
+            let is_bent = Arc::new(AtomicBool::new(false));
+            let seen = is_bent.clone();
+            let code = |me: ServerIndex, line| {
+                let mut mpc = verifying(me, line);
+                let cheats = me.number() == cheater;
+                let cheat = Cheat::at(before, 1);
+                mpc.cheat = cheats.then(|| cheat.clone());
+                let (work, seen) = (compared(mpc, direction.clone()), seen.clone());
+                async move {
+                    let result = work.await;
+                    if cheats {
+                        seen.store(cheat.is_done(), Ordering::Relaxed);
+                        return Ok(Vec::new());
+                    }
+                    result
+                }
+            };
+            let found = carry(code, |_| {}).err();
+            if !is_bent.load(Ordering::Relaxed) {
+                break;
+            }
+            assert!(
+                matches!(found, Some(MpcError::Differs { .. })),
+                "{cheater}, {before}: {found:?}"
+            );
+        }
+    }
 }
 
 proptest! {

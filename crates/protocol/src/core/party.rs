@@ -13,9 +13,12 @@ impl PartyId {
     }
 }
 
+/// What stands before the rank of a party in texts. No party's name has it.
+pub(super) const PARTY: &str = "party ";
+
 impl fmt::Display for PartyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "party {}", self.0)
+        write!(f, "{PARTY}{}", self.0)
     }
 }
 

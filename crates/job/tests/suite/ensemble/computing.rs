@@ -94,6 +94,22 @@ impl Ensemble {
         }
     }
 
+    /// A byte of what this party is about to give this server is turned. False if it gives nothing now.
+    pub fn spoil_upload(&mut self, number: usize, of: ServerRole, at: usize) -> bool {
+        let uploads = self.events.iter_mut().filter_map(|event| match event {
+            super::Event::Computing(Event::Upload(upload)) => Some(upload),
+            _ => None,
+        });
+        let mut its = uploads.filter(|upload| upload.party.0 == number && upload.role == of);
+        let Some(upload) = its.next() else {
+            return false;
+        };
+        let mut message = upload.message.to_vec();
+        message[at] ^= 1;
+        upload.message = message.into();
+        true
+    }
+
     fn upload(&mut self, upload: Upload) {
         let (number, lives) = upload.party;
         let party = &self.hosts[number];

@@ -51,7 +51,8 @@ pub(super) async fn agree(
     let (survivors, faults) = common(round, own, [&of_next, &of_previous]);
     let (have, need) = (survivors.len(), round.job().min_parties());
     if have < need {
-        return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
+        let few = Fault::nobody(FaultKind::TooFewSurvivors { have, need });
+        return Err(faults.into_iter().next().unwrap_or(few));
     }
     let keys = in_order(me, [&said, &theirs[0], &theirs[1]], key.is_some());
     let hash = survivors_hash(round, &survivors, own, &keys);

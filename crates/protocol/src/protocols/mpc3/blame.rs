@@ -17,9 +17,10 @@ pub(super) fn blame(from: ServerIndex, field: &'static str, rule: &str) -> Fault
 pub(super) fn broken(error: MpcError) -> Fault {
     let text = error.to_string();
     match error {
-        MpcError::Length { from, .. }
-        | MpcError::Round { from, .. }
-        | MpcError::Differs { from, .. } => blame(from, "letter", &text),
+        MpcError::Length { from, .. } | MpcError::Round { from, .. } => {
+            blame(from, "letter", &text)
+        }
+        // One of two, or of three: the text says which. The one that noticed it need not be right.
         _ => Fault::nobody(FaultKind::malformed("computation", text)),
     }
 }

@@ -14,7 +14,10 @@ use super::holding::Gathered;
 use super::options::TruncationName;
 use super::weighing::Weighing;
 use super::{is_active, is_for_parties};
-use crate::{Fault, FaultKind, PartySet, Round, ServerIndex};
+use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
+
+/// What is wrong with a vector that fails the gate.
+const TOO_LONG: &str = "longer than the encoding allows";
 
 /// A result.
 pub(super) enum Made {
@@ -86,7 +89,8 @@ async fn computed<R: Ring>(
     let survivors = PartySet::of(round.parties(), passed.chain(root));
     let (have, need) = (survivors.len(), round.job().min_parties());
     if have < need {
-        return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
+        let too_long = of_parties().find(|(_, passed)| !**passed);
+        return Err(too_few(too_long.map(|(party, _)| party), have, need));
     }
     weighed.verify(&mpc).await.map_err(failed)?;
     let (sum, divisor) = (weighed.shown(), weighed.divisor);
@@ -100,7 +104,7 @@ async fn computed<R: Ring>(
     let result = hand_over(&mpc, (&weighing, round), sum, noise, divisor).await?;
     let too_long = of_parties().filter(|(_, passed)| !**passed);
     let faults = too_long.map(|(party, _)| {
-        let rule = "it is longer than the encoding allows: the servers left it out";
+        let rule = format!("it is {TOO_LONG}: the servers left it out");
         Fault::party(party, FaultKind::malformed("vector", rule))
     });
     Ok(Computed {
@@ -108,6 +112,16 @@ async fn computed<R: Ring>(
         result,
         faults: faults.collect(),
     })
+}
+
+/// Too few parties are left: because this one's vector is too long, if it is.
+fn too_few(too_long: Option<PartyId>, have: usize, need: usize) -> Fault {
+    let Some(party) = too_long else {
+        return Fault::nobody(FaultKind::TooFewSurvivors { have, need });
+    };
+    let rule =
+        format!("it is {TOO_LONG}. Only {have} of {need} parties that the round needs are left");
+    Fault::party(party, FaultKind::malformed("vector", rule))
 }
 
 async fn weigh<R: Ring>(
