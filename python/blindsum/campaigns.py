@@ -28,11 +28,12 @@ class Tally:
     results : int
         Results that parties were told.
     kills, cuts : int
-        Machines that were killed, and connections that broke.
+        Machines that were killed; connections, and lines between servers, that broke.
     rollbacks, restored : int
-        Parties that came back with records of an earlier time, and coordinators with a store of one.
+        Parties and servers that came back with records of an earlier time, and coordinators with a store
+        of one.
     lies : int
-        Frames in which a liar said something else than its machine.
+        Frames, uploads and letters in which a liar said something else than its machine.
     spoilt : int
         Rounds without a result, in episodes in which the only fault is a lying member.
     """
@@ -59,16 +60,17 @@ def campaign(
 ) -> Tally:
     """Run jobs in which machines are killed, connections break, backups come back and members lie.
 
-    The coordinator and every party are the same machines as over a network; time, disks and connections are
-    simulated. Each job is one episode, drawn from its seed; the first has ``seed``, each later one the next
-    number. The promises on sums, on what parties say and on what they are told are checked all the time; a
-    panic breaks one, too.
+    The coordinator, every party and, in ``mpc3``, the two other servers are the same machines as over a
+    network; time, disks and connections are simulated. Each job is one episode, drawn from its seed; the
+    first has ``seed``, each later one the next number. The promises on sums, on what parties and servers say
+    and on what they are told are checked all the time; a panic breaks one, too.
 
     Parameters
     ----------
     spec : JobSpec
-        The job. An episode gives it four to seven parties, a few rounds and short vectors. Where the job
-        leaves encoding, ``model_update`` and ``density`` at their defaults, these are drawn for each episode.
+        The job. An episode gives it four to seven parties (five to eight, where the rule of ``mpc3`` is no
+        sum), a few rounds and short vectors. Where the job leaves encoding, ``model_update`` and ``density``
+        at their defaults, these are drawn for each episode.
     steps : int
         After this many events no further episode begins.
     seed : int

@@ -74,7 +74,7 @@ impl Server {
                 debug!(role = %self.parts.role, party = name, bytes, ?receipt, "upload taken");
                 Uploaded::Taken
             }
-            Err(fault) => Uploaded::Refused(fault.told(&round)),
+            Err(fault) => Uploaded::Refused(round.in_words(&fault)),
         };
         self.hand.say(Effect::Uploaded(id, said));
         Ok(())

@@ -217,7 +217,7 @@ impl Server {
             (Ok(_), _) => {}
             (Err(fault), active) => {
                 let code = RoundRefusalCode::RoundRefusalFault;
-                let reason = active.as_ref().map(|active| fault.told(&active.round));
+                let reason = active.as_ref().map(|active| active.round.in_words(&fault));
                 self.refuse(number, code, reason.unwrap_or_else(|| fault.to_string()));
             }
         }

@@ -161,7 +161,7 @@ impl Running {
 
     /// What people are told of a fault.
     pub fn told(&self, fault: &Fault) -> String {
-        fault.told(&self.round)
+        self.round.in_words(fault)
     }
 
     /// The other servers of the round.

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::party::PARTY;
-use crate::{Evidence, PartyId, Round, Seat, ServerRole};
+use crate::{Evidence, PartyId, Seat, ServerRole};
 
 /// Why a round, or one party's part in it, ended: what happened and who caused it.
 ///
@@ -321,25 +320,6 @@ impl Fault {
     }
 }
 
-impl Fault {
-    /// What to tell people of a fault in this round: parties by their names, where the text of the fault has their ranks.
-    pub fn told(&self, round: &Round) -> String {
-        let (text, members) = (self.to_string(), round.roster().members());
-        let mut parts = text.split(PARTY);
-        let mut told = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-            let rank = part.strip_suffix(rest).unwrap_or_default();
-            match rank.parse().ok().and_then(|rank: usize| members.get(rank)) {
-                Some(member) => told.push_str(&member.name),
-                None => told.extend([PARTY, rank]),
-            }
-            told.push_str(rest);
-        }
-        told
-    }
-}
-
 impl FaultKind {
     /// A malformed field.
     pub(crate) fn malformed(field: &'static str, rule: impl Into<String>) -> Self {
@@ -353,37 +333,5 @@ impl FaultKind {
     pub(crate) fn lanes(words: usize, lanes: usize) -> Self {
         let rule = format!("words = {words} must be {lanes}, as the job's dim says");
         FaultKind::Input(rule)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Cohort;
-    use crate::{JobSpec, ProtocolName};
-
-    /// Abuse case 52: nobody is taken for another party because of the place that it has in a round.
-    #[test]
-    fn case_52_people_are_told_names_and_not_ranks() {
-        let spec = JobSpec {
-            protocol: ProtocolName::Plain.into(),
-            parties: 12,
-            dim: 1,
-            ..JobSpec::default()
-        };
-        let round = Cohort::new(spec, 1).round;
-        let refused = |reason: &str| FaultKind::Refused {
-            reason: reason.into(),
-        };
-        let told = |fault: Fault| fault.told(&round);
-        let reason = "party 3 and party 11's, not party 12 or a party of 3";
-        assert_eq!(
-            told(Fault::party(PartyId(10), refused(reason))),
-            "party-00010: refused by this party: party-00003 and party-00011's, not party 12 or a party of 3"
-        );
-        assert_eq!(
-            told(Fault::nobody(FaultKind::NotAMember)),
-            FaultKind::NotAMember.to_string()
-        );
     }
 }

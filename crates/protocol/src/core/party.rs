@@ -14,7 +14,7 @@ impl PartyId {
 }
 
 /// What stands before the rank of a party in texts. No party's name has it.
-pub(super) const PARTY: &str = "party ";
+pub(crate) const PARTY: &str = "party ";
 
 impl fmt::Display for PartyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

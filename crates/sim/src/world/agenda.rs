@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use blindsum_job::follower::Uploaded;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
+use blindsum_protocol::{ServerIndex, ServerRole};
+use bytes::Bytes;
 
 /// Microseconds since the episode began.
 pub(super) type Micros = u64;
@@ -10,21 +13,31 @@ pub(super) type Micros = u64;
 /// Whose machine something is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
+    /// The coordinator.
     Server,
     Party(usize),
+    /// A server that is not the coordinator.
+    Follower(ServerRole),
+}
+
+impl Who {
+    /// The server in a place.
+    pub fn at(place: ServerIndex) -> Self {
+        ServerRole::at(place).map_or(Self::Server, Self::Follower)
+    }
 }
 
 /// One thing that happens. `life` counts how often a machine was started: what was meant for an earlier life of it is
 /// not for this one.
 pub(super) enum Event {
-    /// A party's frame reaches the coordinator.
+    /// A frame of a party, or of another server, reaches the coordinator.
     AtServer { link: u64, frame: PartyFrame },
-    /// A frame of the coordinator reaches its party.
-    AtParty { link: u64, frame: CoordinatorFrame },
+    /// A frame of the coordinator reaches who is at the other end.
+    AtHost { link: u64, frame: CoordinatorFrame },
     /// One side learns that a connection has ended.
     Ends { link: u64, at: Who, reason: String },
-    /// A party without a connection tries to make one.
-    Connect { party: usize },
+    /// A party, or another server, without a connection to the coordinator tries to make one.
+    Connect(Who),
     /// A task ends.
     TaskEnds { who: Who, life: u32 },
     /// A machine asked to be woken.
@@ -37,6 +50,32 @@ pub(super) enum Event {
     Took { party: usize, life: u32, round: u64 },
     /// The caller of a party has made its update of a round.
     Trained { party: usize, life: u32, round: u64 },
+    /// A letter of one server reaches another one.
+    Letter {
+        from: ServerIndex,
+        to: ServerIndex,
+        /// Which line between them it is on.
+        line: u32,
+        round: u64,
+        letter: Bytes,
+    },
+    /// A server learns that its line to another one has broken.
+    LineEnds {
+        at: ServerIndex,
+        to: ServerIndex,
+        line: u32,
+    },
+    /// A server tries to make a line to another one.
+    Dial { from: ServerIndex, to: ServerIndex },
+    /// A party's upload reaches its server.
+    Upload { attempt: u64 },
+    /// Nobody waits any more for what becomes of an upload.
+    UploadGone { attempt: u64 },
+    /// A party hears what became of its upload; nothing where the connection broke, or it took too long.
+    Uploaded {
+        attempt: u64,
+        what: Option<Uploaded>,
+    },
 }
 
 /// What is still to happen.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_job::party::RoundResult;
+use blindsum_protocol::{ServerIndex, ServerRole};
 
 use super::leftovers::Leftovers;
 use super::models::Models;
 use super::plain::Share;
+use crate::cohort::Cohort;
 
 /// A promise that was broken, in words.
 pub(super) type Kept = Result<(), String>;
@@ -31,12 +33,19 @@ pub(super) struct Book {
     pub given: BTreeMap<(usize, u64), Vec<Share>>,
     /// What parties said, by party, round and stage.
     pub said: BTreeMap<(usize, u64, u32), [u8; 32]>,
+    /// What parties gave servers directly, by party, round and server.
+    pub uploaded: BTreeMap<(usize, u64, ServerRole), [u8; 32]>,
+    /// What servers that compute with others said, by server and by round. A coordinator with a store of an earlier time may
+    /// use a number again: how often it came back with one tells the rounds apart.
+    pub spoken: BTreeMap<(ServerIndex, u64, u64), Spoken>,
     /// What rounds led to.
     pub sums: BTreeMap<u64, Sum>,
     /// What parties were told.
     pub told: BTreeMap<(usize, u64), News>,
     /// Rounds that the coordinator has counted, and whose vectors are in them.
     pub counted: BTreeMap<u64, BTreeSet<usize>>,
+    /// All parties, by number.
+    pub cohort: Option<Cohort>,
     /// The party that lies: what it gave is whatever it says.
     pub liar: Option<usize>,
     /// Rounds of which nothing is promised but privacy: the coordinator has forgotten them.
@@ -56,6 +65,16 @@ pub(super) struct Book {
     pub results: BTreeSet<(usize, u32, u64)>,
     pub models: Models,
     pub leftovers: Leftovers,
+}
+
+/// What a server said in one round.
+pub(super) struct Spoken {
+    /// The life in which it did.
+    pub life: u32,
+    /// How many letters it has said to each other server.
+    pub letters: BTreeMap<ServerIndex, u32>,
+    /// Its words to the coordinator, by stage.
+    pub words: BTreeMap<u32, [u8; 32]>,
 }
 
 /// The latest round that counts a party's vector.
@@ -92,8 +111,9 @@ impl Sum {
 }
 
 impl Book {
-    pub fn with(liar: Option<usize>, misled: bool) -> Self {
+    pub fn with(liar: Option<usize>, misled: bool, cohort: Cohort) -> Self {
         Self {
+            cohort: Some(cohort),
             liar,
             misled,
             ..Self::default()

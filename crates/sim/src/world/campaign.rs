@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_protocol::{Job, JobSpec};
+use blindsum_protocol::JobSpec;
 
 use super::World;
 use super::contents::{in_a_hurry, of_integers, sized};
@@ -23,13 +23,13 @@ pub struct Tally {
     pub results: u64,
     /// Machines that were killed.
     pub kills: u64,
-    /// Connections that broke.
+    /// Connections that broke, and lines between servers.
     pub cuts: u64,
-    /// Parties that came back with records of an earlier time.
+    /// Parties, and servers that compute with the coordinator, that came back with records of an earlier time.
     pub rollbacks: u64,
     /// Coordinators that came back with a store of an earlier time.
     pub restored: u64,
-    /// Frames in which a liar said something else than its machine.
+    /// Frames, uploads and letters in which a liar said something else than its machine.
     pub lies: u64,
     /// Rounds without a result, in episodes in which the only fault is a lying member.
     pub spoilt: u64,
@@ -100,8 +100,6 @@ impl Campaign {
         &self,
         watch: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
     ) -> Result<Tally, CampaignError> {
-        // Not by an episode's job: what is drawn for it may not go with servers.
-        check_servers(&self.spec.clone().validate().map_err(SimError::from)?)?;
         let mut tally = Tally::default();
         let wanted = |seed: &u64| self.kinds.contains(&Kind::of(*seed));
         for seed in (self.seed..).filter(wanted) {
@@ -128,23 +126,12 @@ pub fn beside_a_liar(spec: &JobSpec, lie: f64, seed: u64) -> Result<Tally, Campa
             .validate()
             .map_err(SimError::from)?,
     );
-    check_servers(&job)?;
     let faults = Faults {
         lie,
         ..Faults::default()
     };
     let world = World::with(job, seed, Kind::Liar, faults)?;
     Ok(world.run().map_err(Box::new)?)
-}
-
-/// A campaign plays one server, the coordinator.
-fn check_servers(job: &Job) -> Result<(), SimError> {
-    if job.servers().next().is_none() {
-        return Ok(());
-    }
-    let protocol = &job.spec().protocol;
-    let rule = format!("campaigns know no servers beside the coordinator, as {protocol} needs");
-    Err(SimError::scenario("protocol", rule))
 }
 
 /// Why a campaign ended early.

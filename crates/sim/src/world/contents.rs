@@ -6,6 +6,7 @@ use blindsum_protocol::{
 };
 
 use super::faults::Dice;
+use super::plain::is_ruled;
 use crate::seeds::stream;
 
 /// Coordinates of a tensor, at most.
@@ -14,7 +15,9 @@ const TENSOR: u64 = 4;
 /// A job as an episode has it: with as many losses as it can bear.
 pub(super) fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
     let mut dice = Dice(stream("job", &[seed]));
-    let parties = 4 + dice.below(4) as u32;
+    // A rule may have to leave out some.
+    let least = if is_ruled(spec) { 5 } else { 4 };
+    let parties = least + dice.below(4) as u32;
     let mut sized = JobSpec {
         parties,
         rounds: 3 + dice.below(3) as u32,
@@ -85,6 +88,7 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
             _ => ModelUpdate::Add,
         };
     }
+    suit_servers(spec);
     let (sparse, short) = (dice.chance(0.6), dice.chance(0.5));
     if let ProtocolChoice::Flashe(options) = &mut spec.protocol {
         if short && options.key_rounds == 0 {
@@ -97,6 +101,25 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
             }
             thin_out(options, spec.model_update, dice);
         }
+    }
+}
+
+/// What servers compute with has its limits: bounds that follow from means are known to parties and coordinator only, and a
+/// rule that is no sum takes levels, without weights, which round in the same way for everybody.
+fn suit_servers(spec: &mut JobSpec) {
+    if is_ruled(spec) {
+        let of = Quantised {
+            bits: 8,
+            rounding: RoundingName::Nearest,
+            ..Quantised::default()
+        };
+        spec.encoding = of.into();
+    }
+    if let (ProtocolChoice::Mpc3(_), EncodingChoice::Quantised(of)) =
+        (&spec.protocol, &mut spec.encoding)
+        && of.clipping == Clipping::Aciq
+    {
+        of.clipping = Quantised::default().clipping;
     }
 }
 

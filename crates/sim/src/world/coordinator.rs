@@ -12,10 +12,10 @@ use blindsum_job::server::{
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
+use blindsum_protocol::ServerIndex;
 
 use super::agenda::{Event, Who};
 use super::book::Kept;
-use super::parties::Party;
 use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
 
@@ -43,26 +43,22 @@ pub(super) struct Coordinator {
 
 /// The coordinator's side of one connection.
 pub(super) struct Connection {
-    pub party: usize,
+    pub host: Who,
     session: Session,
     /// Its frames, in place of their bytes.
     count: Arc<Count>,
 }
 
 impl Connection {
-    /// A connection of a party that was not heard yet.
-    pub fn of(link: u64, number: usize, party: &Party) -> Self {
+    /// A connection of somebody who was not heard yet.
+    pub fn of(link: u64, host: Who, peer: Peer) -> Self {
         let count = Arc::<Count>::default();
         let peer = Peer {
-            name: party.name.clone(),
-            role: None,
-            address: format!("party {number}"),
-            certificate: party.certificate.clone(),
-            key: party.identity.key.verifying_key().clone(),
             traffic: count.clone(),
+            ..peer
         };
         Self {
-            party: number,
+            host,
             session: Session::new(LinkId(link), peer),
             count,
         }
@@ -106,7 +102,7 @@ impl World {
             initial: None,
             store,
             anchor: self.anchor.clone(),
-            results: None,
+            results: self.learnt.results(ServerIndex::ALL[0]),
             shelves: Arc::new(MemoryShelves),
             settings: SETTINGS,
         };
@@ -150,8 +146,13 @@ impl World {
             Effect::Admit(link) => self.admit(link.0)?,
             Effect::Refuse(link, refused) => self.last_word(link.0, refused, false),
             Effect::Send(link, say) => {
+                let host = self.links.get(&link.0).map(|link| link.host);
                 for frame in self.frames(say)? {
-                    for frame in self.perhaps_mislead(frame) {
+                    let frames = match host {
+                        Some(Who::Follower(role)) => self.perhaps_mislead_follower(role, frame),
+                        _ => self.perhaps_mislead(frame),
+                    };
+                    for frame in frames {
                         self.send_down(link.0, frame);
                     }
                 }
@@ -159,8 +160,10 @@ impl World {
             Effect::Close(link, refused) | Effect::Cut(link, refused) => {
                 self.last_word(link.0, refused, true);
             }
-            // No job of a campaign has servers that compute together.
-            Effect::Letter { .. } => {}
+            Effect::Letter { to, round, letter } => {
+                let letter = self.perhaps_mislead_server(letter);
+                self.say_letter(ServerIndex::ALL[0], to, round, letter)?;
+            }
             Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));
             }
@@ -195,18 +198,18 @@ impl World {
         self.send_down(link, refused.into());
         let at = self.latest_down(link);
         let reason = "the coordinator closed the connection".to_owned();
-        let party = self
+        let host = self
             .server
             .links
             .get(&link)
-            .map(|connection| connection.party);
-        if let Some(party) = party {
-            let at_party = Event::Ends {
+            .map(|connection| connection.host);
+        if let Some(host) = host {
+            let at_host = Event::Ends {
                 link,
-                at: Who::Party(party),
+                at: host,
                 reason: reason.clone(),
             };
-            self.agenda.push(at, at_party);
+            self.agenda.push(at, at_host);
         }
         match known {
             true => self.agenda.push(
@@ -221,7 +224,7 @@ impl World {
         }
     }
 
-    /// A frame of a party reaches the coordinator.
+    /// A frame of a party, or of another server, reaches the coordinator.
     pub(super) fn at_server(&mut self, link: u64, frame: PartyFrame) -> Result<(), Broken> {
         if let Some(connection) = self.server.links.get(&link) {
             connection.count.came(1);
@@ -263,6 +266,7 @@ impl World {
         let rounds = rounds.map_err(|e| self.broken(e.to_string()))?;
         let mut claims = rounds.iter().flat_map(|report| &report.faults);
         self.claimed |= claims.any(|fault| fault.contains(" accuses "));
+        self.is_nobody_blamed(&rounds)?;
         let kept = self.liar_sits_out(&rounds);
         self.check(kept)?;
         for report in rounds {
@@ -278,8 +282,9 @@ impl World {
             };
             let survivors: BTreeSet<usize> =
                 report.survivors.iter().filter_map(number_of).collect();
-            let kept = self.book.counts(report.number, survivors);
+            let kept = self.book.counts(report.number, survivors.clone());
             self.check(kept)?;
+            self.note_learnt(report.number, &survivors)?;
         }
         if let Some((JobState::Failed, reason)) = store.state(&name) {
             return Err(self.broken(format!("P5: the job has failed: {reason}")));

@@ -1,8 +1,9 @@
-//! A party's disk: records that outlive its machine, and backups of them.
+//! The disk of a party, or of a server that is not the coordinator: records that outlive its machine, and backups of them.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blindsum_job::records::{MemoryRecords, Records};
@@ -15,6 +16,7 @@ const BACKUPS: usize = 40;
 pub(super) struct Disk {
     records: MemoryRecords,
     backups: Mutex<Vec<BTreeMap<String, Vec<u8>>>>,
+    written: AtomicU64,
 }
 
 impl Disk {
@@ -27,7 +29,13 @@ impl Disk {
         Self {
             records: MemoryRecords::of(old.unwrap_or_else(|| self.records.snapshot())),
             backups: Mutex::new(backups.clone()),
+            written: AtomicU64::new(self.written()),
         }
+    }
+
+    /// How many records were written, ever.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     fn backups(&self) -> MutexGuard<'_, Vec<BTreeMap<String, Vec<u8>>>> {
@@ -54,6 +62,7 @@ impl Records for Disk {
 
     fn replace(&self, name: &str, pieces: &[&[u8]]) -> io::Result<()> {
         self.back_up();
+        self.written.fetch_add(1, Ordering::Relaxed);
         self.records.replace(name, pieces)
     }
 

@@ -6,6 +6,7 @@ use blindsum_protocol::ProtocolName;
 
 use super::agenda::{Micros, Who};
 use super::faults::Faults;
+use super::plain::is_ruled;
 use super::{Broken, Kind, Tally, World};
 
 /// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back, and
@@ -100,16 +101,19 @@ impl World {
     }
 
     /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
-    /// corrupt party.
+    /// corrupt party; or a rule needs the vectors of all parties.
     fn may_last_for_ever(&self) -> bool {
-        self.liar.is_some() && self.job.spec().protocol.name() == ProtocolName::Flashe
+        let spec = self.job.spec();
+        let needs_all = is_ruled(spec) && self.parties.len() <= self.job.min_parties();
+        self.liar.is_some() && (spec.protocol.name() == ProtocolName::Flashe || needs_all)
     }
 
     /// Whether the job is done and everybody honest has heard so.
     fn is_over(&self) -> bool {
         let mut others = self.parties.iter().enumerate();
         let excused = |number| self.liar == Some(number) || self.mortal == Some(number);
-        others.all(|(number, party)| party.over || excused(number))
+        let told = others.all(|(number, party)| party.over || excused(number));
+        told && self.followers.values().all(|server| server.over)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use blindsum_job::pb::party_frame::Frame as Up;
 use blindsum_job::pb::{self, PartyFrame};
+use blindsum_protocol::Adversary;
 use bytes::Bytes;
 
 use super::World;
@@ -118,6 +119,27 @@ impl World {
             }),
         };
         Some(PartyFrame { frame: Some(lie) })
+    }
+
+    /// What a party gives a server directly, with its round; something else, or nothing, where it lies. Where parties alone
+    /// learn the result and nobody vouches for it, a lie about its own key would give it, and nobody else, another result:
+    /// there it cuts its upload short.
+    pub(super) fn perhaps_upload_other(
+        &mut self,
+        number: usize,
+        (round, message): (u64, Bytes),
+    ) -> Option<(u64, Bytes)> {
+        if self.liar != Some(number) || !self.dice.chance(self.faults.lie) {
+            return Some((round, message));
+        }
+        self.tally.lies += 1;
+        let of_key = self.job.hides_sum() && self.job.spec().adversary == Adversary::SemiHonest;
+        match self.dice.below(10) {
+            0 => None,
+            1 => Some((self.wild(), message)),
+            _ if of_key => Some((round, message.slice(..message.len() / 2))),
+            _ => Some((round, self.spoilt(message))),
+        }
     }
 
     /// The name of a party, to be accused.

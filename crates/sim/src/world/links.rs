@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use blindsum_job::party::{Input, LinkId};
+use blindsum_job::party::LinkId;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{CoordinatorFrame, PartyFrame};
 
 use super::agenda::{Event, Micros, Who};
 use super::coordinator::Connection;
+use super::hosts::News;
 use super::{Broken, World};
 
 /// One connection on the way.
 pub(super) struct Link {
-    pub party: usize,
+    /// The end that is not the coordinator's.
+    pub host: Who,
     /// When the latest frame arrives, up and down: no frame overtakes another.
     up: Micros,
     down: Micros,
@@ -22,7 +24,7 @@ pub(super) struct Link {
 
 impl World {
     /// How long a frame is on its way.
-    fn delay(&mut self) -> Micros {
+    pub(super) fn delay(&mut self) -> Micros {
         match self.dice.chance(self.faults.late) {
             true => self.dice.below(4_000_000),
             false => 100 + self.dice.below(20_000),
@@ -38,40 +40,42 @@ impl World {
         self.time + takes
     }
 
-    pub(super) fn connect_later(&mut self, party: usize) {
-        let pause = 50_000 + self.dice.below(500_000);
-        self.agenda
-            .push(self.time + pause, Event::Connect { party });
+    pub(super) fn connect_later(&mut self, host: Who) {
+        let pause = self.pause();
+        self.agenda.push(self.time + pause, Event::Connect(host));
     }
 
-    /// A party makes a connection, if it has none and there is somebody at the other end.
-    pub(super) fn connect(&mut self, number: usize) -> Result<(), Broken> {
-        let Some(party) = self.parties.get(number) else {
-            return Ok(());
-        };
-        if party.machine.is_none() || party.link.is_some() || party.over {
+    /// How long somebody waits before another connection.
+    pub(super) fn pause(&mut self) -> Micros {
+        50_000 + self.dice.below(500_000)
+    }
+
+    /// A party, or another server, makes a connection, if it has none and there is somebody at the other end.
+    pub(super) fn connect(&mut self, host: Who) -> Result<(), Broken> {
+        if !self.is_alive(host) || self.link_of(host).is_some() {
             return Ok(());
         }
         if self.server.machine.is_none() {
-            self.connect_later(number);
+            self.connect_later(host);
             return Ok(());
         }
+        let Some(peer) = self.peer(host) else {
+            return Ok(());
+        };
         self.latest_link += 1;
         let link = self.latest_link;
         let (up, down, whole) = (self.time, self.time, true);
         let of = Link {
-            party: number,
+            host,
             up,
             down,
             whole,
         };
         self.links.insert(link, of);
-        if let Some(party) = self.parties.get_mut(number) {
-            let connection = Connection::of(link, number, party);
-            self.server.links.insert(link, connection);
-            party.link = Some(link);
-        }
-        self.hand_party(number, Input::Linked(LinkId(link)))
+        let connection = Connection::of(link, host, peer);
+        self.server.links.insert(link, connection);
+        self.set_link(host, Some(link));
+        self.hand_host(host, LinkId(link), News::Linked)
     }
 
     pub(super) fn send_up(&mut self, link: Option<u64>, frame: PartyFrame) {
@@ -95,27 +99,31 @@ impl World {
         link.down = link.down.max(self.time + delay);
         if link.whole {
             let (at, link) = (link.down, number);
-            self.agenda.push(at, Event::AtParty { link, frame });
+            self.agenda.push(at, Event::AtHost { link, frame });
         }
     }
 
-    /// When the latest frame to the party arrives.
+    /// When the latest frame to the other end arrives.
     pub(super) fn latest_down(&self, link: u64) -> Micros {
         self.links.get(&link).map_or(self.time, |link| link.down)
     }
 
-    /// A frame of the coordinator reaches its party.
-    pub(super) fn at_party(&mut self, link: u64, frame: CoordinatorFrame) -> Result<(), Broken> {
+    /// A frame of the coordinator reaches its party, or its server.
+    pub(super) fn at_host(&mut self, link: u64, frame: CoordinatorFrame) -> Result<(), Broken> {
         let Some(of) = self.links.get(&link).filter(|of| of.whole) else {
             return Ok(());
         };
-        let number = of.party;
-        match &frame.frame {
-            Some(Frame::RoundStart(start)) => self.book.starts_anew(number, start.round),
-            Some(Frame::RoundDone(done)) => self.book.announces(number, done.round, &done.result),
+        let host = of.host;
+        match (host, &frame.frame) {
+            (Who::Party(number), Some(Frame::RoundStart(start))) => {
+                self.book.starts_anew(number, start.round);
+            }
+            (Who::Party(number), Some(Frame::RoundDone(done))) => {
+                self.book.announces(number, done.round, &done.result);
+            }
             _ => {}
         }
-        self.hand_party(number, Input::Frame(LinkId(link), frame))
+        self.hand_host(host, LinkId(link), News::Frame(frame))
     }
 
     /// Whether a frame of a party still gets through.
@@ -129,29 +137,32 @@ impl World {
             return;
         };
         link.whole = false;
-        let party = link.party;
-        for at in [Who::Server, Who::Party(party)] {
-            let notices = match self.dice.chance(0.2) {
-                true => self.dice.below(6_000_000),
-                false => self.dice.below(50_000),
-            };
+        let host = link.host;
+        for at in [Who::Server, host] {
+            let notices = self.notices();
             let (link, reason) = (number, reason.to_owned());
             let event = Event::Ends { link, at, reason };
             self.agenda.push(self.time + notices, event);
         }
     }
 
-    /// The party ends its connection.
-    pub(super) fn hang_up(&mut self, number: usize) {
-        let Some(party) = self.parties.get_mut(number) else {
+    /// How long it takes until somebody learns that a connection broke.
+    pub(super) fn notices(&mut self) -> Micros {
+        match self.dice.chance(0.2) {
+            true => self.dice.below(6_000_000),
+            false => self.dice.below(50_000),
+        }
+    }
+
+    /// A party, or another server, ends its connection.
+    pub(super) fn hang_up(&mut self, host: Who) {
+        let Some(link) = self.link_of(host) else {
             return;
         };
-        let Some(link) = party.link.take() else {
-            return;
-        };
+        self.set_link(host, None);
         // What it said last still goes out.
         let at = self.links.get(&link).map_or(self.time, |link| link.up);
-        let reason = "closed by the party".into();
+        let reason = "closed at the other end".into();
         let event = Event::Ends {
             link,
             at: Who::Server,

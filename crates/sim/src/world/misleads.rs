@@ -1,10 +1,12 @@
 //! What a lying coordinator sends instead of what its machine says: something else, or something that it sent before,
-//! to the same party or to another one.
+//! to the same party or server, or to another one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, CoordinatorFrame};
+use blindsum_protocol::ServerRole;
+use bytes::Bytes;
 
 use super::World;
 
@@ -18,6 +20,8 @@ pub(super) struct Deceit {
     said: VecDeque<CoordinatorFrame>,
     /// The certificate of somebody whom no CA of the job knows.
     pub stranger: Vec<u8>,
+    /// The latest round that each other server was told begins.
+    begun: BTreeMap<ServerRole, pb::RoundStart>,
 }
 
 impl Deceit {
@@ -45,7 +49,7 @@ impl Deceit {
 }
 
 impl World {
-    /// What a party hears instead of this frame of the coordinator: the frame, unless that lies.
+    /// What a party, or a server, hears instead of this frame of the coordinator: the frame, unless that lies.
     pub(super) fn perhaps_mislead(&mut self, frame: CoordinatorFrame) -> Vec<CoordinatorFrame> {
         if self.faults.server_lies == 0.0 {
             return vec![frame];
@@ -62,6 +66,49 @@ impl World {
             (1, Some(again)) => vec![frame, again],
             _ => vec![self.another(frame)],
         }
+    }
+
+    /// What another server hears instead of this frame of the coordinator: as a party, and besides that the latest round
+    /// begins, once more or in another way.
+    pub(super) fn perhaps_mislead_follower(
+        &mut self,
+        role: ServerRole,
+        frame: CoordinatorFrame,
+    ) -> Vec<CoordinatorFrame> {
+        if let Some(Frame::RoundStart(start)) = &frame.frame {
+            self.deceit.begun.insert(role, start.clone());
+        }
+        let mut said = self.perhaps_mislead(frame);
+        if self.dice.chance(4.0 * self.faults.server_lies)
+            && let Some(start) = self.deceit.begun.get(&role)
+        {
+            // The connection may be a new one, which has brought no certificates.
+            let certificates = self
+                .parties
+                .iter()
+                .map(|party| party.certificate.to_vec().into());
+            let again = pb::RoundStart {
+                certificates: certificates.collect(),
+                ..start.clone()
+            };
+            self.tally.lies += 1;
+            let wild = self.wild();
+            let again = match self.dice.chance(0.3) {
+                true => self.another_start(again, wild),
+                false => again,
+            };
+            said.push(again.into());
+        }
+        said
+    }
+
+    /// What a server that computes with the coordinator hears instead of this letter of it: the letter, unless that lies.
+    pub(super) fn perhaps_mislead_server(&mut self, letter: Bytes) -> Bytes {
+        if !self.dice.chance(self.faults.server_lies) {
+            return letter;
+        }
+        self.tally.lies += 1;
+        self.spoilt(letter)
     }
 
     fn another(&mut self, frame: CoordinatorFrame) -> CoordinatorFrame {

@@ -1,16 +1,19 @@
 //! Campaigns: whole jobs, with machines, disks and connections, in which everything goes wrong that can.
 //!
-//! A campaign is a series of episodes. An episode is one job from beginning to end: the coordinator and every party as
-//! the machines of `blindsum-job`, in virtual time, over connections that break and with disks that are slow. What goes
-//! wrong is drawn from the episode's seed: machines are killed at any moment and restarted, with their records or with
-//! a backup of them; connections break unnoticed; a member lies, or the coordinator does. After a while nothing more
-//! goes wrong, and the job has to end.
+//! A campaign is a series of episodes. An episode is one job from beginning to end: the coordinator, every party and the
+//! servers that compute with the coordinator as the machines of `blindsum-job`, in virtual time, over connections that
+//! break and with disks that are slow. What goes wrong is drawn from the episode's seed: machines are killed at any
+//! moment and restarted, with their records or with a backup of them; connections break unnoticed, and so do the lines
+//! between servers; uploads are lost or late; a member lies, or the coordinator does. After a while nothing more goes
+//! wrong, and the job has to end.
 //!
 //! All that time these promises are checked:
 //!
 //! * P1: no party begins a round with strangers, with too few parties, or with an earlier number, whoever tells it to.
 //! * P2: every sum is exactly that of its survivors' updates, and the same for everybody.
-//! * P3: no honest party answers a stage in two ways, whatever is restored from a backup.
+//! * P3: no honest party answers a stage in two ways, or gives a server two uploads for a round, whatever is restored
+//!   from a backup. No server that computes with others has a part in a round again that it spoke in before it was
+//!   killed.
 //! * P4: nothing panics.
 //! * P5: the job goes on: no honest party fails for good, and nothing waits for ever.
 //! * P6: a round with a result keeps it; everybody whose vector is in it is told so, and nobody is told the opposite.
@@ -27,8 +30,12 @@ mod coordinator;
 mod disk;
 mod episode;
 mod faults;
+mod followers;
+mod hosts;
+mod learnt;
 mod leftovers;
 mod liars;
+mod lines;
 mod links;
 mod misleads;
 mod models;
@@ -36,6 +43,7 @@ mod parties;
 mod plain;
 mod promises;
 mod updates;
+mod uploads;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,7 +51,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
 use blindsum_job::party::Input;
-use blindsum_protocol::{Job, ModelUpdate};
+use blindsum_protocol::{Job, ModelUpdate, ServerIndex, ServerRole};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -54,9 +62,13 @@ pub use campaign::{Broken, Campaign, CampaignError, Tally, beside_a_liar};
 use coordinator::Coordinator;
 use faults::Dice;
 pub use faults::{Faults, Kind};
+use followers::Follower;
+use learnt::Learnt;
+use lines::Lines;
 use links::Link;
 use misleads::Deceit;
 use parties::Party;
+use uploads::Uploads;
 
 /// Lines of its story that a broken promise is told with.
 const STORY: usize = 400;
@@ -80,6 +92,11 @@ struct World {
     anchor: Arc<TrustAnchor>,
     server: Coordinator,
     parties: Vec<Party>,
+    /// The servers that compute with the coordinator.
+    followers: BTreeMap<ServerRole, Follower>,
+    lines: Lines,
+    uploads: Uploads,
+    learnt: Learnt,
     links: BTreeMap<u64, Link>,
     latest_link: u64,
     /// The party that lies.
@@ -113,11 +130,19 @@ impl World {
 
     fn with(job: Arc<Job>, seed: u64, kind: Kind, faults: Faults) -> Result<Self, SimError> {
         let count = job.spec().parties as usize;
-        let cohort = Cohort::new(count, seed)?;
+        let cohort = Cohort::of(job.spec(), count, seed)?;
         let parties = cohort.members().map(|(name, certificate, key)| {
             let identity = parties::identity(name, key, cohort.anchor());
             Party::new(name, certificate.to_vec(), identity)
         });
+        let operators = Cohort::new(job.servers().count(), seed.wrapping_add(1))?;
+        let followers =
+            job.servers()
+                .zip(operators.members())
+                .map(|(role, (name, certificate, key))| {
+                    let server = Follower::new(name, certificate, key);
+                    (role, server)
+                });
         let mut dice = Dice(stream("faults", &[seed]));
         // One more than the job has, of another CA.
         let strangers = match kind {
@@ -126,12 +151,18 @@ impl World {
         };
         let stranger = strangers.iter().flat_map(Cohort::members).last();
         let stranger = stranger.map_or_else(Vec::new, |(_, certificate, _)| certificate.to_vec());
-        let liar = (kind == Kind::Liar).then(|| dice.below(count as u64) as usize);
-        let bears_loss = job.spec().dropouts_among(count) > 0;
+        // No round can do without the root, which is the last one.
+        let dispensable = count - usize::from(job.spec().root().is_some());
+        let liar = (kind == Kind::Liar).then(|| dice.below(dispensable as u64) as usize);
+        let bears_loss = job.spec().dropouts_among(count) > 0 && count > job.min_parties();
         let dies = kind == Kind::Storm && bears_loss && dice.chance(0.4);
-        let mortal = dies.then(|| dice.below(count as u64) as usize);
+        let mortal = dies.then(|| dice.below(dispensable as u64) as usize);
         let mut world = Self {
             parties: parties.collect(),
+            followers: followers.collect(),
+            lines: Lines::default(),
+            uploads: Uploads::default(),
+            learnt: Learnt::of(&job),
             anchor: cohort.anchor().clone(),
             seed,
             kind,
@@ -148,7 +179,7 @@ impl World {
             mortal,
             claimed: false,
             deceit: Deceit::with(stranger),
-            book: Book::with(liar, kind == Kind::LyingServer),
+            book: Book::with(liar, kind == Kind::LyingServer, cohort),
             spoilt: BTreeSet::new(),
             tally: Tally {
                 episodes: 1,
@@ -158,6 +189,10 @@ impl World {
             job,
         };
         world.agenda.push(0, Event::Start(Who::Server));
+        for role in world.job.servers() {
+            let late = world.dice.below(100_000);
+            world.agenda.push(late, Event::Start(Who::Follower(role)));
+        }
         for number in 0..count {
             let late = match world.dice.chance(0.2) {
                 true => world.dice.below(8_000_000),
@@ -182,6 +217,7 @@ impl World {
             self.log(format!("link {link} breaks"));
             self.cut(link, "lost");
         }
+        self.perhaps_break_line();
         self.note_rounds()
     }
 
@@ -197,12 +233,12 @@ impl World {
                 true => self.at_server(link, frame),
                 false => Ok(()),
             },
-            Event::AtParty { link, frame } => self.at_party(link, frame),
+            Event::AtHost { link, frame } => self.at_host(link, frame),
             Event::Ends { link, at, reason } => match at {
                 Who::Server => self.lost_at_server(link, reason),
-                Who::Party(_) => self.lost_at_party(link, reason),
+                host => self.lost_at_host(host, link, reason),
             },
-            Event::Connect { party } => self.connect(party),
+            Event::Connect(host) => self.connect(host),
             Event::TaskEnds { who, life } if self.lives(who, life) => match self.tasks.remove(&who)
             {
                 Some(task) => self.task_ends(who, task),
@@ -211,25 +247,12 @@ impl World {
             Event::TaskEnds { .. } => Ok(()),
             Event::Wake { who, life } if self.lives(who, life) => {
                 self.wakes.remove(&who);
-                let now = self.now();
-                match who {
-                    Who::Server => {
-                        if let Some(machine) = &mut self.server.machine {
-                            machine.tick(now);
-                        }
-                        self.serve_coordinator()
-                    }
-                    Who::Party(number) => {
-                        if let Some(machine) = self.machine_of(number) {
-                            machine.tick(now);
-                        }
-                        self.serve_party(number)
-                    }
-                }
+                self.tick(who)
             }
             Event::Wake { .. } => Ok(()),
             Event::Start(Who::Server) => self.start_server(),
             Event::Start(Who::Party(number)) => self.start_party(number),
+            Event::Start(Who::Follower(role)) => self.start_follower(role),
             Event::Trained { party, life, round } if self.lives(Who::Party(party), life) => {
                 self.trained(party, round)
             }
@@ -240,26 +263,25 @@ impl World {
                 self.hand_party(party, Input::WantRound)
             }
             Event::Trained { .. } | Event::Took { .. } | Event::Wants { .. } => Ok(()),
+            Event::Letter {
+                from,
+                to,
+                line,
+                round,
+                letter,
+            } => self.letter((from, to), line, round, letter),
+            Event::LineEnds { at, to, line } => self.line_lost(at, to, line),
+            Event::Dial { from, to } => self.dial(from, to),
+            Event::Upload { attempt } => self.upload_comes(attempt),
+            Event::UploadGone { attempt } => self.upload_gone(attempt),
+            Event::Uploaded { attempt, what } => self.uploaded(attempt, what),
         }
     }
 
     fn task_ends(&mut self, who: Who, task: Task) -> Result<(), Broken> {
-        let (now, ticket) = (self.now(), task.ticket);
+        let ticket = task.ticket;
         task.run();
-        match who {
-            Who::Server => {
-                if let Some(machine) = &mut self.server.machine {
-                    machine.worked(now, ticket);
-                }
-                self.serve_coordinator()
-            }
-            Who::Party(number) => {
-                if let Some(machine) = self.machine_of(number) {
-                    machine.worked(now, ticket);
-                }
-                self.serve_party(number)
-            }
-        }
+        self.worked(who, ticket)
     }
 
     /// A task is under way.
@@ -273,19 +295,13 @@ impl World {
         match who {
             Who::Server => self.server.life,
             Who::Party(number) => self.parties.get(number).map_or(0, |party| party.life),
+            Who::Follower(role) => self.followers.get(&role).map_or(0, |server| server.life),
         }
     }
 
     /// Whether this machine still lives the same life.
     fn lives(&self, who: Who, life: u32) -> bool {
-        let machine = match who {
-            Who::Server => self.server.machine.is_some(),
-            Who::Party(number) => {
-                let party = self.parties.get(number);
-                party.is_some_and(|party| party.machine.is_some())
-            }
-        };
-        machine && self.life_of(who) == life
+        self.is_alive(who) && self.life_of(who) == life
     }
 
     /// A machine ends in the middle of whatever it does, and is started again later.
@@ -310,12 +326,24 @@ impl World {
                 party.machine = None;
                 party.link.take().into_iter().collect()
             }
+            Who::Follower(role) => {
+                let Some(server) = self.followers.get_mut(&role) else {
+                    return;
+                };
+                server.machine = None;
+                server.link.take().into_iter().collect()
+            }
         };
         for link in links {
             self.cut(link, "lost");
         }
-        if who == Who::Server {
-            self.server.links.clear();
+        match who {
+            Who::Server => {
+                self.server.links.clear();
+                self.lines_end(ServerIndex::ALL[0]);
+            }
+            Who::Party(number) => self.give_up_uploads(number, |_| true),
+            Who::Follower(role) => self.silence(role),
         }
         let back = self.time + self.away(who);
         match who == Who::Party(self.mortal.unwrap_or(usize::MAX)) {
@@ -326,7 +354,7 @@ impl World {
 
     /// How long a machine that was killed stays away.
     fn away(&mut self, who: Who) -> Micros {
-        let long = who != Who::Server && self.dice.chance(self.faults.away);
+        let long = matches!(who, Who::Party(_)) && self.dice.chance(self.faults.away);
         self.dice.below(if long { LONG } else { SHORT })
     }
 
@@ -372,12 +400,23 @@ impl World {
             let known = link.is_some_and(|link| self.server.links.contains_key(&link));
             format!("party {number}: life {life}, lives {lives}, link {link:?}, known {known}, over {over}")
         });
+        let servers = self.followers.iter().map(|(role, server)| {
+            let (life, link, over) = (server.life, server.link, server.over);
+            let lives = server.machine.is_some();
+            format!("the {role}: life {life}, lives {lives}, link {link:?}, over {over}")
+        });
         Broken {
             seed: self.seed,
             kind: self.kind,
             steps: self.tally.steps,
             what,
-            story: self.story.iter().cloned().chain(stand).collect(),
+            story: self
+                .story
+                .iter()
+                .cloned()
+                .chain(stand)
+                .chain(servers)
+                .collect(),
         }
     }
 }

@@ -6,8 +6,8 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::JobError;
 use blindsum_job::actor::Now;
 use blindsum_job::party::{
-    Begun, Effect, Identity, Input, JobParty, LinkId, Over, Policy, Say, Settings, Told,
-    check_update, kept_leftover,
+    Begun, Effect, Identity, Input, JobParty, Over, Policy, Say, Settings, Told, check_update,
+    kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
 use blindsum_protocol::{Job, ProtocolName, RuleName};
@@ -113,7 +113,7 @@ impl World {
         };
         party.start(&self.job, now, seed);
         let life = party.life;
-        self.connect_later(number);
+        self.connect_later(Who::Party(number));
         let at = self.time + self.dice.below(3_000_000);
         let wants = Event::Wants {
             party: number,
@@ -165,13 +165,16 @@ impl World {
                     }
                 }
             }
-            // No job of a campaign has a server to upload to.
-            Effect::Upload { .. } => {}
+            Effect::Upload {
+                round,
+                role,
+                message,
+            } => self.upload(number, role, (round, message))?,
             Effect::Reconnect(on, _) if link != Some(on.0) => {}
             Effect::Reconnect(_, reason) => {
                 self.log(format!("party {number} connects again: {reason}"));
-                self.hang_up(number);
-                self.connect_later(number);
+                self.hang_up(Who::Party(number));
+                self.connect_later(Who::Party(number));
             }
             Effect::Tell(told) => self.tell(number, told)?,
         }
@@ -188,6 +191,7 @@ impl World {
                 self.hand_party(number, Input::WantRound)?;
             }
             Told::Ended(round, result) => {
+                self.give_up_uploads(number, |other| other == round);
                 match result {
                     Ok(result) => {
                         self.log(format!("party {number} has the sum of round {round}"));
@@ -293,7 +297,8 @@ impl World {
             party.over = true;
             party.machine = None;
         }
-        self.hang_up(number);
+        self.hang_up(Who::Party(number));
+        self.give_up_uploads(number, |_| true);
         match over {
             Over::JobDone(model) => {
                 let kept = self.book.ends_with(&self.job, number, model.as_ref());
@@ -358,23 +363,10 @@ impl World {
             judged.map_err(|error| self.broken(format!("an update that fits: {error}")))?;
         self.hand_party(number, Input::Submit { round, update })
     }
-
-    /// The party's connection, as far as it knows, has ended.
-    pub(super) fn lost_at_party(&mut self, link: u64, reason: String) -> Result<(), Broken> {
-        let of_link = |party: &Party| party.link == Some(link);
-        let Some(number) = self.parties.iter().position(of_link) else {
-            return Ok(());
-        };
-        if let Some(party) = self.parties.get_mut(number) {
-            party.link = None;
-        }
-        self.connect_later(number);
-        self.hand_party(number, Input::Lost(LinkId(link), reason))
-    }
 }
 
-/// What a party says, as frames: a message of a campaign fits into one.
-fn frames(say: Say) -> Vec<PartyFrame> {
+/// What a party, or a server, says to the coordinator, as frames: a message of a campaign fits into one.
+pub(super) fn frames(say: Say) -> Vec<PartyFrame> {
     use blindsum_job::{chunks, pb};
     match say {
         Say::Frame(frame) => vec![frame],

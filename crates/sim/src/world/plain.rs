@@ -6,9 +6,12 @@ use blindsum_encode::{
     EncodeReport, Encoder, Encoding, EncodingKind, Rounding, UpdateHistory, Values,
 };
 use blindsum_job::party::RoundResult;
+use blindsum_job::results::LearntResult;
 use blindsum_job::{Model, history_len};
 use blindsum_math::words::Words;
-use blindsum_protocol::{Job, ModelUpdate};
+use blindsum_protocol::{
+    InTheClear, Job, JobSpec, ModelUpdate, PartyId, ProtocolChoice, Round, RuleName,
+};
 
 use super::leftovers::Choice;
 use super::updates::Gift;
@@ -139,6 +142,8 @@ pub(super) struct Total {
     plain: Option<Plain>,
     weight: u64,
     survivors: usize,
+    /// The words of each, where the result is no sum.
+    vectors: Option<Vec<Vec<u64>>>,
     /// Which of its shares each survivor added.
     pub picks: Vec<usize>,
 }
@@ -151,6 +156,7 @@ impl Total {
             plain: job.density().is_none().then(Plain::default),
             weight: 0,
             survivors: 0,
+            vectors: is_ruled(job.spec()).then(Vec::new),
             picks: Vec::new(),
         }
     }
@@ -168,10 +174,36 @@ impl Total {
         if let (Some(sum), Some(plain)) = (&mut total.plain, &share.plain) {
             sum.add(plain);
         }
+        if let Some(vectors) = &mut total.vectors {
+            vectors.push(share.words.clone());
+        }
         total.weight += share.weight;
         total.survivors += 1;
         total.picks.push(pick);
         total
+    }
+
+    /// Whether this mean is what the rule of a job makes of these shares, in a round of their parties alone. Where rounding
+    /// is random nothing is known of that.
+    pub fn is_ruled(&self, round: &Round, mean: impl Iterator<Item = f64>) -> bool {
+        let encoding = round.encoding();
+        let pack = |(rank, words): (u32, &Vec<u64>)| {
+            let words = Words::from_values(encoding.width(), words).ok()?;
+            Some((PartyId(rank), words))
+        };
+        let vectors = (0..).zip(self.vectors.iter().flatten());
+        let encoded: Vec<_> = vectors.filter_map(pack).collect();
+        let Some(InTheClear {
+            mean: expected,
+            error,
+        }) = round.in_the_clear(&encoded)
+        else {
+            return false;
+        };
+        let clips = encoding.tensors().map(|(_, clip)| clip);
+        let off = error + clips.fold(0.0, f64::max) * f64::powi(2.0, -24);
+        let mut pairs = expected.iter().zip(mean);
+        tolerance(round.job(), encoding) > 0.0 || pairs.all(|(a, b)| (a - b).abs() <= off)
     }
 
     /// Whether this is what a party was told.
@@ -205,6 +237,34 @@ impl Total {
         let plain = self.plain.as_ref();
         let plain = plain.is_none_or(|plain| plain.is_told_by(encoding, self.weight, result));
         decoded && exact && plain && same && self.weight == result.total_weight
+    }
+
+    /// Whether this is what a server learnt of a dense round.
+    pub fn is_learnt_by(&self, job: &Job, encoding: &Encoding, learnt: &LearntResult) -> bool {
+        let Ok(words) = Words::from_values(encoding.width(), &self.words) else {
+            return false;
+        };
+        let (mut mean, mut sums) = (vec![0.0f64; encoding.dim()], vec![0; encoding.dim()]);
+        let decoded = encoding.decode_mean(&words, self.survivors, &mut mean);
+        let exact = learnt.sums.as_ref().is_none_or(|told| {
+            let decoded = encoding.decode_sums(&words, self.survivors, &mut sums);
+            decoded.is_ok() && *told == sums
+        });
+        let off = tolerance(job, encoding);
+        let mut pairs = mean.iter().zip(&learnt.mean);
+        let same = mean.len() == learnt.mean.len() && pairs.all(|(a, b)| (a - b).abs() <= off);
+        decoded.is_ok() && exact && same
+    }
+}
+
+/// Whether the servers of a job make something else than the sum of its vectors.
+pub(super) fn is_ruled(spec: &JobSpec) -> bool {
+    match &spec.protocol {
+        ProtocolChoice::Mpc3(options) => {
+            let adds = matches!(options.rule, RuleName::FedAvg | RuleName::Weighted);
+            !adds || options.noise > 0.0
+        }
+        _ => false,
     }
 }
 

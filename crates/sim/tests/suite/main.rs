@@ -2,6 +2,7 @@
 //! case that a test covers (docs/security).
 
 mod campaigns;
+mod campaigns_of_servers;
 mod determinism;
 mod dropouts;
 mod exactness;

@@ -1,6 +1,5 @@
 //! Three servers that compute together: exact sums whoever vanishes wherever, and what each server did.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blindsum_protocol::{
@@ -8,8 +7,8 @@ use blindsum_protocol::{
     PartyId, ProtocolName, Quantised,
 };
 use blindsum_sim::{
-    Action, Campaign, DropAt, Event, Happening, Hooks, Network, PartyEnd, RoundReport, Scenario,
-    Simulation, Stage, beside_a_liar,
+    Action, DropAt, Event, Happening, Hooks, Network, PartyEnd, RoundReport, Scenario, Simulation,
+    Stage,
 };
 
 use crate::support::{simulate, simulate_with, small, too_few};
@@ -295,21 +294,5 @@ fn a_fault_that_servers_find_together_ends_the_round() {
         // They came to it in their first round.
         let rounds = run.report.last.servers.iter().map(|one| one.server_rounds);
         assert_eq!(rounds.collect::<Vec<_>>(), [1, 1, 1]);
-    }
-}
-
-#[test]
-fn campaigns_refuse_jobs_of_several_servers() {
-    let spec = JobSpec {
-        protocol: ProtocolName::Mpc3.into(),
-        ..small()
-    };
-    let campaign = Campaign::new(spec.clone(), 10, 1);
-    let refused = campaign.run(&mut |_| ControlFlow::Continue(()));
-    let beside = beside_a_liar(&spec, 0.1, 1);
-    let text =
-        "scenario: protocol: campaigns know no servers beside the coordinator, as mpc3 needs";
-    for refused in [refused, beside] {
-        assert_eq!(refused.unwrap_err().to_string(), text);
     }
 }

@@ -1,5 +1,6 @@
 //! One aggregation: what it is bound to, and below, the stages of its protocol for each who takes part.
 
+mod in_words;
 mod machines;
 mod nonce;
 mod setup;

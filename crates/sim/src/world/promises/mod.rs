@@ -1,17 +1,19 @@
 //! The promises and their checks: everything that an honest party is given, sends and receives is recorded (`Book`) and
-//! compared with what it must be. P7 and P8 have files of their own.
+//! compared with what it must be. P7, P8 and what servers promise have files of their own.
 
 mod leftovers;
 mod models;
+mod servers;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_job::party::{Begun, Clipped, RoundResult};
-use blindsum_protocol::Job;
+use blindsum_protocol::{Job, Round};
 
 use super::book::{Book, Kept, News, Sum};
-use super::plain::{Share, Total, encoding_of};
+use super::plain::{Share, Total, encoding_of, is_ruled};
 use super::updates::Gift;
 
 /// Which party has a name.
@@ -88,7 +90,7 @@ impl Book {
     /// P2: what a party computes is the sum of what the survivors gave, and the same for all.
     pub fn computes(
         &mut self,
-        job: &Job,
+        job: &Arc<Job>,
         (party, round): (usize, u64),
         result: &RoundResult,
         number_of: Names,
@@ -123,7 +125,18 @@ impl Book {
         let survivors = result.survivors.iter().filter_map(|name| number_of(name));
         let survivors: Vec<usize> = survivors.collect();
         let liar = survivors.iter().any(|party| self.is_liar(*party));
-        match liar || self.adds_up(job, (party, round), &survivors, result)? {
+        if liar || !job.tells_parties() {
+            return Ok(());
+        }
+        let start = self.models.start(party, round);
+        let start = start.ok_or("P1: the sum of a round that never began")?;
+        let encoding = encoding_of(job, start)?;
+        let of_rule = self.round_of(job, round, &survivors)?;
+        let is_told = |total: &Total| match &of_rule {
+            None => total.is_told_by(job, &encoding, result),
+            Some(round) => total.is_ruled(round, result.mean.iter().map(|it| f64::from(*it))),
+        };
+        match self.adds_up(job, round, &survivors, is_told) {
             true => Ok(()),
             false => Err(format!(
                 "P2: the sum of round {round} is not that of what the parties {survivors:?} gave"
@@ -131,18 +144,31 @@ impl Book {
         }
     }
 
+    /// A round of survivors alone, where what becomes of their vectors is no sum.
+    fn round_of(
+        &self,
+        job: &Arc<Job>,
+        round: u64,
+        survivors: &[usize],
+    ) -> Result<Option<Round>, String> {
+        let Some(cohort) = self.cohort.as_ref().filter(|_| is_ruled(job.spec())) else {
+            return Ok(None);
+        };
+        let roster = cohort.subset(survivors).roster(round);
+        let roster = roster.map_err(|e| e.to_string())?;
+        let of_rule = Round::new(job.clone(), round, roster, &[0; 32]);
+        of_rule.map(Some).map_err(|e| e.to_string())
+    }
+
     /// Whether this is the sum of one update of each survivor; if so, these are the ones that count.
     fn adds_up(
         &mut self,
         job: &Job,
-        (party, round): (usize, u64),
+        round: u64,
         survivors: &[usize],
-        result: &RoundResult,
-    ) -> Result<bool, String> {
-        let start = self.models.start(party, round);
-        let start = start.ok_or("P1: the sum of a round that never began")?;
-        let encoding = encoding_of(job, start)?;
-        let mask = encoding.width().mask();
+        is_told: impl Fn(&Total) -> bool,
+    ) -> bool {
+        let mask = job.width().mask();
         let mut possible = vec![Total::nothing(job)];
         for party in survivors {
             let given = self.given.get(&(*party, round));
@@ -153,7 +179,7 @@ impl Book {
             });
             possible = added.collect();
         }
-        possible.retain(|total| total.is_told_by(job, &encoding, result));
+        possible.retain(is_told);
         if let [total] = &possible[..] {
             for (party, pick) in survivors.iter().zip(&total.picks) {
                 if let Some(given) = self.given.get_mut(&(*party, round)) {
@@ -162,7 +188,7 @@ impl Book {
                 }
             }
         }
-        Ok(!possible.is_empty())
+        !possible.is_empty()
     }
 
     /// P2: what a party is told that clipping did to its update is what it did.

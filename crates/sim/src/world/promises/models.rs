@@ -22,8 +22,8 @@ impl Book {
     /// The job is done for a party, with this model.
     pub fn ends_with(&mut self, job: &Job, party: usize, model: Option<&Model>) -> Kept {
         let Some(model) = model else {
-            // Who could seal it may have gone.
-            return match job.hides_sum() || self.misled {
+            // Who could seal it may have gone; and nobody waits for who lies.
+            return match job.hides_sum() || self.misled || self.is_liar(party) {
                 true => Ok(()),
                 false => Err(format!(
                     "P8: the job is done for party {party}, without a model"

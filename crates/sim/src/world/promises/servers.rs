@@ -1,0 +1,235 @@
+//! What servers that compute together promise: P3, and P2 of the results that they learn themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use blindsum_crypto::kdf;
+use blindsum_job::pb::party_frame::Frame;
+use blindsum_job::pb::{self, PartyFrame};
+use blindsum_job::records::Records;
+use blindsum_job::report::RoundReport;
+use blindsum_job::results::LearntResult;
+use blindsum_protocol::{Job, ServerIndex, ServerRole};
+
+use super::super::agenda::Who;
+use super::super::book::{Book, Kept, Spoken};
+use super::super::plain::{Total, is_ruled};
+use super::super::{Broken, Kind, World};
+
+/// The record in which a server has the number of its latest round.
+const LAST_ROUND: &str = "last-round";
+
+/// What a server says to each other one in a round in which they add, at most: what it begins with, its list of uploads,
+/// its part of the sum.
+const LETTERS: u32 = 3;
+
+impl Book {
+    /// P3: no party gives a server two different parts for a round.
+    pub fn uploads(&mut self, party: usize, to: ServerRole, round: u64, message: &[u8]) -> Kept {
+        let hash = kdf::hash("uploaded", &[message]);
+        let before = self.uploaded.entry((party, round, to)).or_insert(hash);
+        match *before == hash {
+            true => Ok(()),
+            false => Err(format!(
+                "P3: party {party} gives the {to} two different uploads for round {round}"
+            )),
+        }
+    }
+
+    /// P2: what servers learn of a round that counts is the sum of what its survivors gave.
+    fn learns(
+        &mut self,
+        job: &Arc<Job>,
+        round: u64,
+        survivors: &BTreeSet<usize>,
+        learnt: &LearntResult,
+    ) -> Kept {
+        let unknown = |party: &usize| self.is_liar(*party) || self.is_exempt(*party, round);
+        if survivors.iter().any(unknown) {
+            return Ok(());
+        }
+        let survivors: Vec<usize> = survivors.iter().copied().collect();
+        // No bound of such a job follows from a model.
+        let of_rule = self.round_of(job, round, &survivors)?;
+        let is_learnt = |total: &Total| match &of_rule {
+            None => total.is_learnt_by(job, job.encoding(), learnt),
+            Some(round) => total.is_ruled(round, learnt.mean.iter().copied()),
+        };
+        match self.adds_up(job, round, &survivors, is_learnt) {
+            true => Ok(()),
+            false => Err(format!(
+                "P2: what servers learn of round {round} is not the sum of what the parties {survivors:?} gave"
+            )),
+        }
+    }
+
+    /// P3: a server takes uploads and says something in a round in one of its lives only.
+    fn speaks(
+        &mut self,
+        from: ServerIndex,
+        (round, epoch): (u64, u64),
+        life: u32,
+    ) -> Result<&mut Spoken, String> {
+        let new = || Spoken {
+            life,
+            letters: BTreeMap::new(),
+            words: BTreeMap::new(),
+        };
+        let spoken = self.spoken.entry((from, round, epoch)).or_insert_with(new);
+        match spoken.life == life {
+            true => Ok(spoken),
+            false => Err(format!(
+                "P3: {from} has a part in round {round} in its life {life}, and had one in its life {}",
+                spoken.life
+            )),
+        }
+    }
+}
+
+impl World {
+    /// A server says something to another one.
+    pub(in super::super) fn note_letter(
+        &mut self,
+        from: ServerIndex,
+        to: ServerIndex,
+        round: u64,
+    ) -> Result<(), Broken> {
+        let (life, epoch) = (self.life_of(Who::at(from)), self.tally.restored);
+        let ruled = is_ruled(self.job.spec());
+        let kept = self
+            .book
+            .speaks(from, (round, epoch), life)
+            .and_then(|spoken| {
+                let letters = spoken.letters.entry(to).or_default();
+                *letters += 1;
+                match *letters <= LETTERS || ruled {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "P3: {from} says more to {to} in round {round} than there is to say"
+                    )),
+                }
+            });
+        self.check(kept)
+    }
+
+    /// P3: a server takes part in a round once. It writes down the number of each before that.
+    pub(in super::super) fn note_begun(&mut self, role: ServerRole) -> Result<(), Broken> {
+        let epoch = self.tally.restored;
+        let (Some(place), Some(server)) = (role.place(), self.followers.get_mut(&role)) else {
+            return Ok(());
+        };
+        let written = server.disk.written();
+        if std::mem::replace(&mut server.written, written) == written {
+            return Ok(());
+        }
+        let record = server.disk.read(LAST_ROUND).ok().flatten();
+        let number = record.and_then(|bytes| bytes.try_into().ok());
+        let Some(round) = number.map(u64::from_be_bytes) else {
+            return Err(self.broken(format!("P3: the {role} writes down no number of a round")));
+        };
+        let again = self.book.spoken.contains_key(&(place, round, epoch));
+        let life = server.life;
+        let kept = match again {
+            true => Err(format!(
+                "P3: the {role} takes part in round {round} again, in its life {life}"
+            )),
+            false => self.book.speaks(place, (round, epoch), life).map(drop),
+        };
+        self.check(kept)
+    }
+
+    /// A server takes an upload.
+    pub(in super::super) fn note_taken(
+        &mut self,
+        role: ServerRole,
+        round: u64,
+    ) -> Result<(), Broken> {
+        let Some(place) = role.place() else {
+            return Ok(());
+        };
+        let (life, epoch) = (self.life_of(Who::Follower(role)), self.tally.restored);
+        let kept = self.book.speaks(place, (round, epoch), life).map(drop);
+        self.check(kept)
+    }
+
+    /// A server gives the coordinator its word, or says that it is in the round no more.
+    pub(in super::super) fn note_word(
+        &mut self,
+        role: ServerRole,
+        frame: &PartyFrame,
+    ) -> Result<(), Broken> {
+        let (chunk, place) = match (&frame.frame, role.place()) {
+            (Some(Frame::Chunk(chunk)), Some(place)) => (chunk, place),
+            (Some(Frame::RoundRefused(refused)), _) => return self.is_excusable(role, refused),
+            _ => return Ok(()),
+        };
+        let (life, epoch) = (self.life_of(Who::Follower(role)), self.tally.restored);
+        let hash = kdf::hash("said", &[&chunk.data]);
+        let kept = self
+            .book
+            .speaks(place, (chunk.round, epoch), life)
+            .and_then(
+                |spoken| match *spoken.words.entry(chunk.stage).or_insert(hash) == hash {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "P3: {place} answers stage {} of round {} in two ways",
+                        chunk.stage, chunk.round
+                    )),
+                },
+            );
+        self.check(kept)
+    }
+
+    /// P2: no server says that somebody did what nobody honest does, where nobody lies. A round that has lost its root ends in
+    /// the same way.
+    fn is_excusable(&self, role: ServerRole, refused: &pb::RoundRefused) -> Result<(), Broken> {
+        let honest = !matches!(self.kind, Kind::Liar | Kind::LyingServer)
+            && self.job.spec().root().is_none();
+        match honest && refused.code() == pb::RoundRefusalCode::RoundRefusalFault {
+            true => Err(self.broken(format!(
+                "P2: somebody honest is blamed by the {role}: {}",
+                refused.reason
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// P2: nor does a coordinator that computes with others.
+    pub(in super::super) fn is_nobody_blamed(&self, rounds: &[RoundReport]) -> Result<(), Broken> {
+        let honest = !matches!(self.kind, Kind::Liar | Kind::LyingServer);
+        let fault = rounds.iter().find_map(|report| report.faults.first());
+        match fault.filter(|_| honest && !self.followers.is_empty()) {
+            Some(fault) => Err(self.broken(format!("P2: somebody honest is blamed: {fault}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// P2: a round that counts has the same result at all three servers, where they learn it: what its survivors gave adds up
+    /// to that.
+    pub(in super::super) fn note_learnt(
+        &mut self,
+        round: u64,
+        survivors: &BTreeSet<usize>,
+    ) -> Result<(), Broken> {
+        if self.job.hides_sum() || !self.learnt.is_unchecked(round, self.tally.restored) {
+            return Ok(());
+        }
+        let mut known: Option<LearntResult> = None;
+        for (place, learnt) in self.learnt.round(round) {
+            let Some(learnt) = learnt else {
+                let what = format!("P2: {place} has no result of round {round}, which counts");
+                return Err(self.broken(what));
+            };
+            if *known.get_or_insert_with(|| learnt.clone()) != learnt {
+                let what =
+                    format!("P2: {place} has another result of round {round} than the others");
+                return Err(self.broken(what));
+            }
+        }
+        let job = self.job.clone();
+        let kept = known.map_or(Ok(()), |learnt| {
+            self.book.learns(&job, round, survivors, &learnt)
+        });
+        self.check(kept)
+    }
+}
