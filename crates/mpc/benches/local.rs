@@ -124,6 +124,24 @@ fn held(length: usize) -> [Arc<Vectors>; 3] {
     })
 }
 
+/// Words of a number in an extension of the ring in which a proof by folding fails with a probability near 2^-40.
+const DEGREE: usize = 47;
+
+/// The first step of such a proof, and only of its prover: halves of the vectors are added up, one times a number r of the
+/// extension and one times 1 - r. The results stay where they are: a proof would have to keep all of them.
+fn folded(numbers: &[u64], r: &[u64; DEGREE], rest: &[u64; DEGREE]) {
+    let (left, right) = numbers.split_at(numbers.len() / 2);
+    for (left, right) in left.iter().zip(right) {
+        let mut sum = [0u64; DEGREE];
+        for (sum, (r, rest)) in sum.iter_mut().zip(r.iter().zip(rest)) {
+            *sum = left
+                .wrapping_mul(*rest)
+                .wrapping_add(right.wrapping_mul(*r));
+        }
+        black_box(&sum);
+    }
+}
+
 fn main() {
     for length in [100_000, 1_000_000] {
         let vectors = vectors(length);
@@ -152,6 +170,13 @@ fn main() {
         let one = drawn.as_secs_f64() * 1e9 / (2 * length) as f64;
         println!("noise for {length}: {drawn:.1?}, {one:.0} ns for each number of a component");
         drop(vectors);
+        let numbers: Vec<u64> = (0..PARTIES * length)
+            .map(|at| at as u64 * 0x9e37_79b9)
+            .collect();
+        let (r, rest) = black_box(([7; DEGREE], [9; DEGREE]));
+        let first = fastest(|| (0..2).for_each(|_| folded(black_box(&numbers), &r, &rest)));
+        println!("the first step of a proof by folding, both components: {first:.1?} and more");
+        drop(numbers);
         let held = held(length);
         let semi_honest = fastest(|| fltrust(Mpc::<u64>::new, &held)) / 3;
         let verifying = fastest(|| fltrust(Mpc::verifying, &held)) / 3;
