@@ -19,9 +19,15 @@ impl Lead {
         name: &str,
         fault: &Fault,
     ) {
-        let text = format!("{name}: {fault}");
         if let Some(running) = &mut self.running {
-            running.add_fault(text);
+            let told = running.told(fault);
+            let names_it = told
+                .strip_prefix(name)
+                .is_some_and(|it| it.starts_with(": "));
+            running.add_fault(match names_it {
+                true => told,
+                false => format!("{name}: {told}"),
+            });
         }
         if let Some(evidence) = fault.evidence.clone() {
             self.keep_fault(ShownFault {

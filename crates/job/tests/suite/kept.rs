@@ -119,8 +119,11 @@ fn case_03_a_result_that_cannot_be_kept_ends_its_round() {
         let mut job = Ensemble::new(for_servers(Adversary::Active), 1);
         let kept = kept(&job)[server].clone();
         kept.full.store(true, Ordering::Relaxed);
+        let mut steps = 0;
         while job.reports().len() < 3 {
             job.advance();
+            steps += 1;
+            assert!(steps < 5000, "rounds count whose results are lost");
         }
         kept.full.store(false, Ordering::Relaxed);
         job.play();
