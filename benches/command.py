@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from benches.pss import Measured
     from benches.rounds import RoundCost
     from benches.rows import Row
+    from blindsum.spec import JobSpec
 
 Work = Callable[[Callable[[str], object]], object]
 
@@ -89,17 +90,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _rounds(options: argparse.Namespace) -> int:
     from benches.rounds import measure, unprotected
     from blindsum.errors import ConfigError
-    from blindsum.options import Quantised
 
     if options.rounds < 1:
         raise ConfigError("--rounds", f"1 <= {options.rounds} must hold")
-    asked = spec_from(options)
+    asked = _without_model(options)
     # One round to warm up; parties may take long to start where there are many for few cores.
     patience = {"join_deadline": 60.0 + asked.parties, "input_deadline": 120.0, "stage_deadline": 120.0}
-    # Bounds from earlier rounds travel with the model.
-    learns = isinstance(asked.encoding, Quantised) and asked.encoding.clipping == "aciq"
-    update = "add" if learns else "none"
-    spec = spec_from(options, rounds=options.rounds + 1, model_update=update, **patience)
+    spec = spec_from(options, rounds=options.rounds + 1, model_update=asked.model_update, **patience)
     costs = []
     for job in [spec] if spec.protocol.name == "plain" else [unprotected(spec), spec]:
         with sigterm_interrupts(), console.progress(job.protocol.name, job.rounds, quiet=options.json) as bar:
@@ -122,6 +119,18 @@ def _rounds(options: argparse.Namespace) -> int:
     else:
         _show_rounds(costs, ratios, to_raw)
     return EXIT_SUM
+
+
+def _without_model(options: argparse.Namespace) -> JobSpec:
+    """Make the job that is asked for, without a model unless bounds of earlier rounds travel with it."""
+    from blindsum.errors import SpecError
+
+    try:
+        return spec_from(options, model_update="none")
+    except SpecError as error:
+        if error.field.rpartition(".")[2] != "clipping":
+            raise
+        return spec_from(options, model_update="add")
 
 
 def _shown(bar: console.Progress) -> Callable[[dict[str, Any]], None]:
@@ -157,6 +166,9 @@ def _show_rounds(costs: list[RoundCost], ratios: dict[str, float], to_raw: dict[
     console.table(title, header, rows)
     for name, seconds in cost.stages.items():
         print(f"  {name:<16} {1000 * seconds:8.1f} ms")
+    for cost in costs:
+        most = ", ".join(f"{name} {console.bytes_text(bytes_)}" for name, bytes_ in cost.most_bytes.items())
+        print(f"most memory of a process, {cost.protocol}: {most or 'not told by this system'}")
 
 
 def _load(options: argparse.Namespace) -> int:

@@ -125,12 +125,23 @@ def _policy(spec: JobSpec) -> Policy:
     )
 
 
+def memory(pid: int, field: str) -> int | None:
+    """Give a field of Linux's account of a process, in bytes, unless it has ended or has no account."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    found = (line.split()[1] for line in lines if line.startswith(f"{field}:"))
+    kilobytes = next(found, None)
+    return None if kilobytes is None else int(kilobytes) * 1024
+
+
 def _memory(pid: int, field: str) -> int:
-    """Give a field of Linux's account of a process, in bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise ConfigError("bench load", f"/proc/{pid}/status has no {field}: it needs Linux")
+    """The same, where it must be there."""
+    found = memory(pid, field)
+    if found is None:
+        raise ConfigError("bench load", f"/proc/{pid}/status has no {field}: it needs Linux")
+    return found
 
 
 def _make_room(connections: int) -> None:

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from benches import ROOT
+from benches.load import memory
 from benches.party import DIM
 from blindsum import _native
 from blindsum.coordinator import stored_rounds
@@ -58,6 +59,10 @@ class RoundCost:
         Of one party's connection until the result, TLS and HTTP/2 included, and the result itself.
     raw : RawCost
         What the same bytes cost over TLS alone.
+    most_bytes : dict
+        The most memory that the process of each server has held by the latest news of it: of the
+        ``coordinator``, and of the ``second`` and ``third`` where there are three. Empty where the system
+        does not say.
     """
 
     protocol: str
@@ -70,6 +75,7 @@ class RoundCost:
     up_bytes: float
     down_bytes: float
     raw: RawCost
+    most_bytes: dict[str, int]
 
 
 # What says which vectors there are and who waits for whom, and nothing of how they are protected.
@@ -118,15 +124,19 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {DIM: str(spec.dim), "PYTHONPATH": path}
         parties = [PartyProcess(name, "benches.party:train", environment) for name in names_of(spec)]
-        with Cluster(spec, parties, folder, limits={"models_kept": 1}) as cluster:
+        # Where servers alone learn the results they must have somewhere to put them.
+        results = None if spec.tells_parties else folder / "results"
+        most: dict[str, int] = {}
+        with Cluster(spec, parties, folder, limits={"models_kept": 1}, results=results) as cluster:
             for status in cluster.statuses():
+                most |= _most_bytes(cluster)
                 on_status(status)
         reports = stored_rounds(cluster.store, spec.job)
         _check(spec, reports)
         sums = [report for report in reports if not report["key_setup"]][1:]
         up, down = _bytes(spec, sums)
         raw = measure_raw(folder / "pki", [party.name for party in parties], up, down, len(sums))
-    return _cost(spec, sums, up, down, raw)
+    return _cost(spec, sums, (up, down), raw, most)
 
 
 def measure_raw(certificates: Path, parties: list[str], up: float, down: float, times: int) -> RawCost:
@@ -176,6 +186,12 @@ def measure_in_turns(specs: Iterable[JobSpec], times: int, on_text: OnText) -> l
     return [min(costs, key=lambda cost: cost.fastest) for _, costs in jobs]
 
 
+def _most_bytes(cluster: Cluster) -> dict[str, int]:
+    """Give the most memory that each server has held until now, without those that have ended."""
+    found = {name: memory(pid, "VmHWM") for name, pid in cluster.server_pids.items()}
+    return {name: most for name, most in found.items() if most is not None}
+
+
 def _check(spec: JobSpec, reports: list[dict[str, Any]]) -> None:
     for report in reports:
         if report["state"] != "done" or len(report["survivors"]) < spec.parties:
@@ -199,7 +215,14 @@ def _bytes(spec: JobSpec, reports: list[dict[str, Any]]) -> tuple[float, float]:
     return up, down
 
 
-def _cost(spec: JobSpec, reports: list[dict[str, Any]], up: float, down: float, raw: RawCost) -> RoundCost:
+def _cost(
+    spec: JobSpec,
+    reports: list[dict[str, Any]],
+    sent: tuple[float, float],
+    raw: RawCost,
+    most_bytes: dict[str, int],
+) -> RoundCost:
+    up, down = sent
     return RoundCost(
         protocol=spec.protocol.name,
         parties=spec.parties,
@@ -214,4 +237,5 @@ def _cost(spec: JobSpec, reports: list[dict[str, Any]], up: float, down: float, 
         up_bytes=up,
         down_bytes=down,
         raw=raw,
+        most_bytes=most_bytes,
     )

@@ -5,7 +5,11 @@ import numpy as np
 data = np.random.default_rng().normal(0.25, 0.1, size=(250, 1000))  # yours
 
 
+def unweighted(model, round):
+    """Return the update alone, as in jobs with a rule."""
+    return 0.5 * (data.mean(axis=0) - model)  # your training; model is a read-only float32 array
+
+
 def step(model, round):
-    """Return the update, or (update, weight)."""
-    update = 0.5 * (data.mean(axis=0) - model)  # your training; model is a read-only float32 array
-    return update, len(data)  # the weight: 1 to the job's max_weight
+    """Return (update, weight)."""
+    return unweighted(model, round), len(data)  # the weight: 1 to the job's max_weight

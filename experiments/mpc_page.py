@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benches.rows import Row, number
 from experiments import mpc_plan, output, thesis
 from experiments.mpc_plan import Sizes
+from experiments.netem import Delayed
 from experiments.three_servers import ADVERSARIES, GATED, RULES, Case, Cost
 
 
@@ -25,12 +26,15 @@ class Found:
         What was not, and why.
     converted_ms : mapping of int to float
         By number of coordinates, work of a party that converts and packs alone.
+    delayed : Delayed
+        Rounds over a network with delays, or why there are none.
     """
 
     sizes: Sizes
     costs: Mapping[Case, Cost]
     left_out: Mapping[Case, str]
     converted_ms: Mapping[int, float]
+    delayed: Delayed = field(default_factory=lambda: Delayed({}, "not tried"))
 
     def of(self, cases: Sequence[Case]) -> list[Cost]:
         """What was measured of cases."""
@@ -66,8 +70,8 @@ HOW = """\
 * **Modelled**: no network is there. *Path* is the work that is done one after the other: of a median party,
   of the slowest server, and of a party with the result. It is what a round would take on a machine for each,
   if the network took nothing. *All* is the work of all parties and servers, one after the other on one core.
-  Delays (Tables 5.18 to 5.20) are virtual time. What bytes take on a line, TLS and HTTP/2 are in none of
-  them.
+  Delays (Tables 5.18 to 5.20) are virtual time, and measured beside it where the machine can delay packets.
+  What bytes take on a line, TLS and HTTP/2 are in none of the modelled times.
 * Values have 16 bits, or as many as a rule takes where vectors are long: the tables say how many. The gate
   takes vectors with 2^bits · √D ≤ 2²⁴, and sums of squares must fit as well.
 * **Their machine and ours**: the thesis measured Tables 5.2 to 5.17 on an Intel i9-13900K with 24 cores and
@@ -296,7 +300,9 @@ def delays(found: Found) -> str:
     sizes = found.sizes
     dim = sizes.models[thesis.BASELINE]
     lines = [(rule, adversary) for rule in ("fedavg", "fltrust") for adversary in ADVERSARIES]
-    header = ["delay, ms", *[f"{rule}, {adversary}, s" for rule, adversary in lines]]
+    real = found.delayed.seconds
+    unit = "s: virtual / measured" if real else "s"
+    header = ["delay, ms", *[f"{rule}, {adversary}, {unit}" for rule, adversary in lines]]
     header += [
         f"fedavg, semi-honest, + path at {dim:,}, s",
         "thesis, packets of 128 / 65,536 / 33,554,432, s",
@@ -304,35 +310,51 @@ def delays(found: Found) -> str:
     whole = found.costs.get(Case("fedavg", "semi-honest", found.sizes.parties, dim))
     rows = []
     for delay in sizes.delays_ms:
-        waits = [
-            found.costs[Case(*line, found.sizes.parties, sizes.short, float(delay))].virtual_s
-            for line in lines
-        ]
+        cases = [Case(*line, found.sizes.parties, sizes.short, float(delay)) for line in lines]
+        waits = [found.costs[case].virtual_s for case in cases]
+        beside = [f" / {number(real[case]) if case in real else '–'}" if real else "" for case in cases]
         printed = thesis.DELAYS.get(delay)
         rows.append(
             [
                 str(delay),
-                *[number(wait) for wait in waits],
+                *[number(wait) + more for wait, more in zip(waits, beside, strict=True)],
                 number(waits[0] + whole.path_ms / 1000) if whole else "–",
                 " / ".join(number(seconds) for seconds in printed) if printed else "–",
             ]
         )
     text = """\
-Network namespaces and netem were not available, so that **nothing here went over a network**. The first four
-columns are virtual time of the simulator: every message takes the delay, once, whatever its length, and work
-takes nothing; they are the same for every D. The next column adds measured work. The thesis' times are of
-real connections, which wait for the delay in every round between servers, and again wherever the window of
-TCP is full. The latter would happen to us too, and is not in the model. So our times are lower bounds, and
-the ratio to theirs says how often servers wait for each other, not how fast a round is over such a line. The
-heads of the thesis' tables say ms; they are seconds, by its Tables 5.2 and 5.16."""
+In the first four columns virtual time is that of the simulator: every message takes the delay, once,
+whatever its length, and work takes nothing; it is the same for every D. The next column adds measured work.
+The thesis' times are of real connections, which wait for the delay in every round between servers, and again
+wherever the window of TCP is full. The latter would happen to us too, and is not in the model. So virtual
+times are lower bounds, and the ratio to theirs says how often servers wait for each other, not how fast a
+round is over such a line. The heads of the thesis' tables say ms; they are seconds, by its Tables 5.2 and
+5.16."""
     return joined(
         [
             f"## Packet delay (Tables 5.18 to 5.20), {found.sizes.parties} clients",
             text,
+            _network(found),
             "![virtual time against delay](mpc-tables-delays.svg)",
             output.table(header, rows),
         ]
     )
+
+
+def _network(found: Found) -> str:
+    """What went over a network, and why the rest did not."""
+    if not found.delayed.seconds:
+        return (
+            "**Nothing here went over a network**: packets could not be delayed (netem) on the machine of\n"
+            f'this page when it was written: "{found.delayed.hindrance}"'
+        )
+    said = (
+        "*Measured* is the median of rounds by `blindsum bench round`: every party and server is a process,\n"
+        "with mutual TLS between them on a loopback device that delays each packet as long, for vectors of\n"
+        f"D = {found.sizes.short:,}. Work is in it, on the cores of this machine, which all of them share."
+    )
+    missing = found.delayed.hindrance
+    return said if missing is None else f"{said} Those that are missing: {missing}."
 
 
 def rules(found: Found) -> str:

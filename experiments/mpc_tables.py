@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benches.rows import machine
 from blindsum.cli import console
-from experiments import mpc_page, mpc_plan, output, thesis
+from experiments import mpc_page, mpc_plan, netem, output, thesis
 from experiments.mpc_page import Found
 from experiments.mpc_plan import Sizes
 from experiments.three_servers import ADVERSARIES, Case, Cost, converted_ms, measured
@@ -24,8 +24,8 @@ from experiments.three_servers import ADVERSARIES, Case, Cost, converted_ms, mea
 STYLES = {"semi-honest": "-", "active": "--"}
 
 
-def measure(sizes: Sizes) -> Found:
-    """Run everything that can be run here, and show how far it is."""
+def measure(sizes: Sizes, rounds: int = netem.ROUNDS) -> Found:
+    """Run everything that can be run here, and show how far it is; over a network so many rounds of each."""
     cases = mpc_plan.everything(sizes)
     costs: dict[Case, Cost] = {}
     left_out: dict[Case, str] = {}
@@ -37,8 +37,15 @@ def measure(sizes: Sizes) -> Found:
                 costs[case] = measured(case, mpc_plan.runs(case))
             else:
                 left_out[case] = reason
+        delayed = netem.measured(
+            mpc_plan.delays(sizes),
+            rounds,
+            lambda case: bar.update(
+                len(cases), f"{case.rule}, {case.adversary}, {case.delay_ms:g} ms, network"
+            ),
+        )
     converted = {dim: converted_ms(dim) for dim in sizes.models.values()}
-    return Found(sizes, costs, left_out, converted)
+    return Found(sizes, costs, left_out, converted, delayed)
 
 
 def plot_scaling(found: Found, cases: Sequence[Case], axis: str, label: str, path: Path) -> None:
@@ -118,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> None:
     options = output.options(words, "The tables of the thesis on three servers, with mpc3.")
     sizes = mpc_plan.QUICK if options.quick else mpc_plan.FULL
     load, start = os.getloadavg()[0], time.monotonic()
-    found = measure(sizes)
+    found = measure(sizes, 1 if options.quick else netem.ROUNDS)
     rows = [one.row for _, one in sorted(found.costs.items(), key=lambda pair: str(pair[0]))]
     output.write_csv(options.out / "mpc-tables.csv", rows)
     scaling = (

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 
-from blindsum.errors import ConfigError, InputError
+from blindsum.errors import ConfigError, InputError, SpecError
 from blindsum.spec import JobSpec
 
 SEEDS = 2**64 - 1
@@ -110,11 +110,20 @@ def weight(name: str, value: object, spec: JobSpec) -> int:
         return whole
     advice = ""
     if whole is not None and whole > most:
-        advice = (
-            f"; where parties weigh more, e.g. by their number of examples, the job must say so: set "
-            f"max_weight = {whole} or more in it (for everybody, at the coordinator)"
-        )
+        advice = _weight_advice(whole, spec)
     raise InputError(f"{name}: {value!r} must be a whole number from 1 to max_weight = {most}{advice}")
+
+
+def _weight_advice(weight: int, spec: JobSpec) -> str:
+    """What to do about a weight that is too large: some jobs can have none."""
+    try:
+        spec.replace(encoding=spec.encoding.to_dict() | {"max_weight": max(2, spec.max_weight)})
+    except SpecError as error:
+        return f"; {error.rule}; in this job an update comes alone, without a weight"
+    return (
+        f"; where parties weigh more, e.g. by their number of examples, the job must say so: set "
+        f"max_weight = {weight} or more in it (for everybody, at the coordinator)"
+    )
 
 
 def job_spec(value: object) -> JobSpec:

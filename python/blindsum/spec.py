@@ -194,9 +194,11 @@ class JobSpec(JobFields):
 
     @property
     def max_error(self) -> float:
-        """Largest difference between the opened mean and the mean of the clipped updates.
+        """The most by which what the encoding rounds moves a coordinate of the mean of the clipped updates.
 
-        For integers only the mean is rounded: their sum is exact.
+        No mean of a sum is off by more. What it does to another rule of three servers (``mpc3``) depends on
+        the rule, and the servers round as well: :func:`blindsum.rules.error_bound`, or ``error_bound`` of a
+        simulation. ``noise`` adds itself. For integers only the mean is rounded: their sum is exact.
         """
         return float(self._checked["max_error"])
 

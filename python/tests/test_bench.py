@@ -1,11 +1,13 @@
 """Measurements measure something, and tables say what was missed."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from benches import command as bench
-from benches import kernels, pss, rows, secagg
+from benches import kernels, load, pss, rows, secagg
 from benches.rows import Row
 from blindsum import _native
 from blindsum.cli import main
@@ -129,6 +131,39 @@ def test_the_table_of_rounds_has_raw_tls_beside_them(capsys):
     said = capsys.readouterr().out
     assert "raw TLS" in said
     assert "fastest ÷ raw" in said
+    assert "most memory of a process, plain: coordinator " in said
+
+
+SERVERS = ["coordinator", "second", "third"]
+
+
+@pytest.mark.parametrize(("protocol", "servers"), [("plain", SERVERS[:1]), ("mpc3", SERVERS)])
+def test_rounds_say_how_much_memory_servers_took(capsys, protocol, servers):
+    words = ["--protocol", protocol, "--parties", "3", "--dim", "1000", "--rounds", "1", "--json"]
+    assert main(["bench", "round", *words]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report["plain"]["most_bytes"]) == SERVERS[:1]
+    assert list(report["measured"]["most_bytes"]) == servers
+    # A process of Python takes more than 4 MiB, and these are small jobs.
+    assert all(4 << 20 < most < 1 << 30 for most in report["measured"]["most_bytes"].values())
+
+
+def test_rounds_whose_results_servers_alone_learn_are_measured(capsys):
+    words = ["--protocol", "mpc3", "--result", "servers", "--parties", "3", "--dim", "100", "--rounds", "1"]
+    assert main(["bench", "round", *words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["measured"]["protocol"], report["measured"]["rounds"]) == ("mpc3", 1)
+    assert 0 < report["measured"]["down_bytes"] < report["plain"]["down_bytes"]
+
+
+def test_a_process_that_has_ended_has_no_memory():
+    assert load.memory(os.getpid(), "VmHWM") >= load.memory(os.getpid(), "VmRSS") > 0
+    process = subprocess.Popen(["true"])
+    # Until somebody waits for it, it has an account without memory.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert load.memory(process.pid, "VmHWM") is None
+    process.wait()
+    assert load.memory(process.pid, "VmHWM") is None
 
 
 def test_many_parties_cost_a_coordinator_memory(capsys):

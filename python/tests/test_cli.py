@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
+from blindsum import simulation
 from blindsum.cli import SUBCOMMANDS, main
 from blindsum.cli.jobs import spec_from_file
 
@@ -68,6 +69,27 @@ def test_simulate_says_when_there_is_no_sum(command):
     status, out, _ = command(*words)
     assert status == 3
     assert "no sum" in out
+
+
+@pytest.mark.parametrize(("words", "wrong"), [([], 0), (["--rounds", "3"], 1), (["--rounds", "2"], 1)])
+def test_simulate_fails_where_a_sum_is_wrong(command, monkeypatch, words, wrong):
+    simulate = simulation.simulate
+
+    def wronged(*args, **fields):
+        result = simulate(*args, **fields)
+        report = result.to_dict()
+        rounds = report.get("rounds", [report])
+        rounds[wrong]["exact"] = False
+        report["exact"] = rounds[-1]["exact"]
+        return dataclasses.replace(result, exact=report["exact"], _report=report)
+
+    monkeypatch.setattr(simulation, "simulate", wronged)
+    status, out, _ = command(*SIMULATE, *words, "--json")
+    assert (status, json.loads(out)["outcome"]) == (1, "sum")
+    status, out, _ = command(*SIMULATE, *words)
+    assert status == 1
+    assert "WRONG" in out
+    assert not words or f"rounds with a WRONG sum: {wrong + 1}\n" in out
 
 
 @pytest.mark.parametrize(

@@ -285,8 +285,16 @@ def test_python_blocks_run(block, tumour, capsys):
         # 250 of 252 parts of every update of 0.25.
         assert np.allclose(names["mean"], 0.25 * 250 / 252, atol=1e-3)
     if "step" in names:
-        update, weight = names["step"](np.zeros(1000, dtype=np.float32), 1)
+        model = np.zeros(1000, dtype=np.float32)
+        update, weight = names["step"](model, 1)
         assert (update.shape, weight) == ((1000,), 250)
+        assert np.array_equal(names["unweighted"](model, 1), update)
+
+
+def test_training_functions_that_pages_name_are_there():
+    trained = set(re.findall(r"--train (training:\w+)", "".join(page.read_text() for page in PAGES)))
+    defined = set(re.findall(r"^def (\w+)", FILES["training.py"], re.MULTILINE))
+    assert trained == {f"training:{name}" for name in defined}
 
 
 EXECUTED = {

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import blindsum as bs
+from blindsum import checks
 from blindsum.cli.join import _clipping
 from blindsum.rounds import Clipped, ClippingLog
 
@@ -211,6 +212,18 @@ def test_a_weight_above_the_job_s_says_where_to_allow_it(place):
         rnd = job.next_round()
         with pytest.raises(bs.InputError, match=r"weight: 250 must be .* set max_weight = 250 or more in it"):
             rnd.submit(np.zeros(4), weight=250)
+
+
+@pytest.mark.parametrize("rule", ["clipped", "fltrust", "median"])
+def test_a_weight_in_a_job_that_can_have_none_must_be_left_out(place, rule):
+    spec = place.spec(protocol="mpc3", rule=rule, parties=5, bits=8)
+    said = rf"max_weight must be 1 with rule = {rule}.*; in this job an update comes alone, without a weight"
+    with pytest.raises(bs.InputError, match=said) as refused:
+        checks.weight("weight", 250, spec)
+    assert "set max_weight" not in str(refused.value)
+    # A sum of three servers may have weights.
+    with pytest.raises(bs.InputError, match="set max_weight = 250 or more in it"):
+        checks.weight("weight", 250, place.spec(protocol="mpc3", parties=5))
 
 
 def test_clipping_of_the_own_update_is_told_to_the_party_only(place, partner, caplog):

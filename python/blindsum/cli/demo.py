@@ -31,7 +31,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "killed (SIGKILL) in the middle of a round; then compare with plain FedAvg."
     )
     parser.epilog = EXAMPLES
-    parser.add_argument("--protocol", default="secagg+", metavar="P", help="default secagg+")
+    parser.add_argument(
+        "--protocol", default="secagg+", metavar="P", help="default secagg+; mpc3 starts three servers"
+    )
     parser.add_argument("--parties", type=int, default=8, metavar="N", help="default 8")
     parser.add_argument("--rounds", type=int, default=20, metavar="R", help="default 20")
     parser.add_argument("--seed", type=int, default=7, help="of data and training (default 7)")

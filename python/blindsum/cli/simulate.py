@@ -7,7 +7,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
-from blindsum.cli import EXIT_ABORT, EXIT_SUM, console
+from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
 
@@ -32,8 +32,8 @@ Where no encoding is named, values of more than 32 bits are integers, with exact
 Where updates are clipped, a line says how many coordinates that cut off; the largest error of the mean counts
 what quantisation costs, against the clipped updates.
 
-exit status: 0 there is a sum, 3 a round ended without one (the fault is named) or a campaign broke a promise,
-2 wrong arguments
+exit status: 0 there is a sum and it is right, 1 the sum of a round is WRONG ("exact" is false with --json),
+2 wrong arguments, 3 a round ended without one (the fault is named) or a campaign broke a promise
 """
 
 # Flags for rounds that campaigns have no use for, and what they are where they are not given.
@@ -115,6 +115,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"job_hash": spec.hash, **result.to_dict()}))
     else:
         _show(result, spec)
+    if _wrong_rounds(result):
+        return EXIT_FAILED
     return EXIT_SUM if result.outcome == "sum" else EXIT_ABORT
 
 
@@ -164,6 +166,17 @@ def _campaign(spec: JobSpec, options: argparse.Namespace) -> int:
     return EXIT_SUM
 
 
+def _wrong_rounds(result: SimulationResult) -> list[int]:
+    """Numbers of the rounds, from 1 on, whose sum is not that of the updates."""
+    report = result.to_dict()
+    rounds = report.get("rounds") or [report]
+    return [
+        number
+        for number, round_ in enumerate(rounds, 1)
+        if round_["outcome"] == "sum" and not round_["exact"]
+    ]
+
+
 def _show(result: SimulationResult, spec: JobSpec) -> None:
     from blindsum.options import Integers
 
@@ -189,6 +202,8 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         _show_clipping(result, spec)
     else:
         print(f"no sum: {result.fault}")
+    if "rounds" in result.to_dict() and (wrong := _wrong_rounds(result)):
+        print(f"rounds with a WRONG sum: {', '.join(map(str, wrong))}")
     chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
     if chosen:
         print(f"parameters: {chosen}")

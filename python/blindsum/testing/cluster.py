@@ -73,6 +73,8 @@ class Cluster:
         The model of round 1.
     limits
         Limits of the coordinator.
+    results
+        A folder for what servers write of the results that they learn, with one inside for each of them.
 
     Attributes
     ----------
@@ -90,6 +92,7 @@ class Cluster:
         *,
         model: NDArray[np.float32] | None = None,
         limits: Mapping[str, float] | None = None,
+        results: Path | None = None,
     ) -> None:
         self.spec = spec
         self.store = folder / "job.sqlite"
@@ -98,6 +101,7 @@ class Cluster:
         self._parties = parties
         self._model = model
         self._limits = dict(limits or {})
+        self._results = results
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._killed: set[str] = set()
         self._reader: threading.Thread | None = None
@@ -151,6 +155,14 @@ class Cluster:
         """The process of the coordinator."""
         return self._running["coordinator"].pid
 
+    @property
+    def server_pids(self) -> dict[str, int]:
+        """The processes of the servers by their names: the coordinator first, and others where there are."""
+        names = {"coordinator": "coordinator"}
+        if self._ports:
+            names |= {"second": "server-1", "third": "server-2"}
+        return {name: self._running[process].pid for name, process in names.items()}
+
     def kill(self, name: str) -> None:
         """End a party at once, with SIGKILL."""
         self._killed.add(name)
@@ -176,6 +188,7 @@ class Cluster:
         words += ["--store", str(self.store)]
         if self._ports:
             words += ["--servers", self._servers]
+        words += self._keep_results("coordinator")
         if self._model is not None:
             words += ["--model", str(self._folder / "model.npy")]
         for name, number in self._limits.items():
@@ -204,8 +217,11 @@ class Cluster:
             words = ["serve", "--json", "--job", str(self._folder / "job.json"), "--servers", self._servers]
             words += ["--server", str(place), "--listen", f"{host}:{self._ports[place]}"]
             words += ["--identity", str(certificates / name), "--ca", str(certificates / "ca.pem")]
-            words += ["--state-dir", str(self._folder / name)]
+            words += ["--state-dir", str(self._folder / name), *self._keep_results(name)]
             self._start(name, words, {}, subprocess.DEVNULL)
+
+    def _keep_results(self, name: str) -> list[str]:
+        return [] if self._results is None else ["--results", str(self._results / name)]
 
     def _start_party(self, party: PartyProcess) -> None:
         certificates = self._folder / "pki"

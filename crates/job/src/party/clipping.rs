@@ -1,7 +1,7 @@
 //! What clipping did to this party's update. It is for the party only: numbers that depend on one update never go to
 //! the coordinator.
 
-use blindsum_protocol::{Clipping, EncodingChoice};
+use blindsum_protocol::{Clipping, EncodingChoice, Job, JobSpec, Quantised};
 use tracing::{info, warn};
 
 use super::member::Member;
@@ -23,20 +23,71 @@ impl Member {
         if std::mem::replace(&mut self.clipping_told, true) {
             return info!(%party, round, coordinates, of, scaled_by, "this update was clipped");
         }
-        let clipping = match &spec.encoding {
-            EncodingChoice::Quantised(options) => Some(options.clipping),
-            _ => None,
-        };
-        let advice = match clipping {
-            Some(Clipping::Tensor) => {
-                "raise clip in the job, or take clipping = \"aciq\" or \"l2\""
-            }
-            Some(Clipping::L2) | None => "raise clip in the job",
-            Some(Clipping::Aciq) => {
-                "a few are meant to be; where it is many, raise clip in the job"
-            }
-        };
+        let advice = advice(job);
         warn!(%party, round, coordinates, of, scaled_by, clip = spec.encoding.clip(), advice,
             "this update was clipped: the mean lacks what was cut off");
+    }
+}
+
+/// What a job may change so that less is clipped.
+fn advice(job: &Job) -> String {
+    let spec = job.spec();
+    let raise = "raise clip in the job";
+    let EncodingChoice::Quantised(options) = &spec.encoding else {
+        return raise.into();
+    };
+    match options.clipping {
+        Clipping::L2 => raise.into(),
+        Clipping::Aciq => format!("a few are meant to be; where it is many, {raise}"),
+        Clipping::Tensor => {
+            let others = [("\"aciq\"", Clipping::Aciq), ("\"l2\"", Clipping::L2)];
+            let may_be = others.into_iter().filter(|(_, clipping)| {
+                let changed = Quantised {
+                    clipping: *clipping,
+                    ..options.clone()
+                };
+                let encoding = changed.into();
+                JobSpec {
+                    encoding,
+                    ..spec.clone()
+                }
+                .validate()
+                .is_ok()
+            });
+            let names: Vec<&str> = may_be.map(|(name, _)| name).collect();
+            match names.is_empty() {
+                true => raise.into(),
+                false => format!("{raise}, or take clipping = {}", names.join(" or ")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{ModelUpdate, ProtocolName};
+
+    use super::*;
+
+    fn advised(protocol: ProtocolName, model_update: ModelUpdate) -> String {
+        let spec = JobSpec {
+            protocol: protocol.into(),
+            parties: 5,
+            dim: 10,
+            model_update,
+            ..JobSpec::default()
+        };
+        advice(&spec.validate().unwrap())
+    }
+
+    #[test]
+    fn a_job_is_advised_what_it_may_have() {
+        let both = "raise clip in the job, or take clipping = \"aciq\" or \"l2\"";
+        let norm = "raise clip in the job, or take clipping = \"l2\"";
+        assert_eq!(advised(ProtocolName::SecAgg, ModelUpdate::Add), both);
+        // Bounds of earlier rounds travel with the model.
+        assert_eq!(advised(ProtocolName::SecAgg, ModelUpdate::Nothing), norm);
+        // Two of the servers have no model.
+        assert_eq!(advised(ProtocolName::Mpc3, ModelUpdate::Add), norm);
     }
 }

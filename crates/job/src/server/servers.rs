@@ -140,7 +140,10 @@ impl Lead {
 
     /// The connection of a server has ended.
     pub(super) fn leave_server(&mut self, role: ServerRole, reason: &str) {
-        warn!(job = %self.name, %role, %reason, "server left");
+        match self.state {
+            JobState::Done => info!(job = %self.name, %role, %reason, "server left"),
+            _ => warn!(job = %self.name, %role, %reason, "server left"),
+        }
         self.servers.remove(&role);
         let now = self.hand.now();
         if let Some(running) = &mut self.running {

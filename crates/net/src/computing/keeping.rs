@@ -26,6 +26,30 @@ pub(crate) enum Heard {
     Lost { to: ServerIndex, reason: String },
 }
 
+/// How a line that was up has ended.
+pub(super) enum End {
+    /// The other server has ended it, as one does that stops, or whose job is over.
+    Told,
+    /// Why it is lost.
+    Broken(String),
+}
+
+impl End {
+    /// The same in words.
+    pub fn reason(self) -> String {
+        match self {
+            Self::Told => "the other server has ended it".into(),
+            Self::Broken(reason) => reason,
+        }
+    }
+}
+
+impl From<String> for End {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
+    }
+}
+
 /// Frames that wait for the connection.
 pub(super) const FRAMES_AHEAD: usize = 4;
 
@@ -89,20 +113,20 @@ pub(super) fn check_hello(
 }
 
 impl Open {
-    /// Passes letters until the line breaks; gives the reason.
+    /// Passes letters until the line ends.
     pub async fn keep(
         &mut self,
         rules: &Rules,
         from: ServerIndex,
         queue: &Queue,
         heard: &mpsc::Sender<Heard>,
-    ) -> String {
+    ) -> End {
         let Self {
             inbound, outbound, ..
         } = self;
         tokio::select! {
-            reason = read_all(inbound, rules, from, heard) => reason,
-            reason = send_all(outbound, rules, queue) => reason,
+            end = read_all(inbound, rules, from, heard) => end,
+            reason = send_all(outbound, rules, queue) => End::Broken(reason),
         }
     }
 }
@@ -135,12 +159,12 @@ async fn read_all(
     rules: &Rules,
     from: ServerIndex,
     heard: &mpsc::Sender<Heard>,
-) -> String {
+) -> End {
     let mut begun: Option<(u64, Assembly)> = None;
     loop {
         let chunk = match next(inbound, rules, begun.is_some()).await {
             Ok(chunk) => chunk,
-            Err(reason) => return reason,
+            Err(end) => return end,
         };
         let round = chunk.round;
         let letter = match push(begun.take(), chunk, rules.limit) {
@@ -149,7 +173,7 @@ async fn read_all(
                 continue;
             }
             Ok(Pushed::Whole(letter)) => letter,
-            Err(reason) => return reason,
+            Err(reason) => return End::Broken(reason),
         };
         let said = Heard::Letter {
             from,
@@ -157,7 +181,7 @@ async fn read_all(
             letter,
         };
         if heard.send(said).await.is_err() {
-            return "this server is stopping".into();
+            return End::Broken("this server is stopping".into());
         }
     }
 }
@@ -167,7 +191,7 @@ async fn next(
     inbound: &mut Streaming<LineFrame>,
     rules: &Rules,
     has_begun: bool,
-) -> Result<LetterChunk, String> {
+) -> Result<LetterChunk, End> {
     let frame = match has_begun {
         true => timeout(rules.chunk_timeout, inbound.message()).await,
         false => Ok(inbound.message().await),
@@ -176,11 +200,11 @@ async fn next(
     let frame: Result<Option<LineFrame>, Status> = frame
         .map_err(|_| format!("it is too slow: no piece of {CHUNK} bytes within {seconds} s"))?;
     match frame.map_err(|status| words_of(&status))? {
-        None => Err("the other server has ended it".into()),
+        None => Err(End::Told),
         Some(LineFrame {
             frame: Some(Frame::Letter(chunk)),
         }) => Ok(chunk),
-        Some(_) => Err("a frame that no server sends".into()),
+        Some(_) => Err(End::Broken("a frame that no server sends".into())),
     }
 }
 

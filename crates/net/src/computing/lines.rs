@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::{info, warn};
 
-use super::keeping::{FRAMES_AHEAD, Heard, Open, Rules, check_hello, hello};
+use super::keeping::{End, FRAMES_AHEAD, Heard, Open, Rules, check_hello, hello};
 use super::queue::Queue;
 use crate::connect::{CONNECT_TIME, PAUSES, Target};
 use crate::error::words_of;
@@ -147,11 +147,11 @@ impl Line {
         let mut next = opened.recv().await;
         while let Some(mut open) = next {
             self.is_up();
-            let (reason, newer) = tokio::select! {
-                reason = open.keep(&self.rules, self.to, &self.queue, &self.heard) => (reason, None),
-                newer = opened.recv() => ("it was dialled again".into(), newer),
+            let (end, newer) = tokio::select! {
+                end = open.keep(&self.rules, self.to, &self.queue, &self.heard) => (end, None),
+                newer = opened.recv() => (End::Broken("it was dialled again".into()), newer),
             };
-            self.is_lost(reason).await;
+            self.is_lost(end).await;
             next = match newer {
                 Some(newer) => Some(newer),
                 None => opened.recv().await,
@@ -168,8 +168,8 @@ impl Line {
                     self.is_up();
                     (pause, known) = (PAUSES.0, String::new());
                     let kept = open.keep(&self.rules, self.to, &self.queue, &self.heard);
-                    let reason = kept.await;
-                    self.is_lost(reason).await;
+                    let end = kept.await;
+                    self.is_lost(end).await;
                 }
                 Err(reason) if reason != known => {
                     warn!(job = %self.rules.job, to = %self.to, %reason, "no line; trying again");
@@ -215,11 +215,17 @@ impl Line {
         info!(job = %self.rules.job, to = %self.to, "line up");
     }
 
-    /// Letters may be lost, and those that wait are of no use without them.
-    async fn is_lost(&self, reason: String) {
-        warn!(job = %self.rules.job, to = %self.to, %reason, "line lost");
+    /// Letters may be lost, and those that wait are of no use without them. That a server ends its lines is no warning: it
+    /// does so when the job is over, which this server may not have heard yet. A round that needs the line says so.
+    async fn is_lost(&self, end: End) {
+        let (job, to) = (&self.rules.job, self.to);
+        let is_told = matches!(end, End::Told);
+        let reason = end.reason();
+        match is_told {
+            true => info!(%job, %to, %reason, "line lost"),
+            false => warn!(%job, %to, %reason, "line lost"),
+        }
         self.queue.clear();
-        let to = self.to;
         let _ = self.heard.send(Heard::Lost { to, reason }).await;
     }
 }
