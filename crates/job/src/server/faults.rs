@@ -53,6 +53,15 @@ impl Lead {
         }
     }
 
+    /// Who was found to lie in a round sits out the next ones.
+    pub(super) fn note_liars(&mut self, faults: &[Fault]) {
+        for fault in faults {
+            if let (Culprit::Party(party), Some(running)) = (fault.culprit, &self.running) {
+                self.conduct.lied(running.name(party), self.begun);
+            }
+        }
+    }
+
     /// A fault that ends the round. If a party did it, the round's report has it.
     pub(super) fn ended_by(&mut self, fault: &Fault) -> Halt {
         let Some(running) = &mut self.running else {
@@ -62,6 +71,7 @@ impl Lead {
         if let Culprit::Party(_) = fault.culprit {
             running.add_fault(text.clone());
         }
+        self.note_liars(std::slice::from_ref(fault));
         Halt::Aborted(text)
     }
 

@@ -328,6 +328,7 @@ impl Lead {
         for member in round.roster().members() {
             self.settle(&member.name);
         }
+        self.note_liars(&finished.outcome.faults);
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };
