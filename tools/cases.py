@@ -92,6 +92,11 @@ CASES = {
         "FLASHE: the server together with one party",
         "A stated limit: the key of any party opens every vector",
     ),
+    36: (
+        "Paillier: a modulus that is even, short, prime or a square, an h that makes no noise; numbers that "
+        "are no ciphertexts, 0, 1 or a multiple of N among them; lanes too narrow for all parties",
+        "Refused, with the place of the first such number; P parties fit into a lane, and no more are taken",
+    ),
     38: (
         "One of three servers alters any message or product, says something else to each of the others, or "
         "says a message again",

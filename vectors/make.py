@@ -34,6 +34,7 @@ TOPICS = [
     "mpc_rules",
     "numbers",
     "options",
+    "paillier",
     "plain",
     "ramp",
     "ramp_rounds",
