@@ -19,28 +19,26 @@ impl Lead {
         name: &str,
         fault: &Fault,
     ) {
-        if let Some(running) = &mut self.running {
-            let told = running.told(fault);
-            let names_it = told
-                .strip_prefix(name)
-                .is_some_and(|it| it.starts_with(": "));
-            running.add_fault(match names_it {
-                true => told,
-                false => format!("{name}: {told}"),
-            });
-        }
+        let what = match &mut self.running {
+            None => fault.kind.to_string(),
+            Some(running) => {
+                let what = running.told(&fault.kind);
+                running.add_fault(format!("{name}: {what}"));
+                what
+            }
+        };
         if let Some(evidence) = fault.evidence.clone() {
             self.keep_fault(ShownFault {
                 round: number,
                 culprit: name.into(),
                 accuser: None,
-                what: fault.kind.to_string(),
+                what: what.clone(),
                 evidence,
             })
             .await;
         }
         let Seat::Party(party) = seat else {
-            return self.drop_seat(number, seat, &fault.kind.to_string());
+            return self.drop_seat(number, seat, &what);
         };
         self.conduct.lied(&name.into(), self.begun);
         match fault.kind {
@@ -49,7 +47,7 @@ impl Lead {
                 let reason = format!("a second answer, other than the first, in round {number}");
                 self.refuse(name, &reason);
             }
-            _ => self.drop_party(number, party, &fault.kind.to_string()),
+            _ => self.drop_party(number, party, &what),
         }
     }
 

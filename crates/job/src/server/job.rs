@@ -114,9 +114,17 @@ impl Lead {
     /// Whether there are parties enough for a round without those that sit out the next one.
     fn has_enough_others(&self) -> bool {
         let next = self.begun.saturating_add(1);
-        let takes_part = |name: &&Arc<str>| self.conduct.sits_out(name, next).is_none();
+        let takes_part = |name: &&Arc<str>| self.sits_out(name, next).is_none();
         let enough = self.parts.job.min_parties();
         self.members.keys().filter(takes_part).count() >= enough
+    }
+
+    /// Why a party takes no part in a round. There is none without the root, whatever it did before.
+    pub(super) fn sits_out(&self, name: &str, round: u64) -> Option<String> {
+        match self.parts.job.spec().root() == Some(name) {
+            true => None,
+            false => self.conduct.sits_out(name, round),
+        }
     }
 
     /// After a failed round, a moment for parties to come back.

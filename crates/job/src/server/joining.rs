@@ -148,7 +148,7 @@ impl Lead {
         let (begun, least) = (self.begun, self.parts.job.min_parties());
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
-            ready.partition(|party| self.conduct.sits_out(&party.name, begun).is_some());
+            ready.partition(|party| self.sits_out(&party.name, begun).is_some());
         // Where too few are left those come first of whom nobody knows whether they lie.
         for liars in [false, true] {
             if wanted.len() >= least {
@@ -159,7 +159,7 @@ impl Lead {
             wanted.extend(out.extract_if(.., is_asked));
         }
         for party in out {
-            let reason = self.conduct.sits_out(&party.name, begun);
+            let reason = self.sits_out(&party.name, begun);
             self.tell_dropped(number, &party.name, &reason.unwrap_or_default());
         }
         wanted
@@ -180,7 +180,7 @@ impl Lead {
                 return Ok(());
             };
             // Where there are not enough without them, those that should sit out take part.
-            let sits_out = |name: &&Arc<str>| self.conduct.sits_out(name, self.begun).is_some();
+            let sits_out = |name: &&Arc<str>| self.sits_out(name, self.begun).is_some();
             let out = joining.ready.keys().filter(sits_out).count();
             let all = joining.ready.len();
             let ready = match now >= deadline {

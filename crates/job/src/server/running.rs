@@ -2,12 +2,13 @@
 //! answered.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::roster::Member;
 use blindsum_protocol::{
-    Fault, Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
+    Outcome, Outgoing, PartyId, Round, RoundKind, Seat, ServerIndex, ServerRole, Waiting,
 };
 
 use super::beginning::{Beginnings, Shown};
@@ -159,8 +160,8 @@ impl Running {
         }
     }
 
-    /// What people are told of a fault.
-    pub fn told(&self, fault: &Fault) -> String {
+    /// What people are told of a fault, or of its kind.
+    pub fn told(&self, fault: &impl Display) -> String {
         self.round.in_words(fault)
     }
 

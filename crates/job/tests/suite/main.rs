@@ -6,6 +6,7 @@ mod coordinating;
 mod draws;
 mod ensemble;
 mod farewell;
+mod followers;
 mod hostile;
 mod hosts;
 mod kept;

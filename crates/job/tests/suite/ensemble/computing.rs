@@ -1,7 +1,7 @@
 //! What parties give other servers, and what servers that compute together say to each other.
 
 use blindsum_job::follower::{self, UploadId, Uploaded};
-use blindsum_job::party;
+use blindsum_job::party::{self, Say};
 use blindsum_job::pb::CoordinatorFrame;
 use blindsum_job::server::{self, Hold};
 use blindsum_protocol::{ServerIndex, ServerRole};
@@ -92,6 +92,24 @@ impl Ensemble {
                 }),
             },
         }
+    }
+
+    /// A byte of what this party is about to tell the coordinator in a stage is turned. False if it tells nothing now.
+    pub fn spoil_answer(&mut self, number: usize) -> bool {
+        let link = self.hosts[number].link;
+        let mut answers = self.events.iter_mut().filter_map(|event| match event {
+            super::Event::ToServer(from, Say::Message { message, .. }) if Some(*from) == link => {
+                Some(message)
+            }
+            _ => None,
+        });
+        let Some(message) = answers.next() else {
+            return false;
+        };
+        let mut changed = message.to_vec();
+        changed[34] ^= 1;
+        *message = changed.into();
+        true
     }
 
     /// A byte of what this party is about to give this server is turned. False if it gives nothing now.

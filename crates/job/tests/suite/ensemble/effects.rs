@@ -18,7 +18,11 @@ use super::{Ensemble, Event};
 use crate::hosts::{DIM, Machine, update};
 
 fn submitted(job: &Job, party: usize, round: u64) -> party::Input {
-    let update = Update::U32(update(party, round));
+    let update = update(party, round);
+    let update = match job.spec().encoding.integer_bits() {
+        Some(_) => Update::U32(update),
+        None => Update::F32(update.into_iter().map(|it| it as f32 / 1000.0).collect()),
+    };
     let update = party::check_update(job, update, 1).unwrap();
     party::Input::Submit { round, update }
 }

@@ -1,12 +1,13 @@
 //! What people are told of faults in a round.
 
+use std::fmt::Display;
+
 use super::Round;
-use crate::Fault;
 use crate::core::party::PARTY;
 
 impl Round {
-    /// What to tell people of a fault: parties by their names, where the text of the fault has their ranks.
-    pub fn in_words(&self, fault: &Fault) -> String {
+    /// What to tell people of a fault, or of its kind alone: parties by their names, where its text has their ranks.
+    pub fn in_words(&self, fault: &impl Display) -> String {
         let (text, members) = (fault.to_string(), self.roster().members());
         let mut parts = text.split(PARTY);
         let mut told = parts.next().unwrap_or_default().to_owned();
@@ -25,9 +26,8 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::Cohort;
-    use crate::{FaultKind, JobSpec, PartyId, ProtocolName};
+    use crate::{Fault, FaultKind, JobSpec, PartyId, ProtocolName};
 
     /// Abuse case 52: nobody is taken for another party because of the place that it has in a round.
     #[test]
