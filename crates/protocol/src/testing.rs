@@ -43,6 +43,8 @@ pub struct Rig {
     pub server_faults: Vec<(ServerIndex, Fault)>,
     /// What becomes of letters on their way between servers; lost where it says so.
     pub on_letter: OnLetter,
+    /// What becomes of notices of uploads on their way between servers; as above.
+    pub on_notice: OnLetter,
     /// Answers to the stage under way that are passed on when it ends.
     kept: BTreeMap<PartyId, Message>,
     pub outcome: Option<Outcome>,
@@ -130,6 +132,7 @@ impl Rig {
             said: Vec::new(),
             server_faults: Vec::new(),
             on_letter: Box::new(|_, _, letter| Some(letter)),
+            on_notice: Box::new(|_, _, notice| Some(notice)),
             kept: BTreeMap::new(),
             outcome: None,
             rng,
@@ -179,9 +182,11 @@ impl Rig {
         for ((party, role), part) in std::mem::take(&mut self.parts) {
             let follower = self.followers.get_mut(&role).unwrap();
             let _ = follower.take_upload(party, &part);
+            self.tell_of_uploads()?;
         }
         for (party, message) in std::mem::take(&mut self.up) {
             let _ = self.receive(party, &message);
+            self.tell_of_uploads()?;
         }
         let mut server = self.server.take().unwrap();
         for (role, message) in std::mem::take(&mut self.up_of_servers) {
@@ -219,6 +224,28 @@ impl Rig {
             }
         }
         self.talk()
+    }
+
+    /// Servers that compute together tell each other of the uploads that they took.
+    fn tell_of_uploads(&mut self) -> Result<(), Fault> {
+        let mut notices = Vec::new();
+        let mut say = |from, told: Vec<(ServerIndex, Message)>| {
+            notices.extend(told.into_iter().map(|(to, notice)| (from, to, notice)));
+        };
+        if let Some(server) = &mut self.server {
+            say(ServerIndex::ALL[0], server.notices());
+        }
+        for (role, follower) in &mut self.followers {
+            if let Some(place) = role.place() {
+                say(place, follower.notices());
+            }
+        }
+        for (from, to, notice) in notices {
+            if let Some(notice) = (self.on_notice)(from, to, notice) {
+                self.letter(from, to, &notice)?;
+            }
+        }
+        Ok(())
     }
 
     /// Servers that compute together talk until they have nothing more to say.

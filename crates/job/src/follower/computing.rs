@@ -1,6 +1,6 @@
 //! What parties give a server directly, and what servers that compute together say to each other.
 
-use blindsum_protocol::{Fault, ServerIndex};
+use blindsum_protocol::{Fault, Message, ServerIndex};
 use bytes::Bytes;
 use tracing::debug;
 
@@ -65,10 +65,12 @@ impl Server {
             let taken = follower.take_upload(blindsum_protocol::PartyId(party), &message);
             (follower, taken)
         });
-        let (follower, taken) = taken.await?;
+        let (mut follower, taken) = taken.await?;
+        let notices = follower.notices();
         if let Some(active) = &mut self.active {
             active.follower = Some(follower);
         }
+        self.send_letters(round.number(), notices);
         let said = match taken {
             Ok(receipt) => {
                 debug!(role = %self.parts.role, party = name, bytes, ?receipt, "upload taken");
@@ -78,6 +80,12 @@ impl Server {
         };
         self.hand.say(Effect::Uploaded(id, said));
         Ok(())
+    }
+
+    pub(super) fn send_letters(&self, round: u64, letters: Vec<(ServerIndex, Message)>) {
+        for (to, letter) in letters {
+            self.hand.say(Effect::Letter { to, round, letter });
+        }
     }
 
     /// What another server says. Letters of rounds that are over here mean nothing.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Fault, Follower, Message, Round, RoundSum};
 use tracing::{debug, info, warn};
 
-use super::{Active, Effect, Server};
+use super::{Active, Server};
 use crate::error::wrong;
 use crate::party::{Say, certified_round};
 use crate::pb::{self, RoundRefusalCode};
@@ -208,10 +208,7 @@ impl Server {
             active.is_talking = !is_through && (active.is_talking || !letters.is_empty());
             active.follower = Some(follower);
         }
-        for (to, letter) in letters {
-            let round = number;
-            self.hand.say(Effect::Letter { to, round, letter });
-        }
+        self.send_letters(number, letters);
         match (answer, &self.active) {
             (Ok(Some(message)), Some(active)) => self.answer(active, message),
             (Ok(_), _) => {}

@@ -290,7 +290,8 @@ impl Lead {
             let receipt = stage.receive(seat, message);
             (stage, receipt)
         });
-        let (stage, receipt) = taken.await?;
+        let (mut stage, receipt) = taken.await?;
+        self.say_notices(number, &mut stage.server);
         match receipt.map_err(|e| Halt::Aborted(e.to_string()))? {
             Ok(Receipt::Taken) => {
                 debug!(job = %self.name, round = number, from = %name, bytes, "answer taken");

@@ -1,6 +1,6 @@
 //! What the coordinator and the servers that compute with it say to each other in a round.
 
-use blindsum_protocol::{Server, ServerIndex};
+use blindsum_protocol::{Message, Server, ServerIndex};
 use bytes::Bytes;
 
 use super::collecting::Collecting;
@@ -16,12 +16,14 @@ impl Lead {
         from: ServerIndex,
         letter: Bytes,
     ) -> Result<Collecting, Halt> {
+        // Before they compute, servers tell of uploads: that says nothing about who is slow.
+        let computes = stage.server.is_computing();
         let heard = self.hand.work(move || {
             let heard = stage.server.hear(from, &letter);
             (stage, heard)
         });
         let (mut stage, heard) = heard.await?;
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.running.as_mut().filter(|_| computes) {
             running.has_spoken(from);
         }
         heard.map_err(|fault| self.ended_by(&fault))?;
@@ -31,7 +33,16 @@ impl Lead {
 
     /// Says what there is to say to servers that compute with this one.
     pub(super) fn say_letters(&self, round: u64, server: &mut Server) {
-        for (to, letter) in server.letters() {
+        self.send_letters(round, server.letters());
+    }
+
+    /// Tells them of uploads.
+    pub(super) fn say_notices(&self, round: u64, server: &mut Server) {
+        self.send_letters(round, server.notices());
+    }
+
+    fn send_letters(&self, round: u64, letters: Vec<(ServerIndex, Message)>) {
+        for (to, letter) in letters {
             self.hand.say(Effect::Letter { to, round, letter });
         }
     }

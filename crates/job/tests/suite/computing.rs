@@ -263,6 +263,9 @@ fn case_48_a_server_with_old_records_answers_nothing_twice() {
         // There are three letters to each other server in a round.
         let again = job.letters.iter().find(|(_, letters)| **letters > 3);
         assert_eq!(again, None, "{steps}");
+        // And it tells each of every party's upload.
+        let again = job.notices.iter().find(|(_, notices)| **notices > 4);
+        assert_eq!(again, None, "{steps}");
     }
 }
 

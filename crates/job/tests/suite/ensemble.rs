@@ -62,6 +62,8 @@ pub struct Ensemble {
     pub frozen: Option<usize>,
     /// How many letters each server has said to each other one, by round.
     pub letters: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
+    /// The same of the uploads that it has told of.
+    pub notices: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
     /// Uploads that servers have not answered, by their numbers.
     uploads: BTreeMap<u64, computing::Upload>,
     /// Connections that hold, and whose they are.
@@ -147,6 +149,7 @@ impl Ensemble {
             takes_no_uploads: None,
             frozen: None,
             letters: BTreeMap::new(),
+            notices: BTreeMap::new(),
             uploads: BTreeMap::new(),
             links: BTreeMap::new(),
             closed: BTreeSet::new(),

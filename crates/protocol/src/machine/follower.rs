@@ -6,8 +6,9 @@ use std::sync::Arc;
 use blindsum_crypto::fingerprint::fingerprint;
 use rand_core::CryptoRng;
 
+use super::Receipt;
 use super::heard::Heard;
-use super::{Receipt, letters};
+use super::letters::{self, Said};
 use crate::core::round::stages::{FollowerStep, Letters};
 use crate::core::round::{FollowerStage, RoundSum};
 use crate::kit::wire::{self, Message};
@@ -149,10 +150,24 @@ impl Follower {
     }
 
     fn try_hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<Option<Message>, Fault> {
-        let body = letters::open(&self.round, from, letter)?;
+        let body = match letters::open(&self.round, from, letter)? {
+            Said::Letter(body) => body,
+            // Once its part is over, uploads are none of its business.
+            Said::Notice(body) => {
+                let state = self.state.as_mut();
+                return state.map_or(Ok(None), |state| state.note(from, body).map(|()| None));
+            }
+        };
         let state = self.state.take().ok_or(Fault::caller(FaultKind::Ended))?;
         let step = state.hear(from, body)?;
         Ok(self.go_on(step))
+    }
+
+    /// What it tells servers that compute with it of uploads that it took, since this was asked last. One that is lost
+    /// costs them memory and nothing else.
+    pub fn notices(&mut self) -> Vec<(ServerIndex, Message)> {
+        let notices = self.state.as_mut().map(|state| state.notices());
+        letters::framed_notices(&self.round, notices.unwrap_or_default())
     }
 
     /// The result of the round, once this server has learnt it. Whether the round counts is the coordinator's to say.

@@ -8,7 +8,8 @@ use blindsum_crypto::fingerprint::fingerprint;
 use blindsum_math::words::Words;
 use rand_core::CryptoRng;
 
-use super::{Outgoing, letters};
+use super::Outgoing;
+use super::letters::{self, Said};
 use crate::core::round::{Bodies, Excuse, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::wire;
 use crate::{
@@ -169,8 +170,16 @@ impl Server {
     /// # Errors
     /// A letter that no honest server sends, or whatever the computation finds wrong. The round cannot go on.
     pub fn hear(&mut self, from: ServerIndex, letter: &[u8]) -> Result<(), Fault> {
-        let body = letters::open(&self.round, from, letter)?;
-        self.state.hear(from, body)
+        match letters::open(&self.round, from, letter)? {
+            Said::Letter(body) => self.state.hear(from, body),
+            Said::Notice(body) => self.state.note(from, body),
+        }
+    }
+
+    /// What it tells servers that compute with it of uploads that it took, since this was asked last. One that is lost
+    /// costs them memory and nothing else.
+    pub fn notices(&mut self) -> Vec<(ServerIndex, Message)> {
+        letters::framed_notices(&self.round, self.state.notices())
     }
 
     /// What it says to servers that compute with it, since this was asked last.

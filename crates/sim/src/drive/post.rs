@@ -147,7 +147,7 @@ impl Drive<'_> {
             letter.taken |= taken;
         }
         self.drop_copy(index);
-        Ok(())
+        self.tell_of_uploads(server)
     }
 
     fn drop_copy(&mut self, index: usize) {

@@ -174,6 +174,25 @@ impl Drive<'_> {
         }
     }
 
+    /// Servers tell each other of the uploads that they took. That is no round: nobody waits for it.
+    pub(super) fn tell_of_uploads(&mut self, server: &mut Server) -> Result<(), SimError> {
+        let mut told = Vec::new();
+        let mut say = |from, notices: Vec<(ServerIndex, Message)>| {
+            told.extend(notices.into_iter().map(|(to, notice)| (from, to, notice)));
+        };
+        say(COORDINATOR, server.notices());
+        for (role, follower) in &mut self.servers.followers {
+            if let Some(place) = role.place() {
+                say(place, follower.notices());
+            }
+        }
+        for (from, to, notice) in told {
+            self.servers.cost_at(from).sent += notice.len() as u64;
+            self.hand_over(server, from, to, &notice)?;
+        }
+        Ok(())
+    }
+
     /// A server that is not the coordinator hears it, and answers or begins to talk with the others.
     pub(super) fn tell_server(&mut self, role: ServerRole, parcel: Parcel) -> Result<(), SimError> {
         let stage = self.stage.saturating_sub(1);

@@ -8,7 +8,7 @@ use blindsum_protocol::{
 use blindsum_sim::{Campaign, CampaignError, Kind, Tally, beside_a_liar};
 
 /// Things that happen in a campaign of one kind of job.
-const STEPS: u64 = 100_000;
+const STEPS: u64 = 120_000;
 
 const BOTH: [Adversary; 2] = [Adversary::SemiHonest, Adversary::Active];
 

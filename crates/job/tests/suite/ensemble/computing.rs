@@ -61,7 +61,12 @@ impl Ensemble {
 
     /// A server says something to another one.
     pub(super) fn says(&mut self, from: ServerIndex, to: ServerIndex, round: u64, letter: Bytes) {
-        *self.letters.entry((from, to, round)).or_default() += 1;
+        // Behind the version stands the stage: in that of the uploads servers tell of these, in any order and number.
+        let said = match letter.get(1) {
+            Some(0) => &mut self.notices,
+            _ => &mut self.letters,
+        };
+        *said.entry((from, to, round)).or_default() += 1;
         let event = Event::Letter(from, to, round, letter);
         self.events.push_back(super::Event::Computing(event));
     }

@@ -73,6 +73,16 @@ pub(crate) trait FollowerStage: Send {
         Err(FaultKind::NotAMember)
     }
 
+    /// What it tells the servers that compute with it of uploads that it took, since this was asked last.
+    fn notices(&mut self) -> Letters {
+        Letters::new()
+    }
+
+    /// What another server that computes with this one tells of an upload that it took.
+    fn note(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+        Err(Fault::nobody(FaultKind::NotAMember))
+    }
+
     /// What another server that computes with this one says to it.
     fn hear(self: Box<Self>, _from: ServerIndex, _body: &[u8]) -> Result<FollowerStep, Fault> {
         Err(Fault::nobody(FaultKind::NotAMember))
@@ -113,6 +123,16 @@ pub(crate) trait ServerStage: Send {
     /// The answer of another server. An error leaves the stage as if the message had not come.
     fn receive_of(&mut self, _from: ServerRole, _body: &[u8]) -> Result<(), FaultKind> {
         Err(FaultKind::NotAMember)
+    }
+
+    /// What it tells the servers that compute with it of uploads that it took, since this was asked last.
+    fn notices(&mut self) -> Letters {
+        Letters::new()
+    }
+
+    /// What another server that computes with this one tells of an upload that it took.
+    fn note(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+        Err(Fault::nobody(FaultKind::NotAMember))
     }
 
     /// What another server that computes with this one says to it.

@@ -20,7 +20,7 @@ use crate::{Culprit, Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
 const KEY: usize = 32;
 
 /// What is compared of each upload.
-type Headers = BTreeMap<PartyId, [u8; 32]>;
+pub(super) type Headers = BTreeMap<PartyId, [u8; 32]>;
 
 /// What a server knows once the three agree.
 pub(super) struct Begun {
@@ -33,11 +33,13 @@ pub(super) struct Begun {
     pub secrets: Option<[SharedSecret; 2]>,
 }
 
-/// Agrees with the others. `own` is what this server compares of each upload.
+/// Agrees with the others. `own` is what this server compares of each upload, `noted` what the next server and the one
+/// before have told of theirs already: they stand by that.
 pub(super) async fn agree(
     me: ServerIndex,
     round: &Round,
     own: &Headers,
+    noted: &[Headers; 2],
     key: Option<KeyPair>,
     line: &Line,
 ) -> Result<Begun, Fault> {
@@ -48,6 +50,9 @@ pub(super) async fn agree(
     let [next, previous] =
         [(me.next(), &theirs[0]), (me.previous(), &theirs[1])].map(|(from, said)| read(from, said));
     let ((of_next, with_next), (of_previous, with_previous)) = (next?, previous?);
+    let [by_next, by_previous] = noted;
+    stands_by(me.next(), &of_next, by_next)?;
+    stands_by(me.previous(), &of_previous, by_previous)?;
     let (survivors, faults) = common(round, own, [&of_next, &of_previous]);
     let (have, need) = (survivors.len(), round.job().min_parties());
     if have < need {
@@ -134,6 +139,18 @@ fn read_list(round: &Round, from: ServerIndex, list: &[u8]) -> Result<Headers, F
     match absent.iter().all(|(_, header)| *header == [0; 32]) {
         true => Ok(here.into_iter().collect()),
         false => Err(refused("a hash of a party that is not in the list")),
+    }
+}
+
+/// A server lists all uploads that it has told of before: they may be in the sum already.
+fn stands_by(from: ServerIndex, listed: &Headers, noted: &Headers) -> Result<(), Fault> {
+    let mut noted = noted.iter();
+    match noted.all(|(party, header)| listed.get(party) == Some(header)) {
+        true => Ok(()),
+        false => {
+            let rule = "an upload that it has told of is not in its list";
+            Err(blame(from, "uploads", rule))
+        }
     }
 }
 

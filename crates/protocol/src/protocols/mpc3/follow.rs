@@ -8,7 +8,7 @@ use rand_core::CryptoRng;
 use super::holding::Holding;
 use super::open::{Opened, key_of_round, open};
 use super::talk::Talk;
-use crate::core::round::stages::FollowerStep;
+use crate::core::round::stages::{FollowerStep, Letters};
 use crate::core::round::{FollowerStage, RoundSum};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
@@ -75,6 +75,17 @@ impl FollowerStage for Follow {
     fn take_upload(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
         let late = || FaultKind::malformed("upload", "it comes after the uploads were over");
         self.holding.as_mut().ok_or_else(late)?.take(from, body)
+    }
+
+    fn notices(&mut self) -> Letters {
+        let holding = self.holding.as_mut();
+        holding.map_or_else(Letters::new, Holding::notices)
+    }
+
+    fn note(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
+        // Once the uploads are over it is of no use.
+        let holding = self.holding.as_mut();
+        holding.map_or(Ok(()), |holding| holding.note(from, body))
     }
 
     fn hear(mut self: Box<Self>, from: ServerIndex, body: &[u8]) -> Result<FollowerStep, Fault> {

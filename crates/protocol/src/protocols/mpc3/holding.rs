@@ -10,9 +10,12 @@ use blindsum_sharing::replicated::ComponentSum;
 use rayon::prelude::*;
 
 use super::TAG;
-use super::blame::broken;
+use super::adding::Adding;
+use super::agree::Headers;
+use super::blame::{blame, broken};
 use super::upload::{Checked, Held, check};
 use super::weighing::{Root, Shape, Weighing, upload_shape};
+use crate::core::round::stages::Letters;
 use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIndex};
 
 /// The uploads that a server has checked.
@@ -22,6 +25,8 @@ pub(super) struct Holding {
     /// With whose vector others are compared, and how long it may be.
     root: Option<(PartyId, u64)>,
     uploads: BTreeMap<PartyId, Checked>,
+    /// None where servers compute with single vectors.
+    adding: Option<Adding>,
 }
 
 impl Holding {
@@ -37,6 +42,7 @@ impl Holding {
         };
         Ok(Self {
             me,
+            adding: weighing.is_none().then(|| Adding::new(&round, me)),
             round,
             root,
             uploads: BTreeMap::new(),
@@ -50,13 +56,51 @@ impl Holding {
     pub fn take(&mut self, from: PartyId, body: &[u8]) -> Result<(), FaultKind> {
         let root = self.root.filter(|(root, _)| *root == from);
         let longest = root.map(|(_, longest)| longest);
-        let checked = check(&self.round, self.me, from, longest, body)?;
+        let mut checked = check(&self.round, self.me, from, longest, body)?;
+        if let Some(adding) = &mut self.adding {
+            adding.tell(from, &checked.header);
+            adding.add(from, &mut checked)?;
+        }
         self.uploads.insert(from, checked);
         Ok(())
     }
 
+    /// What both others are to be told of the uploads here, since this was asked last.
+    pub fn notices(&mut self) -> Letters {
+        let adding = self.adding.as_mut();
+        adding.map_or_else(Letters::new, Adding::notices)
+    }
+
+    /// Hears of an upload at another server.
+    ///
+    /// # Errors
+    /// A notice that no honest server sends.
+    pub fn note(&mut self, from: ServerIndex, notice: &[u8]) -> Result<(), Fault> {
+        let Some(adding) = &mut self.adding else {
+            return Err(blame(from, "notice", "no sum is made of the uploads"));
+        };
+        let party = adding.note(&self.round, from, notice)?;
+        let upload = self.uploads.get_mut(&party);
+        let added = upload.map_or(Ok(()), |upload| adding.add(party, upload));
+        added.map_err(Fault::nobody)
+    }
+
+    /// What the next server and the one before have told of their uploads.
+    pub fn noted(&self) -> [Headers; 2] {
+        let noted = self.adding.as_ref().map(|adding| adding.noted());
+        noted.map_or_else(Default::default, |noted| noted.map(Headers::clone))
+    }
+
+    /// How many explicit components are kept.
+    #[cfg(test)]
+    pub fn explicit_kept(&self) -> usize {
+        let held = self.uploads.values().flat_map(|upload| &upload.held);
+        held.filter(|held| matches!(held, Held::Explicit(_)))
+            .count()
+    }
+
     /// Whose uploads are here, each with what servers compare of it.
-    pub fn headers(&self) -> BTreeMap<PartyId, [u8; 32]> {
+    pub fn headers(&self) -> Headers {
         let headers = self.uploads.iter();
         headers
             .map(|(party, upload)| (*party, upload.header))
@@ -67,26 +111,11 @@ impl Holding {
     ///
     /// # Errors
     /// A survivor whose upload is not here.
-    pub fn sums(&self, survivors: &PartySet) -> Result<[Words; 2], Fault> {
-        let uploads = self.of(survivors)?;
-        let (width, lanes) = (self.round.job().width(), self.round.job().lanes());
-        let sum = |place: usize| {
-            let mut sum = ComponentSum::new(width, lanes);
-            let held = || uploads.iter().filter_map(|upload| upload.held.get(place));
-            sum.add_seeds(held().filter_map(|held| match held {
-                Held::Seed(seed) => Some(seed),
-                Held::Explicit(_) => None,
-            }));
-            for held in held() {
-                if let Held::Explicit(packed) = held {
-                    sum.add_explicit(packed)
-                        .map_err(|e| FaultKind::malformed("upload", e.to_string()))?;
-                }
-            }
-            Ok(sum.into_words())
-        };
-        let (own, next) = rayon::join(|| sum(0), || sum(1));
-        Ok([own.map_err(Fault::nobody)?, next.map_err(Fault::nobody)?])
+    pub fn sums(mut self, survivors: &PartySet) -> Result<[Words; 2], Fault> {
+        let adding = self.adding.take();
+        let adding = adding.unwrap_or_else(|| Adding::new(&self.round, self.me));
+        let sums = adding.finish(&self.of(survivors)?);
+        sums.map_err(Fault::nobody)
     }
 
     /// The survivors' vectors for computing, in order and without the root; the root; and whose vectors they are. What is
@@ -175,6 +204,7 @@ fn words(held: [Held; 2], shape: Shape) -> Result<[Vec<u64>; 2], FaultKind> {
             Held::Explicit(packed) => component
                 .add_explicit(&packed)
                 .map_err(|e| FaultKind::malformed("upload", e.to_string()))?,
+            Held::Added => return Err(FaultKind::malformed("upload", "is in a sum already")),
         }
         Ok::<_, FaultKind>(component.into_words().into_values())
     };

@@ -44,6 +44,14 @@ impl ServerStage for CollectUploads {
         self.holding.take(from, body)
     }
 
+    fn notices(&mut self) -> Letters {
+        self.holding.notices()
+    }
+
+    fn note(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
+        self.holding.note(from, body)
+    }
+
     fn may_show(&self) -> bool {
         false
     }
@@ -103,6 +111,11 @@ impl ServerStage for OpenSum {
 
     fn hear(&mut self, from: ServerIndex, body: &[u8]) -> Result<(), Fault> {
         self.talk.hear(from, body)
+    }
+
+    /// It comes too late to be of use.
+    fn note(&mut self, _from: ServerIndex, _body: &[u8]) -> Result<(), Fault> {
+        Ok(())
     }
 
     fn letters(&mut self) -> Letters {

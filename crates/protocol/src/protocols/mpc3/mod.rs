@@ -17,6 +17,7 @@
 //! * [`talk`]: how that code is driven by letters.
 //! * [`lead`], [`follow`]: the coordinator's stages, and those of the other two.
 
+mod adding;
 mod agree;
 mod blame;
 mod client;

@@ -79,7 +79,7 @@ pub(super) async fn open(
     key: Option<KeyPair>,
     line: Line,
 ) -> Result<Opened, Fault> {
-    let begun = agree(me, &round, &holding.headers(), key, &line).await?;
+    let begun = agree(me, &round, &holding.headers(), &holding.noted(), key, &line).await?;
     let mut keys = holding.take_tag_keys(&begun.survivors)?;
     let (mut faults, mut survivors) = (begun.faults, begun.survivors);
     let for_parties = is_for_parties(round.job().spec());

@@ -3,6 +3,7 @@
 
 mod honest;
 mod lies;
+mod notices;
 mod parts;
 mod rules;
 mod servers;

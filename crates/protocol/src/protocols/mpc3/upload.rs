@@ -139,6 +139,8 @@ pub(super) struct Checked {
 pub(super) enum Held {
     Seed(Secret<SEED_LEN>),
     Explicit(Vec<u8>),
+    /// It was explicit and is a part of the sum by now.
+    Added,
 }
 
 /// Reads what a party sent this server: the length is right, the signature holds, and the components are those that the

@@ -20,7 +20,7 @@ use super::super::{Broken, Kind, World};
 const LAST_ROUND: &str = "last-round";
 
 /// What a server says to each other one in a round in which they add, at most: what it begins with, its list of uploads,
-/// its part of the sum.
+/// its part of the sum. It tells of each upload besides.
 const LETTERS: u32 = 3;
 
 impl Book {
@@ -96,13 +96,14 @@ impl World {
     ) -> Result<(), Broken> {
         let (life, epoch) = (self.life_of(Who::at(from)), self.tally.restored);
         let ruled = is_ruled(self.job.spec());
+        let most = LETTERS + self.job.spec().parties;
         let kept = self
             .book
             .speaks(from, (round, epoch), life)
             .and_then(|spoken| {
                 let letters = spoken.letters.entry(to).or_default();
                 *letters += 1;
-                match *letters <= LETTERS || ruled {
+                match *letters <= most || ruled {
                     true => Ok(()),
                     false => Err(format!(
                         "P3: {from} says more to {to} in round {round} than there is to say"

@@ -92,6 +92,7 @@ fn case_32_different_lists_open_nothing() {
         let mut rig = Rig::new(spec(Adversary::Active), 3);
         let opened = Arc::new(Mutex::new(Vec::new()));
         let say = opened.clone();
+        rig.on_notice = Box::new(move |from, _, notice| (from != liar).then_some(notice));
         // It leaves party 5 out towards one of them.
         rig.on_letter = Box::new(move |from, to, letter| {
             let mut changed = body(&letter).to_vec();
@@ -118,6 +119,7 @@ fn case_32_different_lists_open_nothing() {
 fn case_32_too_few_uploads_open_nothing() {
     for liar in [1, 2].map(|place| ServerIndex::ALL[place]) {
         let mut rig = Rig::new(spec(Adversary::Active), 3);
+        rig.on_notice = Box::new(move |from, _, notice| (from != liar).then_some(notice));
         rig.on_letter = Box::new(move |from, _, letter| {
             let mut changed = body(&letter).to_vec();
             let end = changed.len() - 4;
