@@ -1,10 +1,10 @@
 """The measurements of chapter 5 of the thesis on three servers, with `mpc3`.
 
-    python -m experiments.mpc_tables [--quick] [--out FOLDER]
+    python -m experiments.mpc_tables [--quick] [--out FOLDER] [--spu PYTHON]
 
 Rounds of 16 clients by phase, FLTrust, the number of clients and of parameters, delays, and all rules side by
-side, each semi-honest and active. `thesis.py` has what the thesis prints, `mpc_plan.py` what is run,
-`three_servers.py` how, and `mpc_page.py` what is said about it.
+side, each semi-honest and active; and SPU beside them, where a Python with SPU is given. `thesis.py` has what
+the thesis prints, `mpc_plan.py` what is run, `three_servers.py` how, and `mpc_page.py` what is said about it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benches.rows import machine
 from blindsum.cli import console
-from experiments import mpc_page, mpc_plan, netem, output, thesis
+from experiments import mpc_page, mpc_peer, mpc_plan, netem, output, thesis
 from experiments.mpc_page import Found
 from experiments.mpc_plan import Sizes
 from experiments.three_servers import ADVERSARIES, Case, Cost, converted_ms, measured
@@ -122,9 +122,10 @@ def origin(before: float, seconds: float) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "The tables of the thesis on three servers, with mpc3.")
+    options = output.options(words, "The tables of the thesis on three servers, with mpc3.", has_spu=True)
     sizes = mpc_plan.QUICK if options.quick else mpc_plan.FULL
     load, start = os.getloadavg()[0], time.monotonic()
+    peer = mpc_peer.beside(options.spu, options.quick)
     found = measure(sizes, 1 if options.quick else netem.ROUNDS)
     rows = [one.row for _, one in sorted(found.costs.items(), key=lambda pair: str(pair[0]))]
     output.write_csv(options.out / "mpc-tables.csv", rows)
@@ -141,6 +142,7 @@ def main(words: Sequence[str] | None = None) -> None:
         *(mpc_page.parameters, mpc_page.delays, mpc_page.rules),
     )
     parts = [*head, origin(load, time.monotonic() - start), mpc_page.HOW, *[part(found) for part in sections]]
+    parts.append(mpc_peer.section(peer))
     page = options.out / "mpc-tables.md"
     page.write_text("\n\n".join(parts) + "\n")
     print(page)

@@ -32,21 +32,27 @@ class Options:
         Small sizes and few repetitions: says that it works.
     out : pathlib.Path
         Folder of the results.
+    spu : pathlib.Path or None
+        A Python with SPU, to be measured in the same run.
     """
 
     quick: bool
     out: Path
+    spu: Path | None = None
 
 
-def options(words: Sequence[str] | None, description: str) -> Options:
-    """Read the command line of an experiment."""
+def options(words: Sequence[str] | None, description: str, has_spu: bool = False) -> Options:
+    """Read the command line of an experiment, which has SPU as a peer or has not."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="results (default experiments/results)")
+    parser.set_defaults(spu=None)
+    if has_spu:
+        parser.add_argument("--spu", type=Path, metavar="PYTHON", help="a Python with SPU, to measure it too")
     given = parser.parse_args(words)
     out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
     out.mkdir(parents=True, exist_ok=True)
-    return Options(quick=given.quick, out=out)
+    return Options(quick=given.quick, out=out, spu=given.spu)
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

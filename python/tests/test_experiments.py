@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benches.he.measure import HeCost
-from experiments import flashe_wan, fssa_secagg, peer_spu, taylor_noise, wan
+from experiments import flashe_wan, fssa_secagg, mpc_peer, peer_spu, taylor_noise, wan
 from experiments.measure import Case, Cost
 
 WRITTEN = {
@@ -51,6 +51,30 @@ def test_without_spu_its_experiment_says_so(monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match="SPU is not installed in this Python, and nothing was measured"):
         peer_spu.main(["--quick", "--out", str(tmp_path)])
     assert not list(tmp_path.iterdir())
+
+
+PEER = """#!/bin/sh
+while [ "$1" != --out ]; do shift; done
+cat > "$2/peer-spu.csv" <<END
+job,clients,dim,share_s,servers_s,work_s,open_s,sent_mb,sends,upload_mb,error
+sum,16,1000,0.5,0.4,0.3,0.2,0.000008,1,0.048,0.00001
+mean,16,1000,0.5,0.4,0.3,0.2,0.012,2,0.048,0.00001
+fltrust,16,1000,0.5,0.4,0.3,0.2,0.02,160,0.048,0.0001
+END
+"""
+
+
+def test_a_python_with_spu_is_measured_beside_three_servers(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(PEER)
+    python.chmod(0o755)
+    peer = mpc_peer.beside(python, quick=True)
+    assert [case.rule for case in peer.costs] == ["fedavg", "fltrust"]
+    page = mpc_peer.section(peer)
+    rows = [line for line in page.splitlines() if line.startswith("| sum | 1,000 |")]
+    assert [row.split(" | ")[2] for row in rows] == ["SPU", "Blindsum", "SPU ÷ Blindsum"]
+    assert "mean" not in page
+    assert "Not measured: `--spu PYTHON`" in mpc_peer.section(mpc_peer.beside(None, quick=True))
 
 
 def test_the_crossover_is_read_off_the_grid():

@@ -115,6 +115,9 @@ def between_servers(play: Play) -> dict[str, Any]:
     servers, said = play.servers, play.talk()
     return {
         "told": play.framed_at(0, b""),
+        "notices": [
+            {str(rank): play.framed_at(0, server.notice(rank)) for rank in server.held} for server in servers
+        ],
         "headers": [
             {str(rank): held.header.hex() for rank, held in server.held.items()} for server in servers
         ],

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import wire
+from .derive import rank_bytes
 from .mpc3_party import SERVERS, SIGN_UPLOAD, Party, RefusedError, demand, explicit_hash
 from .mpc3_server import Server
 from .refused import HEADER, Change, flip, frames
@@ -201,6 +202,46 @@ def letters(play: Play, said: list[list[dict[str, str]]], server: int) -> Iterat
             yield from entries(changes, hear, server=server, sender=sender, letter=number)
 
 
+# --- Notices ---
+
+
+def notices(play: Play, said: list[list[dict[str, str]]], server: int) -> Iterator[Entry]:
+    """What a server refuses of the next one, from which it has the notice of the party of rank 1."""
+    of, sender = play.servers[server], play.servers[(server + 1) % 3]
+    right = wire.frame(play.context, 0, sender.notice(1))
+
+    def told() -> Server:
+        fresh = Server(play.round, server, play.identities, held=of.held)
+        fresh.note(sender.number, body_of(play, 0, right))
+        return fresh
+
+    def changes() -> Iterator[Change]:
+        yield "nothing behind the frame", right[:HEADER]
+        yield "cut short", right[:-1]
+        yield "too long", right + bytes(1)
+        yield (
+            "of no party of the round",
+            wire.frame(play.context, 0, rank_bytes(play.round.parties) + bytes(32)),
+        )
+        yield "of another upload of this party", flip(right, -1)
+
+    def hear(message: bytes) -> None:
+        told().note(sender.number, body_of(play, 0, message))
+
+    where = {"server": server, "sender": sender.number, "told": right.hex()}
+    yield from entries(changes(), hear, **where, letter=False)
+
+    letter, third = (bytes.fromhex(said[0][i]["before"]) for i in (sender.number, of.before))
+    start = HEADER + (play.round.parties + 7) // 8 + 32
+    left_out = flip(letter[:start] + bytes(32) + letter[start + 32 :], HEADER, 2)
+
+    def listed(message: bytes) -> None:
+        told().hear(0, body_of(play, 1, message), body_of(play, 1, third))
+
+    changed = iter([("a list without the upload that it told of", left_out)])
+    yield from entries(changed, listed, **where, letter=True)
+
+
 # --- Words and results ---
 
 
@@ -281,6 +322,7 @@ def refused(number: int, play: Play, transcript: dict[str, Any]) -> dict[str, ob
         "round": number,
         "uploads": list(uploads(play)),
         "letters": [entry for server in talking for entry in letters(play, transcript["letters"], server)],
+        "notices": [entry for server in talking for entry in notices(play, transcript["letters"], server)],
         "words": [entry for server, message in word.items() for entry in words(play, server, message)],
         "results": list(results(play, last, result)),
     }

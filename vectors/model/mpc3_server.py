@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from . import mpc3_numbers as numbers
 from . import wire
-from .derive import framed_hash
+from .derive import framed_hash, rank_bytes
 from .identity import Identity
 from .mpc3_party import SIGN_UPLOAD, Reader, Round, demand, explicit_hash, seed_hash
 from .words import add
@@ -41,6 +41,8 @@ class Server:
     number: int
     identities: list[Identity]
     held: dict[int, Held] = field(default_factory=dict)
+    #: What the other servers told of uploads, by server and rank.
+    noted: dict[int, dict[int, bytes]] = field(default_factory=dict)
 
     @property
     def following(self) -> int:
@@ -88,6 +90,19 @@ class Server:
         demand(1.0 <= value <= numbers.longest(self.round.job), "a norm that no vector has")
         return norm
 
+    def notice(self, rank: int) -> bytes:
+        """What it tells both others of an upload that it took, where they compute no more than a sum."""
+        return rank_bytes(rank) + self.held[rank].header
+
+    def note(self, sender: int, body: bytes) -> None:
+        """A notice of another server."""
+        reader = Reader(body)
+        rank, header = int.from_bytes(reader.take(4), "big"), reader.take(32)
+        reader.end()
+        demand(rank < self.round.parties, "its party is not in the round")
+        told = self.noted.setdefault(sender, {}).setdefault(rank, header)
+        demand(told == header, "it told of another upload of this party")
+
     def headers(self) -> list[bytes]:
         """Of all parties of the round; zeros where there is no upload."""
         ranks = range(self.round.parties)
@@ -128,7 +143,11 @@ class Server:
         """Both letters of a round."""
         readers = [Reader(body) for body in (from_next, from_before)]
         if number == 0:
-            self.compare([self.read_list(reader) for reader in readers])
+            lists = [self.read_list(reader) for reader in readers]
+            for sender, listed in zip((self.following, self.before), lists, strict=True):
+                told = self.noted.get(sender, {}).items()
+                demand(all(listed.get(rank) == header for rank, header in told), "not the uploads it told of")
+            self.compare(lists)
         elif number == 1:
             same = all(reader.take(32) == self.survivors_hash() for reader in readers)
             demand(same, "another hash of the survivors")

@@ -12,6 +12,7 @@ struct Refused {
     round: usize,
     uploads: Vec<Upload>,
     letters: Vec<Letter>,
+    notices: Vec<Notice>,
     words: Vec<Word>,
     results: Vec<Told>,
 }
@@ -32,6 +33,17 @@ struct Letter {
     server: usize,
     sender: usize,
     letter: usize,
+    why: String,
+    message: Hex,
+}
+
+/// What a server refuses from another one that has `told` of an upload: another notice, or the first letter.
+#[derive(Deserialize)]
+struct Notice {
+    server: usize,
+    sender: usize,
+    told: Hex,
+    letter: bool,
     why: String,
     message: Hex,
 }
@@ -59,9 +71,11 @@ pub fn check(file: &str) -> usize {
         let round = &all[refused.round];
         refused.uploads.iter().for_each(|it| upload(round, it));
         refused.letters.iter().for_each(|it| letter(round, it));
+        refused.notices.iter().for_each(|it| notice(round, it));
         refused.words.iter().for_each(|it| word(round, it));
         refused.results.iter().for_each(|it| result(round, it));
-        refused.uploads.len() + refused.letters.len() + refused.words.len() + refused.results.len()
+        let of_servers = refused.letters.len() + refused.notices.len() + refused.words.len();
+        refused.uploads.len() + of_servers + refused.results.len()
     };
     load::<Refused>(file, "refused").iter().map(check).sum()
 }
@@ -101,6 +115,26 @@ fn letter(three: &ThreeServers, wrong: &Letter) {
         let ended = servers.hear(place, from, right).unwrap_err();
         assert_eq!(ended.kind, FaultKind::Ended, "{what}");
     }
+}
+
+/// It ends the server's part in the round, or at the coordinator the round.
+fn notice(three: &ThreeServers, wrong: &Notice) {
+    let (place, from) = (wrong.server, wrong.sender);
+    let what = format!("from server {from} to {place}: {}", wrong.why);
+    let tell = |servers: &mut Servers| {
+        assert_eq!(servers.hear(place, from, &wrong.told.0), Ok(None));
+    };
+    let mut servers = Servers::start(&three.round);
+    if wrong.letter {
+        servers = three.with_uploads(tell);
+        let third = 3 - place - from;
+        let right = three.letter(0, third, place);
+        servers.hear(place, third, right).unwrap();
+    } else {
+        tell(&mut servers);
+    }
+    let refused = servers.hear(place, from, &wrong.message.0);
+    assert!(refused.is_err(), "{what}");
 }
 
 /// What is no message of this round and stage is refused at once; otherwise the round ends without a sum.

@@ -29,6 +29,9 @@ struct Between {
     /// To the servers 1 and 2, by rank.
     uploads: BTreeMap<u8, BTreeMap<u32, Hex>>,
     told: Hex,
+    /// What each server tells of the uploads that it has, by rank; none where servers compute.
+    #[serde(default)]
+    notices: Vec<BTreeMap<u32, Hex>>,
     headers: Vec<BTreeMap<u32, Hex>>,
     survivors_hash: Hex,
     components: Vec<Vec<u64>>,
@@ -134,6 +137,14 @@ impl Servers {
         match place {
             0 => self.coordinator().hear(from, letter).map(|()| None),
             _ => self.others[place - 1].hear(from, letter),
+        }
+    }
+
+    /// What one of them tells of uploads.
+    pub fn notices(&mut self, place: usize) -> Vec<(ServerIndex, Message)> {
+        match place {
+            0 => self.coordinator().notices(),
+            _ => self.others[place - 1].notices(),
         }
     }
 
@@ -279,14 +290,16 @@ impl ThreeServers {
     /// The servers, having heard all letters of so many rounds, all as the model says; with three of them they have
     /// come to their words.
     pub fn servers_in(&self, heard: usize) -> Servers {
-        let mut servers = Servers::start(&self.round);
-        for place in 0..3 {
-            for (rank, message) in self.uploads(place) {
-                let taken = servers.take(place, *rank, &message.0);
-                assert_eq!(taken, Ok(Receipt::Taken), "{rank} at server {place}");
+        let mut servers = self.with_uploads(|servers| {
+            // Where they go on to the end none of their notices is lost.
+            for place in (0..3).filter(|_| heard == 3) {
+                for others in [1, 2].map(|by| (place + by) % 3) {
+                    for notice in self.between.notices[others].values() {
+                        assert_eq!(servers.hear(place, others, &notice.0), Ok(None));
+                    }
+                }
             }
-        }
-        servers.tell(&self.between.told, [&[]; 3]);
+        });
         let mut words = BTreeMap::new();
         for number in 0..heard {
             for place in 0..3 {
@@ -302,6 +315,28 @@ impl ThreeServers {
         if heard == 3 {
             assert_eq!(words, self.between.word);
         }
+        servers
+    }
+
+    /// The servers with all uploads, of which they tell as the model says, once the coordinator has ended these; and before
+    /// that this was done with them.
+    pub fn with_uploads(&self, then: impl FnOnce(&mut Servers)) -> Servers {
+        let mut servers = Servers::start(&self.round);
+        for place in 0..3 {
+            for (rank, message) in self.uploads(place) {
+                let taken = servers.take(place, *rank, &message.0);
+                assert_eq!(taken, Ok(Receipt::Taken), "{rank} at server {place}");
+                let told = servers.notices(place).into_iter();
+                let told: Vec<_> = told
+                    .map(|(to, notice)| (to, Hex(notice.to_vec())))
+                    .collect();
+                let notice = &self.between.notices[place][rank];
+                let others = [1, 2].map(|by| ServerIndex::ALL[(place + by) % 3]);
+                assert_eq!(told, others.map(|to| (to, notice.clone())), "{rank}");
+            }
+        }
+        then(&mut servers);
+        servers.tell(&self.between.told, [&[]; 3]);
         servers
     }
 
