@@ -35,6 +35,7 @@ bench: .state/bench build ## Measure against the targets, with the peer beside i
 	$(BIN)/blindsum bench secagg
 	$(BIN)/blindsum bench pss
 	$(BIN)/blindsum bench flashe
+	$(BIN)/blindsum bench paillier
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
 
 experiments: .state/bench ## Repeat the experiments of the papers, into experiments/results/

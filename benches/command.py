@@ -34,6 +34,7 @@ examples:
   blindsum bench secagg --scale --markdown docs/benchmarks/secagg.md
   blindsum bench pss --markdown docs/benchmarks/pss.md
   blindsum bench flashe --markdown docs/benchmarks/flashe.md
+  blindsum bench paillier --markdown docs/benchmarks/paillier.md
 
 Build with `make bench` (release profile): other builds are several times slower.
 """
@@ -85,6 +86,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     flashe.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
     flashe.add_argument("--json", action="store_true", help="print one JSON object")
     flashe.set_defaults(run=_flashe)
+
+    paillier = actions.add_parser("paillier", help="Paillier's scheme on one core, and that of others")
+    paillier.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    paillier.add_argument("--json", action="store_true", help="print one JSON object")
+    paillier.set_defaults(run=_paillier)
 
 
 def _rounds(options: argparse.Namespace) -> int:
@@ -322,6 +328,26 @@ def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
         console.markdown_table(Cost.HEADER, [cost.cells for cost in found.costs]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _paillier(options: argparse.Namespace) -> int:
+    from benches import paillier_page
+    from benches.paillier import PEER_HEADER, Measured, peer_cells, steps
+    from benches.rows import machine
+
+    found = Measured()
+    _work(options, steps(found))
+    facts = {"machine": machine()}
+    if options.markdown:
+        Path(options.markdown).write_text(paillier_page.markdown(found, facts["machine"]))
+    if options.json:
+        print(json.dumps({**facts, **found.to_dict()}))
+        return EXIT_SUM
+    console.table(facts["machine"], paillier_page.HEADER, [row.cells for row in found.rows])
+    console.table("others", PEER_HEADER, [peer_cells(peer) for peer in found.peers])
+    if found.absent:
+        print(paillier_page.absent(found))
+    return EXIT_SUM
 
 
 def _flashe(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from dataclasses import dataclass
+from typing import Any
 
 from benches import ROOT
 from blindsum.errors import BlindsumError
@@ -45,6 +46,31 @@ class Timing:
     ms: float
 
 
+@dataclass(frozen=True)
+class HeRate:
+    """The best rate of Paillier's scheme in one kind of work, one thread.
+
+    Attributes
+    ----------
+    bits : int
+        Of the key.
+    backend : str
+        ``"ifma"`` or ``"portable"``.
+    work : str
+        ``"encrypt"``, ``"encrypt, short exponents"``, ``"add 2"``, ``"add 10"``, ``"read"`` or ``"decrypt"``.
+    rate : float
+        Values a second.
+    us : float
+        Microseconds a ciphertext.
+    """
+
+    bits: int
+    backend: str
+    work: str
+    rate: float
+    us: float
+
+
 def available() -> bool:
     """Whether the Rust benches can be built."""
     return shutil.which("cargo") is not None
@@ -63,14 +89,35 @@ def sharing(quick: bool = False) -> list[Timing]:
     blindsum.BlindsumError
         There is no cargo, or the bench failed.
     """
+    return [Timing(**found) for found in _run("pss", "blindsum-sharing", quick)]
+
+
+def paillier(quick: bool = False) -> list[HeRate]:
+    """Build and run the bench of Paillier's scheme.
+
+    Parameters
+    ----------
+    quick
+        Everything once, as ``cargo test`` builds it: says that it works, not how fast it is.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        There is no cargo, or the bench failed.
+    """
+    return [HeRate(**found) for found in _run("paillier", "blindsum-bench", quick)]
+
+
+def _run(bench: str, package: str, quick: bool) -> list[dict[str, Any]]:
+    """What a Rust bench prints."""
     if not available():
-        raise BlindsumError(f"timings of the sharing: {NEEDS}")
-    how = ["test", "--workspace"] if quick else ["bench", "-p", "blindsum-sharing"]
-    command = ["cargo", *how, "--locked", "--quiet", "--bench", "pss", "--", "--json"]
+        raise BlindsumError(f"timings of the bench {bench}: {NEEDS}")
+    how = ["test", "--workspace"] if quick else ["bench", "-p", package]
+    command = ["cargo", *how, "--locked", "--quiet", "--bench", bench, "--", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BlindsumError(f"{' '.join(command)}: {' | '.join(done.stderr.splitlines()[-5:])}")
-    return [Timing(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def pick(timings: list[Timing], work: str, backend: str, inputs: int, block: int) -> float | None:

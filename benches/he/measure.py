@@ -75,6 +75,8 @@ CANDIDATES = {
     "pypaillier-batched": Candidate(
         "Paillier, pypaillier, batched", "pypaillier", lambda: schemes.RustPaillier(True)
     ),
+    "heu-batched": Candidate("Paillier, HEU, batched", "heu", schemes.Heu),
+    "fate-batched": Candidate("Paillier, FATE, batched", "fate_utils", schemes.FateUtils),
     "openfhe": Candidate("BFV, OpenFHE", "openfhe", lambda: schemes.OpenFhe(False)),
     "openfhe-batched": Candidate("BFV, OpenFHE, batched", "openfhe", lambda: schemes.OpenFhe(True)),
     "bfv": Candidate("BFV, TenSEAL, N = 4096", "tenseal", lambda: schemes.Bfv(False)),
@@ -115,7 +117,8 @@ def measure(scheme: str, numbers: int, seconds: float = 1.5) -> HeCost | None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BlindsumError(f"{' '.join(command[1:])}: {' | '.join(done.stderr.splitlines()[-3:])}")
-    found = json.loads(done.stdout)
+    # Libraries may log what they do.
+    found = json.loads(done.stdout.splitlines()[-1])
     return None if found is None else HeCost(**found)
 
 

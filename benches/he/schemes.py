@@ -123,6 +123,73 @@ class RustPaillier:
         return len(ciphertext)
 
 
+class Heu:
+    """The package sf-heu of SecretFlow, imported as heu: its Paillier with fixed-base tables."""
+
+    def __init__(self) -> None:
+        from heu import numpy, phe
+
+        schema = phe.SchemaType.ZPaillier
+        self._encoder, self._decoder = phe.BigintEncoder(schema), phe.BigintDecoder()
+        self._kit = numpy.setup(schema, MODULUS_BITS)
+        # Half of the plaintexts stand for negative numbers.
+        self.per_ciphertext = (MODULUS_BITS - 2) // SUM_BITS
+
+    def encrypt(self, values: Values, _rank: int) -> list[Any]:
+        """One call for the vector, which is one object."""
+        packed = self._kit.array(_packed(values, self.per_ciphertext), self._encoder)
+        return [self._kit.encryptor().encrypt(packed)]
+
+    def add(self, vectors: Sequence[list[Any]]) -> list[Any]:
+        """One call for each two vectors."""
+        total = vectors[0][0]
+        for vector in vectors[1:]:
+            total = self._kit.evaluator().add(total, vector[0])
+        return [total]
+
+    def decrypt(self, ciphertexts: list[Any], count: int) -> NDArray[Any]:
+        """One call for the vector."""
+        sums = self._kit.decryptor().decrypt(ciphertexts[0]).to_numpy(self._decoder)
+        return _unpacked([int(one) for one in sums.reshape(-1)], self.per_ciphertext, count)
+
+    def size(self, ciphertext: Any) -> int:
+        """As serialised."""
+        return len(ciphertext.serialize())
+
+
+class FateUtils:
+    """The package fate-utils of FATE, which packs values itself."""
+
+    per_ciphertext = (MODULUS_BITS - 2) // SUM_BITS
+
+    def __init__(self) -> None:
+        from fate_utils.paillier import keygen
+
+        self._secret, self._public, self._coder = keygen(MODULUS_BITS)
+
+    def encrypt(self, values: Values, _rank: int) -> list[Any]:
+        """One call for the vector, which is one object."""
+        packed = self._coder.pack_floats(values.astype(np.float64), SUM_BITS, self.per_ciphertext, 0)
+        return [self._public.encrypt_encoded(packed, True)]
+
+    def add(self, vectors: Sequence[list[Any]]) -> list[Any]:
+        """One call for each two vectors."""
+        total = vectors[0][0]
+        for vector in vectors[1:]:
+            total = total.add(self._public, vector[0])
+        return [total]
+
+    def decrypt(self, ciphertexts: list[Any], count: int) -> NDArray[Any]:
+        """One call for the vector."""
+        packed = self._secret.decrypt_to_encoded(ciphertexts[0])
+        lanes = self.per_ciphertext
+        return np.asarray(self._coder.unpack_floats(packed, SUM_BITS, lanes, 0, count))
+
+    def size(self, ciphertext: Any) -> int:
+        """A number modulo n², for each of the vector's."""
+        return 2 * MODULUS_BITS // 8 * len(ciphertext.tolist())
+
+
 class _TenSeal:
     """What CKKS and BFV of TenSEAL share."""
 

@@ -4,7 +4,8 @@
 //! "add 2" is two multiplications for one addition. "Read" takes bytes and checks them.
 //!
 //! `cargo bench -p blindsum-bench --bench paillier` prints the best of many short runs, which a busy machine hardly
-//! disturbs. The name of a backend behind `--` leaves out the others. `cargo test` runs each once, to see that it works.
+//! disturbs. The name of a backend behind `--` leaves out the others; `--json` prints an object a line. `cargo test` runs each
+//! once, to see that it works.
 #![allow(missing_docs)]
 
 use std::{
@@ -43,13 +44,17 @@ fn measure(key: &SecretKey, room: Duration) {
     let mut rng = ChaCha20Rng::seed_from_u64(7);
     let report = |name: &str, additions: usize, time: Duration| {
         let seconds = time.as_secs_f64();
-        println!(
-            "{:5} {:9} {name:26} {:9.2} µs a ciphertext {:12.0} values/s",
-            public.size().bits(),
-            public.backend().name(),
-            1e6 * seconds / (additions * CIPHERTEXTS) as f64,
-            (additions * values.len()) as f64 / seconds
-        );
+        let (bits, backend) = (public.size().bits(), public.backend().name());
+        let rate = (additions * values.len()) as f64 / seconds;
+        let us = 1e6 * seconds / (additions * CIPHERTEXTS) as f64;
+        match std::env::args().any(|argument| argument == "--json") {
+            true => println!(
+                r#"{{"bits": {bits}, "backend": "{backend}", "work": "{name}", "rate": {rate}, "us": {us}}}"#
+            ),
+            false => println!(
+                "{bits:5} {backend:9} {name:26} {us:9.2} µs a ciphertext {rate:12.0} values/s"
+            ),
+        }
     };
     let mut sent = None;
     for (name, exponents) in [

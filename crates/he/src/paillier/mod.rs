@@ -72,6 +72,7 @@ mod error;
 #[allow(unsafe_code)]
 mod ifma;
 mod kernel;
+mod montgomery;
 mod number;
 mod packing;
 mod portable;

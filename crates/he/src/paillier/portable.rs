@@ -1,4 +1,5 @@
-//! The backend for every machine: `crypto-bigint`, one number of `W` words at a time.
+//! The backend for every machine, one number of `W` words at a time: multiplication is [ours](super::montgomery), all else
+//! of `crypto-bigint`.
 
 use crypto_bigint::Uint;
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
@@ -6,11 +7,13 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::kernel::Kernel;
+use super::montgomery::Modulus;
 
 /// A modulus of `W` words.
 #[derive(Clone)]
 pub(super) struct Portable<const W: usize> {
     params: FixedMontyParams<W>,
+    modulus: Modulus<W>,
     one: Residue<W>,
     r_squared: Residue<W>,
 }
@@ -33,12 +36,9 @@ impl<const W: usize> Portable<W> {
         Self {
             one: Residue(Uint::ONE.to_words()),
             r_squared: Residue(params.r2().to_words()),
+            modulus: Modulus::new(modulus.as_ref().to_words()),
             params,
         }
-    }
-
-    fn form(&self, residue: &Residue<W>) -> FixedMontyForm<W> {
-        FixedMontyForm::from_montgomery(Uint::from_words(residue.0), &self.params)
     }
 }
 
@@ -83,11 +83,11 @@ impl<const W: usize> Kernel for Portable<W> {
     }
 
     fn multiply(&self, x: &mut Residue<W>, y: &Residue<W>) {
-        x.0 = self.form(x).mul(&self.form(y)).as_montgomery().to_words();
+        x.0 = self.modulus.multiply(&x.0, &y.0);
     }
 
     fn square(&self, x: &mut Residue<W>) {
-        x.0 = self.form(x).square().as_montgomery().to_words();
+        x.0 = self.modulus.multiply(&x.0, &x.0);
     }
 
     fn choose(&self, x: &mut Residue<W>, table: &[Residue<W>], digit: u64) {
