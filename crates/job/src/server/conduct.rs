@@ -29,6 +29,17 @@ struct Pair {
     left: Option<Arc<str>>,
 }
 
+/// A party that has sent what no honest party sends.
+#[derive(Default)]
+struct Liar {
+    /// In how many rounds.
+    times: u32,
+    /// The latest of them.
+    latest: Option<u64>,
+    /// The last round that it sits out because of that.
+    until: u64,
+}
+
 /// A party that did not open its nonce.
 #[derive(Default)]
 struct Declined {
@@ -50,8 +61,7 @@ pub(super) struct Conduct {
     claims: BTreeMap<(Arc<str>, Arc<str>), u64>,
     /// The pairs of parties that are kept apart, in the order of their names.
     apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
-    /// How often a party lied, and the last round that it sits out.
-    liars: BTreeMap<Arc<str>, (u32, u64)>,
+    liars: BTreeMap<Arc<str>, Liar>,
     /// The parties that have ended rounds by not opening their nonces, without having lied.
     declined: BTreeMap<Arc<str>, Declined>,
     /// The parties that were connected but not ready when a round began. They are not waited for again until they are
@@ -70,12 +80,18 @@ impl Conduct {
         }
     }
 
-    /// A party has sent in a round what no honest party sends.
+    /// A party has sent in a round what no honest party sends. In one round that counts once.
     pub fn lied(&mut self, name: &Arc<str>, round: u64) {
-        let (times, until) = self.liars.entry(name.clone()).or_default();
-        let rounds = FIRST.saturating_mul(1u64.checked_shl(*times).unwrap_or(u64::MAX));
-        *until = round.saturating_add(rounds.min(MOST));
-        *times += 1;
+        let liar = self.liars.entry(name.clone()).or_default();
+        if liar.latest == Some(round) {
+            return;
+        }
+        let rounds = FIRST.saturating_mul(1u64.checked_shl(liar.times).unwrap_or(u64::MAX));
+        *liar = Liar {
+            times: liar.times + 1,
+            latest: Some(round),
+            until: round.saturating_add(rounds.min(MOST)),
+        };
         let of = |(one, other): &(Arc<str>, Arc<str>)| one == name || other == name;
         self.claims.retain(|claim, _| !of(claim));
         self.apart.retain(|pair, _| !of(pair));
@@ -150,8 +166,8 @@ impl Conduct {
 
     /// The last round that a liar sits out; `None` if the party is no liar, or has sat out its rounds.
     fn sentence(&self, name: &str, round: u64) -> Option<u64> {
-        let (_, until) = self.liars.get(name)?;
-        Some(*until).filter(|until| *until >= round)
+        let liar = self.liars.get(name)?;
+        Some(liar.until).filter(|until| *until >= round)
     }
 
     /// Whether a party is known to lie and sits out this round for that.
@@ -238,6 +254,14 @@ mod tests {
         conduct.lied(&name("b"), 12);
         assert_eq!(out(&conduct, 32), ["b"]);
         assert!(out(&conduct, 33).is_empty());
+    }
+
+    #[test]
+    fn case_52_lies_in_one_round_count_once() {
+        let mut conduct = Conduct::of(1);
+        (0..3).for_each(|_| conduct.lied(&name("b"), 1));
+        assert_eq!(out(&conduct, 11), ["b"]);
+        assert!(out(&conduct, 12).is_empty());
     }
 
     #[test]

@@ -54,7 +54,11 @@ impl Lead {
     /// Who was found to lie in a round sits out the next ones.
     pub(super) fn note_liars(&mut self, faults: &[Fault]) {
         for fault in faults {
-            if let (Culprit::Party(party), Some(running)) = (fault.culprit, &self.running) {
+            // A party with another key than the others may have got it of a party that lies.
+            let proven = fault.kind != FaultKind::OtherKey;
+            if let (Culprit::Party(party), Some(running), true) =
+                (fault.culprit, &self.running, proven)
+            {
                 self.conduct.lied(running.name(party), self.begun);
             }
         }

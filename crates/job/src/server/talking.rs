@@ -16,14 +16,14 @@ impl Lead {
         from: ServerIndex,
         letter: Bytes,
     ) -> Result<Collecting, Halt> {
-        // Before they compute, servers tell of uploads: that says nothing about who is slow.
-        let computes = stage.server.is_computing();
+        // What a server tells of uploads, perhaps late, says nothing about who is slow to compute.
+        let is_letter = stage.server.is_letter(&letter);
         let heard = self.hand.work(move || {
             let heard = stage.server.hear(from, &letter);
             (stage, heard)
         });
         let (mut stage, heard) = heard.await?;
-        if let Some(running) = self.running.as_mut().filter(|_| computes) {
+        if let Some(running) = self.running.as_mut().filter(|_| is_letter) {
             running.has_spoken(from);
         }
         heard.map_err(|fault| self.ended_by(&fault))?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use blindsum_job::pb::{self, CoordinatorFrame};
 use blindsum_job::records::{MemoryRecords, Records};
 use blindsum_job::report::{RoundReport, RoundState};
-use blindsum_protocol::{Adversary, ServerRole};
+use blindsum_protocol::{
+    Adversary, JobSpec, ModelUpdate, Mpc3, ResultName, ServerIndex, ServerRole,
+};
 
 use crate::ensemble::Ensemble;
 use crate::hosts::mpc3;
@@ -171,27 +173,61 @@ fn play_to_abort(job: &mut Ensemble) -> String {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_named_and_not_the_one_that_waits_for_it() {
-    for (frozen, name, other) in [
-        (4, "second server", "third server"),
-        (5, "third server", "second server"),
+fn case_52_a_server_that_does_not_answer_is_named_and_not_the_one_that_waits_for_it() {
+    let [first, second, third] = ServerIndex::ALL;
+    for (frozen, place, name, other) in [
+        (4, second, "second server", "third server"),
+        (5, third, "third server", "second server"),
     ] {
-        let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
-        job.play_to_round();
-        while job.status().round.as_ref().unwrap().stages.len() < 2 {
-            job.advance();
+        // What it told of uploads may come when the others compute, and is no answer.
+        for late in [false, true] {
+            let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+            job.lines.holds_notices = late.then_some((place, first));
+            job.play_to_round();
+            while job.status().round.as_ref().unwrap().stages.len() < 2 {
+                job.advance();
+            }
+            job.frozen = Some(frozen);
+            job.release_notices();
+            let reason = play_to_abort(&mut job);
+            assert!(
+                reason.contains(name) && reason.contains("no answer"),
+                "{reason}"
+            );
+            assert!(!reason.contains(other), "{reason}");
+            job.frozen = None;
+            job.kill(frozen);
+            job.play();
         }
-        job.frozen = Some(frozen);
-        let reason = play_to_abort(&mut job);
-        assert!(
-            reason.contains(name) && reason.contains("no answer"),
-            "{reason}"
-        );
-        assert!(!reason.contains(other), "{reason}");
-        job.frozen = None;
-        job.kill(frozen);
-        job.play();
     }
+}
+
+/// Abuse case 52: who leads a key set-up may give one party another key than the others. Nobody can tell which of the two
+/// lies: the party is in the next rounds.
+#[test]
+fn case_52_a_party_with_another_key_sits_out_nothing() {
+    let spec = JobSpec {
+        protocol: Mpc3 {
+            result: ResultName::Parties,
+            ..Mpc3::default()
+        }
+        .into(),
+        model_update: ModelUpdate::Nothing,
+        ..mpc3(Adversary::Active, 6, 2)
+    };
+    let mut job = Ensemble::new(spec, 1);
+    while job.answers_stage(2) != Some(2) {
+        job.advance();
+    }
+    // It shows another key.
+    assert!(job.spoil_answer(2));
+    job.play();
+    let reports = job.reports();
+    let of = |report: &RoundReport| report.parties.contains(&"party-2".to_string());
+    let (setups, rounds): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.key_setup);
+    let faults = setups.iter().flat_map(|report| &report.faults);
+    assert_eq!(faults.filter(|fault| fault.contains("party-2")).count(), 1);
+    assert!(rounds.iter().all(|report| of(report)), "{reports:?}");
 }
 
 #[test]
@@ -261,10 +297,10 @@ fn case_48_a_server_with_old_records_answers_nothing_twice() {
         job.play();
         assert_eq!(counted(&job).len(), 2, "{steps}");
         // There are three letters to each other server in a round.
-        let again = job.letters.iter().find(|(_, letters)| **letters > 3);
+        let again = job.lines.letters.iter().find(|(_, letters)| **letters > 3);
         assert_eq!(again, None, "{steps}");
         // And it tells each of every party's upload.
-        let again = job.notices.iter().find(|(_, notices)| **notices > 4);
+        let again = job.lines.notices.iter().find(|(_, notices)| **notices > 4);
         assert_eq!(again, None, "{steps}");
     }
 }

@@ -60,10 +60,8 @@ pub struct Ensemble {
     pub takes_no_uploads: Option<ServerRole>,
     /// A host that hears nothing and does nothing, and keeps its connection.
     pub frozen: Option<usize>,
-    /// How many letters each server has said to each other one, by round.
-    pub letters: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
-    /// The same of the uploads that it has told of.
-    pub notices: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
+    /// What servers say to each other.
+    pub lines: computing::Lines,
     /// Uploads that servers have not answered, by their numbers.
     uploads: BTreeMap<u64, computing::Upload>,
     /// Connections that hold, and whose they are.
@@ -148,8 +146,7 @@ impl Ensemble {
             later: Vec::new(),
             takes_no_uploads: None,
             frozen: None,
-            letters: BTreeMap::new(),
-            notices: BTreeMap::new(),
+            lines: computing::Lines::default(),
             uploads: BTreeMap::new(),
             links: BTreeMap::new(),
             closed: BTreeSet::new(),

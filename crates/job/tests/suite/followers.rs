@@ -207,7 +207,7 @@ fn a_lost_line_ends_a_round_in_which_servers_talk() {
     };
     let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
     play_to_beginning(&mut job, 4);
-    while job.notices.is_empty() {
+    while job.lines.notices.is_empty() {
         job.advance();
     }
     assert!(
@@ -215,7 +215,8 @@ fn a_lost_line_ends_a_round_in_which_servers_talk() {
         "no notice is missed"
     );
     let talks = |job: &Ensemble| {
-        job.letters
+        job.lines
+            .letters
             .keys()
             .any(|(from, ..)| *from == ServerIndex::ALL[1])
     };

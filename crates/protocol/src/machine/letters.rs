@@ -52,6 +52,12 @@ pub(super) fn open<'a>(
     }
 }
 
+/// Whether a message of another server has the frame of a letter.
+pub(super) fn is_letter(round: &Round, message: &[u8]) -> bool {
+    let stage = wire::unframe(round, message).map(|(stage, _)| stage);
+    stage == Ok(computing_stage(round))
+}
+
 /// The stage in which they compute.
 fn computing_stage(round: &Round) -> u8 {
     let last = round.plan().answers().last();

@@ -176,6 +176,11 @@ impl Server {
         }
     }
 
+    /// Whether a message of another server is a step of the computation, and no notice of an upload.
+    pub fn is_letter(&self, message: &[u8]) -> bool {
+        letters::is_letter(&self.round, message)
+    }
+
     /// What it tells servers that compute with it of uploads that it took, since this was asked last. One that is lost
     /// costs them memory and nothing else.
     pub fn notices(&mut self) -> Vec<(ServerIndex, Message)> {

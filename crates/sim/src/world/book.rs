@@ -71,8 +71,8 @@ pub(super) struct Book {
 pub(super) struct Spoken {
     /// The life in which it did.
     pub life: u32,
-    /// How many letters it has said to each other server.
-    pub letters: BTreeMap<ServerIndex, u32>,
+    /// How many letters it has said to each other server, and of how many uploads it has told it (true).
+    pub said: BTreeMap<(ServerIndex, bool), u32>,
     /// Its words to the coordinator, by stage.
     pub words: BTreeMap<u32, [u8; 32]>,
 }

@@ -12,7 +12,7 @@ use blindsum_job::server::{
 };
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::{MemoryStore, Store};
-use blindsum_protocol::ServerIndex;
+use blindsum_protocol::{FaultKind, ServerIndex};
 
 use super::agenda::{Event, Who};
 use super::book::Kept;
@@ -299,9 +299,11 @@ impl World {
             return Ok(());
         };
         let (name, lied) = (&*liar.name, format!("{}: ", liar.name));
+        // With another key than the others it need not have lied: it may have got it of somebody who did.
+        let other_key = FaultKind::OtherKey.to_string();
         let mut before = rounds.iter().filter(|report| {
             let mut faults = report.faults.iter();
-            faults.any(|fault| fault.starts_with(&lied))
+            faults.any(|fault| fault.starts_with(&lied) && !fault.ends_with(&other_key))
         });
         let least = self.job.min_parties();
         let again = before.find_map(|report| {

@@ -113,7 +113,7 @@ impl World {
         round: u64,
         letter: Bytes,
     ) -> Result<(), Broken> {
-        self.note_letter(from, to, round)?;
+        self.note_letter(from, to, round, &letter)?;
         let side = self.lines.sides.entry((from, to)).or_default();
         match side.up {
             true => self.send_letter(from, to, round, letter),

@@ -1,5 +1,7 @@
 //! What parties give other servers, and what servers that compute together say to each other.
 
+use std::collections::BTreeMap;
+
 use blindsum_job::follower::{self, UploadId, Uploaded};
 use blindsum_job::party::{self, Say};
 use blindsum_job::pb::CoordinatorFrame;
@@ -25,6 +27,18 @@ pub enum Event {
     Uploaded(Upload, Uploaded),
     /// From one server to another.
     Letter(ServerIndex, ServerIndex, u64, Bytes),
+}
+
+/// What servers have said to each other one, by round.
+#[derive(Default)]
+pub struct Lines {
+    /// How many letters.
+    pub letters: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
+    /// Of how many uploads they told.
+    pub notices: BTreeMap<(ServerIndex, ServerIndex, u64), usize>,
+    /// Between which two servers this is held back.
+    pub holds_notices: Option<(ServerIndex, ServerIndex)>,
+    held: Vec<Event>,
 }
 
 impl Ensemble {
@@ -63,12 +77,35 @@ impl Ensemble {
     pub(super) fn says(&mut self, from: ServerIndex, to: ServerIndex, round: u64, letter: Bytes) {
         // Behind the version stands the stage: in that of the uploads servers tell of these, in any order and number.
         let said = match letter.get(1) {
-            Some(0) => &mut self.notices,
-            _ => &mut self.letters,
+            Some(0) => &mut self.lines.notices,
+            _ => &mut self.lines.letters,
         };
         *said.entry((from, to, round)).or_default() += 1;
+        let is_notice = letter.get(1) == Some(&0);
         let event = Event::Letter(from, to, round, letter);
-        self.events.push_back(super::Event::Computing(event));
+        match is_notice && self.lines.holds_notices == Some((from, to)) {
+            true => self.lines.held.push(event),
+            false => self.events.push_back(super::Event::Computing(event)),
+        }
+    }
+
+    /// The stage that a party is about to answer.
+    pub fn answers_stage(&self, number: usize) -> Option<u8> {
+        let link = self.hosts[number].link;
+        let mut answers = self.events.iter().filter_map(|event| match event {
+            super::Event::ToServer(from, Say::Message { stage, .. }) => {
+                (Some(*from) == link).then_some(*stage)
+            }
+            _ => None,
+        });
+        answers.next()
+    }
+
+    /// Notices that were held back arrive.
+    pub fn release_notices(&mut self) {
+        self.lines.holds_notices = None;
+        let held = self.lines.held.drain(..).map(super::Event::Computing);
+        self.events.extend(held);
     }
 
     pub(super) fn compute(&mut self, event: Event) {

@@ -20,7 +20,7 @@ use super::super::{Broken, Kind, World};
 const LAST_ROUND: &str = "last-round";
 
 /// What a server says to each other one in a round in which they add, at most: what it begins with, its list of uploads,
-/// its part of the sum. It tells of each upload besides.
+/// its part of the sum.
 const LETTERS: u32 = 3;
 
 impl Book {
@@ -72,7 +72,7 @@ impl Book {
     ) -> Result<&mut Spoken, String> {
         let new = || Spoken {
             life,
-            letters: BTreeMap::new(),
+            said: BTreeMap::new(),
             words: BTreeMap::new(),
         };
         let spoken = self.spoken.entry((from, round, epoch)).or_insert_with(new);
@@ -93,17 +93,24 @@ impl World {
         from: ServerIndex,
         to: ServerIndex,
         round: u64,
+        letter: &[u8],
     ) -> Result<(), Broken> {
         let (life, epoch) = (self.life_of(Who::at(from)), self.tally.restored);
         let ruled = is_ruled(self.job.spec());
-        let most = LETTERS + self.job.spec().parties;
+        // Behind the version stands the stage; that of uploads is the first.
+        let tells_of_upload = letter.get(1) == Some(&0);
+        let most = match tells_of_upload {
+            true => self.job.spec().parties,
+            false => LETTERS,
+        };
+        let lies = self.kind == Kind::LyingServer && from == ServerIndex::ALL[0];
         let kept = self
             .book
             .speaks(from, (round, epoch), life)
             .and_then(|spoken| {
-                let letters = spoken.letters.entry(to).or_default();
-                *letters += 1;
-                match *letters <= most || ruled {
+                let said = spoken.said.entry((to, tells_of_upload)).or_default();
+                *said += 1;
+                match *said <= most || ruled || lies {
                     true => Ok(()),
                     false => Err(format!(
                         "P3: {from} says more to {to} in round {round} than there is to say"
