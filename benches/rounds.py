@@ -15,6 +15,7 @@ from benches.load import memory
 from benches.party import DIM
 from blindsum import _native
 from blindsum.coordinator import stored_rounds
+from blindsum.demo.run import uploads_of_all
 from blindsum.errors import BlindsumError
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster, PartyProcess
@@ -206,8 +207,7 @@ def _bytes(spec: JobSpec, reports: list[dict[str, Any]]) -> tuple[float, float]:
     results = [list(report["stages"][-1]["bytes"].values()) for report in reports]
     up = median(sum(one["up"] for one in wire) / spec.parties for wire in wires)
     if spec.needs_servers:
-        # What parties send the other two servers is as much, and not in the traffic of the coordinator.
-        up *= 3
+        up *= uploads_of_all(spec.parties)
     down = median(
         sum(one["down"] for one in wire + result) / spec.parties
         for wire, result in zip(wires, results, strict=True)

@@ -395,14 +395,6 @@ median, trimmed mean) it is what double precision may lose in the clear. Rules w
     return joined([*parts, text, found.missing(cases)])
 
 
-def kept_bytes(cost: Cost) -> float:
-    """What a server keeps of a linear job: two sums of 8 bytes a word, and the latest explicit component.
-
-    A party uploads two copies of that.
-    """
-    return 2 * 8 * cost.case.dim + cost.up_bytes / 2
-
-
 def targets(found: Found) -> str:
     """What was to be reached."""
     rows = target_rows(found)
@@ -413,8 +405,7 @@ def targets(found: Found) -> str:
             "## Targets",
             "Each target of time stands twice, since no network is in these numbers: against the path,\n"
             "which flatters, and against all work one after the other on one core, which does not. Times\n"
-            "over TLS are not measured here. What a server keeps of a sum is computed, by the formula in\n"
-            "`docs/protocols/mpc3.md`, where no message between servers is lost.",
+            "over TLS, and the memory of processes, are not measured here: see `docs/benchmarks.md`.",
             output.table(
                 ["work", "target", "measured", "target ÷ measured"], [row.cells[:-1] for row in rows]
             ),
@@ -445,7 +436,6 @@ def target_rows(found: Found) -> list[Row]:
         for does, count in (
             ("hears", max(cost.received_bytes) if cost else None),
             ("sends the others", cost.between_bytes if cost else None),
-            ("keeps of uploads and sums", kept_bytes(cost) if cost else None),
         ):
             what = f"fedavg, {adversary}, D = {model:,}: a server {does}"
             rows.append(Row(what, "MB", None if count is None else count / 1e6, 250))

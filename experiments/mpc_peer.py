@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benches.rows import number
 from experiments import output, peer_spu
@@ -18,6 +21,15 @@ from experiments.three_servers import Case, Cost, measured
 RULES = {"sum": "fedavg", "fltrust": "fltrust"}
 """What SPU is asked for, and the rule that is nearest to it."""
 RUNS = 3
+VERSION = re.compile(r"\* SPU (\S+),")
+COLUMNS = {
+    "share_s": "share, all clients, s",
+    "work_s": "work of a server, s",
+    "open_s": "open, s",
+    "upload_mb": "a client sends, MB",
+    "sent_mb": "a server sends, MB",
+    "sends": "messages of a server",
+}
 
 
 @dataclass(frozen=True)
@@ -26,37 +38,45 @@ class Peer:
 
     Attributes
     ----------
+    version : str
+        Of SPU.
     rows : sequence of mapping
         By job and dimension, what `peer_spu` wrote of it.
     costs : mapping of Case to Cost
         Ours, semi-honest.
     """
 
-    rows: Sequence[Mapping[str, str]] = ()
-    costs: Mapping[Case, Cost] | None = None
+    version: str
+    rows: Sequence[Mapping[str, str]]
+    costs: Mapping[Case, Cost]
 
 
-def beside(python: Path | None, quick: bool) -> Peer:
+def beside(python: Path | None, quick: bool) -> Peer | None:
     """Measure SPU with this Python, if there is one, and then `mpc3`.
 
     Raises
     ------
-    subprocess.CalledProcessError
-        SPU is not there, or fails; what it says is shown.
+    SystemExit
+        This is no Python, or has no SPU, or SPU fails.
     """
     if python is None:
-        return Peer()
+        return None
     with tempfile.TemporaryDirectory() as folder:
         command = [str(python.absolute()), "-m", "experiments.peer_spu", "--out", folder]
         paths = [str(HERE.parent / "python"), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        subprocess.run(
-            [*command, *(["--quick"] if quick else [])], check=True, cwd=HERE.parent, env=environment
-        )
-        with (Path(folder) / "peer-spu.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        try:
+            subprocess.run(
+                [*command, *(["--quick"] if quick else [])], check=True, cwd=HERE.parent, env=environment
+            )
+            text = (Path(folder) / "peer-spu.csv").read_text()
+        except (OSError, subprocess.CalledProcessError) as error:
+            sys.exit(f"--spu: {python} must be a Python with SPU, as {peer_spu.__name__} says: {error}")
+        version = VERSION.search((Path(folder) / "peer-spu.md").read_text())
+    rows = list(csv.DictReader(text.splitlines()))
     cases = [case for case in map(_case, rows) if case is not None]
-    return Peer(rows, {case: measured(case, RUNS) for case in cases})
+    costs = {case: measured(case, RUNS) for case in cases}
+    return Peer(version[1] if version else "?", rows, costs)
 
 
 def _case(row: Mapping[str, str]) -> Case | None:
@@ -64,29 +84,36 @@ def _case(row: Mapping[str, str]) -> Case | None:
     return None if rule is None else Case(rule, "semi-honest", int(row["clients"]), int(row["dim"]))
 
 
-def section(peer: Peer) -> str:
-    """The part of the page."""
-    title = f"## Beside SPU, {peer_spu.CLIENTS} clients, semi-honest"
-    if not peer.costs:
-        how = (
-            "Not measured: `--spu PYTHON` wants a Python in which SPU is installed, and none was given.\n"
-            "[SPU alone](peer-spu.md) was measured at another time."
-        )
-        return f"{title}\n\n{how}"
-    header = ["job", "D", "", "share, all clients, s", "work of a server, s", "open, s"]
-    header += ["a client sends, MB", "a server sends, MB", "messages of a server"]
-    lines = []
+def lines(peer: Peer) -> list[dict[str, Any]]:
+    """For each job of both: what SPU takes, what we take, and how many times that is."""
+    found = []
     for row in peer.rows:
         case = _case(row)
         if case is None:
             continue
         spu = [float(row[name]) for name in ("share_s", "work_s", "open_s", "upload_mb", "sent_mb", "sends")]
         ours = _ours(peer.costs[case])
-        what = [row["job"], f"{case.dim:,}"]
-        lines.append([*what, "SPU", *map(number, spu)])
-        lines.append([*what, "Blindsum", *map(number, ours)])
-        lines.append([*what, "SPU ÷ Blindsum", *[number(a / b) for a, b in zip(spu, ours, strict=True)]])
-    return "\n\n".join([title, HOW, output.table(header, lines)])
+        ratios = [a / b for a, b in zip(spu, ours, strict=True)]
+        for who, values in (("SPU", spu), ("Blindsum", ours), ("SPU ÷ Blindsum", ratios)):
+            what = {"job": row["job"], "dim": case.dim, "of": who}
+            found.append(what | dict(zip(COLUMNS, values, strict=True)))
+    return found
+
+
+def write(peer: Peer, folder: Path) -> None:
+    """Write a page and a table."""
+    found = lines(peer)
+    output.write_csv(folder / "mpc-peer.csv", found)
+    header = ["job", "D", "", *COLUMNS.values()]
+    cells = [
+        [line["job"], f"{line['dim']:,}", line["of"], *(number(line[name]) for name in COLUMNS)]
+        for line in found
+    ]
+    head = f"* SPU {peer.version}, ABY3, words of 64 bits, 18 of them behind the point; least of three."
+    parts = [f"{head}\n{HOW}", output.table(header, cells)]
+    command = "python -m experiments.mpc_tables --spu PYTHON"
+    title = f"Three servers beside SPU, {peer_spu.CLIENTS} clients, semi-honest"
+    output.write_page(folder / "mpc-peer.md", title, command, parts)
 
 
 def _ours(cost: Cost) -> list[float]:
@@ -96,9 +123,10 @@ def _ours(cost: Cost) -> list[float]:
 
 
 HOW = """\
-SPU (ABY3, words of 64 bits, 18 of them behind the point) and then Blindsum, in one run on one machine; least
-of three, and median of three. Work of a server is processor time of the one that has most. SPU's clients are
-one process, which makes the shares of all of them; ours convert, share, hash and seal as well, one after the
-other. Our server also opens, checks and agrees on the uploads, and for FLTrust checks all lengths, makes the
-root's vector of shares and hides whose vector it is; SPU's knows the root. SPU's threads share the work of a
-server, ours uses one here. Neither has a network in these times."""
+* Blindsum right after it, in the same run on the same machine; median of three.
+* Work of a server is processor time of the one that has most. SPU's clients are one process, which makes the
+  shares of all of them; ours convert, share, hash and seal as well, one after the other.
+* Our server also opens, checks and agrees on the uploads, and sends the others what opens the sum. SPU's
+  servers give their shares of the result to the process that puts them together, which is not counted.
+* For FLTrust ours checks all lengths, and the root's vector is shared like the others; SPU's servers know it.
+* Neither has a network in these times."""

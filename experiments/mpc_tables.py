@@ -142,7 +142,8 @@ def main(words: Sequence[str] | None = None) -> None:
         *(mpc_page.parameters, mpc_page.delays, mpc_page.rules),
     )
     parts = [*head, origin(load, time.monotonic() - start), mpc_page.HOW, *[part(found) for part in sections]]
-    parts.append(mpc_peer.section(peer))
+    if peer is not None:
+        mpc_peer.write(peer, options.out)
     page = options.out / "mpc-tables.md"
     page.write_text("\n\n".join(parts) + "\n")
     print(page)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from blindsum.demo import digits, network
-from blindsum.demo.run import Settings, run
+from blindsum.demo.run import Settings, run, uploads_of_all
+from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster
 
@@ -62,6 +63,19 @@ def test_a_killed_party_costs_only_its_own_update(protocol):
     assert abs(result.accuracy - result.plain_accuracy) <= 0.02
     assert statuses[-1]["rounds_done"] == 3
     json.dumps(result.to_dict())
+
+
+def test_nobody_is_killed_whom_no_sum_can_do_without():
+    settings = Settings(protocol="mpc3", parties=3, rounds=1)
+    with pytest.raises(ConfigError, match="4 <= parties = 3 must hold where one is killed"):
+        run(settings, lambda _status: None)
+
+
+@pytest.mark.parametrize("parties", [3, 4, 8, 16])
+def test_uploads_to_three_servers_are_counted(parties):
+    # Whose explicit component the coordinator hears: its own one and the next.
+    to_coordinator = [rank for rank in range(parties) if rank % 3 in (0, 1)]
+    assert uploads_of_all(parties) * len(to_coordinator) == pytest.approx(2 * parties)
 
 
 DEMO = ["demo", "--rounds", "100000", "--no-kill", "--json", "--parties", "3", "--out"]

@@ -55,6 +55,7 @@ def test_without_spu_its_experiment_says_so(monkeypatch, tmp_path):
 
 PEER = """#!/bin/sh
 while [ "$1" != --out ]; do shift; done
+echo "* SPU 1.2.3, ABY3" > "$2/peer-spu.md"
 cat > "$2/peer-spu.csv" <<END
 job,clients,dim,share_s,servers_s,work_s,open_s,sent_mb,sends,upload_mb,error
 sum,16,1000,0.5,0.4,0.3,0.2,0.000008,1,0.048,0.00001
@@ -64,17 +65,39 @@ END
 """
 
 
-def test_a_python_with_spu_is_measured_beside_three_servers(tmp_path):
-    python = tmp_path / "python"
-    python.write_text(PEER)
-    python.chmod(0o755)
+@pytest.fixture
+def python(tmp_path):
+    path = tmp_path / "python"
+    path.write_text(PEER)
+    path.chmod(0o755)
+    return path
+
+
+def test_a_python_with_spu_is_measured_beside_three_servers(python, tmp_path):
     peer = mpc_peer.beside(python, quick=True)
     assert [case.rule for case in peer.costs] == ["fedavg", "fltrust"]
-    page = mpc_peer.section(peer)
+    mpc_peer.write(peer, tmp_path)
+    page = (tmp_path / "mpc-peer.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| sum | 1,000 |")]
     assert [row.split(" | ")[2] for row in rows] == ["SPU", "Blindsum", "SPU ÷ Blindsum"]
-    assert "mean" not in page
-    assert "Not measured: `--spu PYTHON`" in mpc_peer.section(mpc_peer.beside(None, quick=True))
+    assert "SPU 1.2.3" in page
+    with (tmp_path / "mpc-peer.csv").open() as file:
+        spu, ours, ratio = list(csv.DictReader(file))[:3]
+    assert float(ratio["work_s"]) == pytest.approx(float(spu["work_s"]) / float(ours["work_s"]), rel=1e-3)
+
+
+def test_without_a_python_nothing_is_measured_beside_three_servers():
+    assert mpc_peer.beside(None, quick=True) is None
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\nexit 0\n", "", None])
+def test_what_is_no_python_with_spu_is_refused(python, text):
+    if text is None:
+        python.unlink()
+    else:
+        python.write_text(text)
+    with pytest.raises(SystemExit, match=r"--spu: .*/python must be a Python with SPU"):
+        mpc_peer.beside(python, quick=True)
 
 
 def test_the_crossover_is_read_off_the_grid():

@@ -103,7 +103,7 @@ def test_a_party_names_all_three_servers(place):
 
 def test_a_job_that_needs_more_memory_than_a_server_has_is_refused(place):
     of_sum = spec_of(place, parties=16, dim=1000)
-    assert of_sum.server_memory == (2 * 6 + 2) * 20 * 1000 // 8
+    assert of_sum.server_memory == 2 * 6 * 20 * 1000 // 8 + 2 * 4 * 1000
     assert place.spec(parties=16, dim=1000).server_memory == 0
     spec = spec_of(place, rule="median", dim=1_000_000, min_parties=4)
     assert 20e9 < spec.server_memory < 60e9

@@ -114,8 +114,8 @@ impl Limits {
         let spec = job.spec();
         let rule = format!(
             "job {:?} computes with up to {needed} bytes at each server, with parties = {} and dim = {}, but \
-             {needed} <= computing_memory = {allowed} must hold: raise it if this machine has twice as much, or choose another \
-             rule, or fewer coordinates",
+             {needed} <= computing_memory = {allowed} must hold: raise it if this machine has twice as much, or have fewer \
+             parties or coordinates, or another rule if it computes with single vectors",
             spec.job, spec.parties, spec.dim,
         );
         Err(NetError::config("limits.computing_memory", rule))

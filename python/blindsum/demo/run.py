@@ -176,6 +176,12 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     data = digits.deal(train, settings.parties, settings.seed)
     model = network.initial_model(settings.seed)
     spec = _spec(settings, data)
+    if settings.kill and spec.min_parties >= settings.parties:
+        rule = (
+            f"{spec.min_parties + 1} <= parties = {settings.parties} must hold where one is killed, as a sum "
+            f"of {settings.protocol} needs {spec.min_parties}: have more parties, or kill nobody (--no-kill)"
+        )
+        raise ConfigError("parties", rule)
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:
         folder = Path(name)
         parties = _party_processes(settings, spec, data, folder)
@@ -308,14 +314,21 @@ def _dropped(report: dict[str, Any]) -> dict[str, str]:
 def _stage(stage: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
     traffic = stage["bytes"].values()
     carries_updates = any(step.input and step.name == stage["name"] for step in spec.plan)
-    # The coordinator reports what it is sent, and parties upload as much to each of the other two servers.
-    servers = 3 if spec.needs_servers and carries_updates else 1
+    uploads = uploads_of_all(spec.parties) if spec.needs_servers and carries_updates else 1
     return {
         "name": stage["name"],
         "seconds": stage["seconds"],
-        "up": servers * sum(one["up"] for one in traffic),
+        "up": uploads * sum(one["up"] for one in traffic),
         "down": sum(one["down"] for one in traffic),
     }
+
+
+def uploads_of_all(parties: int) -> float:
+    """How many times what parties upload to the coordinator of three servers they upload to all of them.
+
+    A vector goes to two of the three; that of the last of each three parties not to the coordinator.
+    """
+    return 2 * parties / sum(rank % 3 != 2 for rank in range(parties))
 
 
 def _bound(spec: JobSpec, model: Array) -> float:

@@ -161,8 +161,12 @@ fn plan(job: &Job, parties: usize) -> Plan {
     // The list of uploads with a key, and the component of a sum.
     let list = small + (32 * (parties + 1)) as u64;
     let computed = Weighing::of(job).map_or(0, |weighing| weighing.largest_letter(parties));
-    // Of each vector two servers hold the explicit component until the survivors are known; then there are two sums.
-    let held = of(upload_shape(job)).saturating_mul(2 * (parties as u64).div_ceil(3) + 2);
+    // Two sums; and where no server hears of the others' uploads before they agree, of each vector two servers hold the
+    // explicit component until then.
+    let sums =
+        (job.lanes() as u64).saturating_mul(if job.width().fits_u32() { 2 * 4 } else { 2 * 8 });
+    let explicit = of(upload_shape(job)).saturating_mul(2 * (parties as u64).div_ceil(3));
+    let held = explicit.saturating_add(sums);
     let memory = Weighing::of(job).map_or(held, |weighing| weighing.memory(parties));
     Plan::new(job.spec(), opens, stages)
         .with_letters(list.max(small + result).max(computed.saturating_add(small)))
