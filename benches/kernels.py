@@ -11,6 +11,8 @@ from typing import Any
 from benches import ROOT
 from blindsum.errors import BlindsumError
 
+PACKAGE = "blindsum-bench"
+"""Where the Rust benches are."""
 NEEDS = "needs cargo"
 """Why there are no timings."""
 
@@ -89,7 +91,7 @@ def sharing(quick: bool = False) -> list[Timing]:
     blindsum.BlindsumError
         There is no cargo, or the bench failed.
     """
-    return [Timing(**found) for found in _run("pss", "blindsum-sharing", quick)]
+    return [Timing(**found) for found in _run("pss", quick)]
 
 
 def paillier(quick: bool = False) -> list[HeRate]:
@@ -105,14 +107,14 @@ def paillier(quick: bool = False) -> list[HeRate]:
     blindsum.BlindsumError
         There is no cargo, or the bench failed.
     """
-    return [HeRate(**found) for found in _run("paillier", "blindsum-bench", quick)]
+    return [HeRate(**found) for found in _run("paillier", quick)]
 
 
-def _run(bench: str, package: str, quick: bool) -> list[dict[str, Any]]:
+def _run(bench: str, quick: bool) -> list[dict[str, Any]]:
     """What a Rust bench prints."""
     if not available():
         raise BlindsumError(f"timings of the bench {bench}: {NEEDS}")
-    how = ["test", "--workspace"] if quick else ["bench", "-p", package]
+    how = ["test", "--workspace"] if quick else ["bench", "-p", PACKAGE]
     command = ["cargo", *how, "--locked", "--quiet", "--bench", bench, "--", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:

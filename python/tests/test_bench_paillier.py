@@ -1,11 +1,12 @@
 """Rates of Paillier's scheme are compared with targets and with the best of the others."""
 
 import json
+import subprocess
 
 import pytest
 
+from benches import ROOT, kernels, paillier, paillier_page
 from benches import command as bench
-from benches import kernels, paillier, paillier_page
 from benches.he.measure import CANDIDATES, HeCost
 from benches.kernels import HeRate
 from blindsum.cli import main
@@ -80,6 +81,14 @@ def test_the_bench_of_the_kernel_is_read():
     assert {one.work for one in found} == set(paillier.WORKS)
     assert {one.bits for one in found} == {2048, 3072}
     assert min(one.rate for one in found) > 0
+
+
+def test_the_benches_are_where_they_are_looked_for():
+    command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    (package,) = [one for one in json.loads(done.stdout)["packages"] if one["name"] == kernels.PACKAGE]
+    benches = {target["name"] for target in package["targets"] if target["kind"] == ["bench"]}
+    assert {"paillier", "pss"} <= benches
 
 
 def test_the_command_is_there():

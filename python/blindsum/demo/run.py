@@ -162,7 +162,7 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     Raises
     ------
     blindsum.ConfigError
-        Fewer than 3 parties, or no rounds.
+        Fewer than 3 parties, too few for a sum once one is killed, or no rounds.
     blindsum.BlindsumError
         A process failed, or the job did.
     """
