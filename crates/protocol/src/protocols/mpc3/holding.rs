@@ -58,8 +58,8 @@ impl Holding {
         let longest = root.map(|(_, longest)| longest);
         let mut checked = check(&self.round, self.me, from, longest, body)?;
         if let Some(adding) = &mut self.adding {
-            adding.tell(from, &checked.header);
             adding.add(from, &mut checked)?;
+            adding.tell(from, &checked.header);
         }
         self.uploads.insert(from, checked);
         Ok(())
