@@ -129,6 +129,17 @@ impl Open {
             reason = send_all(outbound, rules, queue) => End::Broken(reason),
         }
     }
+
+    /// Says that nothing more comes, and waits until the other server ends its side.
+    pub async fn end(self) {
+        let Self {
+            mut inbound,
+            outbound,
+            ..
+        } = self;
+        drop(outbound);
+        while let Ok(Some(_)) = inbound.message().await {}
+    }
 }
 
 async fn send_all(outbound: &mpsc::Sender<LineFrame>, rules: &Rules, queue: &Queue) -> String {

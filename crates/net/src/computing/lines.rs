@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use blindsum_protocol::{Job, ServerIndex};
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
@@ -28,6 +28,9 @@ use crate::{NetError, seconds};
 /// Letters of all lines of a job that wait for who drives it; the lines are not read meanwhile.
 const LETTERS_AHEAD: usize = 2;
 
+/// Time for the other server to hear that a line ends.
+const END_TIME: Duration = Duration::from_secs(1);
+
 /// What lines are made of.
 pub(crate) struct LineParts<'a> {
     pub job: &'a Job,
@@ -38,11 +41,13 @@ pub(crate) struct LineParts<'a> {
     pub side: Option<&'a Arc<Renewed<ServerSide>>>,
 }
 
-/// The lines of one server. They end when this is dropped.
+/// The lines of one server. They break when this is dropped; [`Lines::end`] tells the others first.
 pub(crate) struct Lines {
     queues: BTreeMap<ServerIndex, Arc<Queue>>,
     doors: BTreeMap<ServerIndex, mpsc::Sender<Open>>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
+    /// Whoever holds the other half goes on until this is dropped.
+    going_on: watch::Sender<()>,
 }
 
 /// Where lines are taken for a job.
@@ -68,6 +73,7 @@ impl Lines {
         };
         let (mut queues, mut doors) = (BTreeMap::new(), BTreeMap::new());
         let mut tasks = JoinSet::new();
+        let going_on = watch::Sender::new(());
         for to in [me.next(), me.previous()] {
             let queue = Arc::new(Queue::default());
             queues.insert(to, queue.clone());
@@ -82,7 +88,7 @@ impl Lines {
                 None => {
                     let (door, opened) = mpsc::channel(1);
                     doors.insert(to, door);
-                    tasks.spawn(line.answer(opened));
+                    tasks.spawn(line.run(Way::Answer(opened), going_on.subscribe()));
                 }
                 Some(side) => {
                     let keepalive = seconds(parts.limits.keepalive);
@@ -92,14 +98,15 @@ impl Lines {
                         keepalive,
                     };
                     dialled.target(to)?;
-                    tasks.spawn(line.dial(dialled));
+                    tasks.spawn(line.run(Way::Dial(dialled), going_on.subscribe()));
                 }
             }
         }
         let lines = Self {
             queues,
             doors,
-            _tasks: tasks,
+            tasks,
+            going_on,
         };
         Ok((lines, receiver))
     }
@@ -111,11 +118,30 @@ impl Lines {
         }
     }
 
+    /// Ends them so that the others hear of it: a line that only breaks is a reason to warn.
+    pub async fn end(self) {
+        let Self {
+            going_on,
+            mut tasks,
+            ..
+        } = self;
+        drop(going_on);
+        while tasks.join_next().await.is_some() {}
+    }
+
     /// Where those lines are taken that others dial.
     pub fn door(&self, me: ServerIndex) -> LineDoor {
         let doors = self.doors.clone();
         LineDoor { me, doors }
     }
+}
+
+/// How a line comes to be.
+enum Way {
+    /// The other server dials. A newer line takes the place of the one before it.
+    Answer(mpsc::Receiver<Open>),
+    /// This server dials, again and again.
+    Dial(Dialled),
 }
 
 /// A server that is dialled.
@@ -142,15 +168,36 @@ struct Line {
 }
 
 impl Line {
-    /// A line that the other server dials. A newer one takes the place of the one before it.
-    async fn answer(self, mut opened: mpsc::Receiver<Open>) {
+    /// Keeps it up until the lines end.
+    async fn run(self, way: Way, mut going_on: watch::Receiver<()>) {
+        let mut up = None;
+        let keep = async {
+            match way {
+                Way::Answer(opened) => self.answer(opened, &mut up).await,
+                Way::Dial(dialled) => self.dial(dialled, &mut up).await,
+            }
+        };
+        tokio::select! {
+            () = keep => {}
+            // Nothing is ever sent: this is the end of the sender.
+            _ = going_on.changed() => {}
+        }
+        if let Some(open) = up {
+            // Whoever does not hear it in time sees the line break.
+            let _ = timeout(END_TIME, open.end()).await;
+        }
+    }
+
+    async fn answer(&self, mut opened: mpsc::Receiver<Open>, up: &mut Option<Open>) {
         let mut next = opened.recv().await;
-        while let Some(mut open) = next {
+        while let Some(open) = next {
+            let open = up.insert(open);
             self.is_up();
             let (end, newer) = tokio::select! {
                 end = open.keep(&self.rules, self.to, &self.queue, &self.heard) => (end, None),
                 newer = opened.recv() => (End::Broken("it was dialled again".into()), newer),
             };
+            *up = None;
             self.is_lost(end).await;
             next = match newer {
                 Some(newer) => Some(newer),
@@ -159,16 +206,17 @@ impl Line {
         }
     }
 
-    /// A line that this server dials.
-    async fn dial(self, dialled: Dialled) {
+    async fn dial(&self, dialled: Dialled, up: &mut Option<Open>) {
         let (mut pause, mut known) = (PAUSES.0, String::new());
         loop {
             match self.begin(&dialled).await {
-                Ok(mut open) => {
+                Ok(open) => {
+                    let open = up.insert(open);
                     self.is_up();
                     (pause, known) = (PAUSES.0, String::new());
                     let kept = open.keep(&self.rules, self.to, &self.queue, &self.heard);
                     let end = kept.await;
+                    *up = None;
                     self.is_lost(end).await;
                 }
                 Err(reason) if reason != known => {

@@ -150,11 +150,20 @@ impl Driver {
     /// # Errors
     /// Why the job could not go on.
     pub async fn run(mut self) -> Result<(), NetError> {
+        let end = self.drive().await;
+        if let Some(Computing { lines, heard }) = self.computing {
+            drop(heard);
+            lines.end().await;
+        }
+        end.map_err(NetError::from)
+    }
+
+    async fn drive(&mut self) -> Result<(), JobError> {
         loop {
             self.publish();
             while let Some(effect) = self.server.poll() {
                 if let ControlFlow::Break(end) = self.carry_out(effect) {
-                    return end.map_err(NetError::from);
+                    return end;
                 }
             }
             match self.working.take() {

@@ -112,6 +112,8 @@ impl Driver {
         if let Err(error) = &end {
             error!(%error, "this server cannot go on");
         }
+        drop(self.inbox);
+        self.lines.end().await;
         self.over.send_replace(true);
         end
     }
