@@ -1,4 +1,4 @@
-"""Checks that the Rust code of the wire is what `make schema` wrote from proto/blindsum.proto.
+"""Checks that the Rust code of the wire, and of etcd's, is what `make schema` wrote from proto/.
 
     python3 tools/generated.py
 
@@ -14,19 +14,25 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SCHEMA = ROOT / "proto/blindsum.proto"
+PROTO = ROOT / "proto"
 FOLDERS = (ROOT / "crates/job/src/generated", ROOT / "crates/net/src/generated")
 FIRST_LINE = re.compile(rb"// Made by tools/schema from a schema with SHA-256 (\w+); the code has (\w+)\.\n")
 
 
-def wrong(path: Path, schema: str) -> str | None:
+def schema_of(path: Path) -> Path:
+    """The schema of a file of generated code."""
+    return PROTO / ("etcd.proto" if path.name == "etcd.rs" else "blindsum.proto")
+
+
+def wrong(path: Path) -> str | None:
     """What is wrong with a file, if anything is."""
     content = path.read_bytes()
     line = FIRST_LINE.match(content)
     if line is None:
         return "its first line is not that of generated code"
-    if line[1].decode() != schema:
-        return "it was made from another proto/blindsum.proto"
+    schema = schema_of(path)
+    if line[1].decode() != hashlib.sha256(schema.read_bytes()).hexdigest():
+        return f"it was made from another {schema.relative_to(ROOT)}"
     if line[2].decode() != hashlib.sha256(content[line.end() :]).hexdigest():
         return "it was changed by hand"
     return None
@@ -34,9 +40,8 @@ def wrong(path: Path, schema: str) -> str | None:
 
 def main() -> int:
     """Name every file that is not as it was written; the exit status."""
-    schema = hashlib.sha256(SCHEMA.read_bytes()).hexdigest()
     files = sorted(path for folder in FOLDERS for path in folder.glob("*.rs"))
-    found = [(path, reason) for path in files if (reason := wrong(path, schema))]
+    found = [(path, reason) for path in files if (reason := wrong(path))]
     for path, reason in found:
         print(f"{path.relative_to(ROOT)}: {reason}: run `make schema`")
     print(f"{len(files)} generated files, {len(found)} not as they were written")
