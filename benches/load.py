@@ -74,7 +74,9 @@ def measure(spec: JobSpec, rounds: int, on_text: OnText) -> LoadCost:
     """
     _make_room(spec.parties)
     # So many parties of one process are slow to answer: nobody is to be lost for it.
-    patient = dict.fromkeys(["keepalive", "chunk_timeout", "hello_timeout", "reconnect_grace"], _PATIENCE)
+    patient = dict.fromkeys(
+        ["keepalive", "chunk_timeout", "hello_timeout", "reconnect_grace", "lease"], _PATIENCE
+    )
     limits = {"connections": spec.parties + 8, "models_kept": 1, "failed_rounds": 1, **patient}
     with (
         tempfile.TemporaryDirectory(prefix="blindsum-load-") as name,

@@ -165,6 +165,8 @@ def serve(
     stop_when_done: bool,
     servers: list[str],
     results: str | None,
+    membership: str,
+    membership_pem: Pem | None,
 ) -> Coordinator: ...
 
 class Follower:

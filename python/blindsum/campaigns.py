@@ -34,6 +34,8 @@ class Tally:
         of one.
     lies : int
         Frames, uploads and letters in which a liar said something else than its machine.
+    leases : int
+        Leases of parties that ran out, or were lost.
     spoilt : int
         Rounds without a result, in episodes in which the only fault is a lying member.
     """
@@ -47,6 +49,7 @@ class Tally:
     rollbacks: int
     restored: int
     lies: int
+    leases: int
     spoilt: int
 
 

@@ -59,6 +59,14 @@ class Coordinator:
         A folder for the results that the coordinator learns: the mean of round 12 in ``JOB-000012.npy``,
         float64, and for integers the exact sums in ``JOB-000012-sums.npy``, uint64. They are written before
         the round counts. A job whose servers alone learn results (``result="servers"`` of ``mpc3``) needs it.
+    membership
+        Where the leases of parties are kept: ``"embedded"``, in this process, or
+        ``"etcd://HOST:PORT[,HOST:PORT...]"``, the servers of one cluster of etcd, over mutual TLS.
+    membership_identity
+        What etcd is shown, as ``identity``; its certificate needs client authentication. ``None`` shows the
+        coordinator's own.
+    membership_ca
+        The CA of etcd's certificate, as ``ca``; ``None`` is the job's CA.
 
     Attributes
     ----------
@@ -89,6 +97,9 @@ class Coordinator:
         stop_when_done: bool = True,
         servers: Sequence[str] = (),
         results: AnyPath | None = None,
+        membership: str = "embedded",
+        membership_identity: AnyPath | Identity | None = None,
+        membership_ca: AnyPath | None = None,
     ) -> None:
         checks.job_spec(spec)
         start = None if model is None else _first_model(model, spec.dim)
@@ -103,6 +114,8 @@ class Coordinator:
             stop_when_done,
             list(servers),
             None if results is None else str(results),
+            membership,
+            _shown_to_etcd(membership_identity, membership_ca, identity, ca),
         )
         self.address = self._native.address
         self.hosts = tuple(self._native.hosts)
@@ -254,6 +267,15 @@ def back_up(store: AnyPath, to: AnyPath) -> None:
         No such store, or ``to`` exists or cannot be written.
     """
     _native.back_up_store(_existing(store), str(to))
+
+
+def _shown_to_etcd(
+    identity: AnyPath | Identity | None, ca: AnyPath | None, own: AnyPath | Identity, own_ca: AnyPath
+) -> _native.Pem | None:
+    """The files of a connection to etcd; ``None`` where they are the coordinator's own."""
+    if identity is None and ca is None:
+        return None
+    return pem_files(own if identity is None else identity, own_ca if ca is None else ca, None)
 
 
 def _first_model(model: object, dim: int) -> NDArray[np.float32]:

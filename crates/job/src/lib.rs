@@ -5,7 +5,7 @@
 //! its own, so a network, a simulator and another program's transport drive the same code.
 //!
 //! [`party`] is a member of a job, [`server`] its coordinator, [`follower`] another server that the job needs,
-//! [`session`] the coordinator's side of one connection. [`Model`] is what parties and coordinator compute.
+//! [`session`] the coordinator's side of one connection, [`membership`] who lives. [`Model`] is what parties and coordinator compute.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -18,6 +18,7 @@ pub mod chunks;
 mod error;
 pub mod follower;
 pub mod frames;
+pub mod membership;
 mod model;
 pub mod party;
 pub mod pb;

@@ -38,7 +38,8 @@ const MAX_FRAME: usize = 256 << 20;
 /// Where a coordinator or another server is, and how this side shows who it is.
 pub(crate) struct Target {
     address: Address,
-    role: Role,
+    /// Nothing for what has no role in a job: etcd.
+    role: Option<Role>,
     server_name: ServerName<'static>,
     tls: Arc<ClientConfig>,
     keepalive: Duration,
@@ -134,9 +135,18 @@ impl Target {
         Self::new(address, Role::Server, None, tls, keepalive)
     }
 
+    /// A server of etcd.
+    pub fn etcd(
+        address: Address,
+        tls: Arc<ClientConfig>,
+        keepalive: Duration,
+    ) -> Result<Self, NetError> {
+        Self::new(address, None, None, tls, keepalive)
+    }
+
     fn new(
         address: Address,
-        role: Role,
+        role: impl Into<Option<Role>>,
         server_name: Option<&str>,
         tls: Arc<ClientConfig>,
         keepalive: Duration,
@@ -151,7 +161,7 @@ impl Target {
         let server_name = ServerName::try_from(name.clone()).map_err(wrong)?;
         Ok(Self {
             address,
-            role,
+            role: role.into(),
             server_name,
             tls,
             keepalive,
@@ -242,16 +252,23 @@ impl Target {
                 format!("the {whom}'s certificate has expired")
             }
             C::Revoked => format!("the {whom}'s certificate is revoked"),
-            C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role == Role::Server => {
+            C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role == Some(Role::Server) => {
                 "what answers there shows no certificate of a server that computes with a coordinator: one has client \
                  and server authentication as its only extended key usages; the CA makes it by: \
                  blindsum pki issue CA NAME --server --host HOST"
                     .into()
             }
+            C::InvalidPurpose | C::InvalidPurposeContext { .. } if self.role.is_none() => {
+                "the certificate that etcd shows lacks server authentication".into()
+            }
             C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
                 "what answers there shows no coordinator's certificate: one has server authentication as its only \
                  extended key usage; the CA makes it by: blindsum pki issue CA NAME --coordinator --host HOST"
                     .into()
+            }
+            C::NotValidForName | C::NotValidForNameContext { .. } if self.role.is_none() => {
+                let host = self.server_name.to_str();
+                format!("the certificate that etcd shows is for other hosts than {host}")
             }
             C::NotValidForName | C::NotValidForNameContext { .. } => format!(
                 "the {whom}'s certificate is for other hosts than {}; connect by a host that \
@@ -265,8 +282,9 @@ impl Target {
     /// Who is at the other end, in messages.
     fn whom(&self) -> &'static str {
         match self.role {
-            Role::Server => "server",
-            Role::Party | Role::Coordinator => "coordinator",
+            Some(Role::Server) => "server",
+            Some(Role::Party | Role::Coordinator) => "coordinator",
+            None => "etcd server",
         }
     }
 
@@ -274,6 +292,12 @@ impl Target {
     /// certificate comes only then.
     pub fn broken(&self, traffic: &Traffic, otherwise: String) -> ConnectError {
         match traffic.error() {
+            Some(error) if error.contains("alert") && self.role.is_none() => {
+                ConnectError::Later(format!(
+                    "it does not accept this side's certificate ({error}): that must have client authentication and be of \
+                     a CA that etcd trusts"
+                ))
+            }
             Some(error) if error.contains("alert") => ConnectError::Never(NetError::Tls {
                 url: self.address.url.clone(),
                 reason: format!(

@@ -31,6 +31,9 @@ pub struct Limits {
     pub relay_memory: u64,
     /// How long a party of a round whose connection was lost may stay away. After that the stage goes on without it.
     pub reconnect_grace: f64,
+    /// How long a party is a member without a sign of life. After that it has failed: its connection is cut, the round
+    /// under way goes on without it, and it takes part again once it has come back.
+    pub lease: f64,
     /// Rounds that may fail in a row before the job ends.
     pub failed_rounds: u32,
     /// How long a job waits for enough parties to be ready. After that it ends.
@@ -38,7 +41,8 @@ pub struct Limits {
     /// How long a coordinator that stops when its jobs are done waits for parties of the last round that were lost and
     /// have not been told its end, and for survivors that have not confirmed its result.
     pub farewell: f64,
-    /// Time between pings on an idle connection, and the time for the answer to a ping.
+    /// Time between pings on an idle connection, at most, and the time for the answer to a ping. Where a quarter of
+    /// `lease` is less, that is the time between them.
     pub keepalive: f64,
     /// Versions of a model that are kept in the store.
     pub models_kept: u32,
@@ -57,6 +61,7 @@ impl Default for Limits {
             computing_memory: 8 << 30,
             relay_memory: 256 << 20,
             reconnect_grace: 5.0,
+            lease: 30.0,
             failed_rounds: 10,
             patience: 3600.0,
             farewell: 30.0,
@@ -82,6 +87,11 @@ impl Limits {
             if !(value > 0.0 && value <= 1e6) {
                 return Err((field, format!("0 < {field} = {value} <= 1000000 seconds")));
             }
+        }
+        // Etcd counts leases in whole seconds, and on a slow line a sign of life takes its time.
+        if !(self.lease >= 1.0 && self.lease <= 1e6) {
+            let rule = format!("1 <= lease = {} <= 1000000 seconds", self.lease);
+            return Err(("lease", rule));
         }
         let counts = [
             ("connections", self.connections as u64),
@@ -134,6 +144,15 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(limits.check().unwrap_err().0, "chunk_timeout");
+        for lease in [0.0, 0.99, -1.0, 1e7, f64::NAN, f64::INFINITY] {
+            let limits = Limits {
+                lease,
+                ..Limits::default()
+            };
+            let (field, rule) = limits.check().unwrap_err();
+            assert_eq!(field, "lease");
+            assert!(rule.starts_with("1 <= lease = "), "{rule}");
+        }
         let limits = Limits {
             connections: 0,
             ..Limits::default()

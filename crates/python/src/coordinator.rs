@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::{JobStatus, RoundState};
-use blindsum_net::{Limits, NetError, Reload};
+use blindsum_net::{Limits, Membership, NetError, Reload};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -57,6 +57,8 @@ pub fn serve(
     stop_when_done: bool,
     servers: Vec<String>,
     results: Option<PathBuf>,
+    membership: String,
+    membership_pem: Option<Pem>,
 ) -> PyResult<Coordinator> {
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
@@ -74,6 +76,10 @@ pub fn serve(
             initial_model,
             results,
         }],
+        membership: Membership {
+            place: membership,
+            credentials: membership_pem.map(credentials).transpose().or_raise(py)?,
+        },
         limits,
         stop_when_done,
         servers,

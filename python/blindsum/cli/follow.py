@@ -15,7 +15,11 @@ from blindsum.cli.signals import on_hangup, on_stop
 WAIT = 0.5
 """Seconds between looks whether the server has ended."""
 
-_OF_COORDINATORS = ("store", "model", "out", "stay")
+_OF_COORDINATORS = ("store", "model", "out", "stay", "membership_identity", "membership_ca")
+
+
+EMBEDDED = "embedded"
+"""Leases of parties are kept in the process."""
 
 
 def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float]) -> int:
@@ -25,7 +29,9 @@ def follow(options: argparse.Namespace, identity: Any, limits: dict[str, float])
 
     for name in _OF_COORDINATORS:
         if getattr(options, name):
-            raise ConfigError(f"--{name}", "only the coordinator has one, --server 0")
+            raise ConfigError(f"--{name.replace('_', '-')}", "only the coordinator has one, --server 0")
+    if options.membership != EMBEDDED:
+        raise ConfigError("--membership", "only the coordinator has one, --server 0")
     if not options.state_dir:
         raise ConfigError("--state-dir", f"needed with --server {options.server}: no round may come twice")
     spec = spec_from_file(options.job)

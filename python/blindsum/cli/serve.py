@@ -12,7 +12,7 @@ from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
 from blindsum.cli.files import check_file
 from blindsum.cli.flags import named_as_flags
-from blindsum.cli.follow import follow, servers_from
+from blindsum.cli.follow import EMBEDDED, follow, servers_from
 from blindsum.cli.jobs import spec_from_file
 from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
@@ -31,6 +31,10 @@ The three servers of an mpc3 job, each at another organisation, all with the sam
 job.toml holds fields of JobSpec; examples/job.toml:
 {job}
 With bits = 33 to 64 the encoding is "integers" unless it is given.
+
+Leases of parties in etcd, with a certificate for clients of etcd and the CA of etcd:
+  blindsum serve --job job.toml --ca ca.pem --identity agg --membership etcd://etcd.example:2379 \
+    --membership-identity to-etcd --membership-ca etcd-ca.pem
 
 Of a flashe job the coordinator learns neither sums nor models: rounds that give parties the key are shown
 as key set-ups, and a party writes the final model (blindsum join --out).
@@ -82,6 +86,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the final model there, .npy (needs --store)")
     parser.add_argument(
         "--results", metavar="DIR", help="write each result that this server learns there, .npy"
+    )
+    parser.add_argument(
+        "--membership",
+        default=EMBEDDED,
+        metavar="WHERE",
+        help="where leases of parties are kept: embedded (default), or etcd://HOST:PORT[,HOST:PORT...]",
+    )
+    parser.add_argument(
+        "--membership-identity",
+        metavar="PREFIX",
+        help="what etcd is shown, PREFIX.pem and PREFIX.key (default: the coordinator's own)",
+    )
+    parser.add_argument(
+        "--membership-ca", metavar="FILE", help="the CA of etcd's certificate (default: the job's)"
     )
     parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
@@ -136,7 +154,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "results"):
+    with named_as_flags("listen", "servers", "results", "membership"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -149,6 +167,9 @@ def _run(options: argparse.Namespace) -> int:
             stop_when_done=not options.stay,
             servers=servers_from(options.servers),
             results=options.results,
+            membership=options.membership,
+            membership_identity=options.membership_identity,
+            membership_ca=options.membership_ca,
         )
 
     def stop() -> None:

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::shared::Shared;
 use super::shelf::{Shelf, ShelfError, Shelves};
 use crate::actor::Task;
+use crate::membership::Lease;
 use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, Hello, Refused};
 use crate::results::Results;
@@ -180,6 +181,11 @@ pub enum Input {
         /// Why, for people.
         reason: String,
     },
+    /// The lease of a party has run out: it has given no sign of life for so long that it counts as failed.
+    LeaseLost {
+        /// The party.
+        name: Arc<str>,
+    },
     /// The coordinator stops: it tells everybody, and the job ends.
     Stop,
 }
@@ -207,6 +213,8 @@ pub enum Effect {
     Close(LinkId, Refused),
     /// Send this last message and end the connection at once. What was to be sent before is dropped.
     Cut(LinkId, Refused),
+    /// What becomes of a party's lease, where there are leases.
+    Lease(Lease),
     /// The job's machine has ended; this is its last effect. An error says why it could not go on.
     Over(Result<(), JobError>),
 }

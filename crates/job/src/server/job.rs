@@ -222,6 +222,9 @@ impl Lead {
         self.state = JobState::Failed;
         self.reason = reason;
         self.links.clear();
+        for name in self.members.keys() {
+            self.release(name);
+        }
         let servers = std::mem::take(&mut self.servers).into_values();
         for member in (std::mem::take(&mut self.members).into_values()).chain(servers) {
             member.link.close(self.job_failed());
@@ -328,6 +331,10 @@ impl Lead {
             }),
             Input::LineLost { to, reason } => Some(Event::LineLost { to, reason }),
             Input::Unreadable { round, reason } => Some(Event::Unreadable { round, reason }),
+            Input::LeaseLost { name } => {
+                self.lease_lost(&name);
+                None
+            }
             Input::Stop => None,
         }
     }

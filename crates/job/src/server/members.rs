@@ -86,6 +86,7 @@ impl Lead {
         self.skip_to(hello.last_round, MOST_SKIPPED);
         self.lost.remove(&name);
         self.links.insert(link.id, name.clone());
+        self.grant(&link);
         let member = Member {
             link,
             shown: Shown::default(),
@@ -157,8 +158,10 @@ impl Lead {
         info!(job = %self.name, party = %name, %reason, "party left");
         self.settle(name);
         self.members.remove(name);
-        if returns {
-            self.lost.insert(name.clone());
+        match returns {
+            // Its lease runs on: it may be back before the end of it.
+            true => drop(self.lost.insert(name.clone())),
+            false => self.release(name),
         }
         if let Some(joining) = &mut self.joining {
             joining.forget(name);

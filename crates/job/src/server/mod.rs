@@ -3,7 +3,7 @@
 //! [`JobServer`] is its interface: the program that drives it hands in what has come ([`Input`]) and carries out what
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
-//! `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
+//! `failed` which parties live, `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
 //! results, `hidden` what differs if the coordinator learns no sum.
 
 mod beginning;
@@ -13,6 +13,7 @@ mod conduct;
 mod delivery;
 mod ended;
 mod face;
+mod failed;
 mod faults;
 mod finished;
 mod hidden;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindsum_crypto::roster::CertifiedRoster;
 use blindsum_protocol::{Numbers, nonce_commitment};
@@ -14,6 +15,7 @@ use tracing::{info, warn};
 
 use super::beginning::Beginnings;
 use super::face::Input;
+use super::failed::Lost;
 use super::job::Event;
 use super::{Halt, Lead};
 use crate::actor::Time;
@@ -35,8 +37,8 @@ pub(crate) struct Opening {
 struct Opener {
     commitment: [u8; 32],
     nonce: Option<[u8; 32]>,
-    /// When its connection was lost.
-    lost: Option<Time>,
+    /// Whether its connection was lost.
+    lost: Option<Lost>,
 }
 
 impl Opening {
@@ -91,7 +93,14 @@ impl Opening {
     /// The connection of a member was lost.
     pub fn lost(&mut self, name: &str, now: Time) {
         if let Some(member) = self.members.get_mut(name) {
-            member.lost.get_or_insert(now);
+            member.lost.get_or_insert(Lost::since(now));
+        }
+    }
+
+    /// The lease of a member has run out.
+    pub fn member_failed(&mut self, name: &str, now: Time) {
+        if let Some(member) = self.members.get_mut(name) {
+            member.lost = Some(Lost::failed(now));
         }
     }
 
@@ -100,10 +109,12 @@ impl Opening {
         self.failed.get_or_insert((name.clone(), reason));
     }
 
-    /// The first of those that have not opened who was lost, and when.
-    fn first_lost(&self) -> Option<(Time, &Arc<str>)> {
+    /// The first of those that have not opened who is not waited for any more, until when, and why.
+    fn first_lost(&self, grace: Duration) -> Option<(Time, &Arc<str>, &'static str)> {
         let missing = self.members.iter().filter(|(_, m)| m.nonce.is_none());
-        missing.filter_map(|(name, m)| Some((m.lost?, name))).min()
+        let lost = missing.filter_map(|(name, m)| Some((name, m.lost?)));
+        lost.map(|(name, lost)| (lost.until(grace), name, lost.reason()))
+            .min()
     }
 }
 
@@ -218,14 +229,14 @@ impl Lead {
                 return Ok(());
             }
             let now = self.hand.now();
-            let lost = opening.first_lost();
-            let lost = lost.map(|(since, name)| (since + grace, name.clone()));
+            let lost = opening.first_lost(grace);
+            let lost = lost.map(|(until, name, reason)| (until, name.clone(), reason));
             let until = match lost {
-                Some((until, name)) if until <= now => {
-                    self.will_not_open(&name, "its connection was lost".into());
+                Some((until, name, reason)) if until <= now => {
+                    self.will_not_open(&name, reason.into());
                     continue;
                 }
-                Some((until, _)) => until.min(deadline),
+                Some((until, ..)) => until.min(deadline),
                 None => deadline,
             };
             if now >= deadline {

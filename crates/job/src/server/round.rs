@@ -172,8 +172,8 @@ impl Lead {
                 _ => break,
             };
             if !overdue.is_empty() {
-                for seat in overdue {
-                    self.drop_seat(number, seat, "its connection was lost");
+                for (seat, reason) in overdue {
+                    self.drop_seat(number, seat, reason);
                 }
                 // Perhaps nobody is missing now.
                 continue;

@@ -13,6 +13,7 @@ use blindsum_protocol::{
 
 use super::beginning::{Beginnings, Shown};
 use super::face::Who;
+use super::failed::Lost;
 use super::owed::Owed;
 use super::shared::Shared;
 use crate::actor::Time;
@@ -50,8 +51,8 @@ pub(super) struct Place {
     pub answers: u32,
     /// What it has not answered.
     pub owed: Owed,
-    /// When its connection was lost.
-    pub lost: Option<Time>,
+    /// Whether its connection was lost.
+    pub lost: Option<Lost>,
     /// Whether it is not waited for any more.
     pub gone: Option<Gone>,
 }
@@ -308,7 +309,15 @@ impl Running {
     /// A connection was lost.
     pub fn lost_seat(&mut self, seat: Seat, now: Time) {
         if let Some(place) = self.place_mut(seat) {
-            place.lost.get_or_insert(now);
+            place.lost.get_or_insert(Lost::since(now));
+        }
+    }
+
+    /// The lease of a party has run out.
+    pub fn failed(&mut self, name: &str, now: Time) {
+        let party = self.id(name);
+        if let Some(place) = party.and_then(|party| self.place_mut(party.into())) {
+            place.lost = Some(Lost::failed(now));
         }
     }
 
@@ -353,10 +362,10 @@ impl Running {
         self.needed_servers().find_map(gone)
     }
 
-    /// Of those who are waited for, and of servers that will be: who has been lost for longer than `grace`, and when the next one
-    /// will have been.
-    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<Seat>, Option<Time>) {
-        let lost = |seat: Seat| Some((seat, self.place(seat)?.lost? + grace));
+    /// Of those who are waited for, and of servers that will be: who has failed, or been lost for longer than `grace`, and
+    /// why; and when the next one will have been.
+    pub fn overdue(&self, now: Time, grace: Duration) -> (Vec<(Seat, &'static str)>, Option<Time>) {
+        let lost = |seat: Seat| Some((seat, self.place(seat)?.lost?));
         let servers = self
             .needed_servers()
             .filter(|(_, place)| place.gone.is_none());
@@ -365,11 +374,10 @@ impl Running {
         let (over, coming): (Vec<_>, Vec<_>) = awaited
             .into_iter()
             .filter_map(lost)
-            .partition(|(_, until)| *until <= now);
-        (
-            over.into_iter().map(|(seat, _)| seat).collect(),
-            coming.into_iter().map(|(_, until)| until).min(),
-        )
+            .partition(|(_, lost)| lost.until(grace) <= now);
+        let over = over.into_iter().map(|(seat, lost)| (seat, lost.reason()));
+        let coming = coming.into_iter().map(|(_, lost)| lost.until(grace));
+        (over.collect(), coming.min())
     }
 
     /// The round has a result.

@@ -447,7 +447,7 @@ impl Ensemble {
                     task.run();
                     self.server.worked(self.now, ticket);
                 }
-                server::Effect::Admit(_) => {}
+                server::Effect::Admit(_) | server::Effect::Lease(_) => {}
                 server::Effect::Send(link, say) => {
                     for frame in frames(say) {
                         let is_piece = matches!(frame.frame, Some(DownFrame::Chunk(_)));

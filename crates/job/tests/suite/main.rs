@@ -10,6 +10,7 @@ mod followers;
 mod hostile;
 mod hosts;
 mod kept;
+mod membership;
 mod nonces;
 mod opening;
 mod party;

@@ -1,6 +1,6 @@
 //! A coordinator whose time, randomness, store and connections are the test's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Validity};
 use blindsum_crypto::sign::Algorithm;
 use blindsum_job::JobError;
 use blindsum_job::actor::{Now, Time};
+use blindsum_job::membership::Lease;
 use blindsum_job::pb::coordinator_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::report::JobState;
@@ -52,6 +53,8 @@ pub struct Scene {
     pub said: Vec<(LinkId, Heard)>,
     /// Of that the frames that went to many, once for each of them.
     pub shared: Vec<Arc<Shared>>,
+    /// Who has a lease.
+    pub leased: BTreeSet<Arc<str>>,
     /// How the job ended.
     pub over: Option<Result<(), JobError>>,
     /// Whether work ends without being done.
@@ -90,6 +93,7 @@ impl Scene {
             heard: BTreeMap::new(),
             said: Vec::new(),
             shared: Vec::new(),
+            leased: BTreeSet::new(),
             over: None,
             lose_work: false,
             links: 0,
@@ -156,6 +160,13 @@ impl Scene {
         self.carry_out();
     }
 
+    /// The lease of a party runs out.
+    pub fn lose_lease(&mut self, party: usize) {
+        let name = self.parties[party].peer().name;
+        self.leased.remove(&name);
+        self.give(Input::LeaseLost { name });
+    }
+
     /// Time passes until the job goes on by itself; gives how much.
     pub fn wait(&mut self) -> Duration {
         let until = self.server.wake().unwrap();
@@ -189,6 +200,14 @@ impl Scene {
                     continue;
                 }
                 Effect::Letter { to, .. } => panic!("a letter to {to}"),
+                Effect::Lease(Lease::Grant { name, .. }) => {
+                    self.leased.insert(name);
+                    continue;
+                }
+                Effect::Lease(Lease::Release { name }) => {
+                    self.leased.remove(&name);
+                    continue;
+                }
                 Effect::Admit(link) => (link, Heard::Admitted),
                 Effect::Refuse(link, last) => (link, Heard::Refused(last)),
                 Effect::Close(link, last) => (link, Heard::Closed(last)),

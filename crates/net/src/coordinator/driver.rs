@@ -10,11 +10,12 @@ use blindsum_job::JobError;
 use blindsum_job::actor::Ticket;
 use blindsum_job::server::{self as job, Effect, Gate, Input, JobServer, LinkId, Peer, Say};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tracing::error;
 
 use crate::NetError;
 use crate::computing::{Heard, Lines};
+use crate::membership::Members;
 use crate::outbox::{Content, Outbox, Queued};
 use crate::pb::{self, CoordinatorFrame};
 use crate::relay::{Relayed, Unreadable};
@@ -89,6 +90,8 @@ pub(crate) struct Driver {
     connections: BTreeMap<LinkId, Connection>,
     /// The servers that compute with this one, where there are any.
     computing: Option<Computing>,
+    /// The leases of its parties.
+    members: Members,
     /// The task under way.
     working: Option<(Ticket, JoinHandle<()>)>,
     events: mpsc::Receiver<Event>,
@@ -111,6 +114,7 @@ impl Driver {
         server: JobServer,
         clock: Clock,
         computing: Option<Computing>,
+        members: Members,
         stopping: watch::Receiver<bool>,
     ) -> (Self, JobHandle, watch::Receiver<JobStatus>) {
         let told = server.status();
@@ -124,6 +128,7 @@ impl Driver {
             clock,
             connections: BTreeMap::new(),
             computing,
+            members,
             working: None,
             events,
             gate,
@@ -151,6 +156,7 @@ impl Driver {
     /// Why the job could not go on.
     pub async fn run(mut self) -> Result<(), NetError> {
         let end = self.drive().await;
+        self.members.end().await;
         if let Some(Computing { lines, heard }) = self.computing {
             drop(heard);
             lines.end().await;
@@ -166,9 +172,12 @@ impl Driver {
                     return end;
                 }
             }
+            if self.heed_leases() {
+                continue;
+            }
             match self.working.take() {
                 Some((ticket, work)) => {
-                    if let Err(error) = work.await {
+                    if let Err(error) = self.worked(work).await {
                         error!(job = %self.told.job, %error, "work ended without a result");
                     }
                     self.server.worked(self.clock.now(), ticket);
@@ -182,6 +191,30 @@ impl Driver {
                 },
             }
         }
+    }
+
+    /// The end of work. Leases are renewed meanwhile: nobody has failed because the coordinator is busy.
+    async fn worked(&mut self, mut work: JoinHandle<()>) -> Result<(), JoinError> {
+        loop {
+            tokio::select! {
+                ended = &mut work => return ended,
+                () = self.clock.until(self.members.leases.wake()) => {}
+                () = self.members.news.notified() => {}
+            }
+            self.heed_leases();
+        }
+    }
+
+    /// The job is told whose lease has run out; true where there is anybody. What it has said before is carried out then: who
+    /// is back has its new lease.
+    fn heed_leases(&mut self) -> bool {
+        let now = self.clock.now();
+        let lost = self.members.leases.lost(now.time);
+        let is_news = !lost.is_empty();
+        for name in lost {
+            self.server.handle(now, Input::LeaseLost { name });
+        }
+        is_news
     }
 
     /// What the job shows is seen before anybody hears of it: whoever is told of a stage finds its gate open.
@@ -227,6 +260,7 @@ impl Driver {
                     connection.outbox.end_now(last.into());
                 }
             }
+            Effect::Lease(word) => self.members.leases.carry_out(self.clock.now().time, word),
             Effect::Over(end) => return ControlFlow::Break(end),
         }
         ControlFlow::Continue(())
@@ -260,7 +294,9 @@ impl Driver {
             }
             input = Computing::next(&mut self.computing) => Some(Event::Input(input)),
             event = self.events.recv() => event.or(Some(Event::Input(Input::Stop))),
+            () = self.members.news.notified() => None,
             () = self.clock.until(self.server.wake()) => None,
+            () = self.clock.until(self.members.leases.wake()) => None,
         }
     }
 

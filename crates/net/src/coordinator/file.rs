@@ -8,6 +8,10 @@
 //! ca = "ca.pem"
 //! revoked = "revoked.pem"           # optional
 //! store = "blindsum.db"
+//! membership = "embedded"           # or "etcd://HOST:PORT", with the certificate and key that etcd is shown, and its CA:
+//! membership_certificate = "to-etcd.pem"
+//! membership_key = "to-etcd.key"
+//! membership_ca = "etcd-ca.pem"     # the job's CA where it is left out
 //! servers = ["https://a:9443", "https://b:9443", "https://c:9443"]   # only for jobs whose servers compute together
 //! stop_when_done = false
 //!
@@ -40,7 +44,7 @@ use toml::{Table, Value};
 
 use super::{Config, JobConfig};
 use crate::follower::FollowerConfig;
-use crate::{CredentialFiles, Credentials, Limits, NetError};
+use crate::{CredentialFiles, Credentials, Limits, Membership, NetError};
 
 /// A configuration as it is written in a file, before the files that it names are read.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,6 +62,14 @@ pub struct ConfigFile {
     pub revoked: Option<PathBuf>,
     /// The SQLite file.
     pub store: Option<PathBuf>,
+    /// Where the leases of parties are kept: `embedded`, or `etcd://HOST:PORT`.
+    pub membership: Option<String>,
+    /// The certificate that etcd is shown, PEM.
+    pub membership_certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub membership_key: Option<PathBuf>,
+    /// The CA of etcd's certificate, PEM; the job's CA if there is none.
+    pub membership_ca: Option<PathBuf>,
     /// The URLs of the three servers, in order, for jobs whose servers compute together.
     pub servers: Vec<String>,
     /// Which of the three this is: 0 is the coordinator.
@@ -85,6 +97,10 @@ impl Default for ConfigFile {
             ca: None,
             revoked: None,
             store: None,
+            membership: None,
+            membership_certificate: None,
+            membership_key: None,
+            membership_ca: None,
             servers: Vec::new(),
             server: 0,
             state_dir: None,
@@ -134,7 +150,9 @@ impl ConfigFile {
             return Err(NetError::config("state_dir", rule));
         }
         let credentials = self.credentials()?;
+        let membership = self.members()?;
         Ok(Config {
+            membership,
             jobs: self.read_jobs()?,
             listen: self.listen,
             credentials,
@@ -153,6 +171,9 @@ impl ConfigFile {
         let refused = |field: &str, rule: &str| Err(NetError::config(field, rule));
         let credentials = self.credentials()?;
         let mut jobs = self.read_jobs()?;
+        if self.membership.is_some() {
+            return refused("membership", "only a coordinator has one: leave it out");
+        }
         if self.store.is_some() {
             return refused("store", "only a coordinator has one: leave it out");
         }
@@ -177,14 +198,43 @@ impl ConfigFile {
         })
     }
 
-    fn credentials(&self) -> Result<Credentials, NetError> {
-        let file = |field: &'static str, path: &Option<PathBuf>| match path {
+    /// A file that a field must name.
+    fn file(&self, field: &'static str, path: &Option<PathBuf>) -> Result<PathBuf, NetError> {
+        match path {
             Some(path) => {
                 let path = self.folder.join(path);
                 read_text(field, &path).map(|_| path)
             }
             None => Err(NetError::config(field, "is missing: name a PEM file")),
+        }
+    }
+
+    fn members(&self) -> Result<Membership, NetError> {
+        let given = (&self.membership_certificate, &self.membership_key);
+        let credentials = match given {
+            (None, None) if self.membership_ca.is_none() => None,
+            (certificate, key) => {
+                let files = CredentialFiles {
+                    certificate: self.file("membership_certificate", certificate)?,
+                    key: self.file("membership_key", key)?,
+                    ca: match &self.membership_ca {
+                        Some(_) => self.file("membership_ca", &self.membership_ca)?,
+                        None => self.file("ca", &self.ca)?,
+                    },
+                    revoked: None,
+                };
+                Some(files.read()?)
+            }
         };
+        let place = self.membership.clone();
+        Ok(Membership {
+            place: place.unwrap_or_else(|| Membership::default().place),
+            credentials,
+        })
+    }
+
+    fn credentials(&self) -> Result<Credentials, NetError> {
+        let file = |field, path| self.file(field, path);
         let files = CredentialFiles {
             certificate: file("certificate", &self.certificate)?,
             key: file("key", &self.key)?,

@@ -27,6 +27,7 @@ use tracing::info;
 
 use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
+use crate::membership::{Members, Membership, Place};
 use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
@@ -54,6 +55,8 @@ pub struct Config {
     /// Where the three servers are, in order, this coordinator first, as everybody reaches them: for jobs whose servers
     /// compute together. Empty where there is no such job.
     pub servers: Vec<String>,
+    /// Where the leases of parties are kept.
+    pub membership: Membership,
     /// Limits for parties.
     pub limits: Limits,
     /// Whether to stop once every job is done or has failed.
@@ -115,6 +118,7 @@ impl Coordinator {
         let judged = judge(
             &config.limits,
             config.credentials,
+            config.membership,
             config.jobs,
             &config.servers,
         )?;
@@ -136,8 +140,15 @@ impl Coordinator {
         let Judged {
             side,
             servers,
+            place,
             jobs,
-        } = judge(&limits, config.credentials, config.jobs, &config.servers)?;
+        } = judge(
+            &limits,
+            config.credentials,
+            config.membership,
+            config.jobs,
+            &config.servers,
+        )?;
         let store: Arc<dyn Store> = Arc::new(match &config.store {
             Some(path) => SqliteStore::open(path, limits.models_kept)?,
             None => SqliteStore::in_memory(limits.models_kept)?,
@@ -158,7 +169,8 @@ impl Coordinator {
         let (mut served, mut doors) = (BTreeMap::new(), BTreeMap::new());
         for checked in jobs {
             let name = checked.job.spec().job.clone();
-            let (driver, job, door) = open_job(checked, &shared)?;
+            let members = Members::open(&place, &name, &limits).await?;
+            let (driver, job, door) = open_job(checked, &shared, members)?;
             tasks.spawn(driver.run());
             doors.extend(door.map(|door| (name.clone(), door)));
             served.insert(name, job);
@@ -273,6 +285,7 @@ impl Coordinator {
 struct Judged {
     side: Arc<Renewed<CoordinatorSide>>,
     servers: Option<Arc<Servers>>,
+    place: Place,
     jobs: Vec<CheckedJob>,
 }
 
@@ -280,13 +293,15 @@ struct Judged {
 fn judge(
     limits: &Limits,
     credentials: Credentials,
+    membership: Membership,
     jobs: Vec<JobConfig>,
     servers: &[String],
 ) -> Result<Judged, NetError> {
     limits
         .check()
         .map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
-    let side = Arc::new(Renewed::new(credentials, CoordinatorSide::new)?);
+    let side = Arc::new(Renewed::new(credentials.clone(), CoordinatorSide::new)?);
+    let place = membership.check(&credentials)?;
     let jobs = check_jobs(jobs, limits)?;
     let servers = match servers.is_empty() {
         true => None,
@@ -311,6 +326,7 @@ fn judge(
     Ok(Judged {
         side,
         servers,
+        place,
         jobs,
     })
 }
@@ -402,6 +418,7 @@ impl Shared {
 fn open_job(
     checked: CheckedJob,
     shared: &Shared,
+    members: Members,
 ) -> Result<(Driver, ServedJob, Option<LineDoor>), NetError> {
     let CheckedJob {
         job,
@@ -427,7 +444,8 @@ fn open_job(
     };
     let clock = Clock::new();
     let server = JobServer::open(parts, clock.now(), entropy()?)?;
-    let (driver, handle, status) = Driver::new(server, clock, computing, shared.stopping.clone());
+    let stopping = shared.stopping.clone();
+    let (driver, handle, status) = Driver::new(server, clock, computing, members, stopping);
     let job = ServedJob {
         ends: driver.ends(),
         handle,

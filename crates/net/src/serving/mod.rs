@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindsum_job::membership::Leases;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -93,9 +94,11 @@ where
     };
     let watching = side.clone().watch();
     let keepalive = seconds(limits.keepalive);
+    // A party that lives gives signs of life often enough for its lease.
+    let pings = keepalive.min(Leases::sign_every(seconds(limits.lease)));
     let mut stop = stopping.clone();
     let serving = Server::builder()
-        .http2_keepalive_interval(Some(keepalive))
+        .http2_keepalive_interval(Some(pings))
         .http2_keepalive_timeout(Some(keepalive))
         .max_frame_size(Some(LARGEST_PIECE))
         .initial_stream_window_size(Some(2 * CHUNK as u32))

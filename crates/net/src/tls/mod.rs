@@ -11,7 +11,7 @@ mod roles;
 use std::sync::Arc;
 
 pub use files::CredentialFiles;
-pub(crate) use own::{Accepting, CoordinatorSide, OwnIdentity, PartySide, ServerSide};
+pub(crate) use own::{Accepting, CoordinatorSide, EtcdSide, OwnIdentity, PartySide, ServerSide};
 pub use renewed::Reload;
 pub(crate) use renewed::Renewed;
 
@@ -21,6 +21,7 @@ use blindsum_crypto::usage::Role;
 use files::Source;
 use roles::RoleVerifier;
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -143,20 +144,30 @@ impl Credentials {
 
     /// The side of TLS of who dials somebody of this role.
     pub(crate) fn client(&self, role: Role) -> Result<ClientConfig, NetError> {
-        let verifier = WebPkiServerVerifier::builder_with_provider(self.roots()?, provider())
+        let tls = self.verifier()?;
+        self.client_with(Arc::new(RoleVerifier { tls, role }))
+    }
+
+    /// The side of TLS of who dials a server that has no role in a job, such as etcd.
+    pub(crate) fn client_of_others(&self) -> Result<ClientConfig, NetError> {
+        self.client_with(self.verifier()?)
+    }
+
+    fn verifier(&self) -> Result<Arc<WebPkiServerVerifier>, NetError> {
+        WebPkiServerVerifier::builder_with_provider(self.roots()?, provider())
             .with_crls(self.lists()?)
             .only_check_end_entity_revocation()
             .enforce_revocation_expiration()
             .build()
-            .map_err(|e| self.wrong(Part::Ca, e))?;
+            .map_err(|e| self.wrong(Part::Ca, e))
+    }
+
+    fn client_with(&self, verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, NetError> {
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(NetError::system)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(RoleVerifier {
-                tls: verifier,
-                role,
-            }))
+            .with_custom_certificate_verifier(verifier)
             .with_client_auth_cert(self.chain()?, self.private_key()?)
             .map_err(|e| self.not_a_pair(e))?;
         config.alpn_protocols = vec![b"h2".to_vec()];

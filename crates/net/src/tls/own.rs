@@ -135,6 +135,28 @@ impl PartySide {
     }
 }
 
+/// The side of TLS of who dials etcd.
+pub(crate) struct EtcdSide {
+    pub config: Arc<ClientConfig>,
+}
+
+impl EtcdSide {
+    /// # Errors
+    /// What etcd would refuse this side for, with the name of the file and what to do.
+    pub fn new(credentials: &Credentials, _: &TrustAnchor) -> Result<Self, NetError> {
+        let chain = credentials.chain()?;
+        let own = chain.first();
+        if own.is_some_and(|own| Role::Coordinator.check(own).is_ok()) {
+            let reason = "is that of a coordinator, whose only extended key usage is server authentication: etcd takes \
+                          certificates with client authentication; have one made for this, and name it beside the \
+                          address";
+            return Err(credentials.wrong(Part::Certificate, reason));
+        }
+        let config = Arc::new(credentials.client_of_others()?);
+        Ok(Self { config })
+    }
+}
+
 impl Credentials {
     /// A party's identity, with its certificate in DER, for a machine over another transport. It is checked as others
     /// will check it. Files are read once, and not again when they change.

@@ -13,6 +13,7 @@ mod hidden_models;
 mod integers;
 mod joining;
 mod killed;
+mod membership;
 mod memory;
 mod misbehaviour;
 mod missed;

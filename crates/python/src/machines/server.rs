@@ -343,6 +343,8 @@ impl Desk {
                     self.leaving.retain(|(of, _)| *of != link.0);
                     self.end(link, last, now);
                 }
+                // It is the caller who knows which of its connections live.
+                Effect::Lease(_) => {}
                 // A transport of the caller's own has no lines between servers.
                 Effect::Letter { to, .. } => {
                     let reason = "there is no line to it".into();

@@ -63,6 +63,11 @@ impl Connection {
             count,
         }
     }
+
+    /// Something comes that nobody sees but the network.
+    pub fn came(&self) {
+        self.count.came(1);
+    }
 }
 
 impl World {
@@ -106,6 +111,7 @@ impl World {
             shelves: Arc::new(MemoryShelves),
             settings: SETTINGS,
         };
+        self.open_leases();
         let number = u64::from(self.server.life);
         let entropy = seed_bytes("coordinator", &[self.seed, number]);
         let opened = JobServer::open(parts, now, entropy);
@@ -163,6 +169,12 @@ impl World {
             Effect::Letter { to, round, letter } => {
                 let letter = self.perhaps_mislead_server(letter);
                 self.say_letter(ServerIndex::ALL[0], to, round, letter)?;
+            }
+            Effect::Lease(word) => {
+                let now = self.now().time;
+                if let Some(leases) = &mut self.membership.leases {
+                    leases.carry_out(now, word);
+                }
             }
             Effect::Over(Err(error)) if self.kind != Kind::LyingServer => {
                 return Err(self.broken(format!("P5: the job fails: {error}")));

@@ -52,6 +52,7 @@ impl World {
             lie: lies.lie,
             ..Faults::default()
         };
+        self.membership.calms_down();
         self.log("from here on nothing goes wrong".into());
         let left = u64::from(self.job.spec().rounds) + 1;
         let each = ROUND + self.liar.map_or(0, |_| LIAR);

@@ -37,6 +37,7 @@ mod leftovers;
 mod liars;
 mod lines;
 mod links;
+mod membership;
 mod misleads;
 mod models;
 mod parties;
@@ -66,6 +67,7 @@ use followers::Follower;
 use learnt::Learnt;
 use lines::Lines;
 use links::Link;
+use membership::Membership;
 use misleads::Deceit;
 use parties::Party;
 use uploads::Uploads;
@@ -91,6 +93,7 @@ struct World {
     wakes: BTreeMap<Who, (u32, Micros)>,
     anchor: Arc<TrustAnchor>,
     server: Coordinator,
+    membership: Membership,
     parties: Vec<Party>,
     /// The servers that compute with the coordinator.
     followers: BTreeMap<ServerRole, Follower>,
@@ -173,6 +176,7 @@ impl World {
             tasks: BTreeMap::new(),
             wakes: BTreeMap::new(),
             server: Coordinator::default(),
+            membership: Membership::default(),
             links: BTreeMap::new(),
             latest_link: 0,
             liar,
@@ -207,6 +211,7 @@ impl World {
         let Some((at, event)) = self.agenda.pop() else {
             return Err(self.broken("P5: nothing more happens".into()));
         };
+        self.leases_until(at)?;
         self.time = self.time.max(at);
         self.tally.steps += 1;
         self.happens(event)?;

@@ -3,6 +3,7 @@
 
 pub mod dial;
 mod encoded;
+pub mod etcd;
 pub mod fake;
 pub mod http2;
 pub mod intermediate;
@@ -22,7 +23,7 @@ use blindsum_crypto::sign::Algorithm;
 use blindsum_net::coordinator::{Config, Coordinator, JobConfig};
 use blindsum_net::party::{Party, PartyConfig, Policy, RoundResult, Update};
 use blindsum_net::report::{JobState, JobStatus};
-use blindsum_net::{Credentials, JobError, Limits, NetError};
+use blindsum_net::{Credentials, JobError, Limits, Membership, NetError};
 use blindsum_protocol::{Fixed64, JobSpec, ModelUpdate, ProtocolName, RuleName};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -270,6 +271,7 @@ pub fn config(pki: &Pki, specs: Vec<JobSpec>, store: Option<&Path>) -> Config {
         servers: Vec::new(),
         limits: limits(),
         stop_when_done: false,
+        membership: Membership::default(),
     }
 }
 

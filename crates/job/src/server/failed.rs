@@ -1,0 +1,89 @@
+//! Parties that are away, and parties that have failed.
+//!
+//! Two rules say how long anybody waits for a party, and the one that ends first holds. A connection that is known to be
+//! broken: a stage waits `reconnect_grace` for the party to come back. A party that gives no sign of life, over a
+//! connection that seems to stand or over none: it is a member until its lease runs out, and has failed then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::Lead;
+use super::face::Effect;
+use super::link::Link;
+use crate::actor::Time;
+use crate::membership::Lease;
+use crate::pb::{RefusalCode, Refused};
+
+/// What reports, and the party where it hears it, are told of a lease that ran out.
+const FAILED: &str = "its lease ran out: it gave no sign of life";
+
+/// Somebody of a round whose connection was lost.
+#[derive(Clone, Copy)]
+pub(super) struct Lost {
+    since: Time,
+    /// Whether it has failed: it is not waited for any more.
+    failed: bool,
+}
+
+impl Lost {
+    pub fn since(since: Time) -> Self {
+        let failed = false;
+        Self { since, failed }
+    }
+
+    pub fn failed(since: Time) -> Self {
+        let failed = true;
+        Self { since, failed }
+    }
+
+    /// Until when it is waited for.
+    pub fn until(self, grace: Duration) -> Time {
+        match self.failed {
+            true => self.since,
+            false => self.since + grace,
+        }
+    }
+
+    /// Why it is not waited for after that.
+    pub fn reason(self) -> &'static str {
+        match self.failed {
+            true => FAILED,
+            false => "its connection was lost",
+        }
+    }
+}
+
+impl Lead {
+    /// A party is let in over this connection: it is a member, with a lease of its own.
+    pub(super) fn grant(&self, link: &Link) {
+        let (name, traffic) = (link.peer.name.clone(), link.peer.traffic.clone());
+        self.hand.say(Effect::Lease(Lease::Grant { name, traffic }));
+    }
+
+    /// A party is no member any more, by its own will or the job's.
+    pub(super) fn release(&self, name: &Arc<str>) {
+        let name = name.clone();
+        self.hand.say(Effect::Lease(Lease::Release { name }));
+    }
+
+    /// A party has failed: its connection ends, and the round under way does without it. Should it live after all, it
+    /// connects again.
+    pub(super) fn lease_lost(&mut self, name: &Arc<str>) {
+        let now = self.hand.now();
+        warn!(job = %self.name, party = %name, "failed: {FAILED}");
+        if let Some(member) = self.members.get(name) {
+            let link = member.link.id;
+            let last = Refused::new(RefusalCode::RefusalTooSlow, FAILED);
+            member.link.cut(last);
+            self.leave(link, FAILED, true);
+        }
+        if let Some(opening) = &mut self.opening {
+            opening.member_failed(name, now);
+        }
+        if let Some(running) = &mut self.running {
+            running.failed(name, now);
+        }
+    }
+}
