@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop fuzz mutants docs build format clean \
+.PHONY: help demo test bench experiments interop etcd fuzz mutants docs build format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -58,6 +58,11 @@ interop: .state/debug ## A client written from the documents alone, in jobs with
 	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --group interop
 	cd tools/interop && ../../$(BIN)/python -m pytest -p no:cacheprovider
 	cd tools/interop && ../../$(BIN)/python play.py
+
+# Where there is no etcd this fails and says so. The same is tested with a stand-in by `make test`.
+etcd: .state/debug ## Leases in a real etcd, which is killed: needs etcd on the PATH, or ETCD=PROGRAM
+	@command -v "$${ETCD:-etcd}" >/dev/null || { echo "make: error: no etcd: install it (Debian: etcd-server), or say ETCD=PROGRAM"; exit 1; }
+	$(BIN)/pytest python/tests/etcd_real.py
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml
