@@ -29,6 +29,7 @@ pub mod results;
 pub mod server;
 pub mod session;
 pub mod store;
+mod traffic;
 
 #[cfg(test)]
 mod testing;

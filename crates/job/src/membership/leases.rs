@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Lease, MembershipManager};
 use crate::actor::Time;
-use crate::server::Traffic;
+use crate::traffic::Traffic;
 
 /// Looks at connections in the time of one lease: a sign of life counts from the look on that sees it.
 const LOOKS: u32 = 4;

@@ -17,7 +17,7 @@ pub use embedded::Embedded;
 pub use leases::Leases;
 
 use crate::actor::Time;
-use crate::server::Traffic;
+use crate::traffic::Traffic;
 
 /// Keeps the leases of one job. It has no clock: time comes in with each call.
 pub trait MembershipManager: Send {

@@ -17,6 +17,7 @@ use crate::pb::party_frame::Frame;
 use crate::pb::{CoordinatorFrame, Hello, Refused};
 use crate::results::Results;
 use crate::store::Store;
+use crate::traffic::Traffic;
 use crate::{JobError, Model};
 
 /// What the coordinator of a job needs.
@@ -94,14 +95,6 @@ impl Who {
     pub fn of(name: &Arc<str>, role: Option<ServerRole>) -> Self {
         role.map_or_else(|| Self::Party(name.clone()), Self::Server)
     }
-}
-
-/// Counts the bytes of a connection.
-pub trait Traffic: Send + Sync {
-    /// Bytes that came from the party.
-    fn read(&self) -> u64;
-    /// Bytes that were sent to it.
-    fn written(&self) -> u64;
 }
 
 /// Something that an answer holds while it waits for its turn, such as its share of a common memory. It is freed when

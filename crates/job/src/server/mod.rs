@@ -42,13 +42,12 @@ use tracing::warn;
 use crate::actor::{Actor, Hand, Now, Ticket, Time};
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
+pub use crate::traffic::Traffic;
 use crate::{JobError, Model, StoreError};
 use board::Board;
 use conduct::Conduct;
 use ended::Ended;
-pub use face::{
-    Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Traffic, Who,
-};
+pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who};
 use hidden::SealedModel;
 use joining::Joining;
 use members::Member;
