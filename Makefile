@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench experiments interop etcd fuzz mutants docs build format clean \
+.PHONY: help demo test bench experiments interop etcd domains fuzz mutants docs build format clean \
 	schema test-rust test-python lint-rust lint-python vectors cases
 
 help: ## Show this list
@@ -46,6 +46,7 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.flashe_wan
 	$(BIN)/python -m experiments.taylor_noise
 	$(BIN)/python -m experiments.mpc_tables
+	$(BIN)/python -m experiments.mystiko
 	$(BIN)/python -m experiments.attacks
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
@@ -63,6 +64,10 @@ interop: .state/debug ## A client written from the documents alone, in jobs with
 etcd: .state/debug ## Leases in a real etcd, which is killed: needs etcd on the PATH, or ETCD=PROGRAM
 	@command -v "$${ETCD:-etcd}" >/dev/null || { echo "make: error: no etcd: install it (Debian: etcd-server), or say ETCD=PROGRAM"; exit 1; }
 	$(BIN)/pytest python/tests/etcd_real.py
+
+domains: .state/debug ## Learners of one organisation over torch.distributed; installs torch, 5 GB with CUDA on Linux
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact --group dev --extra demo --extra domains
+	$(BIN)/python -m pytest python/tests/test_domains.py python/tests/test_domain_rules.py -n $$(( 2 * $(JOBS) ))
 
 schema: ## Write the Rust code of the wire again, after a change of proto/
 	cargo run --quiet --locked --manifest-path tools/schema/Cargo.toml

@@ -89,13 +89,22 @@ CASES = {
         "Refused; its check is wrong",
     ),
     35: (
-        "FLASHE: the server together with one party",
-        "A stated limit: the key of any party opens every vector",
+        "FLASHE: the server together with one party; Paillier: the key service together with one party",
+        "A stated limit: the key of any party opens every vector; the one with the key reads what the "
+        "other heard",
     ),
     36: (
         "Paillier: a modulus that is even, short, prime or a square, an h that makes no noise; numbers that "
         "are no ciphertexts, 0, 1 or a multiple of N among them; lanes too narrow for all parties",
         "Refused, with the place of the first such number; P parties fit into a lane, and no more are taken",
+    ),
+    37: (
+        "Paillier in a ring, by broadcast or all-reduce: a party that is lost, skips adding or adds twice, "
+        "copies another one's ciphertext, or tells of another sum; a key service that is asked to open "
+        "too few, a round twice or one that it has not opened; one that has every message and its key; a "
+        "coordinator that passes for the key service",
+        "The round ends, and another begins without who was lost; the mistake is found, and who made it "
+        "where that can be told; refused; no hop opens; parties go on with proof alone",
     ),
     38: (
         "One of three servers alters any message or product, says something else to each of the others, or "

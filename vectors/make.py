@@ -35,6 +35,7 @@ TOPICS = [
     "numbers",
     "options",
     "paillier",
+    "paillier_rounds",
     "plain",
     "ramp",
     "ramp_rounds",

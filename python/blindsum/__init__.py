@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from blindsum.arrays import flatten, unflatten
     from blindsum.campaigns import Tally, campaign
     from blindsum.coordinator import Coordinator
+    from blindsum.domains import Domain, DomainRound, join_domain
     from blindsum.errors import (
         BlindsumError,
         ConfigError,
+        DomainError,
+        DomainInputError,
         Fault,
         HiddenModelError,
         IdentityError,
@@ -60,11 +63,16 @@ _HOME = {
     "Session": "session",
     "Timings": "rounds",
     "join": "session",
+    "join_domain": "domains",
     "Coordinator": "coordinator",
     "flatten": "arrays",
     "unflatten": "arrays",
     "BlindsumError": "errors",
     "ConfigError": "errors",
+    "Domain": "domains",
+    "DomainError": "errors",
+    "DomainInputError": "errors",
+    "DomainRound": "domains",
     "Fault": "errors",
     "HiddenModelError": "errors",
     "IdentityError": "errors",
@@ -97,6 +105,10 @@ __all__ = [
     "Clipped",
     "ConfigError",
     "Coordinator",
+    "Domain",
+    "DomainError",
+    "DomainInputError",
+    "DomainRound",
     "Fault",
     "HiddenModelError",
     "IdentityError",
@@ -128,6 +140,7 @@ __all__ = [
     "campaign",
     "flatten",
     "join",
+    "join_domain",
     "protocols",
     "simulate",
     "unflatten",

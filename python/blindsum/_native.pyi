@@ -91,6 +91,7 @@ def join(
     give_up_after: float,
     mask_memory: int,
     servers: list[str],
+    location: str,
 ) -> Party: ...
 
 class PartyMachine:

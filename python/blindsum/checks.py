@@ -87,6 +87,19 @@ def finite(field: str, value: object) -> float:
     raise ConfigError(field, f"{value!r} must be a finite number")
 
 
+def line(field: str, value: object) -> str:
+    """A text; what it may say is checked where it is used.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is something else.
+    """
+    if not isinstance(value, str):
+        raise ConfigError(field, f"must be a text, not a {type(value).__name__}")
+    return value
+
+
 def weight(name: str, value: object, spec: JobSpec) -> int:
     """A weight that the job allows.
 

@@ -54,7 +54,8 @@ class Coordinator:
         ``farewell`` seconds, a limit, by default 30.
     servers
         For a job whose three servers compute together (``mpc3``): the URLs of all three as everybody reaches
-        them, this coordinator first. The other two are :class:`Server`.
+        them, this coordinator first. For a job with a decryptor at another host (``paillier``): the URLs of
+        the coordinator and of that server. The others are :class:`Server`.
     results
         A folder for the results that the coordinator learns: the mean of round 12 in ``JOB-000012.npy``,
         float64, and for integers the exact sums in ``JOB-000012-sums.npy``, uint64. They are written before

@@ -170,3 +170,45 @@ class PromiseBroken(BlindsumError):
 
 class HiddenModelError(BlindsumError):
     """A model was asked for that only the parties have; see :attr:`JobSpec.hides_sum`."""
+
+
+class DomainError(BlindsumError):
+    """A domain has failed: one of its learners is lost, or they did not do the same. All learners get it.
+
+    The domain takes no further part in the job; its learners start again.
+
+    Attributes
+    ----------
+    learner : int
+        The rank of the learner that is lost, or that did something else than the others.
+    reason : str
+        What happened.
+    """
+
+    def __init__(self, learner: int, reason: str) -> None:
+        super().__init__(f"learner {learner} of the domain: {reason}")
+        self.learner = learner
+        self.reason = reason
+
+
+class DomainInputError(InputError):
+    """What the learners of a domain gave cannot be handed in together. All learners get it.
+
+    Attributes
+    ----------
+    learner : int or None
+        The rank of the learner whose ``field`` it is; ``None`` where it is that of all together.
+    field : str
+        ``"update"`` or ``"weight"``.
+    rule : str
+        The rule, as an inequality with its numbers where it is one.
+    index : int or None
+        The coordinate that is wrong, where one is.
+    """
+
+    def __init__(self, learner: int | None, field: str, rule: str, index: int | None = None) -> None:
+        whose = "the domain" if learner is None else f"learner {learner} of the domain"
+        super().__init__(f"{field} of {whose}: {rule}", index)
+        self.learner = learner
+        self.field = field
+        self.rule = rule

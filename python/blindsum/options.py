@@ -17,6 +17,9 @@ __all__ = [
     "Fssa",
     "Integers",
     "Mpc3",
+    "PaillierAllReduce",
+    "PaillierBroadcast",
+    "PaillierRing",
     "Plain",
     "Pss",
     "Quantised",
@@ -185,6 +188,111 @@ class Mpc3(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaillierRing(Protocol):
+    """Paillier, the sum goes from party to party: the key service learns the sum (MYSTIKO).
+
+    Attributes
+    ----------
+    key_bits : str
+        Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
+        bits. By default ``"2048"``.
+    exponents : str
+        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
+        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        more. By default ``"full"``.
+    key_rounds : int
+        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+    key_minutes : float
+        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+    order : str
+        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
+        or goes moves nobody else. By default ``"name"``.
+    decryptor : str
+        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
+        in the coordinator's process. By default ``""``.
+    """
+
+    name: ClassVar[str] = "paillier-ring"
+    key_bits: str = UNSET
+    exponents: str = UNSET
+    key_rounds: int = UNSET
+    key_minutes: float = UNSET
+    order: str = UNSET
+    decryptor: str = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaillierBroadcast(Protocol):
+    """Paillier, each party sends its ciphertexts to all others, and all sums must agree (MYSTIKO).
+
+    Attributes
+    ----------
+    key_bits : str
+        Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
+        bits. By default ``"2048"``.
+    exponents : str
+        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
+        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        more. By default ``"full"``.
+    key_rounds : int
+        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+    key_minutes : float
+        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+    order : str
+        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
+        or goes moves nobody else. By default ``"name"``.
+    decryptor : str
+        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
+        in the coordinator's process. By default ``""``.
+    """
+
+    name: ClassVar[str] = "paillier-broadcast"
+    key_bits: str = UNSET
+    exponents: str = UNSET
+    key_rounds: int = UNSET
+    key_minutes: float = UNSET
+    order: str = UNSET
+    decryptor: str = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaillierAllReduce(Protocol):
+    """Paillier, each part of the vector goes from party to party, all parts at once (MYSTIKO).
+
+    Attributes
+    ----------
+    key_bits : str
+        Bits of the key N. ``2048``: A level of security of 112 bits; ``3072``: A level of security of 128
+        bits. By default ``"2048"``.
+    exponents : str
+        How long the random exponents of encryption are. ``full``: Half as long as the key: as hard to break
+        as factoring; ``short``: Four times the level of security, which is faster and rests on one assumption
+        more. By default ``"full"``.
+    key_rounds : int
+        Rounds that a key serves before another one is made; 0 keeps it for the job. By default ``0``.
+    key_minutes : float
+        Minutes that a key serves before another one is made; 0 keeps it for the job. By default ``0.0``.
+    order : str
+        In which order the parties stand in the ring. ``name``: By their names; ``location``: By where they
+        say that they are, then by their names; ``hash``: By a hash of the job and their names: whoever comes
+        or goes moves nobody else. By default ``"name"``.
+    decryptor : str
+        The host of the server that makes keys and opens sums, as in its certificate; empty where that is done
+        in the coordinator's process. By default ``""``.
+    """
+
+    name: ClassVar[str] = "paillier-allreduce"
+    key_bits: str = UNSET
+    exponents: str = UNSET
+    key_rounds: int = UNSET
+    key_minutes: float = UNSET
+    order: str = UNSET
+    decryptor: str = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
 class Quantised(Encoding):
     """Numbers, clipped and quantised to levels of a number of bits.
 
@@ -334,6 +442,18 @@ class JobArguments(TypedDict, total=False):
 
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    item.name: item for item in (Plain, SecAgg, SecAggPlus, Fssa, Pss, Flashe, Mpc3)
+    item.name: item
+    for item in (
+        Plain,
+        SecAgg,
+        SecAggPlus,
+        Fssa,
+        Pss,
+        Flashe,
+        Mpc3,
+        PaillierRing,
+        PaillierBroadcast,
+        PaillierAllReduce,
+    )
 }
 ENCODINGS: dict[str, type[Encoding]] = {item.name: item for item in (Quantised, Fixed64, Integers)}

@@ -1,4 +1,4 @@
-"""Run a server that computes with a coordinator: the second or the third of a job."""
+"""Run a server of a job beside its coordinator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from blindsum.spec import JobSpec
 
 
 class Server:
-    """The second or the third of three servers that compute together. Use it in a ``with`` statement.
+    """A server of a job beside its coordinator. Use it in a ``with`` statement.
+
+    It is the second or the third of three that compute together (``mpc3``), or the one that makes keys and
+    opens sums, alone (``paillier`` with a ``decryptor``).
 
     It runs on native threads until its job is over or :meth:`stop` is called. The three servers belong in the
     hands of three organisations: any two of them together can read every update.
@@ -23,10 +26,10 @@ class Server:
     spec
         The job. This server takes part in no other one, whatever the coordinator says.
     servers
-        The URLs of all three servers as everybody reaches them, the coordinator first. They have different
+        The URLs of all servers as everybody reaches them, the coordinator first. They have different
         hosts: a server is known by the host that its certificate is for.
     place
-        Which of them this is: 1 or 2.
+        Which of them this is: 1 or 2; a decryptor is 1.
     identity
         The server's certificate and key (``blindsum pki issue --server``): the path of ``NAME.pem`` and
         ``NAME.key`` without ending, or a folder with one such pair.

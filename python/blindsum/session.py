@@ -241,11 +241,11 @@ class Session:
         lost = self._warn if on_lost is None else on_lost
         before: Round | None = None
         while (found := self._next_round()) is not None:
-            if before is not None and (error := _settled(before)) is not None:
+            if before is not None and (error := settled(before)) is not None:
                 lost(error)
             before = None
             if isinstance(found, BlindsumError):
-                if not isinstance(found, _OF_ONE_ROUND):
+                if not isinstance(found, OF_ONE_ROUND):
                     raise found
                 lost(found)
                 continue
@@ -258,7 +258,7 @@ class Session:
                 lost(found.lost)
             else:
                 before = found
-        if before is not None and (error := _settled(before)) is not None:
+        if before is not None and (error := settled(before)) is not None:
             lost(error)
 
     def _warn(self, error: BlindsumError) -> None:
@@ -290,10 +290,10 @@ class Session:
         self.close()
 
 
-_OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
+OF_ONE_ROUND = (PolicyError, RoundAborted, Fault)
 
 
-def _settled(current: Round) -> BlindsumError | None:
+def settled(current: Round) -> BlindsumError | None:
     """Why a round whose result nobody asked for was lost, if it was."""
     if not current.submitted:
         return None
@@ -314,6 +314,7 @@ def join(
     state_dir: AnyPath | None = None,
     give_up_after: float = 120.0,
     mask_memory: int = MASK_MEMORY,
+    location: str = "",
 ) -> Session:
     """Join a job at a coordinator, over mutual TLS.
 
@@ -345,8 +346,11 @@ def join(
         Seconds for which the party tries to reach the coordinator, at first and after every lost connection.
     mask_memory
         Bytes of masks that may be computed ahead of time, while the party trains or waits for others for more
-        than 0.2 s; with 0 masks are computed when they are needed. Only ``flashe`` has masks to compute
-        ahead.
+        than 0.2 s; with 0 masks are computed when they are needed. ``flashe`` has masks to compute ahead, and
+        the ring and the all-reduce of ``paillier`` the random part of encryption.
+    location
+        Where the party is, in words of your own, at most 64 characters; ``""`` says nothing. The coordinator
+        hears it. Rings with ``order = "location"`` stand in this order.
 
     Raises
     ------
@@ -383,6 +387,7 @@ def join(
         float(give_up_after),
         memory,
         servers,
+        checks.line("location", location),
     )
     return Session(native)
 

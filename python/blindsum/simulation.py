@@ -166,6 +166,9 @@ class SimulationResult:
     key_setup : KeySetupReport or None
         The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
         round, and before others where a party lacks the key; its costs are not those of a round.
+    begun : int
+        How often the round was begun: again without whoever was lost, where a round needs all of its parties
+        (``paillier``). Costs are those of the last time; ``virtual_seconds`` counts all.
     peak_rss_bytes : int
         The most memory that this process has ever held, in bytes.
     mean : numpy.ndarray or None
@@ -196,6 +199,7 @@ class SimulationResult:
     virtual_seconds: float
     servers: tuple[ServerReport, ...]
     key_setup: KeySetupReport | None
+    begun: int
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
     sum: Sums | None
@@ -364,6 +368,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
         servers=tuple(ServerReport(**server) for server in report.get("servers", ())),
+        begun=report.get("begun", 1),
         key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
         mean=mean,
         sum=sums,
@@ -372,7 +377,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
 
 
 _MADE_HERE = (
-    *("stages", "client_ms", "servers", "error_bound", "key_setup", "mean", "sum", "_report"),
+    *("stages", "client_ms", "servers", "error_bound", "key_setup", "begun", "mean", "sum", "_report"),
     *("clipped", "clipped_by_party", "scaled_by_party"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""

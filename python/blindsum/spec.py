@@ -141,6 +141,11 @@ class JobSpec(JobFields):
         return any(step.speaker == "servers" for step in self.plan)
 
     @property
+    def decryptor(self) -> str:
+        """The host of the server that makes keys and opens sums; ``""`` where no server does that alone."""
+        return str(getattr(self.protocol, "decryptor", ""))
+
+    @property
     def server_memory(self) -> int:
         """Bytes that each of three servers holds at most to compute (``mpc3``), vectors among them; else 0.
 

@@ -156,14 +156,15 @@ class Place:
         """The second or the third server of a job."""
         state = tempfile.mkdtemp(dir=self.folder)
         identity = self.folder / f"server-{number}"
-        options = {"listen": listen_at(urls[number]), "state_dir": state, "identity": identity} | options
+        listen = listen_at(urls[number]) if number < len(urls) else "127.0.0.1:0"
+        options = {"listen": listen, "state_dir": state, "identity": identity} | options
         return bs.Server(spec, servers=urls, place=number, ca=self.folder, **options)
 
     def join(self, coordinator, name, **options):
         options = {"policy": bs.Policy(**self.any_job), "give_up_after": 5.0} | options
         port = coordinator.address.rpartition(":")[2]
         return bs.join(
-            list(coordinator.servers) or f"https://localhost:{port}",
+            list(coordinator.servers) if len(coordinator.servers) == 3 else f"https://localhost:{port}",
             job="job",
             identity=self.identity(name),
             ca=self.folder / "ca.pem",

@@ -24,6 +24,7 @@ import blindsum as bs
 from blindsum.cli import main
 from blindsum.cli.examples import FILES
 from blindsum.cli.jobs import spec_from_file
+from blindsum.testing.learners import SocketPeers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,6 +49,13 @@ STAND_INS = {
     "counts": lambda party: np.arange(1000, dtype=np.uint16) + party,
 }
 """The reader's own code in Python blocks."""
+
+REPLACED_IN_DOMAINS = {
+    # Learners are threads here, and talk without torch.
+    "import torch.distributed as dist\n": "",
+    'dist.init_process_group("gloo")\n': "",
+    'ca="ca.pem")': 'ca="ca.pem", peers=peers)',
+}
 
 NOT_CODE = {"text", "mermaid"}
 
@@ -87,9 +95,9 @@ def test_every_block_is_of_a_kind_that_is_executed():
 def test_examples_in_help_and_pages_are_the_files(capsys):
     for name, text in FILES.items():
         assert (ROOT / "examples" / name).read_text() == text
-    # The other one is run by test_machines.
+    # The others are run by test_machines and test_domains.
     others = {path.name for path in (ROOT / "examples").iterdir() if path.is_file()} - set(FILES)
-    assert others == {"queue_job.py"}
+    assert others == {"domain.py", "queue_job.py"}
     for command, name in (("serve", "job.toml"), ("join", "training.py")):
         with pytest.raises(SystemExit):
             main([command, "--help"])
@@ -291,6 +299,26 @@ def test_python_blocks_run(block, tumour, capsys):
         assert np.array_equal(names["unweighted"](model, 1), update)
 
 
+@pytest.mark.parametrize("block", blocks("python domain"), ids=str)
+def test_blocks_of_domains_run_in_every_learner(block, tumour, tmp_path):
+    text = replaced(block.text, REPLACED_IN_DOMAINS | REPLACED_IN_PYTHON, port=tumour())
+    found = {}
+
+    def learn(rank):
+        peers = SocketPeers(tmp_path, rank, 3)
+        names = {"bs": bs, "peers": peers, **STAND_INS, "data": [None] * (50 + 50 * rank)}
+        exec(compile(text, str(block), "exec"), names)
+        found[rank] = names["mean"]
+
+    learners = [threading.Thread(target=learn, args=(rank,)) for rank in range(3)]
+    for one in learners:
+        one.start()
+    for one in learners:
+        one.join(120)
+    # 300 of 302 parts of every update of 0.25.
+    assert all(np.allclose(found[rank], 0.25 * 300 / 302, atol=1e-3) for rank in range(3))
+
+
 def test_training_functions_that_pages_name_are_there():
     trained = set(re.findall(r"--train (training:\w+)", "".join(page.read_text() for page in PAGES)))
     defined = set(re.findall(r"^def (\w+)", FILES["training.py"], re.MULTILINE))
@@ -300,6 +328,7 @@ def test_training_functions_that_pages_name_are_there():
 EXECUTED = {
     "sh",
     "python",
+    "python domain",
     "toml job",
     "toml rule",
     "toml options",

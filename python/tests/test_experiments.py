@@ -27,6 +27,7 @@ WRITTEN = {
         *("mpc-tables.md", "mpc-tables.csv"),
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
     ],
+    "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],
 }

@@ -13,7 +13,7 @@ from .flashe_refused import refused_in_setup, refused_in_sum
 from .identity import pem
 from .job import Job, Member, clips_context, key_setup_context, round_context
 from .numbers import Numbers
-from .play import NOW, authority_of, framed, identities_of, pick, words_of
+from .play import NOW, authority_of, framed, identities_of, pick, vector
 from .said import said
 from .tape import Tape
 
@@ -156,16 +156,6 @@ class Stages:
 def by_rank(values: Mapping[int, object]) -> dict[str, object]:
     """As JSON has it."""
     return {str(rank): value for rank, value in values.items()}
-
-
-def vector(job: Job, label: str) -> list[int]:
-    """Words of a party: the first two are the largest and the smallest, whose sums just do not wrap."""
-    if job.encoding != "fixed64":
-        bound = 2 ** job.width() // job.parties
-        return [bound - 1, 0, *words_of(job, label, bound)[2:]]
-    bound = 2**63 // job.parties
-    numbers = [2 * bound - 1, 0, *words_of(job, label, 2 * bound)[2:]]
-    return [(number - bound) % 2**64 for number in numbers]
 
 
 class Play:

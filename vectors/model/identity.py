@@ -55,7 +55,9 @@ class Identity:
 INTEGER, BITS, OCTETS, OID, UTF8, UTC_TIME = 0x02, 0x03, 0x04, 0x06, 0x0C, 0x17
 SEQUENCE, SET = 0x30, 0x31
 COMMON_NAME, BASIC_CONSTRAINTS, KEY_USAGE = "2.5.4.3", "2.5.29.19", "2.5.29.15"
-EXTENDED_KEY_USAGE, SUBJECT_ALT_NAME, CLIENT_AUTH = "2.5.29.37", "2.5.29.17", "1.3.6.1.5.5.7.3.2"
+EXTENDED_KEY_USAGE, SUBJECT_ALT_NAME = "2.5.29.37", "2.5.29.17"
+SERVER_AUTH, CLIENT_AUTH = "1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"
+OF_SERVERS = SERVER_AUTH, CLIENT_AUTH
 ED25519, EC_PUBLIC_KEY, PRIME256V1 = "1.3.101.112", "1.2.840.10045.2.1", "1.2.840.10045.3.1.7"
 TRUE = b"\x01\x01\xff"
 
@@ -136,12 +138,14 @@ class Authority:
         ]
         return self.issue(1, self.common_name, self.identity, extensions)
 
-    def certify(self, serial: int, party: str, identity: Identity) -> bytes:
-        """Certificate of a party: its name is the only DNS name, it may be a TLS client."""
+    def certify(
+        self, serial: int, party: str, identity: Identity, purposes: tuple[str, ...] = (CLIENT_AUTH,)
+    ) -> bytes:
+        """Certificate of a party or of a server, by its purposes in TLS; its name is the only DNS name."""
         dns_name = der(SEQUENCE, der(0x82, party.encode()))
         extensions = [
             extension(KEY_USAGE, b"\x03\x02\x07\x80", critical=True),  # digitalSignature
-            extension(EXTENDED_KEY_USAGE, der(SEQUENCE, oid(CLIENT_AUTH)), critical=False),
+            extension(EXTENDED_KEY_USAGE, der(SEQUENCE, *map(oid, purposes)), critical=False),
             extension(SUBJECT_ALT_NAME, dns_name, critical=False),
         ]
         return self.issue(serial, party, identity, extensions)

@@ -56,6 +56,11 @@ class Job:
     noise: float = 0.0
     result: str = "both"
     truncation: str = "probabilistic"
+    key_bits: str = "2048"
+    exponents: str = "full"
+    key_minutes: float = 0.0
+    order: str = "name"
+    decryptor: str = ""
     corrupt: float = 0.1
     dropout: float = 0.1
     join_deadline: float = 60.0
@@ -117,7 +122,7 @@ class Job:
         least = self.corrupt_parties() + 2 if self.is_active() else 2
         if self.protocol == "plain":
             return 1
-        if self.protocol == "flashe":
+        if self.protocol == "flashe" or self.protocol.startswith("paillier-"):
             return max(min(least, self.parties), 2)
         if self.protocol == "mpc3":
             return self.least_for_rule(max(least, 3))

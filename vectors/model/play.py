@@ -40,6 +40,16 @@ def words_of(job: Job, label: str, bound: int) -> list[int]:
     return [int.from_bytes(pick(label), "little") % bound for label in labels]
 
 
+def vector(job: Job, label: str) -> list[int]:
+    """Words of a party: the first two are the largest and the smallest, whose sums just do not wrap."""
+    if job.encoding != "fixed64":
+        bound = 2 ** job.width() // job.parties
+        return [bound - 1, 0, *words_of(job, label, bound)[2:]]
+    bound = 2**63 // job.parties
+    numbers = [2 * bound - 1, 0, *words_of(job, label, 2 * bound)[2:]]
+    return [(number - bound) % 2**64 for number in numbers]
+
+
 def framed(context: bytes, stage: int, bodies: Mapping[int, bytes]) -> dict[str, str]:
     """Messages of a stage by party, each with its frame."""
     return {str(party): wire.frame(context, stage, body).hex() for party, body in sorted(bodies.items())}

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 
 Option = str | int | float | tuple[object, ...]
 
+PAILLIER: dict[str, Option] = {
+    "key_bits": "2048",
+    "exponents": "full",
+    "key_rounds": 0,
+    "key_minutes": 0.0,
+    "order": "name",
+    "decryptor": "",
+}
+
 # What every job has; None where the job must say it. A default is never changed: it would change hashes.
 COMMON: dict[str, Option | None] = {
     "protocol": None,
@@ -55,6 +64,9 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
         "result": "both",
         "truncation": "probabilistic",
     },
+    "paillier-ring": PAILLIER,
+    "paillier-broadcast": PAILLIER,
+    "paillier-allreduce": PAILLIER,
 }
 ENCODINGS: dict[str, dict[str, Option]] = {
     "quantised": {

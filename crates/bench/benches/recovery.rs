@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind,
-    Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet,
-    ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
+    Follower, FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers, MemoryVault, Message,
+    Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server,
+    ServerIdentity, ServerIndex, ServerRole, SparseInput,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;

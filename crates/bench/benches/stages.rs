@@ -15,9 +15,10 @@ use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::Encoder;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, Input,
-    Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower,
+    FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers, MemoryVault, Message, Outcome,
+    Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIdentity,
+    ServerIndex, ServerRole, SparseInput,
 };
 
 #[path = "../../protocol/src/testing.rs"]

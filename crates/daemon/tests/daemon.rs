@@ -304,7 +304,7 @@ fn a_server_that_has_what_only_coordinators_have_is_refused() {
     };
     refused("store='x.db'", &["store", "only a coordinator"]);
     refused("server=0", &["state_dir", "only server = 1 and 2"]);
-    refused("server=3", &["place = 3 must be 1 or 2"]);
+    refused("server=3", &["place = 3 must be from 1 to 2"]);
     refused("jobs.0.protocol='plain'", &["needs no second server"]);
     refused("jobs=[]", &["jobs", "the one job"]);
     let config = folder.path().join("blindsumd.toml");

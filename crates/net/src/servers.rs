@@ -9,40 +9,64 @@ use crate::address::Address;
 use crate::connect::Target;
 use crate::tls::ServerSide;
 
-/// The three servers of jobs, in order: the first is the coordinator.
+/// The servers of jobs, in order: the first is the coordinator. Three compute together; the second of two makes keys and
+/// opens sums.
 #[derive(Debug)]
-pub(crate) struct Servers([Address; 3]);
+pub(crate) struct Servers {
+    coordinator: Address,
+    others: Vec<Address>,
+}
 
 impl Servers {
     /// Reads their URLs.
     ///
     /// # Errors
-    /// They are not three, or two have one host: a certificate would be that of two servers.
+    /// They are not two or three, or two have one host: a certificate would be that of two servers.
     pub fn new(urls: &[String]) -> Result<Self, NetError> {
         let wrong = |rule: String| NetError::config("servers", rule);
         let addresses = urls.iter().map(|url| Address::parse("servers", url));
-        let addresses: Vec<Address> = addresses.collect::<Result<_, _>>()?;
-        let addresses = <[Address; 3]>::try_from(addresses)
-            .map_err(|all| wrong(format!("{} URLs: must be three, in order", all.len())))?;
-        let [first, second, third] = &addresses;
-        for (one, other) in [(first, second), (first, third), (second, third)] {
-            if one.host == other.host {
+        let mut addresses: Vec<Address> = addresses.collect::<Result<_, _>>()?;
+        if !(2..=3).contains(&addresses.len()) {
+            let rule = "must be three, in order, or two: the coordinator and the decryptor";
+            return Err(wrong(format!("{} URLs: {rule}", addresses.len())));
+        }
+        for (place, one) in addresses.iter().enumerate() {
+            if let Some(other) = addresses
+                .iter()
+                .skip(place + 1)
+                .find(|it| it.host == one.host)
+            {
                 return Err(wrong(format!(
                     "{:?} and {:?} have one host: servers are told apart by the hosts that their certificates are for",
                     one.url, other.url
                 )));
             }
         }
-        Ok(Self(addresses))
+        let others = addresses.split_off(1);
+        let coordinator = addresses.swap_remove(0);
+        Ok(Self {
+            coordinator,
+            others,
+        })
     }
 
-    /// Where a server is.
+    /// Where a server is; the coordinator for a place that the list does not have.
     pub fn address(&self, place: ServerIndex) -> &Address {
-        let [first, second, third] = &self.0;
-        match place.number() {
-            0 => first,
-            1 => second,
-            _ => third,
+        let other = usize::from(place.number()).checked_sub(1);
+        let other = other.and_then(|at| self.others.get(at));
+        other.unwrap_or(&self.coordinator)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// What the server in this place is for; none for the coordinator.
+    pub fn role(&self, place: ServerIndex) -> Option<ServerRole> {
+        match (ServerRole::at(place), self.count()) {
+            (Some(ServerRole::Second), 2) => Some(ServerRole::Decryptor),
+            (role, _) => role,
         }
     }
 
@@ -55,7 +79,10 @@ impl Servers {
             let address = self.address(*place);
             hosts.iter().any(|host| address.is_for(host))
         };
-        let mut places = ServerIndex::ALL.into_iter().filter(is_of);
+        let mut places = ServerIndex::ALL
+            .into_iter()
+            .take(self.count())
+            .filter(is_of);
         match (places.next(), places.next()) {
             (Some(place), None) => Ok(place),
             (None, _) => Err(format!(
@@ -122,7 +149,8 @@ mod tests {
             "https://[::1]:2",
         ];
         assert!(servers(good).is_ok());
-        assert!(rule(Servers::new(&good.map(str::to_owned)[..2])).contains("2 URLs"));
+        assert!(Servers::new(&good.map(str::to_owned)[..2]).is_ok());
+        assert!(rule(Servers::new(&good.map(str::to_owned)[..1])).contains("1 URLs"));
         let twice = [
             "https://a.example:1",
             "https://b.example",

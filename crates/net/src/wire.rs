@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{BufMut, Bytes};
+use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
 use prost::Message;
@@ -69,12 +69,22 @@ impl Sent {
     }
 }
 
+impl Sent {
+    /// The frame, for who is in the same process.
+    ///
+    /// # Errors
+    /// It is of another type.
+    pub fn decode<F: Message + Default>(&self) -> Result<F, prost::DecodeError> {
+        let head = self.head.get(5..).unwrap_or_default();
+        F::decode(head.chain(self.data.clone()))
+    }
+}
+
 #[cfg(test)]
 impl Sent {
     /// What was sent.
     pub fn frame<F: Message + Default>(&self) -> F {
-        let whole = [self.head.clone(), self.data.clone()].concat();
-        F::decode(whole.get(5..).unwrap_or_default()).unwrap()
+        self.decode().unwrap()
     }
 }
 

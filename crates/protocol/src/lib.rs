@@ -23,6 +23,7 @@ mod machine;
 mod protocols {
     pub(crate) mod flashe;
     pub(crate) mod mpc3;
+    pub(crate) mod paillier;
     pub(crate) mod plain;
     pub(crate) mod ramp;
     pub(crate) mod secagg;
@@ -43,14 +44,17 @@ pub use crate::core::guard::{AnySurvivors, SurvivorGuard};
 pub use crate::core::input::{Input, SparseInput};
 pub use crate::core::job::Job;
 pub use crate::core::kind::RoundKind;
+pub use crate::core::memory::JobMemory;
 pub use crate::core::names::{Adversary, ModelUpdate, SuiteName};
 pub use crate::core::numbers::Numbers;
 pub use crate::core::party::{PartyId, PartySet};
 pub use crate::core::plan::{Opens, Plan, Step, Who};
 pub use crate::core::round::{
-    ClientSetup, Excuse, InTheClear, Piece, Prepared, Round, RoundSum, nonce_commitment,
+    ClientSetup, Excuse, FollowerSetup, InTheClear, Piece, Prepared, Round, RoundSum,
+    nonce_commitment,
 };
 pub use crate::core::seat::{Seat, ServerRole};
+pub use crate::core::servers::{KnownServers, ServerIdentity};
 pub use crate::core::sparsity::Sparsity;
 pub use crate::core::spec::encodings::*;
 pub use crate::core::spec::{
@@ -62,6 +66,7 @@ pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};
 pub use protocols::flashe::Masking;
 pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
+pub use protocols::paillier::{ExponentName, KeyBits, RingOrder};
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
 
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
@@ -80,6 +85,9 @@ choose_table! {
     ramp::Pss,
     flashe::Flashe,
     mpc3::Mpc3,
+    paillier::PaillierRing,
+    paillier::PaillierBroadcast,
+    paillier::PaillierAllReduce,
 }
 
 impl ProtocolName {

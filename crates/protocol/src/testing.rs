@@ -14,8 +14,8 @@ mod cohort;
 pub use cohort::*;
 
 use crate::{
-    Answer, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, JobSpec, Message,
-    Outcome, Outgoing, PartyId, Round, Seat, Server, ServerIndex, ServerRole,
+    Answer, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, FollowerSetup,
+    JobSpec, Message, Outcome, Outgoing, PartyId, Round, Seat, Server, ServerIndex, ServerRole,
 };
 
 /// Changes a letter from one server to another, or loses it.
@@ -41,6 +41,8 @@ pub struct Rig {
     said: Vec<(ServerIndex, ServerIndex, Message)>,
     /// Why other servers had no further part in the round.
     pub server_faults: Vec<(ServerIndex, Fault)>,
+    /// What ended the part of a server that the coordinator spoke to.
+    pub role_faults: Vec<(ServerRole, Fault)>,
     /// What becomes of letters on their way between servers; lost where it says so.
     pub on_letter: OnLetter,
     /// What becomes of notices of uploads on their way between servers; as above.
@@ -118,7 +120,16 @@ impl Rig {
         }
         let server = Some(Server::start(cohort.round.clone()).unwrap());
         let round = &cohort.round;
-        let follower = |role| (role, Follower::start(round.clone(), role).unwrap());
+        let follower = |role| {
+            let setup = FollowerSetup {
+                round: round.clone(),
+                role,
+                memory: cohort.memory.clone(),
+                identity: cohort.key_service.clone(),
+                now: 0,
+            };
+            (role, Follower::start(setup).unwrap())
+        };
         Self {
             followers: round.servers().map(follower).collect(),
             cohort,
@@ -131,6 +142,7 @@ impl Rig {
             parts,
             said: Vec::new(),
             server_faults: Vec::new(),
+            role_faults: Vec::new(),
             on_letter: Box::new(|_, _, letter| Some(letter)),
             on_notice: Box::new(|_, _, notice| Some(notice)),
             kept: BTreeMap::new(),
@@ -319,7 +331,10 @@ impl Rig {
         let Some(follower) = self.followers.get_mut(&role) else {
             return;
         };
-        let answer = follower.answer(message, &mut self.rng).unwrap();
+        let answer = match follower.answer(message, &mut self.rng) {
+            Ok(answer) => answer,
+            Err(fault) => return self.role_faults.push((role, fault)),
+        };
         let (stage, length) = (follower.heard(), answer.as_ref().map(|answer| answer.len()));
         let (plan, letters) = (self.cohort.round.plan(), follower.letters());
         assert!(
@@ -360,6 +375,12 @@ impl Rig {
             }
         }
         Ok(())
+    }
+
+    /// Every client but this one that has something to answer does.
+    pub fn answer_all_but(&mut self, party: PartyId) {
+        self.down.remove(&party);
+        self.answer_all().unwrap();
     }
 
     /// Goes on to the end of the round.

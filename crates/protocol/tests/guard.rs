@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Excuse, Fault,
-    FaultKind, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId,
-    PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
-    SurvivorGuard,
+    FaultKind, Follower, FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers, MemoryVault,
+    Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server,
+    ServerIdentity, ServerIndex, ServerRole, SparseInput, SurvivorGuard,
 };
 
 #[path = "../src/testing.rs"]
@@ -66,6 +66,7 @@ fn told(spec: JobSpec, need: usize) -> (Rig, Arc<AtLeast>) {
     });
     let sealed = rig.clients[&ME].seal(&storage_key(), &mut rig.rng);
     let setup = ClientSetup {
+        memory: Arc::default(),
         guard: guard.clone(),
         ..rig.cohort.setup(ME)
     };

@@ -7,9 +7,10 @@ use std::{
 
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower, Input,
-    Job, JobSpec, MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round,
-    RoundSum, Seat, Server, ServerIndex, ServerRole, SparseInput,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, Excuse, Fault, FaultKind, Follower,
+    FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers, MemoryVault, Message, Outcome,
+    Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIdentity,
+    ServerIndex, ServerRole, SparseInput,
 };
 
 #[path = "../src/testing.rs"]

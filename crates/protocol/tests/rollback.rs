@@ -6,9 +6,9 @@ use std::sync::Arc;
 use blindsum_crypto::audit;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
-    FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
-    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
-    SparseInput, Vault,
+    FaultKind, Flashe, Follower, FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers,
+    MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum,
+    Seat, Server, ServerIdentity, ServerIndex, ServerRole, SparseInput, Vault,
 };
 
 #[path = "../src/testing.rs"]

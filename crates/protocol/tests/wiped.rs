@@ -9,9 +9,9 @@ use blindsum_crypto::{kdf::derive32, seal::StorageKey, secret::Secret};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
     Adversary, Answer, AnySurvivors, Client, ClientSetup, Closed, EncodingName, Excuse, Fault,
-    FaultKind, Flashe, Follower, Input, Job, JobSpec, MemoryVault, Message, Outcome, Outgoing,
-    PartyId, PartySet, ProtocolName, Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
-    SparseInput, Vault,
+    FaultKind, Flashe, Follower, FollowerSetup, Input, Job, JobMemory, JobSpec, KnownServers,
+    MemoryVault, Message, Outcome, Outgoing, PartyId, PartySet, ProtocolName, Round, RoundSum,
+    Seat, Server, ServerIdentity, ServerIndex, ServerRole, SparseInput, Vault,
 };
 use inspector::left_behind;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};

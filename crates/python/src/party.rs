@@ -52,6 +52,7 @@ pub fn join(
     give_up_after: f64,
     mask_memory: usize,
     servers: Vec<String>,
+    location: String,
 ) -> PyResult<Party> {
     let mut config = PartyConfig::new(url, job, credentials(pem).or_raise(py)?);
     config.server_name = server_name;
@@ -60,6 +61,7 @@ pub fn join(
     config.give_up_after = give_up_after;
     config.mask_memory = mask_memory;
     config.servers = servers;
+    config.location = location;
     let party = abandonable(py, move || party::Party::join(config))?.or_raise(py)?;
     let spec = serde_json::to_string(party.job().spec())
         .map_err(|e| NetError::System(e.to_string()).into_py_err(py))?;

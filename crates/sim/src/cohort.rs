@@ -7,7 +7,7 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{CertifiedRoster, Member, Roster};
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_protocol::JobSpec;
+use blindsum_protocol::{JobSpec, KnownServers, ServerIdentity};
 use rand_core::Rng;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -23,6 +23,8 @@ pub struct Cohort {
     seed: u64,
     anchor: Arc<TrustAnchor>,
     parties: Vec<Party>,
+    /// Who makes keys and opens sums, where the job names a server for that.
+    key_service: Option<Arc<ServerIdentity>>,
 }
 
 /// One of them.
@@ -39,7 +41,7 @@ impl Cohort {
     /// # Errors
     /// A failure of the certificate library.
     pub fn new(parties: usize, seed: u64) -> Result<Self, SimError> {
-        Self::named(parties, seed, None)
+        Self::named(parties, seed, None, None)
     }
 
     /// So many parties of a job: the last one has the name of the job's root, if it has one.
@@ -47,29 +49,37 @@ impl Cohort {
     /// # Errors
     /// As [`Cohort::new`].
     pub fn of(job: &JobSpec, parties: usize, seed: u64) -> Result<Self, SimError> {
-        Self::named(parties, seed, job.root())
+        Self::named(parties, seed, job.root(), job.decryptor())
     }
 
-    fn named(parties: usize, seed: u64, last: Option<&str>) -> Result<Self, SimError> {
+    fn named(
+        parties: usize,
+        seed: u64,
+        last: Option<&str>,
+        key_service: Option<String>,
+    ) -> Result<Self, SimError> {
         let mut rng = stream("cohort", &[seed]);
         let validity = Validity::days(NOW, 1);
         let authority =
             CertificateAuthority::create("simulation", Algorithm::Ed25519, validity, &mut rng)?;
         let anchor = Arc::new(TrustAnchor::from_pem(authority.certificate(), None)?);
-        let mut party = |rank: usize| {
-            let name = match last {
-                Some(last) if rank + 1 == parties => last.to_owned(),
-                _ => format!("party-{rank:06}"),
-            };
-            let credential =
-                authority.issue(&name, &Kind::Party, Algorithm::Ed25519, validity, &mut rng)?;
+        let mut certified = |name: &str, kind: &Kind| {
+            let credential = authority.issue(name, kind, Algorithm::Ed25519, validity, &mut rng)?;
             let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes())
                 .map_err(|error| CryptoError::Pem {
                     what: "certificate",
                     why: error.to_string(),
                 })?
                 .to_vec();
-            let identity = Arc::new(IdentityKey::from_pem(&credential.key)?);
+            let key = Arc::new(IdentityKey::from_pem(&credential.key)?);
+            Ok::<_, SimError>((certificate, key))
+        };
+        let mut party = |rank: usize| {
+            let name = match last {
+                Some(last) if rank + 1 == parties => last.to_owned(),
+                _ => format!("party-{rank:06}"),
+            };
+            let (certificate, identity) = certified(&name, &Kind::Party)?;
             Ok(Party {
                 name,
                 certificate,
@@ -79,10 +89,20 @@ impl Cohort {
         let parties = (0..parties)
             .map(&mut party)
             .collect::<Result<_, SimError>>()?;
+        let key_service = match key_service {
+            None => None,
+            Some(host) => {
+                let hosts = vec![host.clone()];
+                let (certificate, key) = certified(&host, &Kind::Server { hosts })?;
+                let chain = vec![certificate];
+                Some(Arc::new(ServerIdentity { chain, key }))
+            }
+        };
         Ok(Self {
             seed,
             anchor,
             parties,
+            key_service,
         })
     }
 
@@ -97,6 +117,7 @@ impl Cohort {
             seed: self.seed,
             anchor: self.anchor.clone(),
             parties,
+            key_service: self.key_service.clone(),
         }
     }
 
@@ -119,6 +140,16 @@ impl Cohort {
     /// The CA of the parties.
     pub(crate) fn anchor(&self) -> &Arc<TrustAnchor> {
         &self.anchor
+    }
+
+    /// By what parties know servers.
+    pub(crate) fn servers(&self) -> KnownServers {
+        KnownServers::certified_by(self.anchor.clone(), NOW)
+    }
+
+    /// Who makes keys and opens sums, where the job names a server for that.
+    pub(crate) fn key_service(&self) -> Option<&Arc<ServerIdentity>> {
+        self.key_service.as_ref()
     }
 
     /// The long-term key of a party.

@@ -32,7 +32,10 @@ impl Simulation {
         let roster = self.cohort().roster(number)?;
         let round = Round::key_setup(self.scenario().job.clone(), before, roster);
         let round = Arc::new(round.map_err(SimError::Round)?);
-        let finished = self.drive(index, round.clone(), around)?;
+        let script = self
+            .scenario()
+            .script(round.kind(), index, self.cohort().len())?;
+        let finished = self.drive(script, round.clone(), around)?;
         Ok(Some(KeySetupReport {
             holders: finished.survivors().map_or(0, PartySet::len),
             fault: finished.fault(),

@@ -35,6 +35,7 @@ mod network;
 mod progress;
 mod queue;
 mod reference;
+mod reform;
 mod relay;
 mod report;
 mod scenario;

@@ -91,6 +91,18 @@ pub struct RoundReport {
     /// The key set-up before the round, if a party lacked the key of the job. Its costs are not part of the round's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_setup: Option<KeySetupReport>,
+    /// How often the round was begun: again without whoever was lost, where the protocol needs every party of a round. Its
+    /// costs are those of the last time; `virtual_seconds` counts all.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub begun: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(begun: &u32) -> bool {
+    *begun == 1
 }
 
 /// What one of several servers did in a round.

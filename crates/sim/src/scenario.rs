@@ -161,7 +161,7 @@ pub enum Happening {
 }
 
 /// What one round has in store for each party.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     vanishing: BTreeMap<PartyId, u8>,
     restarts: BTreeSet<(PartyId, u8)>,
@@ -191,6 +191,26 @@ impl Script {
     /// How late the party sends this answer.
     pub(crate) fn delay(&self, party: PartyId, stage: u8) -> Time {
         self.delays.get(&(party, stage)).copied().unwrap_or(0)
+    }
+
+    /// The same with other ranks; whoever has none is left out.
+    pub(crate) fn renamed(&self, rank: impl Fn(PartyId) -> Option<PartyId>) -> Self {
+        let at = |(party, stage): &(PartyId, u8)| rank(*party).map(|party| (party, *stage));
+        let vanishing = self.vanishing.iter();
+        let uploads = self.uploads.iter();
+        let delays = self.delays.iter();
+        Self {
+            vanishing: vanishing
+                .filter_map(|(party, stage)| Some((rank(*party)?, *stage)))
+                .collect(),
+            restarts: self.restarts.iter().filter_map(at).collect(),
+            uploads: uploads
+                .filter_map(|(key, servers)| Some((at(key)?, *servers)))
+                .collect(),
+            delays: delays
+                .filter_map(|(key, delay)| Some((at(key)?, *delay)))
+                .collect(),
+        }
     }
 
     fn vanish(&mut self, party: PartyId, stage: u8) {

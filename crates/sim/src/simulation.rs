@@ -6,13 +6,16 @@ use std::sync::{Arc, OnceLock};
 use blindsum_crypto::kdf;
 use blindsum_encode::UpdateHistory;
 use blindsum_math::words::Words;
-use blindsum_protocol::{Fault, FaultKind, MemoryVault, Outcome, PartySet, Round, RoundKind};
+use blindsum_protocol::{
+    Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
+};
 
 use crate::costs::{costs, servers};
 use crate::drive::{Drive, Finished};
 use crate::progress::{Progress, ProgressFn};
 use crate::reference::Reference;
 use crate::report::{PartyClipping, Report, RoundOutcome, RoundReport};
+use crate::scenario::Script;
 use crate::sparse::{SparseReference, Sparsifiers};
 use crate::turn::{PartyEnd, Seat, Setting};
 use crate::workers::Workers;
@@ -50,6 +53,8 @@ pub struct RoundResult {
     pub ends: Vec<PartyEnd>,
     /// Messages that the server refused.
     pub refused: Vec<Fault>,
+    /// Parties that had not answered the latest stage when it ended, by rank.
+    pub(crate) silent: Vec<PartyId>,
 }
 
 /// Makes a cohort of as many parties as the job has and runs the scenario: see [`Simulation::run`].
@@ -113,9 +118,9 @@ impl Simulation {
         let (mut reports, mut last, mut model) = (Vec::new(), None, [0; 32]);
         let mut history = self.scenario.job.new_history();
         let mut sparsifiers = Sparsifiers::new(&self.scenario.job, self.cohort.len())?;
+        let (memory, mut begun_again) = (Arc::default(), 0);
         let vaults: Vec<_> = (0..self.cohort.len()).map(|_| Arc::default()).collect();
         for index in 0..self.scenario.rounds {
-            let round = self.bind(index, &model, history.as_ref())?;
             let mut around = Environment {
                 inputs,
                 hooks: &mut *hooks,
@@ -123,9 +128,18 @@ impl Simulation {
                 workers: &workers,
                 vaults: &vaults,
                 sparsifiers: &sparsifiers,
+                memory: &memory,
             };
             let key_setup = self.set_up_keys(index, &mut around)?;
-            let (mut report, result) = self.round(index, round.clone(), &mut around)?;
+            let bound = Bound {
+                number: self.scenario.first_round + u64::from(index) + begun_again,
+                model: &model,
+                history: history.as_ref(),
+            };
+            let round = self.bind(bound.number, &model, history.as_ref())?;
+            let (mut report, result, begun) = self.round_of_all(index, bound, &mut around)?;
+            begun_again += u64::from(begun - 1);
+            report.begun = begun;
             report.key_setup = key_setup;
             if let (Some(history), Some(_)) = (&mut history, &result.mean) {
                 remember(history, &round, &result, report.survivors)?;
@@ -155,14 +169,19 @@ impl Simulation {
         }
     }
 
-    /// The round with this index, with the bounds that earlier ones led to.
-    fn bind(
+    /// The same scenario for other parties.
+    pub(crate) fn with(&self, cohort: Arc<Cohort>) -> Self {
+        let scenario = self.scenario.clone();
+        Self { scenario, cohort }
+    }
+
+    /// The round with this number, with the bounds that earlier ones led to.
+    pub(crate) fn bind(
         &self,
-        index: u32,
+        number: u64,
         model: &[u8; 32],
         history: Option<&UpdateHistory>,
     ) -> Result<Arc<Round>, SimError> {
-        let number = self.scenario.first_round + u64::from(index);
         let roster = self.cohort.roster(number)?;
         let round = Round::new(self.scenario.job.clone(), number, roster, model)
             .and_then(|round| match history {
@@ -173,13 +192,13 @@ impl Simulation {
         Ok(Arc::new(round))
     }
 
-    fn round(
+    pub(crate) fn round(
         &self,
-        index: u32,
+        script: Script,
         round: Arc<Round>,
         around: &mut Environment<'_, '_>,
     ) -> Result<(RoundReport, RoundResult), SimError> {
-        let finished = self.drive(index, round.clone(), around)?;
+        let finished = self.drive(script, round.clone(), around)?;
         let checked = match (&finished.outcome, &finished.sum, &finished.contributors) {
             (Ok(outcome), Some(sum), None) => {
                 let (set, seats) = (&outcome.survivors, &finished.seats);
@@ -197,12 +216,11 @@ impl Simulation {
     /// Runs one round of either kind.
     pub(crate) fn drive(
         &self,
-        index: u32,
+        script: Script,
         round: Arc<Round>,
         around: &mut Environment<'_, '_>,
     ) -> Result<Finished, SimError> {
         let scenario = &self.scenario;
-        let script = scenario.script(round.kind(), index, self.cohort.len())?;
         let found = OnceLock::new();
         let setting = Setting {
             cohort: &self.cohort,
@@ -211,6 +229,7 @@ impl Simulation {
             round: round.clone(),
             vaults: around.vaults,
             sparsifiers: around.sparsifiers,
+            memory: around.memory,
             found: &found,
         };
         let Environment {
@@ -315,6 +334,13 @@ fn all_agree(seats: &[Seat]) -> bool {
     !seats.iter().any(differs)
 }
 
+/// What rounds are bound to beside their parties.
+pub(crate) struct Bound<'a> {
+    pub number: u64,
+    pub model: &'a [u8; 32],
+    pub history: Option<&'a UpdateHistory>,
+}
+
 /// What a round needs beside itself.
 pub(crate) struct Environment<'a, 'p> {
     pub(crate) inputs: &'a dyn Inputs,
@@ -325,6 +351,8 @@ pub(crate) struct Environment<'a, 'p> {
     pub(crate) vaults: &'a [Arc<MemoryVault>],
     /// What they keep of updates that they did not send.
     pub(crate) sparsifiers: &'a Sparsifiers,
+    /// What the servers beside the coordinator keep of the job.
+    pub(crate) memory: &'a Arc<JobMemory>,
 }
 
 fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {
@@ -352,6 +380,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         virtual_seconds: costs.virtual_seconds,
         servers: servers(&finished),
         key_setup: None,
+        begun: 1,
     };
     let ends = finished.seats.into_iter().map(|seat| seat.end).collect();
     let result = RoundResult {
@@ -362,6 +391,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         sums: checked.sums,
         ends,
         refused: finished.refused,
+        silent: finished.silent,
     };
     (report, result)
 }

@@ -10,8 +10,8 @@ use blindsum_crypto::secret::Secret;
 use blindsum_encode::{EncodeError, Encoder, Selection, Values};
 use blindsum_math::words::TileMut;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, MemoryVault, Message,
-    Outcome, PartyId, Round, RoundSum, ServerRole, Step,
+    Answer, AnySurvivors, Client, ClientSetup, Fault, FaultKind, Input, JobMemory, MemoryVault,
+    Message, Outcome, PartyId, Round, RoundSum, ServerRole, Step,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -33,6 +33,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) vaults: &'a [Arc<MemoryVault>],
     /// What they keep of updates that they did not send.
     pub(crate) sparsifiers: &'a Sparsifiers,
+    /// What the servers beside the coordinator keep of the job.
+    pub(crate) memory: &'a Arc<JobMemory>,
     /// The sum of a round whose server does not learn it, as the first party found it.
     pub(crate) found: &'a OnceLock<RoundSum>,
 }
@@ -328,6 +330,8 @@ impl Seat {
             me: self.party,
             identity: identity.clone(),
             vault: vault.clone(),
+            servers: setting.cohort.servers(),
+            memory: Arc::default(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         })

@@ -1,4 +1,4 @@
-"""``blindsum serve --server 1``: a server that computes with a coordinator."""
+"""``blindsum serve --server 1``: a server of a job beside its coordinator."""
 
 from __future__ import annotations
 

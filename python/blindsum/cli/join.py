@@ -108,6 +108,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help=f"MiB of masks computed ahead while waiting (flashe; default {MASK_MIB}, 0: none)",
     )
+    parser.add_argument("--location", default="", metavar="TEXT", help="where this party is, for rings")
     parser.add_argument(
         "--policy",
         action="append",
@@ -138,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
     log.start(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    with named_as_flags("job", "give_up_after"):
+    with named_as_flags("job", "give_up_after", "location"):
         urls = servers_from(options.url)
         session = join(
             urls if len(urls) > 1 else options.url,
@@ -151,6 +152,7 @@ def _run(options: argparse.Namespace) -> int:
             state_dir=options.state_dir,
             give_up_after=options.give_up_after,
             mask_memory=options.mask_memory << 20,
+            location=options.location,
         )
     with session:
         if options.out and session.spec.model_update == "none":

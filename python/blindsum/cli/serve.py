@@ -28,6 +28,9 @@ The three servers of an mpc3 job, each at another organisation, all with the sam
   blindsum serve --job job.toml --ca ca.pem --identity agg --servers URL,URL,URL --listen 0.0.0.0:9443
   blindsum serve --job job.toml --ca ca.pem --identity second --servers URL,URL,URL --server 1 --state-dir s
 
+The key service of a paillier job at another organisation (decryptor = "keys.example" in the job):
+  blindsum serve --job job.toml --ca ca.pem --identity keys --servers URL,URL --server decryptor --state-dir s
+
 job.toml holds fields of JobSpec; examples/job.toml:
 {job}
 With bits = 33 to 64 the encoding is "integers" unless it is given.
@@ -71,14 +74,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--servers",
         default="",
-        metavar="URL,URL,URL",
-        help="all three servers of an mpc3 job, as everybody reaches them, the coordinator first",
+        metavar="URL,URL[,URL]",
+        help="all three servers of an mpc3 job, or the coordinator and the decryptor of a paillier job, "
+        "as everybody reaches them",
     )
     parser.add_argument(
-        "--server", type=int, choices=[0, 1, 2], default=0, help="which of them this is; 0, the coordinator"
+        "--server",
+        type=_place,
+        choices=[0, 1, 2],
+        default=0,
+        metavar="0|1|2|decryptor",
+        help="which of them this is; 0, the coordinator",
     )
     parser.add_argument(
-        "--state-dir", metavar="DIR", help="with --server 1 or 2: remembers the latest round there"
+        "--state-dir", metavar="DIR", help="with --server 1, 2 or decryptor: remembers the latest round there"
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
     parser.add_argument("--store", metavar="FILE", help="SQLite file that remembers rounds and models")
@@ -125,6 +134,11 @@ def run(options: argparse.Namespace) -> int:
             return EXIT_SUM
 
 
+def _place(text: str) -> int:
+    """The place of a server in the list; a decryptor stands behind the coordinator."""
+    return 1 if text == "decryptor" else int(text)
+
+
 class _StoppedEarlyError(KeyboardInterrupt):
     """A signal to stop came while the coordinator was still being started."""
 
@@ -141,7 +155,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.server:
         return follow(options, identity_from(options), limits_from(options.limit))
     if options.state_dir:
-        raise ConfigError("--state-dir", "only --server 1 and 2 have one; a coordinator has --store")
+        raise ConfigError("--state-dir", "only other servers have one; a coordinator has --store")
     if options.out and not options.store:
         raise ConfigError("--out", "needs --store, where the models are")
     check_file("--out", options.out)

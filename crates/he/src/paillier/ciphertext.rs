@@ -1,6 +1,7 @@
 //! Vectors of ciphertexts and their sums.
 
 use rayon::prelude::*;
+use zeroize::Zeroize;
 
 use super::number::{self, is_less};
 use super::{KeyId, KeySize, PaillierError, PublicKey};
@@ -39,6 +40,20 @@ impl Ciphertexts {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         number::to_bytes(&self.words, 2 * self.size.words())
+    }
+
+    /// Whether some ciphertext stands in the same place in both. Nobody encrypts the same twice: one was copied.
+    #[must_use]
+    pub fn has_some_of(&self, other: &Self) -> bool {
+        let each = |vector: &'_ Self| 2 * vector.size.words();
+        let mut both =
+            (self.words.chunks_exact(each(self))).zip(other.words.chunks_exact(each(other)));
+        both.any(|(one, other)| one == other)
+    }
+
+    /// Zeros in the place of numbers that hide nothing yet.
+    pub(super) fn wipe(&mut self) {
+        self.words.zeroize();
     }
 
     /// The numbers, if they are of this key.

@@ -77,6 +77,39 @@ impl Encryptor {
         plaintexts: &Plaintexts,
         rng: &mut dyn CryptoRng,
     ) -> Result<Ciphertexts, PaillierError> {
+        Ok(self.randomised(self.factors(plaintexts)?, rng))
+    }
+
+    /// Draws h_N^α for so many ciphertexts before there is something to encrypt; the α as [`encrypt`](Self::encrypt)
+    /// draws them.
+    #[must_use]
+    pub fn noise(&self, count: usize, rng: &mut dyn CryptoRng) -> Noise {
+        let width = 2 * self.key.size().words();
+        let mut ones = vec![0; count * width];
+        for one in ones.chunks_exact_mut(width) {
+            one[0] = 1;
+        }
+        Noise(self.randomised(ones, rng))
+    }
+
+    /// Encrypts with noise that was drawn before, which takes one multiplication for each ciphertext. The noise is used
+    /// up: nothing else may ever be encrypted with it.
+    ///
+    /// # Errors
+    /// As [`encrypt`](Self::encrypt); [`PaillierError::Key`], [`PaillierError::Count`] for noise of another key or length.
+    pub fn encrypt_with(
+        &self,
+        plaintexts: &Plaintexts,
+        noise: Noise,
+    ) -> Result<Ciphertexts, PaillierError> {
+        let mut plain = Ciphertexts::of(&self.key, self.factors(plaintexts)?);
+        let encrypted = self.key.sum(&[&plain, &noise.0]);
+        plain.wipe();
+        encrypted
+    }
+
+    /// 1 + m·N of each plaintext.
+    fn factors(&self, plaintexts: &Plaintexts) -> Result<Vec<u64>, PaillierError> {
         let modulus = self.key.modulus();
         if plaintexts.size() != self.key.size() {
             return Err(PaillierError::Length {
@@ -90,7 +123,7 @@ impl Encryptor {
         if let Some(index) = each.position(|number| !is_less(number, modulus)) {
             return Err(PaillierError::Plaintext { index });
         }
-        // Wiped where they stand: they become ciphertexts.
+        // They become ciphertexts where they stand.
         let mut factors = vec![0; 2 * numbers.len()];
         let one_plus = match self.key.size() {
             KeySize::Bits2048 => one_plus::<32>,
@@ -100,7 +133,7 @@ impl Encryptor {
             .par_chunks_exact(modulus.len())
             .zip(factors.par_chunks_exact_mut(2 * modulus.len()))
             .for_each(|(number, factor)| one_plus(number, modulus, factor));
-        Ok(self.randomised(factors, rng))
+        Ok(factors)
     }
 
     /// Other ciphertexts of the same plaintexts: each is multiplied by a new h_N^α.
@@ -123,6 +156,36 @@ impl Encryptor {
         rng.fill_bytes(&mut exponents);
         self.powers.multiply(&mut factors, &exponents);
         Ciphertexts::of(&self.key, factors)
+    }
+}
+
+/// Powers h_N^α that were drawn ahead, one for each ciphertext. Whoever sees them can take them out of what is encrypted
+/// with them.
+pub struct Noise(Ciphertexts);
+
+impl Noise {
+    /// For how many ciphertexts it is.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    /// The key that it is for.
+    #[must_use]
+    pub fn key(&self) -> super::KeyId {
+        self.0.key()
+    }
+}
+
+impl fmt::Debug for Noise {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Noise({} ciphertexts)", self.count())
+    }
+}
+
+impl Drop for Noise {
+    fn drop(&mut self) {
+        self.0.wipe();
     }
 }
 

@@ -94,6 +94,18 @@ pub enum PaillierError {
         /// Plaintexts that they take.
         expected: usize,
     },
+    /// Words that cannot be packed.
+    #[error("width: {width} bits, but 1 <= width <= 64 must hold")]
+    Width {
+        /// Bits of a word.
+        width: u32,
+    },
+    /// A plaintext that no packed words add up to.
+    #[error("plaintext {index}: not a sum of packed words, something is behind the last one")]
+    Rest {
+        /// Its place.
+        index: usize,
+    },
     /// A sum of more than all parties, or of none.
     #[error("contributions: {contributions}, but 1 <= contributions <= P = {parties} must hold")]
     Contributions {

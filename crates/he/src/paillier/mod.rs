@@ -12,7 +12,7 @@
 //! * **Sums.** A product of ciphertexts modulo N² is a ciphertext of the sum modulo N.
 //! * **Decryption** works modulo p² and q² and puts both parts together.
 //! * **Packing.** A plaintext has many lanes. A lane has the bits of a value and ⌈log2 P⌉ more, so that the sum of P
-//!   of them stays in it; [`Packing`] has the rules.
+//!   of them stays in it; [`Packing`] has the rules. [`WordPacking`] takes words that have this room already.
 //!
 //! **What the length of α rests on.** [`Exponents::Full`] is half the length of N, as in DJN. Under the assumption that
 //! factoring is hard, powers with such exponents cannot be told from those with exponents of full length (O. Goldreich,
@@ -81,14 +81,16 @@ mod public;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use backend::Backend;
 pub use ciphertext::Ciphertexts;
-pub use encrypt::{Encryptor, Exponents};
+pub use encrypt::{Encryptor, Exponents, Noise};
 pub use error::PaillierError;
 pub use packing::{Packing, Plaintexts};
 pub use public::{KeyId, PublicKey};
 pub use secret::SecretKey;
+pub use words::WordPacking;
 
 /// Bits of N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -243,7 +243,7 @@ impl Packing {
 }
 
 /// Writes to bits that are 0.
-fn put(number: &mut [u64], at: usize, value: u64) {
+pub(super) fn put(number: &mut [u64], at: usize, value: u64) {
     let wide = u128::from(value) << (at % 64);
     number[at / 64] |= wide as u64;
     if let Some(next) = number.get_mut(at / 64 + 1) {
@@ -252,7 +252,7 @@ fn put(number: &mut [u64], at: usize, value: u64) {
 }
 
 /// Up to 64 bits; those behind the last word are 0.
-fn take(number: &[u64], at: usize, width: u32) -> u64 {
+pub(super) fn take(number: &[u64], at: usize, width: u32) -> u64 {
     let next = number.get(at / 64 + 1).copied().unwrap_or(0);
     let wide = u128::from(number[at / 64]) | u128::from(next) << 64;
     (wide >> (at % 64)) as u64 & (u64::MAX >> (64 - width))

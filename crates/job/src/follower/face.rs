@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
-use blindsum_protocol::{Job, ServerIndex, ServerRole};
+use blindsum_protocol::{Job, ServerIdentity, ServerIndex, ServerRole};
 use bytes::Bytes;
 
 use super::Server;
@@ -15,6 +15,9 @@ use crate::records::Records;
 use crate::results::Results;
 use crate::server::Hold;
 
+/// Gives the newest certificate of a server, with its key.
+pub type CurrentIdentity = Arc<dyn Fn() -> Arc<ServerIdentity> + Send + Sync>;
+
 /// What such a server needs.
 #[derive(Clone)]
 pub struct Parts {
@@ -24,6 +27,8 @@ pub struct Parts {
     pub role: ServerRole,
     /// Its name, as in its certificate.
     pub name: String,
+    /// Its certificate and key, the newest ones; none in the coordinator's process.
+    pub identity: Option<CurrentIdentity>,
     /// The CA of the job's parties.
     pub anchor: Arc<TrustAnchor>,
     /// Where it keeps what it must not forget.

@@ -12,7 +12,7 @@ mod rounds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blindsum_protocol::{Follower, Round};
+use blindsum_protocol::{Follower, JobMemory, Round};
 use bytes::Bytes;
 use tracing::{debug, error, info, warn};
 
@@ -25,7 +25,7 @@ use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use crate::server::Hold;
 use crate::{JobError, foreign};
 
-pub use face::{Effect, Input, JobFollower, Parts, UploadId, Uploaded};
+pub use face::{CurrentIdentity, Effect, Input, JobFollower, Parts, UploadId, Uploaded};
 
 /// Everything that such a server has.
 struct Server {
@@ -38,6 +38,8 @@ struct Server {
     certificates: Certificates,
     /// The latest round that it was in.
     last_round: u64,
+    /// What its machines keep of the job between rounds.
+    memory: Arc<JobMemory>,
     active: Option<Active>,
     /// What parties uploaded for a round that this server has not heard of yet, the latest of each.
     early: BTreeMap<String, Upload>,
@@ -103,6 +105,7 @@ impl Server {
             was_welcomed: false,
             certificates: Certificates::default(),
             last_round: 0,
+            memory: Arc::default(),
             active: None,
             early: BTreeMap::new(),
         }
@@ -188,6 +191,7 @@ impl Server {
             round: active.map_or(0, |active| active.round.number()),
             answered: active.map_or(0, |active| active.heard.into()),
             last_round: self.last_round,
+            location: String::new(),
             ..pb::Hello::default()
         };
         self.hand.say(Effect::Send(link, Say::Frame(hello.into())));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Fault, Follower, Message, Round, RoundSum};
+use blindsum_protocol::{Fault, Follower, FollowerSetup, Message, Round, RoundSum};
 use tracing::{debug, info, warn};
 
 use super::{Active, Server};
@@ -113,8 +113,15 @@ impl Server {
         let written = self.hand.work(write).await?;
         written.map_err(|error| self.failed(error))?;
         self.last_round = number;
-        let (of, role) = (round.clone(), self.parts.role);
-        match self.hand.work(move || Follower::start(of, role)).await? {
+        let role = self.parts.role;
+        let setup = FollowerSetup {
+            round: round.clone(),
+            role,
+            memory: self.memory.clone(),
+            identity: self.parts.identity.as_ref().map(|current| current()),
+            now: self.hand.unix_seconds(),
+        };
+        match self.hand.work(move || Follower::start(setup)).await? {
             Ok(follower) => {
                 info!(%role, round = number, parties = round.parties(), "round begins");
                 self.active = Some(Active {

@@ -153,7 +153,7 @@ pub(crate) fn certified_round(
     let name = name.ok_or_else(|| refused("RoundStart names no model"))?;
     let hash = <[u8; 32]>::try_from(name.hash.as_slice())
         .map_err(|_| refused("the hash of the model must have 32 bytes"))?;
-    let roster = certified_roster(start, anchor, certificates, unix_seconds)
+    let roster = certified_roster(start, job, anchor, certificates, unix_seconds)
         .map_err(|reason| refused(&reason))?;
     let (job, roster) = (job.clone(), Arc::new(roster));
     let numbers = start
@@ -181,6 +181,7 @@ pub(crate) fn certified_round(
 /// The members of a round with their certificates, every one of them checked.
 fn certified_roster(
     start: &pb::RoundStart,
+    job: &Job,
     anchor: &TrustAnchor,
     certificates: &Certificates,
     unix_seconds: u64,
@@ -203,8 +204,9 @@ fn certified_roster(
             nonce,
         });
     }
-    if !members.is_sorted_by(|a, b| a.name < b.name) {
-        return Err("the roster is not in the order of names".into());
+    let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
+    if !job.is_in_order(&names) {
+        return Err("the roster is not in the order of the job".into());
     }
     Roster(members)
         .certify(anchor, unix_seconds)

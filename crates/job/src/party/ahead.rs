@@ -71,9 +71,9 @@ impl Member {
         let Some(mut client) = active.client.take() else {
             return Ok(());
         };
-        let begun = self.hand.now();
+        let (begun, mut rng) = (self.hand.now(), self.hand.random());
         let prepare = move || {
-            let bytes = client.prepare_answer(memory);
+            let bytes = client.prepare_answer(memory, &mut rng);
             (client, bytes)
         };
         let (client, bytes) = self.hand.work(prepare).await?;

@@ -36,6 +36,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Bytes of masks that it may compute ahead of time while it waits.
     pub mask_memory: usize,
+    /// Where it is, in the words of its owner; empty to say nothing.
+    pub location: String,
 }
 
 /// A connection to the coordinator. A later one has a higher number.

@@ -30,6 +30,7 @@ impl Member {
             connection: me.connections,
             token: me.token.clone(),
             last_round: self.memory.last_round,
+            location: self.settings.location.clone(),
         }
     }
 

@@ -126,6 +126,8 @@ impl Step {
                     me: self.setup.me,
                     identity: self.setup.identity.clone(),
                     vault: self.setup.vault.clone(),
+                    servers: self.setup.servers.clone(),
+                    memory: self.setup.memory.clone(),
                     prepared: self.setup.prepared.clone(),
                     guard: self.setup.guard.clone(),
                 };

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use blindsum_encode::Sent;
-use blindsum_protocol::{ClientSetup, Job, MemoryVault, PartyId, Round, Vault};
+use blindsum_protocol::{
+    ClientSetup, Job, JobMemory, KnownServers, MemoryVault, PartyId, Round, Vault,
+};
 use rand_core::Rng;
 
 use super::active::Active;
@@ -92,6 +94,8 @@ pub(super) struct Member {
     pub snapshot: Vec<u8>,
     /// What the party keeps of the job between rounds.
     pub vault: Arc<dyn Vault>,
+    /// What machines keep of the job between rounds, while this process lives.
+    pub job_memory: Arc<JobMemory>,
     /// What it has not sent yet, where rounds are sparse.
     pub leftover: Option<Leftover>,
     /// What was sent of an update in a sparse round, until its result is taken.
@@ -151,6 +155,7 @@ impl Member {
             state: None,
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
+            job_memory: Arc::default(),
             leftover: None,
             sent: None,
             clipping_told: false,
@@ -185,11 +190,14 @@ impl Member {
 
     /// What a machine of a round starts from.
     pub fn setup(&self, round: &Arc<Round>, me: PartyId, guard: &Arc<Guard>) -> ClientSetup {
+        let (anchor, now) = (self.identity.anchor.clone(), self.hand.unix_seconds());
         ClientSetup {
             round: round.clone(),
             me,
             identity: self.identity.key.clone(),
             vault: self.vault.clone(),
+            servers: KnownServers::certified_by(anchor, now),
+            memory: self.job_memory.clone(),
             guard: guard.clone(),
             prepared: match &self.active {
                 Some(active) if active.number == round.number() => active.prepared.clone(),

@@ -287,7 +287,7 @@ impl Lead {
         self.unpublished = true;
     }
 
-    /// The roster, in the order of names. Whoever cannot be certified stays out of it and is told why.
+    /// The roster, in the order of names or, in a ring, of the places in it. Whoever cannot be certified stays out of it and is told why.
     fn certify(&mut self, round: u64, ready: Vec<ReadyParty>) -> Result<CertifiedRoster, Halt> {
         let most = self.parts.job.spec().parties as usize;
         // As soon as so many are ready nobody else can be; but the root can not be left out.
@@ -295,20 +295,23 @@ impl Lead {
         let (first, others): (Vec<_>, Vec<_>) = ready
             .into_iter()
             .partition(|party| Some(&*party.name) == root);
-        let mut members: Vec<Member> = first
+        let mut members: Vec<(Vec<u8>, Member)> = first
             .into_iter()
             .chain(others)
             .filter_map(|ReadyParty { name, nonce, .. }| {
-                let certificate = &self.members.get(&name)?.link.peer.certificate;
-                Some(Member {
+                let member = self.members.get(&name)?;
+                let place = self.parts.job.place_of(&name, &member.location);
+                let member = Member {
                     name: name.to_string(),
-                    certificate: certificate.to_vec(),
+                    certificate: member.link.peer.certificate.to_vec(),
                     nonce,
-                })
+                };
+                Some((place, member))
             })
             .take(most)
             .collect();
-        members.sort_by(|a, b| a.name.cmp(&b.name));
+        members.sort_by(|(one, a), (other, b)| (one, &a.name).cmp(&(other, &b.name)));
+        let mut members: Vec<Member> = members.into_iter().map(|(_, member)| member).collect();
         let mut last = None;
         loop {
             let error = match Roster(members.clone())

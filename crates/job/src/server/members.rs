@@ -14,9 +14,14 @@ use crate::foreign;
 use crate::pb::{self, RefusalCode};
 use crate::report::{self, JobState};
 
+/// The most characters of what a party says of where it is.
+pub const LONGEST_LOCATION: usize = 64;
+
 /// A connected party.
 pub(super) struct Member {
     pub link: Link,
+    /// Where it says that it is; empty where it does not say.
+    pub location: String,
     /// Certificates that were sent over this connection.
     pub shown: Shown,
     /// Bytes of this connection that are accounted for.
@@ -89,6 +94,7 @@ impl Lead {
         self.grant(&link);
         let member = Member {
             link,
+            location: hello.location.clone(),
             shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
@@ -231,6 +237,12 @@ pub(super) fn check_hello(hello: &pb::Hello, name: &str) -> Result<(), pb::Refus
             hello.last_version
         );
         return Err(pb::Refused::new(RefusalCode::RefusalVersion, reason));
+    }
+    if hello.location.chars().count() > LONGEST_LOCATION
+        || hello.location.chars().any(char::is_control)
+    {
+        let rule = format!("location: must be a text of at most {LONGEST_LOCATION} characters");
+        return Err(pb::Refused::new(RefusalCode::RefusalBadFrame, rule));
     }
     if hello.name != name {
         let reason = format!(

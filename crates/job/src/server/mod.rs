@@ -50,10 +50,12 @@ use ended::Ended;
 pub use face::{Content, Effect, Gate, Hold, Input, LinkId, Parts, Peer, Say, Settings, Who};
 use hidden::SealedModel;
 use joining::Joining;
+pub use members::LONGEST_LOCATION;
 use members::Member;
 use opening::Opening;
 use presence::Presence;
 use running::Running;
+pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
 

@@ -209,7 +209,7 @@ impl Lead {
         name: &str,
         time: f64,
     ) -> Result<(), Halt> {
-        let uploads = round.servers().next().is_some()
+        let uploads = round.servers().any(|role| role.place().is_some())
             && round.plan().answer(stage).is_some_and(|step| step.input);
         if let Some(running) = self.running.as_ref().filter(|_| uploads)
             && let (have, need) = running.answers()

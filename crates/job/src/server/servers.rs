@@ -16,6 +16,9 @@ use crate::pb::{self, CoordinatorFrame, RefusalCode};
 use crate::report::JobState;
 use crate::{foreign, report};
 
+/// The name of a key service in the coordinator's process. No certificate has it.
+pub const KEY_SERVICE: &str = "key service";
+
 /// What a server is told when another one has taken its place.
 const ANOTHER_SERVER: &str =
     "another process with the certificate of this server has connected after this one";
@@ -72,6 +75,10 @@ impl Lead {
         };
         let welcome = check_hello(hello, &link.peer.name).and_then(|()| {
             match self.parts.job.servers().any(|needed| needed == role) {
+                true if !self.is_of_job(role, &link.peer.name) => {
+                    let reason = format!("{} is not the {role} of this job", link.peer.name);
+                    Err(pb::Refused::new(RefusalCode::RefusalName, reason))
+                }
                 true => self.welcome_frame(),
                 false => {
                     let reason = format!("job {:?} needs no {role}", self.name);
@@ -89,6 +96,7 @@ impl Lead {
         link.frame(welcome.into());
         let server = Member {
             link,
+            location: String::new(),
             shown: Shown::default(),
             counted: report::Bytes::default(),
             model_sent: None,
@@ -102,6 +110,17 @@ impl Lead {
         self.resume_server(role, hello);
         if self.state == JobState::Done {
             self.tell_server(role, self.job_done().into());
+        }
+    }
+
+    /// Whether a server is the one that the job names for its role, where it names one.
+    fn is_of_job(&self, role: ServerRole, name: &str) -> bool {
+        match (role, self.parts.job.spec().decryptor()) {
+            (ServerRole::Decryptor, Some(host)) => name == host,
+            (ServerRole::Decryptor, None) if self.parts.job.needs_everybody() => {
+                name == KEY_SERVICE
+            }
+            _ => true,
         }
     }
 

@@ -282,6 +282,7 @@ impl Ensemble {
                 job: job.spec().job.clone(),
                 policy: policy(),
                 mask_memory: 0,
+                location: String::new(),
             };
             let identity = Identity {
                 name,

@@ -129,6 +129,7 @@ fn parts(dim: u64) -> (Job, Settings, Identity) {
         job: spec.job.clone(),
         policy: policy(),
         mask_memory: 0,
+        location: String::new(),
     };
     (spec.validate().unwrap(), settings, identity)
 }

@@ -119,6 +119,7 @@ impl Host {
             job,
             role,
             name: self.name.clone(),
+            identity: None,
             anchor,
             records: self.records.clone(),
             results: Some(self.kept.clone()),

@@ -15,8 +15,8 @@ use blindsum_job::pb;
 use blindsum_job::server::{LinkId, Peer, Traffic};
 use blindsum_job::{Model, fingerprint, result_name};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Job, MemoryVault, Message, PartyId, Round,
-    nonce_commitment,
+    Answer, AnySurvivors, Client, ClientSetup, Job, KnownServers, MemoryVault, Message, PartyId,
+    Round, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -122,6 +122,7 @@ impl Party {
             connection,
             token: self.token.clone(),
             last_round: 0,
+            location: String::new(),
         }
     }
 
@@ -196,6 +197,8 @@ impl Party {
             me,
             identity: self.identity.clone(),
             vault: self.vault.clone(),
+            servers: KnownServers::default(),
+            memory: Arc::default(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         };

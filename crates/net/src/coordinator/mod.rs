@@ -6,6 +6,7 @@
 
 mod driver;
 mod file;
+mod keys;
 mod reading;
 mod service;
 mod session;
@@ -40,6 +41,7 @@ use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
 use crate::{Model, NetError, seconds};
 use driver::{Computing, Driver};
 pub use file::ConfigFile;
+use keys::KeyService;
 use service::{Doorway, Jobs, ServedJob, Service};
 
 /// The configuration of a coordinator.
@@ -169,9 +171,13 @@ impl Coordinator {
         let (mut served, mut doors) = (BTreeMap::new(), BTreeMap::new());
         for checked in jobs {
             let name = checked.job.spec().job.clone();
+            let of = checked.job.clone();
             let members = Members::open(&place, &name, &limits).await?;
             let (driver, job, door) = open_job(checked, &shared, members)?;
             tasks.spawn(driver.run());
+            if let Some(service) = KeyService::of(&of, job.handle.clone(), &shared)? {
+                tasks.spawn(service.run());
+            }
             doors.extend(door.map(|door| (name.clone(), door)));
             served.insert(name, job);
         }
@@ -307,21 +313,19 @@ fn judge(
         true => None,
         false => Some(Arc::new(Servers::new(servers)?)),
     };
-    let needs_servers = |checked: &&CheckedJob| checked.job.servers().next().is_some();
-    match (&servers, jobs.iter().find(needs_servers)) {
-        (Some(servers), Some(_)) => servers.check_own(COORDINATOR, &side.current().hosts)?,
-        (Some(_), None) => {
+    for checked in &jobs {
+        check_servers(&checked.job, servers.as_deref())?;
+    }
+    let is_needed = |checked: &CheckedJob| needed_servers(&checked.job) > 0;
+    match &servers {
+        Some(servers) if jobs.iter().any(is_needed) => {
+            servers.check_own(COORDINATOR, &side.current().hosts)?;
+        }
+        Some(_) => {
             let rule = "no job here has other servers: leave them out, or give the job protocol = \"mpc3\"";
             return Err(NetError::config("servers", rule));
         }
-        (None, Some(CheckedJob { job, .. })) => {
-            let name = &job.spec().job;
-            let rule = format!(
-                "must be three URLs, in order: the servers of job {name:?} compute together"
-            );
-            return Err(NetError::config("servers", rule));
-        }
-        (None, None) => {}
+        None => {}
     }
     Ok(Judged {
         side,
@@ -330,6 +334,44 @@ fn judge(
         jobs,
     })
 }
+
+/// How many servers a job must be given; 0 where its coordinator is alone.
+fn needed_servers(job: &Job) -> usize {
+    match (job.computing_servers().next(), job.spec().decryptor()) {
+        (Some(_), _) => 3,
+        (None, Some(_)) => 2,
+        (None, None) => 0,
+    }
+}
+
+/// Whether the servers are those that a job needs.
+fn check_servers(job: &Job, servers: Option<&Servers>) -> Result<(), NetError> {
+    let name = &job.spec().job;
+    let refused = |rule: String| Err(NetError::config("servers", rule));
+    let given = servers.map_or(0, Servers::count);
+    match needed_servers(job) {
+        3 if given != 3 => refused(format!(
+            "must be three URLs, in order: the servers of job {name:?} compute together"
+        )),
+        2 if given != 2 => refused(format!(
+            "must be two URLs, the coordinator's and the decryptor's: job {name:?} has a decryptor of its own"
+        )),
+        2 => {
+            let host = servers.map(|servers| servers.address(DECRYPTOR).host.clone());
+            match host == job.spec().decryptor() {
+                true => Ok(()),
+                false => refused(format!(
+                    "the second must be at {:?}, the decryptor of job {name:?}",
+                    job.spec().decryptor().unwrap_or_default()
+                )),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The place of a server that makes keys and opens sums, behind the coordinator.
+const DECRYPTOR: ServerIndex = ServerIndex::ALL[1];
 
 /// The coordinator's place among servers that compute together.
 const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
@@ -398,7 +440,7 @@ impl Shared {
         let Some(servers) = self
             .servers
             .as_ref()
-            .filter(|_| job.servers().next().is_some())
+            .filter(|_| job.computing_servers().next().is_some())
         else {
             return Ok(None);
         };

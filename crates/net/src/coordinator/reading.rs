@@ -42,6 +42,18 @@ fn too_slow(reason: String, returns: bool) -> End {
     }
 }
 
+/// Frames that come from one party or server.
+pub(super) trait Inbound {
+    /// The next one; none once the stream has ended. May be dropped and asked for again.
+    fn next(&mut self) -> impl Future<Output = Result<Option<PartyFrame>, Status>> + Send;
+}
+
+impl Inbound for Streaming<PartyFrame> {
+    async fn next(&mut self) -> Result<Option<PartyFrame>, Status> {
+        self.message().await
+    }
+}
+
 /// Reads one stream.
 pub(super) struct Reader {
     session: Session,
@@ -81,9 +93,9 @@ impl Reader {
     }
 
     /// Reads to the end. The memory that was held is free then.
-    pub async fn read_all(mut self, inbound: &mut Streaming<PartyFrame>) -> End {
+    pub async fn read_all(mut self, inbound: &mut impl Inbound) -> End {
         loop {
-            let read = match self.in_time(inbound.message()).await {
+            let read = match self.in_time(inbound.next()).await {
                 Ok(next) => match frame_of(next) {
                     Ok(frame) => self.frame(frame).await,
                     Err(end) => Err(end),

@@ -48,21 +48,30 @@ impl FollowerConfig {
         let limits = self.limits.check();
         limits.map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
         let job = Arc::new(self.job.clone().validate()?);
+        let servers = Arc::new(Servers::new(&self.servers)?);
         let place = ServerIndex::try_from(self.place).ok();
-        let role = place.and_then(ServerRole::at);
+        let place = place.filter(|place| usize::from(place.number()) < servers.count());
+        let role = place.and_then(|place| servers.role(place));
         let (Some(place), Some(role)) = (place, role) else {
-            let rule = format!("place = {} must be 1 or 2", self.place);
+            let last = servers.count() - 1;
+            let rule = format!("place = {} must be from 1 to {last}", self.place);
             return Err(NetError::config("place", rule));
         };
         if !job.servers().any(|needed| needed == role) {
             let rule = format!("job {:?} needs no {role}", job.spec().job);
             return Err(NetError::config("job", rule));
         }
+        if role == ServerRole::Decryptor
+            && job.spec().decryptor().as_ref() != Some(&servers.address(place).host)
+        {
+            let host = job.spec().decryptor().unwrap_or_default();
+            let rule = format!("the second must be at {host:?}, the decryptor of the job");
+            return Err(NetError::config("servers", rule));
+        }
         self.limits.check_memory(&job)?;
         if self.results.is_some() {
             ResultFiles::check(self.results.as_deref(), &job)?;
         }
-        let servers = Arc::new(Servers::new(&self.servers)?);
         let side = Arc::new(Renewed::new(self.credentials.clone(), ServerSide::new)?);
         servers.check_own(place, &side.current().hosts)?;
         Ok(Checked {

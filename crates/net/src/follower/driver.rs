@@ -2,6 +2,7 @@
 //! asks for is done, in its order.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use blindsum_job::JobError;
@@ -12,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::error;
 
-use super::uplink::{Event, Uplink};
+use super::uplink::Event;
 use super::uploads::Visit;
 use crate::NetError;
 use crate::computing::{Heard, Lines};
@@ -25,17 +26,30 @@ use crate::system::{Clock, begin, entropy};
 const EVENTS_AHEAD: usize = 2;
 
 /// Where everything comes in but the connection to the coordinator.
-pub(super) struct Inbox {
-    pub visits: mpsc::UnboundedReceiver<Visit>,
-    pub heard: mpsc::Receiver<Heard>,
+pub(crate) struct Inbox {
+    pub(super) visits: mpsc::UnboundedReceiver<Visit>,
+    /// None where no other server computes with this one.
+    pub heard: Option<mpsc::Receiver<Heard>>,
     pub stopping: watch::Receiver<bool>,
 }
 
+impl Inbox {
+    /// That of a server to which parties give nothing, and that computes alone.
+    pub fn of_coordinator(stopping: watch::Receiver<bool>) -> Self {
+        let (_, visits) = mpsc::unbounded_channel();
+        Self {
+            visits,
+            heard: None,
+            stopping,
+        }
+    }
+}
+
 /// The machine and what it is driven with.
-pub(super) struct Driver {
+pub(crate) struct Driver {
     machine: JobFollower,
     clock: Clock,
-    lines: Lines,
+    lines: Option<Lines>,
     inbox: Inbox,
     /// The latest connection to the coordinator.
     outbox: Option<(LinkId, Outbox<PartyFrame>)>,
@@ -64,7 +78,7 @@ impl Driver {
     /// The system gives no random numbers.
     pub fn open(
         parts: Parts,
-        lines: Lines,
+        lines: Option<Lines>,
         inbox: Inbox,
     ) -> Result<(Self, watch::Receiver<bool>), NetError> {
         let (over, ended) = watch::channel(false);
@@ -88,10 +102,16 @@ impl Driver {
     ///
     /// # Errors
     /// Why it could not go on.
-    pub async fn run(mut self, uplink: Uplink) -> Result<(), NetError> {
+    pub async fn run<F>(
+        mut self,
+        uplink: impl FnOnce(mpsc::Sender<Event>, watch::Receiver<LinkId>) -> F,
+    ) -> Result<(), NetError>
+    where
+        F: Future<Output = Result<Infallible, NetError>> + Send + 'static,
+    {
         let (events, mut came) = mpsc::channel(EVENTS_AHEAD);
         let mut connecting = JoinSet::new();
-        connecting.spawn(uplink.keep(events, self.given_up.subscribe()));
+        connecting.spawn(uplink(events, self.given_up.subscribe()));
         let end = loop {
             if let ControlFlow::Break(end) = self.carry_out() {
                 break end.map_err(NetError::from);
@@ -113,7 +133,9 @@ impl Driver {
             error!(%error, "this server cannot go on");
         }
         drop(self.inbox);
-        self.lines.end().await;
+        if let Some(lines) = self.lines {
+            lines.end().await;
+        }
         self.over.send_replace(true);
         end
     }
@@ -133,7 +155,11 @@ impl Driver {
                         let _ = answer.send(uploaded);
                     }
                 }
-                Effect::Letter { to, round, letter } => self.lines.say(to, round, letter),
+                Effect::Letter { to, round, letter } => {
+                    if let Some(lines) = &self.lines {
+                        lines.say(to, round, letter);
+                    }
+                }
                 Effect::Reconnect(link, _) => {
                     self.given_up.send_replace(link);
                 }
@@ -146,7 +172,7 @@ impl Driver {
     async fn next(
         &mut self,
         came: &mut mpsc::Receiver<Event>,
-        connecting: &mut JoinSet<Result<std::convert::Infallible, NetError>>,
+        connecting: &mut JoinSet<Result<Infallible, NetError>>,
     ) -> Next {
         tokio::select! {
             biased;
@@ -157,7 +183,7 @@ impl Driver {
                 Err(error) => Err(NetError::system(error)),
             }),
             Some(event) = came.recv() => Next::Input(self.connection(event)),
-            Some(heard) = self.inbox.heard.recv() => Next::Input(letter(heard)),
+            Some(heard) = hear(&mut self.inbox.heard) => Next::Input(letter(heard)),
             Some(visit) = self.inbox.visits.recv() => self.visit(visit),
             () = self.clock.until(self.machine.wake()) => Next::Nothing,
         }
@@ -203,6 +229,14 @@ impl Driver {
 /// Waits until the server is told to stop, or nobody can tell it any more.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Waits for what comes over lines, where there are any.
+async fn hear(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+    match heard {
+        Some(heard) => heard.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What comes over lines.

@@ -26,7 +26,8 @@ use crate::serving::{listen, make_room, serve};
 use crate::tls::{Reload, Renewed, ServerSide};
 use config::Checked;
 pub use config::FollowerConfig;
-use driver::{Driver, Inbox};
+pub(crate) use driver::{Driver, Inbox};
+pub(crate) use uplink::Event;
 use uplink::Uplink;
 use uploads::Desk;
 
@@ -95,12 +96,21 @@ impl Follower {
             limits: &limits,
             side: Some(&side),
         };
-        let (lines, heard) = Lines::open(parts)?;
-        let doors = BTreeMap::from([(name.clone(), lines.door(place))]);
+        let lines = match role.place() {
+            Some(_) => Some(Lines::open(parts)?),
+            None => None,
+        };
+        let (lines, heard) = lines.unzip();
+        let door = lines
+            .as_ref()
+            .map(|lines| (name.clone(), lines.door(place)));
+        let doors = BTreeMap::from_iter(door);
         let (desk, visits) = Desk::new(place, &job, &limits, stop.clone());
         let anchor = side.anchor().clone();
         let door = Door::new(doors, Some(Arc::new(desk)), anchor.clone(), &limits);
+        let of = side.clone();
         let parts = Parts {
+            identity: Some(Arc::new(move || of.current().identity.clone())),
             job,
             role,
             name: servers.address(place).host.clone(),
@@ -120,7 +130,7 @@ impl Follower {
         };
         let (driver, over) = Driver::open(parts, lines, inbox)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(driver.run(uplink));
+        tasks.spawn(driver.run(|events, given_up| uplink.keep(events, given_up)));
         let service = computing(door);
         tasks.spawn(serve(
             listener,

@@ -21,7 +21,7 @@ use crate::tls::{Renewed, ServerSide};
 use crate::{NetError, seconds};
 
 /// What happens to the connection.
-pub(super) enum Event {
+pub(crate) enum Event {
     /// There is one.
     Linked(LinkId, Outbox<PartyFrame>),
     Frame(LinkId, CoordinatorFrame),

@@ -1,5 +1,6 @@
 //! The configuration of a party.
 
+use blindsum_job::server::LONGEST_LOCATION;
 use std::path::PathBuf;
 
 use blindsum_protocol::JobSpec;
@@ -33,8 +34,12 @@ pub struct PartyConfig {
     /// Seconds that the coordinator may take to accept one chunk of a message.
     pub chunk_timeout: f64,
     /// Bytes of masks that may be computed ahead of time, while the party trains or waits for others for more than 0.2
-    /// s; with 0 masks are computed when they are needed. Only `flashe` has masks to compute ahead.
+    /// s; with 0 masks are computed when they are needed. `flashe` has masks to compute ahead, and the
+    /// ring and the all-reduce of `paillier` the random part of encryption.
     pub mask_memory: usize,
+    /// Where the party is, in the words of its owner, at most 64 characters; empty to say nothing. The coordinator hears
+    /// it, and some rings stand in this order.
+    pub location: String,
 }
 
 /// The default of [`PartyConfig::mask_memory`]: enough for 2^26 words of up to 32 bits.
@@ -55,6 +60,7 @@ impl PartyConfig {
             keepalive: 15.0,
             chunk_timeout: 60.0,
             mask_memory: MASK_MEMORY,
+            location: String::new(),
         }
     }
 
@@ -63,6 +69,11 @@ impl PartyConfig {
         JobSpec::check_name(&self.job).map_err(|error| {
             NetError::config(error.field, format!("{:?}: {}", self.job, error.rule))
         })?;
+        if !matches!(self.servers.len(), 0 | 3) {
+            let got = self.servers.len();
+            let rule = format!("{got} URLs: must be three, in order, or none");
+            return Err(NetError::config("servers", rule));
+        }
         if let Some(first) = self.servers.first()
             && *first != self.url
         {
@@ -79,6 +90,13 @@ impl PartyConfig {
                 let rule = format!("0 < {field} = {value} <= 1000000 seconds");
                 return Err(NetError::config(field, rule));
             }
+        }
+        let location = &self.location;
+        if location.chars().count() > LONGEST_LOCATION || location.chars().any(char::is_control) {
+            let rule = format!(
+                "{location:?} must have at most {LONGEST_LOCATION} characters, on one line"
+            );
+            return Err(NetError::config("location", rule));
         }
         let min_corrupt = self.policy.min_corrupt;
         if !(0.0..1.0).contains(&min_corrupt) {

@@ -162,7 +162,7 @@ impl Party {
         let task = threads.spawn(driver.run());
         threads.spawn(side.clone().watch());
         let job = joined(&notices)?;
-        let needs_servers = job.servers().next().is_some();
+        let needs_servers = job.computing_servers().next().is_some();
         if needs_servers != has_servers {
             let _ = commands.send(Input::Leave);
             let rule = match needs_servers {
@@ -307,6 +307,7 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
         job: config.job.clone(),
         policy: config.policy.clone(),
         mask_memory: config.mask_memory,
+        location: config.location.clone(),
     };
     let identity = Identity {
         name: identity.name.clone(),

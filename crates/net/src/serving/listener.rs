@@ -351,7 +351,7 @@ impl Known<'_> {
             // Only the CA makes such certificates, so this fills no log.
             warn!(%reason, "a server is not let in");
         })?;
-        let role = ServerRole::at(place);
+        let role = servers.role(place);
         let role =
             role.ok_or("the certificate is for the host of the coordinator, which dials nobody")?;
         Ok(Identity {

@@ -6,6 +6,7 @@ use blindsum_crypto::certificate::{CertificateError, TrustAnchor};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_crypto::usage::Role;
 use blindsum_job::party::Identity;
+use blindsum_protocol::ServerIdentity;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::sync::watch;
 
@@ -23,6 +24,8 @@ pub(crate) struct CoordinatorSide {
 /// The sides of TLS of a server that computes with a coordinator.
 pub(crate) struct ServerSide {
     pub config: Arc<ServerConfig>,
+    /// Its certificate and key, with which it signs.
+    pub identity: Arc<ServerIdentity>,
     /// For dialling the coordinator, and the other servers.
     pub to_coordinator: Arc<ClientConfig>,
     pub to_servers: Arc<ClientConfig>,
@@ -102,7 +105,16 @@ impl ServerSide {
         let server = anchor
             .verify_server(own.unwrap_or_default(), between, unix_seconds())
             .map_err(|error| credentials.unusable(&error))?;
+        let key = IdentityKey::from_pem(&credentials.key)
+            .map_err(|error| credentials.wrong(Part::Key, error))?;
+        if server.key != *key.verifying_key() {
+            return Err(credentials.key_of_another());
+        }
         Ok(Self {
+            identity: Arc::new(ServerIdentity {
+                chain: chain.iter().map(|der| der.to_vec()).collect(),
+                key: Arc::new(key),
+            }),
             config: Arc::new(credentials.server()?),
             to_coordinator: Arc::new(credentials.client(Role::Coordinator)?),
             to_servers: Arc::new(credentials.client(Role::Server)?),

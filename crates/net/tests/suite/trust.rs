@@ -55,7 +55,7 @@ fn case_13_one_member_under_two_nonces_is_refused() {
         cast.push((again, vec![9; 32]));
         Cast(cast)
     };
-    refuses(2, twice, FAULT, "not in the order of names");
+    refuses(2, twice, FAULT, "not in the order of the job");
 }
 
 /// Abuse case 46: certificates are not kept before they are looked at.
@@ -122,7 +122,7 @@ fn a_roster_beyond_the_jobs_bounds_or_out_of_order_is_refused() {
         cast.reverse();
         Cast(cast)
     };
-    refuses(7, unordered, FAULT, "order of names");
+    refuses(7, unordered, FAULT, "order of the job");
     let alone = |_: &Pki, honest: &Cast| Cast(honest.0[..1].to_vec());
     refuses(
         8,

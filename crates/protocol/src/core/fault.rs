@@ -126,6 +126,14 @@ pub enum FaultKind {
         /// Whose signature it is said to be.
         signer: PartyId,
     },
+    /// A server has not proved to parties that it said something.
+    #[error("{role} has not proved what it says: {reason}")]
+    Unproved {
+        /// Which server.
+        role: ServerRole,
+        /// What is wrong with the proof.
+        reason: String,
+    },
     /// A list of parties that no honest server sends.
     #[error("bad survivor list: {0}")]
     BadSurvivorList(SurvivorListError),
@@ -202,6 +210,37 @@ pub enum FaultKind {
     /// A decrypted sum that is not the sum of the survivors' vectors.
     #[error("the sum is not that of the survivors: a ciphertext was left out, doubled or changed")]
     WrongSum,
+    /// The key service opens no such sum.
+    #[error("the key service refuses: {0}")]
+    Decryption(String),
+    /// A sum under encryption that is not of one vector of each party.
+    #[error(
+        "the sum is not of one vector of each party: {}",
+        said_of(missing, repeated)
+    )]
+    RollCall {
+        /// Whose vector is missing from it.
+        missing: Vec<PartyId>,
+        /// Whose vector is in it more than once.
+        repeated: Vec<PartyId>,
+    },
+    /// Two parties sent the same ciphertexts, which nobody makes twice.
+    #[error("{one} and {other} sent the same ciphertexts: one of them has copied the other's")]
+    Identical {
+        /// The one.
+        one: PartyId,
+        /// The other.
+        other: PartyId,
+    },
+    /// Parties added up the same ciphertexts and came to other sums.
+    #[error(
+        "{} came to another sum of the same ciphertexts than party 0",
+        names(differs)
+    )]
+    SumsDiffer {
+        /// Those whose sum differs from that of party 0.
+        differs: Vec<PartyId>,
+    },
     /// The party lacks the key of the job.
     #[error("this party does not hold the key of the job for this round")]
     NoKey,
@@ -241,6 +280,26 @@ pub enum FaultKind {
     /// A snapshot that does not belong to this round and party, or was damaged.
     #[error("snapshot: {0}")]
     Snapshot(String),
+}
+
+/// Parties in a sentence.
+fn names(parties: &[PartyId]) -> String {
+    let names: Vec<String> = parties.iter().map(PartyId::to_string).collect();
+    names.join(", ")
+}
+
+/// Whose vector is missing from a sum, and whose is in it more than once.
+fn said_of(missing: &[PartyId], repeated: &[PartyId]) -> String {
+    let part = |what: &str, parties: &[PartyId]| {
+        let said = format!("{what} {}", names(parties));
+        (!parties.is_empty()).then_some(said)
+    };
+    let parts = [
+        part("it lacks that of", missing),
+        part("it has twice that of", repeated),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join("; ")
 }
 
 /// What is wrong with a list of survivors.

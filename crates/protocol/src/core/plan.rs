@@ -153,7 +153,7 @@ impl Stage {
     }
 }
 
-/// What only protocols need that are still to come, and toys of the tests.
+/// What only toys of the tests need.
 #[cfg(any(test, feature = "testing"))]
 impl Stage {
     /// One that the coordinator may skip.

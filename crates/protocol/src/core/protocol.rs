@@ -41,6 +41,9 @@ pub(crate) struct ProtocolInfo {
     pub key_setup: fn(&JobSpec) -> Option<&'static KeySetup>,
     /// What results are, if they can be more than sums of words as the encoding makes them.
     pub results: Option<&'static Results>,
+    /// What is special where each round needs all of its parties: a round that loses one ends, and another one begins
+    /// without it.
+    pub ring: Option<&'static Ring>,
     /// The servers that the protocol needs in addition to the coordinator.
     pub servers: &'static [OtherServer],
 }
@@ -53,6 +56,14 @@ pub(crate) struct Results {
     pub signed: fn(&Job, &Words) -> Option<Signed>,
     /// The result of a round for these parties, from what they encoded; none where it is the sum.
     pub in_the_clear: Clear,
+}
+
+/// Rounds that need all of their parties, and a service that makes their keys.
+pub(crate) struct Ring {
+    /// The place of a party, from its name and where it says that it is; those with the same stand by their names.
+    pub place: fn(&Job, &str, &str) -> Vec<u8>,
+    /// Whether places rest on what parties say of where they are.
+    pub is_said: fn(&JobSpec) -> bool,
 }
 
 /// A protocol's table of options, which gives the protocol's [`ProtocolInfo`].

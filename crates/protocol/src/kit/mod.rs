@@ -1,7 +1,9 @@
-//! What protocols have in common: keys and how they are advertised, the consistency check, frames, and snapshots.
+//! What protocols have in common: keys and how they are advertised, the consistency check, proofs of servers, frames,
+//! and snapshots.
 
 pub(crate) mod consistency;
 pub(crate) mod keys;
+pub(crate) mod proof;
 pub(crate) mod result;
 pub(crate) mod snapshot;
 pub(crate) mod vector;

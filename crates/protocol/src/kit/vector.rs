@@ -1,5 +1,6 @@
 //! One pass from input to wire: encode a tile, mask it, pack it, while it is in the cache.
 
+use blindsum_encode::EncodingKind;
 use blindsum_math::words::{Lane, TileMut, Width, pack_by_tiles};
 use zeroize::Zeroizing;
 
@@ -81,6 +82,37 @@ pub(crate) fn add_up(
         sum += tile.iter().map(|word| visit(*word)).sum::<u128>();
     }
     Ok(sum)
+}
+
+/// What is added to every word so that no sum of words wraps: fixed point has negative words, which are more than
+/// −2^63 / n, and less than 2^63 / n. Who opens the sum takes as many of them out as there are words in it.
+pub(crate) fn bias(job: &Job) -> u64 {
+    match job.spec().encoding.kind() {
+        EncodingKind::Fixed64 { .. } => (1 << 63) / u64::from(job.spec().parties),
+        EncodingKind::Quantised { .. } | EncodingKind::Integers { .. } => 0,
+    }
+}
+
+/// The words of the input, 64 bits each, with the [`bias`].
+///
+/// # Errors
+/// As [`pack_input`].
+pub(crate) fn biased_words(job: &Job, input: &dyn Input) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
+    let lanes = job.lanes();
+    if input.lanes() != lanes {
+        return Err(FaultKind::lanes(input.lanes(), lanes));
+    }
+    let bias = bias(job);
+    let widened = Widened {
+        job,
+        input,
+        map: |word: u64| word.wrapping_add(bias),
+    };
+    let mut words = Zeroizing::new(vec![0; lanes]);
+    for (first, tile) in (0..).step_by(TILE).zip(words.chunks_mut(TILE)) {
+        widened.read(first, TileMut::W64(tile))?;
+    }
+    Ok(words)
 }
 
 /// An input with a word of 64 bits for each of its words.

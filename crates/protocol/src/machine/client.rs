@@ -143,9 +143,9 @@ impl Client {
 
     /// Computes ahead of time what the answer to the next message of the server will need; otherwise as
     /// [`prepare`](Self::prepare).
-    pub fn prepare_answer(&mut self, memory_bytes: usize) -> usize {
+    pub fn prepare_answer(&mut self, memory_bytes: usize, rng: &mut dyn CryptoRng) -> usize {
         match &mut self.state {
-            State::Waiting(stage) => stage.prepare(memory_bytes),
+            State::Waiting(stage) => stage.prepare(memory_bytes, rng),
             State::Done | State::Ended => 0,
         }
     }

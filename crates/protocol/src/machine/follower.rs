@@ -10,7 +10,7 @@ use super::Receipt;
 use super::heard::Heard;
 use super::letters::{self, Said};
 use crate::core::round::stages::{FollowerStep, Letters};
-use crate::core::round::{FollowerStage, RoundSum};
+use crate::core::round::{FollowerSetup, FollowerStage, RoundSum};
 use crate::kit::wire::{self, Message};
 use crate::{Fault, FaultKind, PartyId, Round, ServerIndex, ServerRole};
 
@@ -39,11 +39,12 @@ impl Follower {
     ///
     /// # Errors
     /// A round that needs no server with this role.
-    pub fn start(round: Arc<Round>, role: ServerRole) -> Result<Self, Fault> {
+    pub fn start(setup: FollowerSetup) -> Result<Self, Fault> {
+        let (round, role) = (setup.round.clone(), setup.role);
         let rule = || FaultKind::Parameters(format!("the round needs no {role}"));
         let follow = round.follower(role).ok_or_else(|| Fault::server(rule()))?;
         Ok(Self {
-            state: Some(follow(&round)?),
+            state: Some(follow(&setup)?),
             round,
             role,
             heard: Heard::default(),

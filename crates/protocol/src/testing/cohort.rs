@@ -12,8 +12,8 @@ use rand_core::{Rng, SeedableRng};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use crate::{
-    AnySurvivors, ClientSetup, FaultKind, Input, Job, JobSpec, MemoryVault, PartyId, PartySet,
-    Round, RoundSum, SparseInput,
+    AnySurvivors, ClientSetup, FaultKind, Input, Job, JobMemory, JobSpec, KnownServers,
+    MemoryVault, PartyId, PartySet, Round, RoundSum, ServerIdentity, SparseInput,
 };
 
 /// Words that are given as they are.
@@ -50,6 +50,13 @@ pub struct Cohort {
     /// What parties send, where rounds are sparse.
     pub coordinates: Vec<Vec<u32>>,
     pub vaults: Vec<Arc<MemoryVault>>,
+    /// What parties keep of the job in memory.
+    pub memories: Vec<Arc<JobMemory>>,
+    /// What the servers beside the coordinator keep of the job.
+    pub memory: Arc<JobMemory>,
+    /// Who is the key service, where that is a server of its own.
+    pub key_service: Option<Arc<ServerIdentity>>,
+    pub servers: KnownServers,
 }
 
 impl Cohort {
@@ -75,11 +82,17 @@ impl Cohort {
             let choose = |words: &mut Words| sparsify(&job, words, &mut rng);
             coordinates = inputs.iter_mut().map(choose).collect();
         }
+        let host = job.spec().decryptor();
+        let key_service = host.map(|host| Arc::new(server(&ca, &host, validity, &mut rng)));
         let roster = Arc::new(Roster(members).certify(&anchor, 1_500).unwrap());
         let round = Arc::new(Round::new(job, seed, roster, &[9; 32]).unwrap());
         Self {
             round,
             vaults: identities.iter().map(|_| Arc::default()).collect(),
+            memories: identities.iter().map(|_| Arc::default()).collect(),
+            memory: Arc::default(),
+            key_service,
+            servers: KnownServers::certified_by(Arc::new(anchor), 1_500),
             identities,
             inputs,
             coordinates,
@@ -101,6 +114,8 @@ impl Cohort {
             me,
             identity: self.identities[me.rank()].clone(),
             vault: self.vaults[me.rank()].clone(),
+            memory: self.memories[me.rank()].clone(),
+            servers: self.servers.clone(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         }
@@ -114,6 +129,10 @@ impl Cohort {
             inputs: self.inputs.clone(),
             coordinates: self.coordinates.clone(),
             vaults: self.vaults.clone(),
+            memories: self.memories.clone(),
+            memory: self.memory.clone(),
+            key_service: self.key_service.clone(),
+            servers: self.servers.clone(),
         }
     }
 
@@ -154,6 +173,30 @@ impl Cohort {
     }
 }
 
+/// The identity of a server of a host.
+pub fn server(
+    ca: &CertificateAuthority,
+    host: &str,
+    validity: Validity,
+    rng: &mut ChaCha20Rng,
+) -> ServerIdentity {
+    let kind = Kind::Server {
+        hosts: vec![host.into()],
+    };
+    let credential = ca
+        .issue(host, &kind, Algorithm::Ed25519, validity, rng)
+        .unwrap();
+    ServerIdentity {
+        chain: vec![der(&credential.certificate)],
+        key: Arc::new(IdentityKey::from_pem(&credential.key).unwrap()),
+    }
+}
+
+fn der(pem: &str) -> Vec<u8> {
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
+    certificate.unwrap().to_vec()
+}
+
 fn enrol(
     ca: &CertificateAuthority,
     name: &str,
@@ -166,12 +209,10 @@ fn enrol(
     let identity = IdentityKey::from_pem(&credential.key).unwrap();
     let mut nonce = [0; 32];
     rng.fill_bytes(&mut nonce);
-    let certificate = CertificateDer::from_pem_slice(credential.certificate.as_bytes()).unwrap();
-    let certificate = certificate.to_vec();
     (
         Member {
             name: name.into(),
-            certificate,
+            certificate: der(&credential.certificate),
             nonce,
         },
         identity,

@@ -53,6 +53,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     numbers: None,
     commits: |_| false,
     results: None,
+    ring: None,
     servers: &[],
 };
 

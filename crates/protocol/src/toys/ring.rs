@@ -57,9 +57,10 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     numbers: None,
     commits: |_| false,
     results: None,
+    ring: None,
     servers: &[OtherServer {
         role: ServerRole::Decryptor,
-        follow: |round| Ok(Box::new(Decryptor(round.clone()))),
+        follow: |setup| Ok(Box::new(Decryptor(setup.round.clone()))),
     }],
 };
 

@@ -49,18 +49,19 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     numbers: None,
     commits: |_| false,
     results: None,
+    ring: None,
     servers: &[
         OtherServer {
             role: ServerRole::Second,
-            follow: |round| {
-                let round = round.clone();
+            follow: |setup| {
+                let round = setup.round.clone();
                 Ok(Follow::start(|ear| follow(round, ServerRole::Second, ear)))
             },
         },
         OtherServer {
             role: ServerRole::Third,
-            follow: |round| {
-                let round = round.clone();
+            follow: |setup| {
+                let round = setup.round.clone();
                 Ok(Follow::start(|ear| follow(round, ServerRole::Third, ear)))
             },
         },

@@ -8,8 +8,8 @@ use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, JobSpec, MemoryVault,
-    PartyId, Receipt, Round, Server, SparseInput, Vault,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, JobSpec,
+    KnownServers, MemoryVault, PartyId, Receipt, Round, Server, SparseInput, Vault,
 };
 use serde::Deserialize;
 
@@ -258,6 +258,8 @@ impl<'a> Play<'a> {
                     IdentityKey::from_pem(&self.job.parties[place].private_key).unwrap(),
                 ),
                 vault: self.vaults[place].clone(),
+                servers: KnownServers::default(),
+                memory: Arc::default(),
                 prepared: Arc::default(),
                 guard: Arc::new(AnySurvivors),
             };

@@ -1,6 +1,7 @@
 //! Agreement with the slow models in `vectors/model`, through the public interface only: hashes of
 //! jobs, graphs and their parameters, and whole rounds byte by byte.
 
+mod key_service;
 mod keyed;
 mod numbers;
 mod options;
@@ -186,6 +187,7 @@ const RAMP: &str = include_str!("../../../../vectors/ramp_rounds.json");
 const PLAIN: &str = include_str!("../../../../vectors/plain.json");
 const FLASHE: &str = include_str!("../../../../vectors/flashe_rounds.json");
 const MPC3: &str = include_str!("../../../../vectors/mpc3.json");
+const PAILLIER: &str = include_str!("../../../../vectors/paillier_rounds.json");
 const SPARSE: &str = include_str!("../../../../vectors/flashe_sparse_rounds.json");
 
 /// What follows from a round's context and parameters in secagg and secagg+.
@@ -292,6 +294,20 @@ fn case_27_changed_messages_of_flashe() {
 #[test]
 fn case_27_changed_messages_of_sparse_flashe() {
     assert!(refused(SPARSE) > 500);
+}
+
+#[test]
+fn rounds_of_paillier_are_the_same_byte_by_byte() {
+    for round in key_service::rounds(PAILLIER) {
+        round.play();
+    }
+}
+
+/// Abuse case 37, and 36: keys and sums that are sealed for something else, sums of others than they say, numbers that are
+/// no ciphertexts, keys that nobody may encrypt for.
+#[test]
+fn case_37_changed_messages_of_paillier() {
+    assert!(key_service::check_refused(PAILLIER) > 200);
 }
 
 /// Checks that everything that a file lists is refused; gives how much that is.

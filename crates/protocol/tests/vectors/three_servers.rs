@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use blindsum_math::words::Words;
 use blindsum_protocol::{
-    Answer, Client, Closed, Culprit, Fault, Follower, Message, Outcome, Outgoing, PartyId, Receipt,
-    Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
+    Answer, Client, Closed, Culprit, Fault, Follower, FollowerSetup, Message, Outcome, Outgoing,
+    PartyId, Receipt, Round, RoundSum, Seat, Server, ServerIndex, ServerRole,
 };
 use serde::Deserialize;
 
@@ -88,7 +88,16 @@ impl Servers {
     pub fn start(round: &Arc<Round>) -> Self {
         Self {
             coordinator: Some(Server::start(round.clone()).unwrap()),
-            others: OTHERS.map(|role| Follower::start(round.clone(), role).unwrap()),
+            others: OTHERS.map(|role| {
+                let setup = FollowerSetup {
+                    round: round.clone(),
+                    role,
+                    memory: Arc::default(),
+                    identity: None,
+                    now: 0,
+                };
+                Follower::start(setup).unwrap()
+            }),
         }
     }
 

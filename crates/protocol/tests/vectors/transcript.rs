@@ -9,7 +9,7 @@ use blindsum_crypto::sign::IdentityKey;
 use blindsum_math::words::{TileMut, Words};
 use blindsum_protocol::{
     Answer, AnySurvivors, Client, ClientSetup, Closed, Culprit, Fault, FaultKind, Input, JobSpec,
-    MemoryVault, Outcome, PartyId, Receipt, Round, Server,
+    KnownServers, MemoryVault, Outcome, PartyId, Receipt, Round, Server,
 };
 use rand_core::CryptoRng;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ impl Transcript {
             certificate: party.certificate.0.clone(),
             nonce: party.nonce.array(),
         };
-        let anchor = TrustAnchor::from_pem(&self.ca, None).unwrap();
+        let anchor = self.anchor();
         let roster = Roster(self.parties.iter().map(member).collect());
         let roster = Arc::new(roster.certify(&anchor, self.now).unwrap());
         let round = || {
@@ -110,6 +110,10 @@ impl Transcript {
         }
         assert_eq!(round().context().0, self.context.array());
         Arc::new(round())
+    }
+
+    fn anchor(&self) -> TrustAnchor {
+        TrustAnchor::from_pem(&self.ca, None).unwrap()
     }
 
     /// Plays the round: everybody says what the model says.
@@ -171,6 +175,8 @@ impl Transcript {
             me: PartyId(rank),
             identity: Arc::new(IdentityKey::from_pem(&party.private_key).unwrap()),
             vault: Arc::new(MemoryVault::default()),
+            servers: KnownServers::certified_by(Arc::new(self.anchor()), self.now),
+            memory: Arc::default(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         };

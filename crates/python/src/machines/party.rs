@@ -80,6 +80,7 @@ impl PartyMachine {
             job,
             policy: read_policy(py, policy)?,
             mask_memory,
+            location: String::new(),
         };
         let desk = released(py, || {
             let (kept, to_keep) = (records.clone(), records.clone());

@@ -12,7 +12,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use blindsum_math::words::Words;
-use blindsum_protocol::{Closed, Fault, Follower, Message, Outcome, PartyId, Server};
+use blindsum_protocol::{
+    Closed, Fault, Follower, FollowerSetup, Message, Outcome, PartyId, Server,
+};
 use rand_chacha::ChaCha20Rng;
 
 use crate::network::{Network, Time, time};
@@ -89,6 +91,8 @@ pub(crate) struct Drive<'a> {
     kept: Kept,
     /// The servers beside the coordinator.
     servers: Servers,
+    /// Who had not answered when the latest stage ended.
+    silent_parties: Vec<PartyId>,
 }
 
 /// A round that is over.
@@ -105,6 +109,8 @@ pub(crate) struct Finished {
     pub(crate) servers: Vec<(&'static str, ServerCost)>,
     pub(crate) refused: Vec<Fault>,
     pub(crate) virtual_time: Time,
+    /// Who had not answered the stage in which the round ended without a sum.
+    pub(crate) silent: Vec<PartyId>,
 }
 
 impl<'a> Drive<'a> {
@@ -142,6 +148,7 @@ impl<'a> Drive<'a> {
             outcome: None,
             kept: Kept::default(),
             servers: Servers::new(&round, seed),
+            silent_parties: Vec::new(),
             setting,
         }
     }
@@ -151,7 +158,14 @@ impl<'a> Drive<'a> {
         self.hooks.begin(&self.setting.round, self.setting.cohort);
         let round = self.setting.round.clone();
         for role in round.servers() {
-            let follower = Follower::start(round.clone(), role).map_err(SimError::Round)?;
+            let setup = FollowerSetup {
+                round: round.clone(),
+                role,
+                memory: self.setting.memory.clone(),
+                identity: self.setting.cohort.key_service().cloned(),
+                now: 0,
+            };
+            let follower = Follower::start(setup).map_err(SimError::Round)?;
             self.servers.add(role, follower);
         }
         let mut server = self
@@ -177,6 +191,7 @@ impl<'a> Drive<'a> {
                 self.receive(&mut server, from, &message)?;
             }
             let answered = server.answered();
+            self.silent_parties = server.waiting().missing;
             match self.serve(|rng| server.close(rng)) {
                 Err(fault) => break Some(fault),
                 Ok(Closed::Next {
@@ -221,6 +236,7 @@ impl<'a> Drive<'a> {
             servers,
             refused: self.refused,
             virtual_time: self.now,
+            silent: self.silent_parties,
         }
     }
 

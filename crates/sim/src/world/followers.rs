@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blindsum_crypto::sign::IdentityKey;
-use blindsum_job::follower::{Effect, Input, JobFollower, Parts};
-use blindsum_protocol::ServerRole;
+use blindsum_job::follower::{CurrentIdentity, Effect, Input, JobFollower, Parts};
+use blindsum_protocol::{ServerIdentity, ServerRole};
 
 use super::agenda::{Event, Who};
 use super::disk::Disk;
@@ -45,6 +45,11 @@ impl Follower {
     }
 }
 
+/// A certificate that is never renewed.
+fn always(identity: Arc<ServerIdentity>) -> CurrentIdentity {
+    Arc::new(move || identity.clone())
+}
+
 impl World {
     pub(super) fn follower(&mut self, role: ServerRole) -> Option<&mut JobFollower> {
         self.followers.get_mut(&role)?.machine.as_mut()
@@ -71,6 +76,7 @@ impl World {
             job: self.job.clone(),
             role,
             name: server.name.to_string(),
+            identity: self.key_service.clone().map(always),
             anchor: self.anchor.clone(),
             records: server.disk.clone(),
             results: role.place().and_then(|place| self.learnt.results(place)),

@@ -35,7 +35,7 @@ impl Results for Kept {
 
 impl Learnt {
     pub fn of(job: &Job) -> Self {
-        let places = match job.servers().next() {
+        let places = match job.computing_servers().next() {
             Some(_) => &ServerIndex::ALL[..],
             None => &[],
         };

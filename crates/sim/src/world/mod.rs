@@ -52,7 +52,8 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_job::actor::Task;
 use blindsum_job::party::Input;
-use blindsum_protocol::{Job, ModelUpdate, ServerIndex, ServerRole};
+use blindsum_job::server::KEY_SERVICE;
+use blindsum_protocol::{Job, ModelUpdate, ServerIdentity, ServerIndex, ServerRole};
 
 use crate::SimError;
 use crate::cohort::Cohort;
@@ -92,6 +93,8 @@ struct World {
     /// When machines will be woken, by their life.
     wakes: BTreeMap<Who, (u32, Micros)>,
     anchor: Arc<TrustAnchor>,
+    /// Who makes keys and opens sums, where the job names a server for that.
+    key_service: Option<Arc<ServerIdentity>>,
     server: Coordinator,
     membership: Membership,
     parties: Vec<Party>,
@@ -143,7 +146,14 @@ impl World {
             job.servers()
                 .zip(operators.members())
                 .map(|(role, (name, certificate, key))| {
-                    let server = Follower::new(name, certificate, key);
+                    let name = match (role, job.needs_everybody()) {
+                        // One in the coordinator's process, or the host that the job names.
+                        (ServerRole::Decryptor, true) => {
+                            job.spec().decryptor().unwrap_or(KEY_SERVICE.into())
+                        }
+                        _ => name.to_owned(),
+                    };
+                    let server = Follower::new(&name, certificate, key);
                     (role, server)
                 });
         let mut dice = Dice(stream("faults", &[seed]));
@@ -167,6 +177,7 @@ impl World {
             uploads: Uploads::default(),
             learnt: Learnt::of(&job),
             anchor: cohort.anchor().clone(),
+            key_service: cohort.key_service().cloned(),
             seed,
             kind,
             faults,

@@ -67,6 +67,7 @@ impl Party {
             job: job.spec().job.clone(),
             policy: policy(),
             mask_memory: 0,
+            location: String::new(),
         };
         let number = u64::from(self.life);
         let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Job, JobSpec};
 use blindsum_sim::{DropAt, Event, Happening, PartyEnd, Run, Scenario, Stage};
 
-use crate::support::{answered, jobs, name, simulate, small, too_few};
+use crate::support::{answered, jobs_that_bear_losses, name, simulate, small, too_few};
 
 fn with_drops(job: &Arc<Job>, stage: usize, count: usize) -> Run {
     let drop_at = vec![DropAt {
@@ -23,7 +23,7 @@ fn with_drops(job: &Arc<Job>, stage: usize, count: usize) -> Run {
 /// abort says that too few are left.
 #[test]
 fn case_05_dropout_at_every_stage() {
-    for job in jobs(&small()) {
+    for job in jobs_that_bear_losses(&small()) {
         for stage in 0..=job.plan().answers().count() {
             let mut aborted = false;
             for count in 0..=8 {
@@ -62,7 +62,7 @@ fn case_05_dropout_at_every_stage() {
 /// The most losses that are borne, and one more, at the stage whose answers are counted last.
 #[test]
 fn case_04_one_loss_too_many() {
-    for job in jobs(&JobSpec {
+    for job in jobs_that_bear_losses(&JobSpec {
         parties: 12,
         ..small()
     }) {
@@ -79,7 +79,7 @@ fn case_04_one_loss_too_many() {
 
 #[test]
 fn case_05_losses_at_several_stages_of_one_round() {
-    for job in jobs(&JobSpec {
+    for job in jobs_that_bear_losses(&JobSpec {
         parties: 20,
         dropout: 0.3,
         ..small()
@@ -114,7 +114,7 @@ fn case_05_losses_at_several_stages_of_one_round() {
 /// `drop` means: they answer all stages before the input stage and never upload.
 #[test]
 fn fraction_vanishes_before_upload() {
-    for job in jobs(&JobSpec {
+    for job in jobs_that_bear_losses(&JobSpec {
         parties: 20,
         ..small()
     }) {
@@ -169,7 +169,7 @@ fn fraction_is_that_of_a_job_with_this_dropout() {
 /// Who was asked to vanish did, and nobody else; in the round that was named only.
 #[test]
 fn scripted_drop_of_one_party() {
-    for job in jobs(&small()) {
+    for job in jobs_that_bear_losses(&small()) {
         let event = |round, party| Event {
             round,
             party,
@@ -202,7 +202,7 @@ fn scripted_drop_of_one_party() {
 /// A party that is late is lost, and its late answer costs nobody anything.
 #[test]
 fn case_28_late_answers() {
-    for job in jobs(&small()) {
+    for job in jobs_that_bear_losses(&small()) {
         for stage in answered(&job) {
             let input = stage == job.plan().input_stage().unwrap();
             let deadline = if input {

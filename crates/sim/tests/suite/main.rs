@@ -11,6 +11,7 @@ mod network;
 mod operations;
 mod ramp;
 mod restarts;
+mod rings;
 mod servers;
 mod sparse;
 mod support;

@@ -20,7 +20,7 @@ fn latency_costs_time_only() {
         assert_eq!(run.report.last.survivors, 8);
         // One way up per stage, one way down per stage.
         let mut ways = 2 * job.plan().answers().count();
-        if job.servers().next().is_some() {
+        if job.computing_servers().next().is_some() {
             // Before that, parts go to the other servers and receipts come back; after it, servers talk three times.
             ways += 2 + 3;
         }

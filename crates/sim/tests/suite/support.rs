@@ -27,10 +27,21 @@ pub fn jobs_of(spec: &JobSpec, is_meant: impl Fn(ProtocolName) -> bool) -> Vec<A
                 adversary: *adversary,
                 ..spec.clone()
             };
-            jobs.push(Arc::new(spec.validate().unwrap()));
+            let job = Arc::new(spec.validate().unwrap());
+            // In rings and the like nothing depends on the adversary, and every job costs them a key.
+            if !job.needs_everybody() || *adversary == Adversary::Active {
+                jobs.push(job);
+            }
         }
     }
     assert!(jobs.len() >= 2);
+    jobs
+}
+
+/// The same without those in which a party that is lost ends the round.
+pub fn jobs_that_bear_losses(spec: &JobSpec) -> Vec<Arc<Job>> {
+    let mut jobs = jobs(spec);
+    jobs.retain(|job| !job.needs_everybody());
     jobs
 }
 
@@ -56,6 +67,14 @@ pub fn told(job: &Job) -> Vec<u8> {
     let all = |step: &&Step| step.hearer == Who::Parties;
     let stages = job.plan().replies().filter(all).map(|step| step.stage);
     stages.collect()
+}
+
+/// Of the stages of an all-reduce the first and last two: those between are hops like the second, and each costs a key.
+pub fn some(job: &Job, stages: Vec<u8>) -> Vec<u8> {
+    match job.needs_everybody() && stages.len() > 4 {
+        true => [&stages[..2], &stages[stages.len() - 2..]].concat(),
+        false => stages,
+    }
 }
 
 /// What a job is called in messages of failed tests.

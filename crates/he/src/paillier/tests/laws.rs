@@ -161,3 +161,71 @@ fn vectors_of_nothing() {
         .unwrap();
     assert_eq!(packing.unpack(&opened, 0, 2).unwrap(), Vec::<i64>::new());
 }
+
+/// Sums of packed words are words again as long as none wraps, whatever their width and number.
+#[test]
+fn words_that_have_room_add_up() {
+    let (secret, rng) = (key(KeySize::Bits2048), &mut rng(31));
+    for (width, count) in [
+        (1, 1),
+        (13, 157),
+        (13, 158),
+        (22, 300),
+        (63, 33),
+        (64, 31),
+        (64, 64),
+    ] {
+        let packing = WordPacking::new(KeySize::Bits2048, width).unwrap();
+        let top = u64::MAX >> (64 - width);
+        let small: Vec<u64> = (0..count as u64)
+            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & (top / 2))
+            .collect();
+        let rest: Vec<u64> = small.iter().map(|word| top - word).collect();
+        let vectors =
+            [small, rest].map(|words| ENCRYPTOR.encrypt(&packing.pack(&words), rng).unwrap());
+        let sum = secret.public().sum(&vectors.each_ref()).unwrap();
+        assert_eq!(sum.count(), packing.plaintexts(count as usize));
+        let words = packing.unpack(&secret.decrypt(&sum).unwrap(), count as usize);
+        assert_eq!(*words.unwrap(), vec![top; count as usize]);
+    }
+}
+
+/// What stands behind the last word is an overflow of it, or of somebody else's making.
+#[test]
+fn words_with_something_behind_them_are_refused() {
+    let (packing, two) = (WordPacking::new(KeySize::Bits2048, 22), [1, u64::MAX]);
+    let packing = packing.unwrap();
+    let plaintexts = packing.pack(&two);
+    assert_eq!(*packing.unpack(&plaintexts, 2).unwrap(), [1, (1 << 22) - 1]);
+    let refused = |words| packing.unpack(&plaintexts, words).unwrap_err();
+    assert_eq!(refused(1), PaillierError::Rest { index: 0 });
+    let expected = PaillierError::Plaintexts {
+        got: 1,
+        values: 94,
+        expected: 2,
+    };
+    assert_eq!(refused(94), expected);
+    for width in [0, 65] {
+        let refused = WordPacking::new(KeySize::Bits3072, width);
+        assert_eq!(refused, Err(PaillierError::Width { width }));
+    }
+}
+
+/// Noise that was drawn ahead makes the ciphertexts that would be drawn at once.
+#[test]
+fn noise_drawn_ahead_is_that_of_encryption() {
+    let packing = WordPacking::new(KeySize::Bits2048, 30).unwrap();
+    let plaintexts = packing.pack(&[7; 150]);
+    let at_once = ENCRYPTOR.encrypt(&plaintexts, &mut rng(5)).unwrap();
+    let noise = ENCRYPTOR.noise(plaintexts.count(), &mut rng(5));
+    assert_eq!(ENCRYPTOR.encrypt_with(&plaintexts, noise), Ok(at_once));
+    let short = ENCRYPTOR.noise(1, &mut rng(5));
+    let refused = ENCRYPTOR.encrypt_with(&plaintexts, short);
+    assert!(matches!(refused, Err(PaillierError::Count { .. })));
+    let secret = SecretKey::generate(KeySize::Bits2048, &mut rng(6));
+    let foreign = Encryptor::new(secret.public(), Exponents::Short).noise(3, &mut rng(5));
+    assert_eq!(
+        ENCRYPTOR.encrypt_with(&plaintexts, foreign),
+        Err(PaillierError::Key)
+    );
+}

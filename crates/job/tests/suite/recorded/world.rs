@@ -373,6 +373,7 @@ fn open(
         job: job.spec().job.clone(),
         policy: policy(),
         mask_memory: 0,
+        location: String::new(),
     };
     let identity = Identity {
         name: name.into(),

@@ -211,6 +211,7 @@ impl World {
             job: self.job.spec().job.clone(),
             policy: policy(),
             mask_memory: 0,
+            location: String::new(),
         };
         let mut entropy = [0; 32];
         entropy[..8].copy_from_slice(&self.processes.to_le_bytes());

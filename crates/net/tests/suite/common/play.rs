@@ -12,8 +12,8 @@ use blindsum_net::pb::party_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame};
 use blindsum_net::{Credentials, Model};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, MemoryVault, Message,
-    Outgoing, PartyId, Round, Seat, Server, nonce_commitment,
+    Answer, AnySurvivors, Client, ClientSetup, Closed, FaultKind, Input, Job, KnownServers,
+    MemoryVault, Message, Outgoing, PartyId, Round, Seat, Server, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -283,6 +283,8 @@ impl Play {
                 me,
                 identity: Arc::new(IdentityKey::from_pem(&credentials.key).unwrap()),
                 vault: vault.clone(),
+                servers: KnownServers::default(),
+                memory: Arc::default(),
                 prepared: Arc::default(),
                 guard: Arc::new(AnySurvivors),
             };

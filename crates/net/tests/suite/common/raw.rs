@@ -16,8 +16,8 @@ use blindsum_net::pb::coordinator_frame::Frame;
 use blindsum_net::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
 use blindsum_net::{CHUNK, Credentials};
 use blindsum_protocol::{
-    Answer, AnySurvivors, Client, ClientSetup, Input, Job, JobSpec, MemoryVault, PartyId, Round,
-    nonce_commitment,
+    Answer, AnySurvivors, Client, ClientSetup, Input, Job, JobSpec, KnownServers, MemoryVault,
+    PartyId, Round, nonce_commitment,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -316,6 +316,8 @@ impl Raw {
             me: PartyId(me as u32),
             identity: Arc::new(IdentityKey::from_pem(&self.credentials.key).unwrap()),
             vault: self.vault.clone(),
+            servers: KnownServers::default(),
+            memory: Arc::default(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         };

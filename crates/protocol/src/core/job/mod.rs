@@ -104,6 +104,11 @@ impl Job {
         self.spec.info().servers.iter().map(|server| server.role)
     }
 
+    /// Those of them that compute with the coordinator.
+    pub fn computing_servers(&self) -> impl Iterator<Item = ServerRole> + use<> {
+        self.servers().filter(|role| role.place().is_some())
+    }
+
     /// The plan of a key set-up with as many parties as the job allows. `None` unless parties need a key that the
     /// coordinator does not have; see [`Round::key_setup`](crate::Round::key_setup).
     pub fn key_setup_plan(&self) -> Option<&Plan> {
@@ -139,6 +144,27 @@ impl Job {
     /// Whether the parties learn the sum, and not the servers alone.
     pub fn tells_parties(&self) -> bool {
         self.plan.opens() != Opens::ServersAlone
+    }
+
+    /// Whether each round needs all of its parties: where one is lost another round begins without it.
+    pub fn needs_everybody(&self) -> bool {
+        self.spec.info().ring.is_some()
+    }
+
+    /// What parties stand in order by in a roster, by their names and where they say that they are. Those with the same
+    /// stand by their names.
+    pub fn place_of(&self, name: &str, location: &str) -> Vec<u8> {
+        let ring = self.spec.info().ring;
+        ring.map_or_else(Vec::new, |ring| (ring.place)(self, name, location))
+    }
+
+    /// Whether a roster may have these names in this order. Where parties stand by where they say that they are, no other
+    /// party can tell.
+    pub fn is_in_order(&self, names: &[&str]) -> bool {
+        let ring = self.spec.info().ring;
+        let place = |name: &str| (self.place_of(name, ""), name.to_owned());
+        ring.is_some_and(|ring| (ring.is_said)(&self.spec))
+            || names.is_sorted_by(|one, other| place(one) < place(other))
     }
 
     /// A round has as many parties as the job allows.

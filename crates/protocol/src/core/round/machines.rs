@@ -6,7 +6,8 @@ use rand_core::CryptoRng;
 
 use super::setup::Ahead;
 use super::{ClientSetup, ClientStage, ClientStep, FollowerStage, InputRef, Round, ServerStage};
-use crate::{Fault, FaultKind, ServerRole};
+use crate::core::memory::JobMemory;
+use crate::{Fault, FaultKind, ServerIdentity, ServerRole};
 
 /// The machines of one round, with what they all derive from it: many of them may be in one process.
 pub(crate) trait Machines: Send + Sync {
@@ -70,6 +71,20 @@ impl Machines for Stateless {
     }
 }
 
+/// What a server that is not the coordinator needs before a round.
+pub struct FollowerSetup {
+    /// The round.
+    pub round: Arc<Round>,
+    /// What the server is for.
+    pub role: ServerRole,
+    /// What it keeps of the job between rounds.
+    pub memory: Arc<JobMemory>,
+    /// Who it is: none in the coordinator's process.
+    pub identity: Option<Arc<ServerIdentity>>,
+    /// The time, in seconds since 1970: keys are replaced by it.
+    pub now: u64,
+}
+
 /// A server that is not the coordinator.
 pub(crate) struct OtherServer {
     /// What it is for.
@@ -82,6 +97,6 @@ pub(crate) type MakeMachines = fn(&Round) -> Result<Arc<dyn Machines>, Fault>;
 pub(crate) type StartClient =
     fn(&Arc<ClientSetup>, InputRef<'_>, &mut dyn CryptoRng) -> Result<ClientStep, Fault>;
 pub(crate) type StartServer = fn(&Arc<Round>) -> Result<Box<dyn ServerStage>, Fault>;
-pub(crate) type StartFollower = fn(&Arc<Round>) -> Result<Box<dyn FollowerStage>, Fault>;
+pub(crate) type StartFollower = fn(&FollowerSetup) -> Result<Box<dyn FollowerStage>, Fault>;
 pub(crate) type RestoreClient =
     fn(&Arc<ClientSetup>, u8, &[u8]) -> Result<Box<dyn ClientStage>, FaultKind>;

@@ -7,6 +7,7 @@ mod setup;
 pub(crate) mod stages;
 mod sum;
 
+pub use machines::FollowerSetup;
 pub(crate) use machines::{Machines, MakeMachines, OtherServer, StartFollower, Stateless};
 pub use nonce::nonce_commitment;
 pub(crate) use setup::{Ahead, Starter};

@@ -26,7 +26,7 @@ pub(crate) trait ClientStage: Send {
     ) -> Result<ClientStep, Fault>;
 
     /// Computes ahead what the server's message will need; gives the bytes filled.
-    fn prepare(&mut self, _memory_bytes: usize) -> usize {
+    fn prepare(&mut self, _memory_bytes: usize, _rng: &mut dyn CryptoRng) -> usize {
         0
     }
 

@@ -80,6 +80,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     numbers: None,
     commits: |_| false,
     results: None,
+    ring: None,
     servers: &[],
 };
 

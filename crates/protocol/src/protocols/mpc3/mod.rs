@@ -76,14 +76,15 @@ static INFO: ProtocolInfo = ProtocolInfo {
         signed: weighing::signed,
         in_the_clear: weighing::in_the_clear,
     }),
+    ring: None,
     servers: &[
         OtherServer {
             role: ServerRole::Second,
-            follow: |round| follow::start(round, ServerRole::Second),
+            follow: |setup| follow::start(&setup.round, ServerRole::Second),
         },
         OtherServer {
             role: ServerRole::Third,
-            follow: |round| follow::start(round, ServerRole::Third),
+            follow: |setup| follow::start(&setup.round, ServerRole::Third),
         },
     ],
 };

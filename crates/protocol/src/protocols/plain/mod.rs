@@ -55,6 +55,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     numbers: None,
     commits: |_| false,
     results: None,
+    ring: None,
     servers: &[],
 };
 

@@ -74,6 +74,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
     key_setup: |_| None,
     results: None,
+    ring: None,
     servers: &[],
 };
 

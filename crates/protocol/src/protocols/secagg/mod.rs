@@ -65,6 +65,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     machines: |round| Ok(Arc::new(OnGraph(Arc::new(graph_of(round))))),
     key_setup: |_| None,
     results: None,
+    ring: None,
     servers: &[],
 };
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use blindsum_crypto::sign::IdentityKey;
 
 use super::Round;
-use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorGuard, Vault};
+use crate::{Fault, FaultKind, JobMemory, KnownServers, PartyId, PartySet, SurvivorGuard, Vault};
 
 /// Who a client is, in which round.
 pub struct ClientSetup {
@@ -20,8 +20,12 @@ pub struct ClientSetup {
     pub me: PartyId,
     /// The party's long-term key, the one in its certificate.
     pub identity: Arc<IdentityKey>,
+    /// By what the party knows servers to which it has no connection.
+    pub servers: KnownServers,
     /// Where the party keeps what it has of the job between rounds.
     pub vault: Arc<dyn Vault>,
+    /// What the party keeps of the job between rounds, in memory.
+    pub memory: Arc<JobMemory>,
     /// What was computed ahead of time for the round; the same for all set-ups of one party in it.
     pub prepared: Arc<Prepared>,
     /// The party's own rules about survivors, which are asked before the party answers for them.

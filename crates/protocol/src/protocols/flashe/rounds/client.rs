@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::EncodingKind;
 use blindsum_he::flashe::{JobKey, RoundKey, Shape, Survivors};
 use blindsum_math::words::TileMut;
 use rand_core::CryptoRng;
@@ -13,6 +12,7 @@ use crate::core::round::{Ahead, Starter};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
 use crate::kit::snapshot::{Reader, Writer};
+use crate::kit::vector::bias;
 use crate::protocols::flashe::held::HeldKey;
 use crate::protocols::flashe::{ranks, shape};
 use crate::{Fault, FaultKind, Round};
@@ -38,7 +38,7 @@ pub(super) fn start(
         .reserve(&**vault, round.number(), setup.me.0)
         .map_err(Fault::caller)?;
     let key = prepared.unwrap_or_else(|| held.key.round(round.number(), round.key_context()));
-    let bias = bias(round);
+    let bias = bias(round.job());
     let read = |first: usize, mut tile: TileMut<'_>| {
         input.read(first, tile.reborrow())?;
         add(tile, bias);
@@ -108,16 +108,6 @@ pub(super) fn restore(
     }))
 }
 
-/// What is added to every word before it is encrypted, so that sums do not wrap, as the check needs: fixed
-/// point has negative words, which are more than −2^63 / n, and less than 2^63 / n.
-fn bias(round: &Round) -> u64 {
-    let spec = round.job().spec();
-    match spec.encoding.kind() {
-        EncodingKind::Fixed64 { .. } => (1 << 63) / u64::from(spec.parties),
-        EncodingKind::Quantised { .. } | EncodingKind::Integers { .. } => 0,
-    }
-}
-
 /// Adds a number to every word of 64 bits.
 fn add(words: TileMut<'_>, number: u64) {
     if let (TileMut::W64(lanes), true) = (words, number != 0) {
@@ -145,7 +135,7 @@ impl AwaitSum {
         let (survivors, encrypted) = split_survivors(round, body)?;
         let set = ranks(&survivors, round.parties())?;
         let mut sum = self.key.decrypt(self.shape, &set, encrypted)?;
-        let of_all = bias(round).wrapping_mul(survivors.len() as u64);
+        let of_all = bias(round.job()).wrapping_mul(survivors.len() as u64);
         add(sum.tile_mut(0..self.shape.lanes()), of_all.wrapping_neg());
         Ok(RoundSum::dense(sum, survivors))
     }
@@ -163,7 +153,7 @@ impl ClientStage for AwaitSum {
     }
 
     /// The masks of the sum of everybody's vectors; where others survive, most of them serve all the same.
-    fn prepare(&mut self, memory_bytes: usize) -> usize {
+    fn prepare(&mut self, memory_bytes: usize, _rng: &mut dyn CryptoRng) -> usize {
         let parties = self.setup.round.parties() as u32;
         let everybody = Survivors::new(parties, &Vec::from_iter(0..parties));
         everybody.map_or(0, |everybody| {

@@ -421,7 +421,7 @@ fn what_is_computed_ahead_changes_nothing() {
         let (_, ahead) = Client::start(setup, Some(&input), &mut rig.rng.clone()).unwrap();
         assert_eq!(ahead.message().unwrap(), rig.up[&PartyId(1)]);
         for client in rig.clients.values_mut() {
-            assert_eq!(client.prepare_answer(2 * tile), tile);
+            assert_eq!(client.prepare_answer(2 * tile, &mut rig.rng), tile);
         }
         rig.drop_out([PartyId(2)]);
         sum(&mut rig).unwrap();

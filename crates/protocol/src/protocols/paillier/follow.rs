@@ -1,0 +1,240 @@
+//! The key service's side of a round: it opens the round, and one sum of all, once.
+
+use std::sync::Arc;
+
+use blindsum_crypto::kex::KeyPair;
+use blindsum_he::paillier::{PublicKey, SecretKey};
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use super::broadcast::{NO_PAIR, hash};
+use super::cipher::{Layout, Sum, to_words};
+use super::circle::{Line, check_adverts, prove};
+use super::hops::SUM;
+use super::messages::{Adverts, Opened, Opening};
+use super::options::Options;
+use super::service::KeyService;
+use super::way::{HASH, PAIR, Way};
+use crate::core::round::stages::{FollowerStep, Letters};
+use crate::core::round::{FollowerSetup, FollowerStage};
+use crate::kit::keys::suite_of;
+use crate::kit::proof::Proof;
+use crate::kit::vector::bias;
+use crate::kit::wire::{Bounded, encode};
+use crate::{Fault, FaultKind, PartyId, PartySet, Round, ServerIdentity, ServerRole};
+
+pub(super) fn start(setup: &FollowerSetup, way: Way) -> Result<Box<dyn FollowerStage>, Fault> {
+    let options = Options::of(setup.round.job().spec());
+    Ok(Box::new(AwaitAdverts {
+        options: options.ok_or(Fault::caller(FaultKind::Ended))?,
+        round: setup.round.clone(),
+        service: setup.memory.kept(),
+        identity: setup.identity.clone(),
+        now: setup.now,
+        way,
+    }))
+}
+
+struct AwaitAdverts {
+    round: Arc<Round>,
+    options: Options,
+    service: Arc<KeyService>,
+    identity: Option<Arc<ServerIdentity>>,
+    now: u64,
+    way: Way,
+}
+
+impl FollowerStage for AwaitAdverts {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        rng: &mut dyn CryptoRng,
+    ) -> Result<FollowerStep, Fault> {
+        let Self {
+            round,
+            options,
+            service,
+            identity,
+            now,
+            way,
+        } = *self;
+        let adverts = Adverts::read(round.parties(), body).map_err(Fault::server)?;
+        let keys = check_adverts(&round, &adverts.adverts).map_err(Fault::server)?;
+        let own = KeyPair::generate(suite_of(&round), rng);
+        let own = own.map_err(|e| Fault::caller(FaultKind::Parameters(e.to_string())))?;
+        let key = service
+            .open(&round, &options, now, rng)
+            .map_err(Fault::caller)?;
+        let mut opened = Opened {
+            adverts: adverts.adverts,
+            opening: Opening {
+                key: key.public().to_bytes().into(),
+                seal_key: own.public().as_bytes().to_vec().into(),
+                proof: Proof::default(),
+            },
+        };
+        prove(&round, identity.as_deref(), &mut opened).map_err(Fault::caller)?;
+        let me = ServerRole::Decryptor.into();
+        let line = Line::new(&round, me, own, keys, &opened).map_err(Fault::caller)?;
+        let layout = Layout::of(round.job(), &options, round.parties());
+        let next = AwaitSums {
+            layout: layout.map_err(|error| Fault::caller(error.into()))?,
+            line,
+            round,
+            service,
+            public: key.public().clone(),
+            way,
+        };
+        let body = encode(Opening::NAME, &opened.opening).map_err(Fault::caller)?;
+        Ok(step(Some(body), Some(Box::new(next))))
+    }
+}
+
+fn step(body: Option<Vec<u8>>, next: Option<Box<dyn FollowerStage>>) -> FollowerStep {
+    FollowerStep {
+        body,
+        letters: Letters::new(),
+        learnt: None,
+        next,
+    }
+}
+
+/// What a party has sealed for the key service.
+type Unsealed = (PartyId, Zeroizing<Vec<u8>>);
+
+struct AwaitSums {
+    round: Arc<Round>,
+    service: Arc<KeyService>,
+    public: PublicKey,
+    layout: Layout,
+    line: Line,
+    way: Way,
+}
+
+impl AwaitSums {
+    /// What each party has sealed for the key service, opened.
+    fn unsealed(&self, body: &[u8]) -> Result<Vec<Unsealed>, Fault> {
+        let (parties, lanes) = (self.round.parties(), self.round.job().lanes());
+        let last = self.way.steps(parties).saturating_sub(1);
+        let malformed = |rule| Fault::server(FaultKind::malformed("sealed sums", rule));
+        let (mut rest, mut unsealed) = (body, Vec::new());
+        for from in self.way.speakers(last, parties) {
+            let length = self.way.sent_len(&self.layout, lanes, last, from);
+            let (sealed, after) =
+                (rest.split_at_checked(length)).ok_or_else(|| malformed("cut short"))?;
+            unsealed.push((from, self.line.open(from, SUM, sealed)?));
+            rest = after;
+        }
+        match rest.is_empty() {
+            true => Ok(unsealed),
+            false => Err(malformed("more than those of all")),
+        }
+    }
+
+    /// The sums, each with its number of words, in the order of the words.
+    fn sums(&self, body: &[u8]) -> Result<Vec<(Sum, usize)>, Fault> {
+        let (parties, lanes) = (self.round.parties(), self.round.job().lanes());
+        let last = self.way.steps(parties).saturating_sub(1);
+        let unsealed = self.unsealed(body)?;
+        let read = |from, bytes: &[u8]| {
+            let range = self.way.words(lanes, last, from, parties);
+            let sum = self.layout.read(&self.public, range.len(), bytes);
+            let sum = sum.map_err(|kind| Fault::party(from, kind))?;
+            Ok((range.start, range.len(), sum))
+        };
+        let mut sums = match self.way {
+            Way::Ring | Way::AllReduce => {
+                let each = unsealed.iter().map(|(from, bytes)| read(*from, bytes));
+                each.collect::<Result<Vec<_>, Fault>>()?
+            }
+            Way::Broadcast => {
+                let told = compared(&unsealed)?;
+                vec![read(PartyId(0), told)?]
+            }
+        };
+        // By their beginning; a part without words may begin where another one does.
+        sums.sort_by_key(|(start, words, _)| (*start, *words));
+        Ok(sums
+            .into_iter()
+            .map(|(_, words, sum)| (sum, words))
+            .collect())
+    }
+}
+
+/// The sum that party 0 tells, once all are found to have added up the same, and no two to have sent the same.
+fn compared(unsealed: &[Unsealed]) -> Result<&[u8], Fault> {
+    let mut sum: &[u8] = &[];
+    let mut others = Vec::new();
+    for (from, told) in unsealed {
+        let cut = || Fault::party(*from, FaultKind::malformed("comparison", "cut short"));
+        let (hash, rest) = told.split_at_checked(HASH).ok_or_else(cut)?;
+        let (pair, rest) = rest.split_at_checked(PAIR).ok_or_else(cut)?;
+        let (one, other) = pair.split_at_checked(PAIR / 2).ok_or_else(cut)?;
+        let rank = |bytes: &[u8]| bytes.try_into().map(u32::from_be_bytes).map_err(|_| cut());
+        let pair = [rank(one)?, rank(other)?];
+        if pair != NO_PAIR {
+            let [one, other] = pair.map(PartyId);
+            if one >= other || other.rank() >= unsealed.len() {
+                let rule = format!("{one} and {other} are no two parties, the lower one first");
+                return Err(Fault::party(
+                    *from,
+                    FaultKind::malformed("comparison", rule),
+                ));
+            }
+            return Err(Fault::nobody(FaultKind::Identical { one, other }));
+        }
+        if *from == PartyId(0) {
+            sum = rest;
+        }
+        others.push((*from, hash));
+    }
+    let expected = hash(sum);
+    let differs = others.iter().filter(|(_, told)| *told != expected);
+    let differs: Vec<PartyId> = differs.map(|(from, _)| *from).collect();
+    match differs.is_empty() {
+        true => Ok(sum),
+        false => Err(Fault::nobody(FaultKind::SumsDiffer { differs })),
+    }
+}
+
+impl FollowerStage for AwaitSums {
+    fn answer(
+        self: Box<Self>,
+        body: &[u8],
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<FollowerStep, Fault> {
+        let sums = self.sums(body)?;
+        let job = self.round.job();
+        let decrypt = |key: &SecretKey| {
+            let mut words = Zeroizing::new(Vec::with_capacity(job.lanes()));
+            for (sum, length) in &sums {
+                let opened = self.layout.decrypt(key, sum, *length)?;
+                check_roll(&opened.roll)?;
+                words.extend_from_slice(&opened.words);
+            }
+            Ok(words)
+        };
+        let declared: Vec<&PartySet> = sums.iter().map(|(sum, _)| &sum.of).collect();
+        let words = self.service.decrypt(&self.round, &declared, decrypt);
+        let mut words = words.map_err(Fault::nobody)?;
+        let of_all = bias(job).wrapping_mul(self.round.parties() as u64);
+        words
+            .iter_mut()
+            .for_each(|word| *word = word.wrapping_sub(of_all));
+        let sum = to_words(job, &words).map_err(Fault::nobody)?;
+        Ok(step(Some(sum.pack()), None))
+    }
+}
+
+/// Every party must be in a sum once.
+fn check_roll(roll: &[u64]) -> Result<(), FaultKind> {
+    let of = |wrong: fn(u64) -> bool| {
+        let ranks = (0..).zip(roll).filter(|(_, times)| wrong(**times));
+        ranks.map(|(rank, _)| PartyId(rank)).collect::<Vec<_>>()
+    };
+    let (missing, repeated) = (of(|times| times == 0), of(|times| times > 1));
+    match missing.is_empty() && repeated.is_empty() {
+        true => Ok(()),
+        false => Err(FaultKind::RollCall { missing, repeated }),
+    }
+}

@@ -1,0 +1,137 @@
+//! `paillier-ring`, `paillier-broadcast`, `paillier-allreduce`: sums under Paillier's scheme, whose key a key service has
+//! (MYSTIKO).
+//!
+//! Whoever has the key could read every vector, so the service never sees one: what parties send each other is sealed
+//! under keys that it does not have. It gets the sum of all, and nothing else. A party that shows the service what it got
+//! from others breaks that: the service and one party must keep apart.
+//!
+//! A round begins with fresh keys of all and the key of the service ([`circle`]), goes on in the steps of one of three
+//! [ways](way), and ends with the service's word on the sum. Nobody may be lost on the way: another round begins without
+//! whoever was.
+//!
+//! * [`options`]: what a job may say. [`messages`]: what is sent.
+//! * [`cipher`]: vectors under encryption, and their roll call.
+//! * [`hops`], [`broadcast`]: a party. [`serve`]: the coordinator. [`follow`]: the key service in a round, and
+//!   [`service`] beyond rounds.
+
+mod broadcast;
+mod cipher;
+mod circle;
+mod follow;
+mod hops;
+mod messages;
+mod options;
+mod serve;
+mod service;
+#[cfg(test)]
+mod tests;
+mod way;
+
+pub use options::{
+    ExponentName, KeyBits, PaillierAllReduce, PaillierBroadcast, PaillierRing, RingOrder,
+};
+
+use std::sync::Arc;
+
+use cipher::Layout;
+use options::Options;
+use way::{BEFORE, Way};
+
+use crate::core::plan::{Stage, small};
+use crate::core::protocol::{ProtocolInfo, ProtocolTable};
+use crate::core::round::{OtherServer, Stateless};
+use crate::kit::result::AwaitResult;
+use crate::kit::snapshot::Reader;
+use crate::{Job, JobSpec, Opens, Plan, ServerRole, SpecError, Who};
+
+/// Stages have numbers of one byte, and a ring has one for each party.
+const MOST_PARTIES: u32 = 250;
+
+macro_rules! ways {
+    ($($table:ident, $info:ident, $way:ident, $begin:path;)+) => {
+        $(impl ProtocolTable for $table {
+            fn info(&self) -> &'static ProtocolInfo {
+                &$info
+            }
+        }
+
+        static $info: ProtocolInfo = ProtocolInfo {
+            protects: true,
+            tolerates_corrupt: false,
+            asks_parties: false,
+            plan: |job, parties| plan(job, parties, Way::$way),
+            min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+            sparsity: |_| None,
+            parameters,
+            check,
+            machines: |_| {
+                Ok(Arc::new(Stateless {
+                    start: |setup, _, rng| circle::start(setup, $begin, rng),
+                    restore: |setup, _, state| {
+                        let mut reader = Reader::new(state);
+                        let next = AwaitResult::load(setup.clone(), &mut reader)?;
+                        reader.end()?;
+                        Ok(Box::new(next))
+                    },
+                    serve: |round| serve::serve(round, Way::$way),
+                }))
+            },
+            key_setup: |_| None,
+            numbers: None,
+            commits: |_| false,
+            results: None,
+            ring: Some(&options::RING_RULES),
+            servers: &[OtherServer {
+                role: ServerRole::Decryptor,
+                follow: |setup| follow::start(setup, Way::$way),
+            }],
+        };)+
+    };
+}
+
+ways! {
+    PaillierRing, RING, Ring, hops::begin_ring;
+    PaillierBroadcast, BROADCAST, Broadcast, broadcast::begin;
+    PaillierAllReduce, ALL_REDUCE, AllReduce, hops::begin_all_reduce;
+}
+
+fn plan(job: &Job, parties: usize, way: Way) -> Plan {
+    let small = small(job.spec());
+    let layout =
+        Options::of(job.spec()).and_then(|options| Layout::of(job, &options, parties).ok());
+    let vector = small + job.packed_len() as u64;
+    let service = Who::Server(ServerRole::Decryptor);
+    let mut stages = vec![
+        Stage::new("keys", small, small)
+            .enough(parties)
+            .heard_by(service),
+        Stage::new("open", small, 2 * small).answered_by(service),
+    ];
+    debug_assert_eq!(stages.len(), BEFORE);
+    stages.extend(layout.iter().flat_map(|layout| way.stages(job, layout)));
+    stages.push(Stage::new("decrypt", vector, vector).answered_by(service));
+    Plan::new(job.spec(), Opens::Server(ServerRole::Decryptor), stages)
+}
+
+/// The ciphertexts of a vector.
+fn parameters(job: &Job, parties: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
+    let options = Options::of(job.spec());
+    let layout = options.and_then(|options| Layout::of(job, &options, parties).ok());
+    let of = |layout: Layout| vec![("ciphertexts", layout.ciphertexts(job.lanes()))];
+    Ok(layout.map_or_else(Vec::new, of))
+}
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec: &JobSpec = job.spec();
+    let name = spec.protocol.name();
+    let parties = spec.parties;
+    if !(2..=MOST_PARTIES).contains(&parties) {
+        let rule = format!("2 <= parties = {parties} <= {MOST_PARTIES} for {name}");
+        return Err(SpecError::new("parties", rule));
+    }
+    if job.min_parties() < 2 {
+        let rule = format!("2 <= min_parties = 1 for {name}: the sum of one update is the update");
+        return Err(SpecError::new("min_parties", rule));
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Which key serves a round, and when another one is made.
+
+use std::sync::Arc;
+
+use blindsum_he::paillier::SecretKey;
+use rand_core::CryptoRng;
+
+use crate::protocols::paillier::options::Options;
+
+/// Makes the keys of a job. It holds the one that serves now.
+#[derive(Default)]
+pub(super) struct KeyGenerator(Option<Serving>);
+
+struct Serving {
+    key: Arc<SecretKey>,
+    /// The round that it was made for.
+    since: u64,
+    /// When, in seconds.
+    made: u64,
+}
+
+impl KeyGenerator {
+    /// The key of a round that begins now.
+    pub fn key_of(
+        &mut self,
+        options: &Options,
+        round: u64,
+        now: u64,
+        rng: &mut dyn CryptoRng,
+    ) -> Arc<SecretKey> {
+        if let Some(serving) = self.0.as_ref().filter(|it| it.serves(options, round, now)) {
+            return serving.key.clone();
+        }
+        let key = Arc::new(SecretKey::generate(options.size, rng));
+        self.0 = Some(Serving {
+            key: key.clone(),
+            since: round,
+            made: now,
+        });
+        key
+    }
+}
+
+impl Serving {
+    fn serves(&self, options: &Options, round: u64, now: u64) -> bool {
+        let (rounds, seconds) = (options.key_rounds, options.key_seconds);
+        let age = now.saturating_sub(self.made) as f64;
+        (rounds == 0 || round.saturating_sub(self.since) < rounds)
+            && (seconds == 0.0 || age < seconds)
+    }
+}

@@ -1,0 +1,164 @@
+//! What the key service opens, its keys, and where a party is lost.
+
+use super::*;
+
+#[test]
+fn case_37_a_party_that_is_lost_ends_the_round() {
+    for name in NAMES {
+        let stages = Rig::new(job(name, 3, 5), 3)
+            .cohort
+            .round
+            .plan()
+            .answers()
+            .count();
+        for stage in 0..stages as u8 {
+            let mut rig = Rig::at(job(name, 3, 5), stage);
+            let speakers: Vec<PartyId> = rig.up.keys().copied().collect();
+            let Some(lost) = speakers.last() else {
+                continue; // The key service speaks.
+            };
+            rig.drop_out([*lost]);
+            let fault = rig.serve().unwrap_err();
+            let is_lost = matches!(fault.kind, FaultKind::TooFewSurvivors { .. });
+            assert!(is_lost, "{name}, {stage}: {fault}");
+        }
+    }
+}
+
+#[test]
+fn case_37_the_key_service_opens_no_sum_twice_and_none_of_too_few() {
+    let mut rig = Rig::new(job(ProtocolName::PaillierRing, 3, 5), 3);
+    let round = rig.cohort.round.clone();
+    let service = rig.cohort.memory.kept::<service::KeyService>();
+    let ask = |number: u64, declared: &[u32]| {
+        let roster = round.roster().clone();
+        let round = Round::new(round.job().clone(), number, roster, &[9; 32]).unwrap();
+        let declared = PartySet::of(3, parties(declared.iter().copied()));
+        service.decrypt(&round, &[&declared], |_| Ok(()))
+    };
+    let refused = |result: Result<(), FaultKind>| match result.unwrap_err() {
+        FaultKind::Decryption(rule) => rule,
+        other => panic!("{other}"),
+    };
+    let open = |number: u64, rng: &mut dyn CryptoRng| {
+        let roster = round.roster().clone();
+        let round = Round::new(round.job().clone(), number, roster, &[9; 32]).unwrap();
+        let options = Options::of(round.job().spec()).unwrap();
+        service
+            .open(&round, &options, 0, rng)
+            .map(|key| key.public().id())
+    };
+    assert!(refused(ask(7, &[0, 1, 2])).contains("round 7 is not open here"));
+    let first = open(7, &mut rig.rng).unwrap();
+    assert!(refused(ask(8, &[0, 1, 2])).contains("round 8 is not open here"));
+    assert!(refused(ask(7, &[0, 1])).contains("of 2 parties, but the round has 3"));
+    assert!(refused(ask(7, &[0, 1, 2])).contains("or its sum was opened before"));
+    let number = open(8, &mut rig.rng);
+    assert_eq!(number, Ok(first), "the key serves the job");
+    assert_eq!(ask(8, &[0, 1, 2]), Ok(()));
+    assert!(refused(ask(8, &[0, 1, 2])).contains("or its sum was opened before"));
+    let again = open(8, &mut rig.rng).map(drop);
+    assert!(refused(again).contains("round 8 is not after round 8"));
+    // Through its machine: the round that begins once more is refused.
+    let mut rig = Rig::new(job(ProtocolName::PaillierRing, 3, 5), 3);
+    rig.serve().unwrap();
+    let setup = FollowerSetup {
+        round: rig.cohort.round.clone(),
+        role: ServerRole::Decryptor,
+        memory: rig.cohort.memory.clone(),
+        identity: None,
+        now: 0,
+    };
+    rig.followers
+        .insert(ServerRole::Decryptor, Follower::start(setup).unwrap());
+    let mut rig = rig.again(rig.cohort.round.number());
+    rig.serve().unwrap();
+    let (_, fault) = rig.role_faults.pop().unwrap();
+    assert!(matches!(fault.kind, FaultKind::Decryption(_)), "{fault}");
+}
+
+#[test]
+fn keys_are_made_anew_by_rounds_and_by_minutes() {
+    let mut rig = Rig::new(job(ProtocolName::PaillierRing, 2, 1), 3);
+    let round = rig.cohort.round.clone();
+    let mut key = |service: &service::KeyService, options: PaillierRing, number, now| {
+        let mut spec = round.job().spec().clone();
+        spec.protocol = options.into();
+        let options = Options::of(&spec).unwrap();
+        let round = Round::new(
+            round.job().clone(),
+            number,
+            round.roster().clone(),
+            &[9; 32],
+        );
+        let key = service.open(&round.unwrap(), &options, now, &mut rig.rng);
+        key.unwrap().public().id()
+    };
+    let service = service::KeyService::default();
+    let rounds = PaillierRing {
+        key_rounds: 2,
+        ..PaillierRing::default()
+    };
+    let keys: Vec<_> = [3, 4, 5]
+        .map(|number| key(&service, rounds.clone(), number, 0))
+        .into();
+    assert!(keys[0] == keys[1] && keys[1] != keys[2]);
+    let service = service::KeyService::default();
+    let minutes = PaillierRing {
+        key_minutes: 0.5,
+        ..PaillierRing::default()
+    };
+    let times = [(1, 100), (2, 129), (3, 130)];
+    let keys = times.map(|(number, now)| key(&service, minutes.clone(), number, now));
+    assert!(keys[0] == keys[1] && keys[1] != keys[2]);
+}
+
+/// What a party has drawn and not sent is used in the next round under the same key, and never twice.
+#[test]
+fn noise_of_a_lost_round_is_used_once() {
+    let mut rig = Rig::at(job(ProtocolName::PaillierRing, 3, 5), 2);
+    let waiting = PartyId(1);
+    let bytes = rig
+        .clients
+        .get_mut(&waiting)
+        .unwrap()
+        .prepare_answer(1 << 20, &mut rig.rng);
+    assert_eq!(bytes, 2 * 512);
+    assert_eq!(
+        rig.clients
+            .get_mut(&waiting)
+            .unwrap()
+            .prepare_answer(1 << 20, &mut rig.rng),
+        0
+    );
+    // Too little memory for anything.
+    assert_eq!(
+        rig.clients
+            .get_mut(&PartyId(2))
+            .unwrap()
+            .prepare_answer(512, &mut rig.rng),
+        0
+    );
+    rig.clients.clear();
+    let prepare = |rig: &mut Rig| {
+        let mut rng = rig.rng.clone();
+        let client = rig.clients.get_mut(&waiting).unwrap();
+        assert_eq!(client.prepare_answer(1 << 20, &mut rng), 1024);
+        rng == rig.rng
+    };
+    let mut again = rig.again(8);
+    for _ in 0..2 {
+        again.serve().unwrap();
+        again.answer_all().unwrap();
+    }
+    assert!(prepare(&mut again), "nothing is drawn: it was there");
+    let outcome = again.finish().unwrap();
+    let expected = again.cohort.sum_of(everyone(&again));
+    assert_eq!(outcome.sum, Some(expected));
+    let mut last = again.again(9);
+    for _ in 0..2 {
+        last.serve().unwrap();
+        last.answer_all().unwrap();
+    }
+    assert!(!prepare(&mut last), "it was used");
+}

@@ -1,0 +1,175 @@
+"""A round of a job, as a learner of a domain sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blindsum import checks
+from blindsum.domains.messages import Header, from_error, from_result, to_error, to_result
+from blindsum.domains.sums import Own, Rules, Whole
+from blindsum.domains.talk import Answer, Step, Talk
+from blindsum.errors import DomainError, DomainInputError, Fault, RoundAborted
+from blindsum.rounds import Array, Round, RoundResult
+
+
+class DomainRound:
+    """A round that the domain takes part in, from :meth:`Domain.rounds`.
+
+    Attributes
+    ----------
+    number : int
+        The round's number.
+    parties : tuple of str
+        Names of the certified parties; this domain is one of them.
+    model : numpy.ndarray
+        The model that the round starts from, read-only, shape ``(dim,)``.
+    needs_update : bool
+        Whether the round waits for an update: not if the speaker sent it before a crash. :meth:`submit` may
+        be called in any case.
+    lost : blindsum.RoundAborted or blindsum.Fault or None
+        Why the round gave this domain no result, once :meth:`submit`, :meth:`result` or :meth:`outcome` has
+        found out.
+    """
+
+    def __init__(self, talk: Talk, rules: Rules, told: Header, model: Array, current: Round | None) -> None:
+        self._talk = talk
+        self._rules = rules
+        # At the speaker.
+        self.current = current
+        self._outcome: RoundResult | None = None
+        self.number: int = told["number"]
+        self.parties = tuple(told["parties"])
+        self.needs_update: bool = told["needs_update"]
+        self.model = model
+        self.lost: RoundAborted | Fault | None = None
+
+    def submit(self, update: object, weight: int = 1) -> None:
+        """Add this learner's update to the domain's, which the speaker then hands in.
+
+        All learners call it, and return when the speaker has handed it in.
+
+        Parameters
+        ----------
+        update
+            As for :meth:`blindsum.Round.submit`, with ``dim`` elements; or a list or mapping of such arrays
+            that have as many together, e.g. the parameters of a network.
+        weight
+            A whole number, e.g. the number of examples of this learner; 0 where it has none.
+
+        Raises
+        ------
+        blindsum.DomainInputError
+            One learner's update or weight does not fit the job, or what they have together does not; all
+            learners get it, and all may submit again.
+        blindsum.DomainError
+            A learner is lost.
+        """
+        if not self.needs_update:
+            return
+        rules = self._rules
+        said: Header
+        own: Own | None = None
+        try:
+            own = Own.checked(rules, self._talk.rank, update, weight)
+            said = dict(own.said())
+        except DomainInputError as error:
+            said = {"refused": from_error(error)}
+
+        def agree(all_said: Sequence[Header]) -> Answer:
+            for one in all_said:
+                if "refused" in one:
+                    raise to_error(one["refused"], self._talk.rank)
+            found = Whole.of(rules, all_said)
+            return {"total": found.total, "weight": found.weight, "parts": found.parts}, {}
+
+        told, _ = self._talk.take(Step("submit", self.number), said, agree)
+        assert own is not None
+        self._add(own, Whole(**told))
+
+    def _add(self, own: Own, whole: Whole) -> None:
+        """Add up what all have agreed to add up, and hand it in."""
+        added = own.addend(whole.parts)
+        is_there = self._talk.reduce(added)
+
+        def hand_in(all_said: Sequence[Header]) -> Answer:
+            for learner, one in enumerate(all_said):
+                if not one["added"]:
+                    raise DomainError(learner, "it could not add its update to those of the others")
+            assert self.current is not None
+            self.current.submit(whole.handed_in(self._rules, added), whole.weight)
+            lost = self.current.lost
+            return {"lost": None if lost is None else from_error(lost)}, {}
+
+        told, _ = self._talk.take(Step("adding up", self.number), {"added": is_there}, hand_in)
+        self.needs_update = False
+        self._lose(told["lost"])
+
+    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64] | None:
+        """Wait for the weighted mean of all parties; ``None`` where the round was lost, as :attr:`lost` says.
+
+        All learners call it, or :meth:`outcome`.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most; what the speaker says counts.
+
+        Raises
+        ------
+        blindsum.WaitTimeoutError
+            ``timeout`` is over; all may repeat the call.
+        blindsum.DomainError
+            A learner is lost.
+        """
+        if self.lost is None and self._outcome is None:
+            self._ask(timeout)
+        return None if self._outcome is None else self._outcome.mean
+
+    def outcome(self, timeout: float | None = None) -> RoundResult:
+        """Wait like :meth:`result` and give everything that is known of the round.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most; what the speaker says counts.
+
+        Raises
+        ------
+        blindsum.RoundAborted, blindsum.Fault
+            The round was lost.
+        blindsum.WaitTimeoutError
+            ``timeout`` is over; all may repeat the call.
+        blindsum.DomainError
+            A learner is lost.
+        """
+        self.result(timeout)
+        if self._outcome is None:
+            assert self.lost is not None
+            raise self.lost
+        return self._outcome
+
+    def _ask(self, timeout: float | None) -> None:
+        limit = None if timeout is None else checks.seconds("timeout", timeout)
+
+        def act(_: Sequence[Header]) -> Answer:
+            current = self.current
+            assert current is not None
+            self._talk.patiently(current.result, limit)
+            if current.lost is not None:
+                return {"lost": from_error(current.lost)}, {}
+            plain, arrays = from_result(current.outcome())
+            return {"lost": None, "result": plain}, arrays
+
+        told, arrays = self._talk.take(Step("result", self.number), {}, act)
+        self._lose(told["lost"])
+        if self.lost is None:
+            self._outcome = to_result(told["result"], arrays)
+
+    def _lose(self, plain: Header | None) -> None:
+        if plain is not None:
+            error = to_error(plain, self._talk.rank)
+            assert isinstance(error, RoundAborted | Fault)
+            self.lost = error
