@@ -120,9 +120,13 @@ def test_from_the_shell(place, processes, tmp_path, urls):
 
 def until_rounds(store, more):
     """Wait until so many more rounds of the job in a store have given a sum."""
-    done = stored_jobs(store)[0]["rounds_done"] if store.exists() and stored_jobs(store) else 0
-    deadline = time.monotonic() + 60
-    while not store.exists() or not stored_jobs(store) or stored_jobs(store)[0]["rounds_done"] < done + more:
+
+    def done():
+        jobs = stored_jobs(store) if store.exists() else []
+        return jobs[0]["rounds_done"] if jobs else 0
+
+    enough, deadline = done() + more, time.monotonic() + 60
+    while done() < enough:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

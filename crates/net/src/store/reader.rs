@@ -9,13 +9,13 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::errors::store_error;
-use super::sqlite::check_marks;
+use super::sqlite::{check_marks, is_new};
 use super::{ShownFault, faults, read};
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 
 /// A store that is only read. Each call sees the store at one moment. It never waits for the coordinator that uses the
-/// store, nor does the coordinator wait for it.
+/// store, nor does the coordinator wait for it. A file that a coordinator has made and not written to yet has no jobs.
 pub struct StoreReader {
     connection: Connection,
     path: String,
@@ -58,8 +58,11 @@ impl StoreReader {
             connection.busy_timeout(Duration::from_secs(2))?;
             Ok(connection)
         };
-        let connection = open().map_err(|error| store_error(&name, &error))?;
-        check_marks(&connection, &name)?;
+        let failed = |error| store_error(&name, &error);
+        let connection = open().map_err(failed)?;
+        if !is_new(&connection).map_err(failed)? {
+            check_marks(&connection, &name)?;
+        }
         Ok(Self {
             connection,
             path: name,
@@ -122,7 +125,7 @@ impl StoreReader {
     /// # Errors
     /// Reading failed.
     pub fn rounds(&self, job: &str, most: u32) -> Result<Vec<RoundReport>, StoreError> {
-        read::rounds(&self.connection, &self.path, job, most)
+        self.at_one_moment(|connection| read::rounds(connection, &self.path, job, most))
     }
 
     /// What members of a job did wrong, with the bytes that show it, oldest first. The store keeps only the latest
@@ -131,7 +134,7 @@ impl StoreReader {
     /// # Errors
     /// Reading failed.
     pub fn faults(&self, job: &str) -> Result<Vec<ShownFault>, StoreError> {
-        self.sql(|| faults::all(&self.connection, job))
+        self.at_one_moment(|connection| self.sql(|| faults::all(connection, job)))
     }
 
     /// A version of a job's model, if the store still has it.
@@ -175,13 +178,16 @@ impl StoreReader {
         })
     }
 
-    /// Several reads that see the same state.
-    fn at_one_moment<T>(
+    /// Several reads that see the same state; nothing where the store has no tables yet.
+    fn at_one_moment<T: Default>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let transaction = self.sql(|| self.connection.unchecked_transaction())?;
-        work(&transaction)
+        match self.sql(|| is_new(&transaction))? {
+            true => Ok(T::default()),
+            false => work(&transaction),
+        }
     }
 
     fn sql<T>(&self, work: impl FnOnce() -> rusqlite::Result<T>) -> Result<T, StoreError> {
@@ -262,6 +268,23 @@ mod tests {
         }
         drop(store);
         assert!(SqliteStore::open(&alias, 9).is_ok());
+    }
+
+    #[test]
+    fn a_store_that_is_being_made_has_no_jobs_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let made = Connection::open(&path).unwrap();
+        made.pragma_update(None, "journal_mode", "WAL").unwrap();
+        let reader = StoreReader::open(&path).unwrap();
+        assert!(reader.jobs().unwrap().is_empty());
+        assert!(reader.rounds("job", 9).unwrap().is_empty());
+        assert!(reader.faults("job").unwrap().is_empty());
+        assert!(reader.model("job", 0).unwrap().is_none());
+        let store = SqliteStore::open(&path, 9).unwrap();
+        let begun = store.open_job(&job(), &Model::new(0, vec![0.0; 3]));
+        assert!(begun.is_ok());
+        assert_eq!(reader.jobs().unwrap().len(), 1);
     }
 
     #[test]

@@ -161,15 +161,17 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         let (path, reason) = (path.to_owned(), damage);
         return Err(StoreError::Corrupt { path, reason });
     }
-    let count = "SELECT count(*) FROM sqlite_schema";
-    let tables: i64 = connection
-        .query_row(count, [], |row| row.get(0))
-        .map_err(failed)?;
-    let found = marks(connection).map_err(failed)?;
-    match (found, tables) {
-        ((0, 0), 0) => make_tables(connection).map_err(failed),
-        _ => check_marks(connection, path),
+    match is_new(connection).map_err(failed)? {
+        true => make_tables(connection).map_err(failed),
+        false => check_marks(connection, path),
     }
+}
+
+/// Whether nothing was written to the file yet: a coordinator has just made it, or is about to write its tables.
+pub(super) fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(count, [], |row| row.get(0))?;
+    Ok(tables == 0 && marks(connection)? == (0, 0))
 }
 
 fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
