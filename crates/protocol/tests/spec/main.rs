@@ -194,14 +194,28 @@ fn rules_of_bounds_from_earlier_rounds() {
         clip: 0.5,
         ..Quantised::default()
     };
-    let three = JobSpec {
-        encoding: found().into(),
-        ..good(ProtocolName::Mpc3)
-    };
-    let refused = three.validate().unwrap_err();
-    assert_eq!(refused.field, "encoding.clipping", "{refused}");
+    // Where other servers compute, they have no model to find bounds from.
+    let others = [
+        ProtocolName::Mpc3,
+        ProtocolName::PaillierRing,
+        ProtocolName::PaillierBroadcast,
+        ProtocolName::PaillierAllReduce,
+    ];
+    for protocol in others {
+        let spec = JobSpec {
+            encoding: found().into(),
+            ..good(protocol)
+        };
+        let refused = spec.validate().unwrap_err();
+        assert_eq!(refused.field, "encoding.clipping", "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("not be aciq with {protocol}"))
+        );
+    }
     let all = ProtocolName::ALL.iter();
-    for protocol in all.filter(|protocol| **protocol != ProtocolName::Mpc3) {
+    for protocol in all.filter(|protocol| !others.contains(protocol)) {
         let base = || JobSpec {
             encoding: found().into(),
             ..good(*protocol)

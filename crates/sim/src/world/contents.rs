@@ -104,7 +104,7 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
     }
 }
 
-/// What servers compute with has its limits: bounds that follow from means are known to parties and coordinator only, and a
+/// What other servers know has its limits: bounds that follow from means are known to parties and coordinator only, and a
 /// rule that is no sum takes levels, without weights, which round in the same way for everybody.
 fn suit_servers(spec: &mut JobSpec) {
     if is_ruled(spec) {
@@ -115,8 +115,14 @@ fn suit_servers(spec: &mut JobSpec) {
         };
         spec.encoding = of.into();
     }
-    if let (ProtocolChoice::Mpc3(_), EncodingChoice::Quantised(of)) =
-        (&spec.protocol, &mut spec.encoding)
+    let has_servers = matches!(
+        spec.protocol,
+        ProtocolChoice::Mpc3(_)
+            | ProtocolChoice::PaillierRing(_)
+            | ProtocolChoice::PaillierBroadcast(_)
+            | ProtocolChoice::PaillierAllReduce(_)
+    );
+    if let (true, EncodingChoice::Quantised(of)) = (has_servers, &mut spec.encoding)
         && of.clipping == Clipping::Aciq
     {
         of.clipping = Quantised::default().clipping;

@@ -129,6 +129,12 @@ fn check(job: &Job) -> Result<(), SpecError> {
         let rule = format!("2 <= parties = {parties} <= {MOST_PARTIES} for {name}");
         return Err(SpecError::new("parties", rule));
     }
+    if job.new_history().is_some() {
+        let rule = format!(
+            "clipping must not be aciq with {name}: the key service has no model to find bounds from"
+        );
+        return Err(SpecError::new("clipping", rule));
+    }
     if job.min_parties() < 2 {
         let rule = format!("2 <= min_parties = 1 for {name}: the sum of one update is the update");
         return Err(SpecError::new("min_parties", rule));

@@ -1,6 +1,7 @@
 //! Tests of the three ways, of their abuse, and of what the key service refuses.
 
 mod comparing;
+mod jobs;
 mod opening;
 
 use blindsum_crypto::kex::{KeyPair, Suite};
