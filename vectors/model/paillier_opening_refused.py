@@ -98,6 +98,8 @@ def without_proof(play: Play) -> Iterator[Change]:
     yield "a proof", rule, play.opened.proved_by(play.context, *play.server("keys.example.org")).body()
     signature = replace(play.opened, signature=bytes(64))
     yield "a signature without a certificate", rule, signature.body()
+    certificate = replace(play.opened, chain=(b"certificate",))
+    yield "a certificate without a signature", rule, certificate.body()
 
 
 def proofs(play: Play) -> Iterator[Change]:
@@ -136,5 +138,7 @@ def proofs(play: Play) -> Iterator[Change]:
     late = replace(play.authority, not_after=play.authority.not_before + 1)
     yield "a certificate that is over", unproved, by(*play.server(host, authority=late))
     yield "a certificate that is none", unproved, by(identity, (b"certificate",))
+    five = f"{unproved}it shows 5 certificates, but a proof has at most 4"
+    yield "a certificate too many", five, by(identity, chain * 5)
     rule = "opened round: "
     yield "too long", rule, by(identity, (*chain, bytes(80_000)))

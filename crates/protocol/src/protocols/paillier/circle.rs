@@ -116,7 +116,7 @@ pub(super) fn prove(
     opened.opening.proof = match (round.job().spec().decryptor(), identity) {
         (None, _) => Proof::default(),
         (Some(_), Some(identity)) => {
-            Proof::by(identity, PROVE_OPENING, &proved_bytes(round, opened)?)
+            Proof::by(identity, PROVE_OPENING, &proved_bytes(round, opened)?)?
         }
         (Some(host), None) => {
             let rule = format!("decryptor = {host:?}: this key service has no certificate");
