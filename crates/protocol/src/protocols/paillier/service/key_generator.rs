@@ -44,8 +44,9 @@ impl KeyGenerator {
 impl Serving {
     fn serves(&self, options: &Options, round: u64, now: u64) -> bool {
         let (rounds, seconds) = (options.key_rounds, options.key_seconds);
-        let age = now.saturating_sub(self.made) as f64;
+        // A clock that goes back must not make a key serve longer.
+        let is_young = |age: u64| (age as f64) < seconds;
         (rounds == 0 || round.saturating_sub(self.since) < rounds)
-            && (seconds == 0.0 || age < seconds)
+            && (seconds == 0.0 || now.checked_sub(self.made).is_some_and(is_young))
     }
 }

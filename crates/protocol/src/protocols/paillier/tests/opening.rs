@@ -78,7 +78,7 @@ fn case_37_the_key_service_opens_no_sum_twice_and_none_of_too_few() {
 }
 
 #[test]
-fn keys_are_made_anew_by_rounds_and_by_minutes() {
+fn case_37_keys_are_made_anew_by_rounds_and_by_minutes() {
     let mut rig = Rig::new(job(ProtocolName::PaillierRing, 2, 1), 3);
     let round = rig.cohort.round.clone();
     let mut key = |service: &service::KeyService, options: PaillierRing, number, now| {
@@ -108,12 +108,14 @@ fn keys_are_made_anew_by_rounds_and_by_minutes() {
         key_minutes: 0.5,
         ..PaillierRing::default()
     };
-    let times = [(1, 100), (2, 129), (3, 130)];
+    // In the end the clock goes back.
+    let times = [(1, 100), (2, 129), (3, 130), (4, 131), (5, 129)];
     let keys = times.map(|(number, now)| key(&service, minutes.clone(), number, now));
     assert!(keys[0] == keys[1] && keys[1] != keys[2]);
 }
 
 /// What a party has drawn and not sent is used in the next round under the same key, and never twice.
+    assert!(keys[2] == keys[3] && keys[3] != keys[4]);
 #[test]
 fn noise_of_a_lost_round_is_used_once() {
     let mut rig = Rig::at(job(ProtocolName::PaillierRing, 3, 5), 2);
