@@ -218,16 +218,22 @@ pub(super) struct Drawn {
 pub(super) struct Parked(Mutex<Option<Drawn>>);
 
 impl Parked {
+    /// What is there, if it fits. What does not will hardly ever fit again: it is dropped.
     fn take(&self, key: KeyId, counts: (usize, usize)) -> Option<Drawn> {
-        let fits = |drawn: &mut Drawn| {
+        let fits = |drawn: &Drawn| {
             drawn.words.key() == key && (drawn.roll.count(), drawn.words.count()) == counts
         };
-        self.place().take_if(fits)
+        self.place().take().filter(fits)
     }
 
     /// Keeps what nothing was sent with, in the place of what was kept before.
     pub fn park(&self, drawn: Drawn) {
         *self.place() = Some(drawn);
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.place().is_none()
     }
 
     fn place(&self) -> MutexGuard<'_, Option<Drawn>> {

@@ -1,6 +1,9 @@
 //! What the key service opens, its keys, and where a party is lost.
 
+use rand_core::SeedableRng;
+
 use super::*;
+use crate::testing::Cohort;
 
 #[test]
 fn case_37_a_party_that_is_lost_ends_the_round() {
@@ -112,10 +115,10 @@ fn case_37_keys_are_made_anew_by_rounds_and_by_minutes() {
     let times = [(1, 100), (2, 129), (3, 130), (4, 131), (5, 129)];
     let keys = times.map(|(number, now)| key(&service, minutes.clone(), number, now));
     assert!(keys[0] == keys[1] && keys[1] != keys[2]);
+    assert!(keys[2] == keys[3] && keys[3] != keys[4]);
 }
 
 /// What a party has drawn and not sent is used in the next round under the same key, and never twice.
-    assert!(keys[2] == keys[3] && keys[3] != keys[4]);
 #[test]
 fn noise_of_a_lost_round_is_used_once() {
     let mut rig = Rig::at(job(ProtocolName::PaillierRing, 3, 5), 2);
@@ -163,4 +166,61 @@ fn noise_of_a_lost_round_is_used_once() {
         last.answer_all().unwrap();
     }
     assert!(!prepare(&mut last), "it was used");
+}
+
+/// The party that waits, and draws its noise meanwhile.
+const WAITING: PartyId = PartyId(1);
+
+/// A party of three waits and has drawn its noise; the round ends there.
+fn with_parked(spec: JobSpec) -> Rig {
+    let mut rig = Rig::at(spec, 2);
+    let client = rig.clients.get_mut(&WAITING).unwrap();
+    assert_eq!(client.prepare_answer(1 << 20, &mut rig.rng), 2 * 512);
+    rig.clients.clear();
+    rig
+}
+
+/// Goes on to where the party waits again and draws its noise, and to the sum. Nothing of earlier rounds is left.
+fn finish_without_parked(mut rig: Rig) {
+    for _ in 0..2 {
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+    }
+    let mut rng = rig.rng.clone();
+    let client = rig.clients.get_mut(&WAITING).unwrap();
+    assert!(client.prepare_answer(1 << 20, &mut rng) > 0);
+    assert!(rng != rig.rng, "it draws");
+    let expected = rig.cohort.sum_of(everyone(&rig));
+    assert_eq!(rig.finish().unwrap().sum, Some(expected));
+    let parked = rig.cohort.memories[WAITING.rank()].kept::<cipher::Parked>();
+    assert!(parked.is_empty(), "what does not fit is not kept");
+}
+
+/// It would be kept for the rest of the job otherwise.
+#[test]
+fn case_37_noise_of_a_key_that_is_gone_is_dropped() {
+    let mut again = with_parked(job(ProtocolName::PaillierRing, 3, 5)).again(8);
+    // The service starts again.
+    let setup = FollowerSetup {
+        round: again.cohort.round.clone(),
+        role: ServerRole::Decryptor,
+        memory: Arc::default(),
+        identity: None,
+        now: 0,
+    };
+    let follower = Follower::start(setup).unwrap();
+    again.followers.insert(ServerRole::Decryptor, follower);
+    finish_without_parked(again);
+}
+
+/// Of fewer parties each has a longer part of the vector, which takes more ciphertexts.
+#[test]
+fn case_37_noise_of_another_number_of_parties_is_dropped() {
+    let spec = |parties| job(ProtocolName::PaillierAllReduce, parties, 250);
+    let lost = with_parked(spec(3)).cohort;
+    let mut fewer = Cohort::new(spec(2), lost.round.number() + 1);
+    fewer.memory = lost.memory;
+    fewer.memories = lost.memories[..2].to_vec();
+    let rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
+    finish_without_parked(Rig::of_parties(fewer, rng, &[0, 1]));
 }
