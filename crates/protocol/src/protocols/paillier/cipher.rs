@@ -36,13 +36,6 @@ pub(super) struct Sum {
     pub words: Ciphertexts,
 }
 
-/// What opened ciphertexts say.
-pub(super) struct Opened {
-    /// How often each party has added to them.
-    pub roll: Vec<u64>,
-    pub words: Zeroizing<Vec<u64>>,
-}
-
 impl Sum {
     /// Whether it has a ciphertext that the other one has in the same place.
     pub fn has_some_of(&self, other: &Self) -> bool {
@@ -125,13 +118,20 @@ impl Layout {
         })
     }
 
-    /// Opens a sum of so many words.
-    pub fn decrypt(&self, key: &SecretKey, sum: &Sum, words: usize) -> Result<Opened, FaultKind> {
+    /// Opens the roll call of a sum: how often each party has added to it.
+    pub fn open_roll(&self, key: &SecretKey, sum: &Sum) -> Result<Vec<u64>, FaultKind> {
         let roll = self.roll.unpack(&key.decrypt(&sum.roll)?, self.parties)?;
-        Ok(Opened {
-            roll: roll.to_vec(),
-            words: self.words.unpack(&key.decrypt(&sum.words)?, words)?,
-        })
+        Ok(roll.to_vec())
+    }
+
+    /// Opens the words of a sum, of which there are so many.
+    pub fn open_words(
+        &self,
+        key: &SecretKey,
+        sum: &Sum,
+        words: usize,
+    ) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
+        Ok(self.words.unpack(&key.decrypt(&sum.words)?, words)?)
     }
 }
 

@@ -205,15 +205,7 @@ impl FollowerStage for AwaitSums {
     ) -> Result<FollowerStep, Fault> {
         let sums = self.sums(body)?;
         let job = self.round.job();
-        let decrypt = |key: &SecretKey| {
-            let mut words = Zeroizing::new(Vec::with_capacity(job.lanes()));
-            for (sum, length) in &sums {
-                let opened = self.layout.decrypt(key, sum, *length)?;
-                check_roll(&opened.roll)?;
-                words.extend_from_slice(&opened.words);
-            }
-            Ok(words)
-        };
+        let decrypt = |key: &SecretKey| open(&self.layout, key, &sums);
         let declared: Vec<&PartySet> = sums.iter().map(|(sum, _)| &sum.of).collect();
         let words = self.service.decrypt(&self.round, &declared, decrypt);
         let mut words = words.map_err(Fault::nobody)?;
@@ -238,3 +230,20 @@ fn check_roll(roll: &[u64]) -> Result<(), FaultKind> {
         false => Err(FaultKind::RollCall { missing, repeated }),
     }
 }
+/// The words of sums, one behind the other, each with its number of words. None is opened before all roll calls are right.
+pub(super) fn open(
+    layout: &Layout,
+    key: &SecretKey,
+    sums: &[(Sum, usize)],
+) -> Result<Zeroizing<Vec<u64>>, FaultKind> {
+    for (sum, _) in sums {
+        check_roll(&layout.open_roll(key, sum)?)?;
+    }
+    let all = sums.iter().map(|(_, words)| words).sum();
+    let mut opened = Zeroizing::new(Vec::with_capacity(all));
+    for (sum, words) in sums {
+        opened.extend_from_slice(&layout.open_words(key, sum, *words)?);
+    }
+    Ok(opened)
+}
+

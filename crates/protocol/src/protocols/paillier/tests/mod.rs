@@ -160,7 +160,7 @@ fn case_35_the_key_service_and_one_party_read_a_vector() {
     let words = service.decrypt(&round, &[&everyone], |key| {
         let lanes = round.job().lanes();
         let hop = layout.read(key.public(), lanes, &heard).unwrap();
-        Ok(layout.decrypt(key, &hop, lanes).unwrap().words.to_vec())
+        Ok(layout.open_words(key, &hop, lanes).unwrap().to_vec())
     });
     let vector: Vec<u64> = rig.cohort.inputs[0].iter().collect();
     assert_eq!(words, Ok(vector));

@@ -224,3 +224,24 @@ fn case_37_noise_of_another_number_of_parties_is_dropped() {
     let rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
     finish_without_parked(Rig::of_parties(fewer, rng, &[0, 1]));
 }
+
+/// The words are not opened where the roll call shows that they are not of all.
+#[test]
+fn case_37_the_roll_is_called_before_words_are_opened() {
+    let mut rig = Rig::new(job(ProtocolName::PaillierRing, 2, 5), 3);
+    rig.serve().unwrap();
+    rig.serve().unwrap();
+    let round = rig.cohort.round.clone();
+    let opened = Opened::read(2, body(&rig.down[&PartyId(0)])).unwrap();
+    let cipher = opened.opening.cipher(&round).unwrap();
+    let service = rig.cohort.memory.kept::<service::KeyService>();
+    let everyone = PartySet::of(2, parties(0..2));
+    // A lane behind the last word is not 0; and party 1 is missing from the roll.
+    let sum = cipher.encrypt(PartyId(0), &[1; 6], &mut rig.rng).unwrap();
+    let opened = service.decrypt(&round, &[&everyone], |key| {
+        follow::open(&cipher.layout, key, &[(sum, 5)]).map(drop)
+    });
+    let missing = vec![PartyId(1)];
+    let repeated = Vec::new();
+    assert_eq!(opened, Err(FaultKind::RollCall { missing, repeated }));
+}
