@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from . import derive, wire
+from . import derive, paillier, wire
 from .paillier_opening_refused import Change, adverts, bodies, openings, proofs, told, without_proof
 from .paillier_party import SERVICE, SUM, VECTOR_KEY, Party, Sum, key_of_service
 from .play import pick
@@ -221,9 +221,20 @@ def comparisons(play: Play) -> Iterator[Change]:
     yield "a party with another hash", other, told({1: parties[1].compared(right, hashed=pick("hash"))})
     whole = told({0: parties[0].compared(right, hashed=pick("hash"))})
     yield "a sum that does not have its hash", "came to another sum", whole
-    named = rank_bytes(0) + rank_bytes(2)
-    copied = "party 0 and party 2 sent the same ciphertexts"
-    yield "two parties that sent the same", copied, told({1: parties[1].compared(right, pair=named)})
+
+    def name(one: int, another: int, *by: int) -> bytes:
+        pair = rank_bytes(one) + rank_bytes(another)
+        return told({rank: parties[rank].compared(right, pair=pair) for rank in by})
+
+    same = "party 0 and party 2 sent the same ciphertexts"
+    yield "two parties that sent the same", f"{same}: one of them", name(0, 2, 0, 1, 2)
+    alone = f"party 1 told that {same}, and not all others say so"
+    yield "one party that says that two others sent the same", alone, name(0, 2, 1)
+    most = f"party 0, party 1 told that {same}, and not all others say so"
+    yield "a party that denies that it sent the same", most, name(0, 2, 0, 1)
+    for one, another in ((2, 0), (1, 1), (0, 3), (0, SERVICE)):
+        none = f"party {one} and party {another} are no two parties, the lower one first"
+        yield f"{one} and {another} in the place of two parties", f"comparison: {none}", name(one, another, 1)
     sent = b"".join(play.sent[1].values())
     yield "cut short", "sealed sums: cut short", sent[:-1]
     yield "too long", "sealed sums: more than those of all", sent + b"\0"
@@ -254,6 +265,17 @@ def results(play: Play) -> Iterator[Change]:
     yield "somebody outside the roster", "survivors: not a bitmap of this roster", flip(right, 0, 0x80)
     lost = wire.result(n, {0, 1}, width, total)
     yield "a party less", "too few parties are left", lost
+
+
+def keys_of_service(play: Play) -> Iterator[Change]:
+    """Public keys that the coordinator does not pass on."""
+    opened = play.opened
+    other = replace(opened, public=paillier.key(3072).public()).opening()
+    yield "a key of another length", "opening: a key of 3072 bits, but the job has 2048", other
+    even = opened.public[:255] + b"\0" + opened.public[256:]
+    rule = "opening: public key: N = 1 mod 4 must hold"
+    yield "an even modulus", rule, replace(opened, public=even).opening()
+    yield "no public key", "opening: public key: 0 bytes", replace(opened, public=b"").opening()
 
 
 def words_of_service(play: Play) -> Iterator[Change]:
@@ -301,6 +323,7 @@ class Refused:
         self.put(1, OF_SERVICE, bodies(opened.opening(), "opening:", "opening:"))
         low = replace(opened, seal_key=bytes(32)).opening()
         self.put(1, OF_SERVICE, [("a sealing key of low order", "opening:", low)])
+        self.put(1, OF_SERVICE, keys_of_service(play))
         for why, fault, listed in told(play):
             # A message that is longer than any honest one is not read.
             field = "keys: " if len(listed) > play.round.parties else fault

@@ -224,10 +224,23 @@ pub enum FaultKind {
         /// Whose vector is in it more than once.
         repeated: Vec<PartyId>,
     },
-    /// Two parties sent the same ciphertexts, which nobody makes twice.
+    /// Two parties sent the same ciphertexts, which nobody makes twice. All say so.
     #[error("{one} and {other} sent the same ciphertexts: one of them has copied the other's")]
     Identical {
         /// The one.
+        one: PartyId,
+        /// The other.
+        other: PartyId,
+    },
+    /// Some parties say that two sent the same ciphertexts, and others do not: somebody lies.
+    #[error(
+        "{} told that {one} and {other} sent the same ciphertexts, and not all others say so",
+        names(by)
+    )]
+    Contested {
+        /// Who says so.
+        by: Vec<PartyId>,
+        /// The one that they name.
         one: PartyId,
         /// The other.
         other: PartyId,

@@ -152,8 +152,7 @@ impl AwaitSums {
                 vec![read(PartyId(0), told)?]
             }
         };
-        // By their beginning; a part without words may begin where another one does.
-        sums.sort_by_key(|(start, words, _)| (*start, *words));
+        sums.sort_by_key(|(start, ..)| *start);
         Ok(sums
             .into_iter()
             .map(|(_, words, sum)| (sum, words))
@@ -161,39 +160,70 @@ impl AwaitSums {
     }
 }
 
-/// The sum that party 0 tells, once all are found to have added up the same, and no two to have sent the same.
-fn compared(unsealed: &[Unsealed]) -> Result<&[u8], Fault> {
-    let mut sum: &[u8] = &[];
-    let mut others = Vec::new();
-    for (from, told) in unsealed {
-        let cut = || Fault::party(*from, FaultKind::malformed("comparison", "cut short"));
+/// What one party tells of a broadcast.
+struct Told<'a> {
+    from: PartyId,
+    hash: &'a [u8],
+    /// Two that sent the same, as it says.
+    pair: Option<[PartyId; 2]>,
+    /// The sum; of party 0 alone.
+    sum: &'a [u8],
+}
+
+impl<'a> Told<'a> {
+    fn read((from, told): &'a Unsealed, parties: usize) -> Result<Self, Fault> {
+        let from = *from;
+        let wrong = |rule: String| Fault::party(from, FaultKind::malformed("comparison", rule));
+        let cut = || wrong("cut short".into());
         let (hash, rest) = told.split_at_checked(HASH).ok_or_else(cut)?;
-        let (pair, rest) = rest.split_at_checked(PAIR).ok_or_else(cut)?;
+        let (pair, sum) = rest.split_at_checked(PAIR).ok_or_else(cut)?;
         let (one, other) = pair.split_at_checked(PAIR / 2).ok_or_else(cut)?;
         let rank = |bytes: &[u8]| bytes.try_into().map(u32::from_be_bytes).map_err(|_| cut());
-        let pair = [rank(one)?, rank(other)?];
-        if pair != NO_PAIR {
-            let [one, other] = pair.map(PartyId);
-            if one >= other || other.rank() >= unsealed.len() {
+        let ranks = [rank(one)?, rank(other)?];
+        let [one, other] = ranks.map(PartyId);
+        let pair = match ranks == NO_PAIR {
+            true => None,
+            false if one >= other || other.rank() >= parties => {
                 let rule = format!("{one} and {other} are no two parties, the lower one first");
-                return Err(Fault::party(
-                    *from,
-                    FaultKind::malformed("comparison", rule),
-                ));
+                return Err(wrong(rule));
             }
-            return Err(Fault::nobody(FaultKind::Identical { one, other }));
-        }
-        if *from == PartyId(0) {
-            sum = rest;
-        }
-        others.push((*from, hash));
+            false => Some([one, other]),
+        };
+        Ok(Self {
+            from,
+            hash,
+            pair,
+            sum,
+        })
     }
+}
+
+/// The sum that party 0 tells, once all are found to have added up the same, and no two to have sent the same.
+fn compared(unsealed: &[Unsealed]) -> Result<&[u8], Fault> {
+    let told = (unsealed.iter()).map(|of| Told::read(of, unsealed.len()));
+    let told = told.collect::<Result<Vec<Told<'_>>, Fault>>()?;
+    check_pairs(&told).map_err(Fault::nobody)?;
+    let sum = told.first().map_or(&[][..], |party_0| party_0.sum);
     let expected = hash(sum);
-    let differs = others.iter().filter(|(_, told)| *told != expected);
-    let differs: Vec<PartyId> = differs.map(|(from, _)| *from).collect();
+    let differs = told.iter().filter(|told| told.hash != expected);
+    let differs: Vec<PartyId> = differs.map(|told| told.from).collect();
     match differs.is_empty() {
         true => Ok(sum),
         false => Err(Fault::nobody(FaultKind::SumsDiffer { differs })),
+    }
+}
+
+/// No party may have sent what another one did. All see the same ciphertexts, so honest ones say the same of them: what
+/// only some say accuses nobody.
+fn check_pairs(told: &[Told<'_>]) -> Result<(), FaultKind> {
+    let Some([one, other]) = told.iter().find_map(|told| told.pair) else {
+        return Ok(());
+    };
+    let says_so = told.iter().filter(|told| told.pair == Some([one, other]));
+    let by: Vec<PartyId> = says_so.map(|told| told.from).collect();
+    match by.len() == told.len() {
+        true => Err(FaultKind::Identical { one, other }),
+        false => Err(FaultKind::Contested { by, one, other }),
     }
 }
 
@@ -218,18 +248,6 @@ impl FollowerStage for AwaitSums {
     }
 }
 
-/// Every party must be in a sum once.
-fn check_roll(roll: &[u64]) -> Result<(), FaultKind> {
-    let of = |wrong: fn(u64) -> bool| {
-        let ranks = (0..).zip(roll).filter(|(_, times)| wrong(**times));
-        ranks.map(|(rank, _)| PartyId(rank)).collect::<Vec<_>>()
-    };
-    let (missing, repeated) = (of(|times| times == 0), of(|times| times > 1));
-    match missing.is_empty() && repeated.is_empty() {
-        true => Ok(()),
-        false => Err(FaultKind::RollCall { missing, repeated }),
-    }
-}
 /// The words of sums, one behind the other, each with its number of words. None is opened before all roll calls are right.
 pub(super) fn open(
     layout: &Layout,
@@ -247,3 +265,15 @@ pub(super) fn open(
     Ok(opened)
 }
 
+/// Every party must be in a sum once.
+fn check_roll(roll: &[u64]) -> Result<(), FaultKind> {
+    let of = |wrong: fn(u64) -> bool| {
+        let ranks = (0..).zip(roll).filter(|(_, times)| wrong(**times));
+        ranks.map(|(rank, _)| PartyId(rank)).collect::<Vec<_>>()
+    };
+    let (missing, repeated) = (of(|times| times == 0), of(|times| times > 1));
+    match missing.is_empty() && repeated.is_empty() {
+        true => Ok(()),
+        false => Err(FaultKind::RollCall { missing, repeated }),
+    }
+}
