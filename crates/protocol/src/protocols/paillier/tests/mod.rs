@@ -3,6 +3,7 @@
 mod comparing;
 mod jobs;
 mod opening;
+mod reading;
 
 use blindsum_crypto::kex::{KeyPair, Suite};
 use blindsum_crypto::secret::Secret;
