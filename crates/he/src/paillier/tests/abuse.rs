@@ -241,3 +241,27 @@ fn nothing_secret_is_printed() {
     );
     assert_eq!(printed, expected);
 }
+
+/// One copied ciphertext among many is seen, at its place alone.
+#[test]
+fn case_37_one_copied_ciphertext_is_seen() {
+    let each = SIZE.ciphertext_bytes();
+    let vector = |first: u64| {
+        let numbers = (first..first + 4).map(number);
+        key(SIZE)
+            .public()
+            .ciphertexts(&numbers.collect::<Vec<_>>().concat())
+            .unwrap()
+    };
+    let (one, other) = (vector(2), vector(12));
+    assert!(!one.has_some_of(&other));
+    for at in 0..4 {
+        let mut bytes = other.to_bytes();
+        let copied = one.to_bytes()[at * each..][..each].to_vec();
+        bytes[at * each..][..each].copy_from_slice(&copied);
+        let copies = key(SIZE).public().ciphertexts(&bytes).unwrap();
+        assert!(copies.has_some_of(&one) && one.has_some_of(&copies), "{at}");
+    }
+    // The same number in another place.
+    assert!(!one.has_some_of(&vector(3)));
+}
