@@ -89,9 +89,10 @@ CASES = {
         "Refused; its check is wrong",
     ),
     35: (
-        "FLASHE: the server together with one party; Paillier: the key service together with one party",
-        "A stated limit: the key of any party opens every vector; the one with the key reads what the "
-        "other heard",
+        "FLASHE: the server together with one party; Paillier: the key service together with one party, or "
+        "one party alone that lies, with ciphertexts of an earlier round",
+        "Stated limits: the key of any party opens every vector; the one with the key reads what the "
+        "other heard; the sum is the vector of one party, unless each round has a key of its own",
     ),
     36: (
         "Paillier: a modulus that is even, short, prime or a square, an h that makes no noise; numbers that "
@@ -100,9 +101,10 @@ CASES = {
     ),
     37: (
         "Paillier in a ring, by broadcast or all-reduce: a party that is lost, skips adding or adds twice, "
-        "copies another one's ciphertext, or tells of another sum; a key service that is asked to open "
-        "too few, a round twice or one that it has not opened; one that has every message and its key; a "
-        "coordinator that passes for the key service",
+        "copies another one's ciphertext, accuses others of that, or tells of another sum; a key service that "
+        "is asked to open too few, a round twice or one that it has not opened; one that has every message and "
+        "its key; a coordinator that passes for the key service; keys and noise past their time; jobs that "
+        "cannot be kept",
         "The round ends, and another begins without who was lost; the mistake is found, and who made it "
         "where that can be told; refused; no hop opens; parties go on with proof alone",
     ),

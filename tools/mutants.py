@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "tools" / "mutants"
 # Cases that have tests and no mutant, and why.
 EXCEPTIONS = {
-    35: "shows a stated limit of FLASHE: there is no defence to take out",
+    35: "shows stated limits of FLASHE and of Paillier: there is no defence to take out",
 }
 RAN = re.compile(r"^test (.+?)(?: - should panic| - compile fail)? \.\.\. (\w+)", re.MULTILINE)
 FAILED_IN_PYTHON = re.compile(r"^FAILED (\S+?)(?:\[\S+)?(?: |$)", re.MULTILINE)
