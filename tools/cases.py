@@ -101,10 +101,10 @@ CASES = {
     ),
     37: (
         "Paillier in a ring, by broadcast or all-reduce: a party that is lost, skips adding or adds twice, "
-        "copies another one's ciphertext, accuses others of that, or tells of another sum; a key service that "
-        "is asked to open too few, a round twice or one that it has not opened; one that has every message and "
-        "its key; a coordinator that passes for the key service; keys and noise past their time; jobs that "
-        "cannot be kept",
+        "copies another one's ciphertext, accuses others of that, or tells of another sum; a key service "
+        "that is asked to open too few, a round twice or one that it has not opened; one that has every "
+        "message and its key; a coordinator that passes for the key service; keys and noise past their "
+        "time; jobs that cannot be kept",
         "The round ends, and another begins without who was lost; the mistake is found, and who made it "
         "where that can be told; refused; no hop opens; parties go on with proof alone",
     ),
