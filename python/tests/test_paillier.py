@@ -1,6 +1,7 @@
 """Jobs under Paillier's scheme over mutual TLS: their key service, who is lost, and the order of rings."""
 
 import json
+import signal
 import threading
 import time
 
@@ -66,6 +67,68 @@ def test_case_37_a_learner_that_is_lost_costs_a_round_and_returns(place, protoco
         # Nobody is in the sum of a round that it was lost in.
         assert learner.results[0] is None
         assert learner.rosters[0] == first.parties
+
+
+class Truant(threading.Thread):
+    """A party that is in every round that takes it, and never gives an update."""
+
+    def __init__(self, place, coordinator, rank):
+        super().__init__()
+        self.rounds = 0
+        self.session = place.join(coordinator, f"party-{rank}")
+        self.start()
+
+    def run(self):
+        with self.session:
+            for _ in self.session.rounds(on_lost=lambda _: None):
+                self.rounds += 1
+
+
+@pytest.mark.parametrize("protocol", [RING, BROADCAST, ALL_REDUCE])
+def test_case_37_a_party_that_is_always_late_costs_ever_fewer_rounds(place, protocol):
+    fields = {"parties": 4, "min_parties": 2, "input_deadline": 1.5, "join_deadline": 2.0}
+    spec = place.spec(protocol=protocol, rounds=6, **fields)
+    with place.coordinator(spec, limits={"failed_rounds": 3}) as coordinator:
+        truant = Truant(place, coordinator, 0)
+        learners = [Learner(place, coordinator, rank) for rank in range(1, 4)]
+        for learner in learners:
+            learner.join(60)
+            assert not learner.is_alive()
+        reports = [status["round"] for status in coordinator.statuses() if status["round"]]
+        truant.join(60)
+    results = [result for result in learners[0].results if result is not None]
+    assert len(results) == 6
+    assert all(np.abs(result - mean([1, 2, 3])).max() <= spec.max_error for result in results)
+    # It is in the first round, and sits out one, then two, then four.
+    assert 1 <= truant.rounds <= 3
+    lost = {report["reason"] for report in reports if report["state"] == "aborted"}
+    assert lost
+    assert all("lost party-0 (no answer to stage" in reason for reason in lost), lost
+
+
+def test_case_37_a_key_service_that_stands_still_is_named(place, processes, tmp_path, urls):
+    spec = elsewhere(place, rounds=0, stage_deadline=1.0, max_weight=10)
+    (tmp_path / "job.json").write_text(spec.to_json())
+    store = tmp_path / "job.sqlite"
+    common = ["serve", "--json", "--job", "job.json", "--ca", place.folder / "ca.pem", "--servers", ",".join(urls)]
+    processes(*common, "--listen", listen_at(urls[0]), "--identity", place.folder / "agg", "--store", store)
+    service = ("--identity", place.folder / "server-1", "--server", "decryptor", "--state-dir", "s")
+    decryptor = processes(*common, "--listen", listen_at(urls[1]), *service)
+    for rank in range(3):
+        processes(
+            *("join", urls[0], "--json", "--job", "job", "--train", "training:step"),
+            *("--identity", place.identity(f"party-{rank}"), "--ca", place.folder / "ca.pem"),
+            *place.take_any,
+        )
+    until_rounds(store, 1)
+    decryptor.send_signal(signal.SIGSTOP)
+    deadline = time.monotonic() + 60
+    while not (lost := [one for one in stored_rounds(store, "job") if one["state"] == "aborted"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    decryptor.send_signal(signal.SIGCONT)
+    assert "no sum without the decryptor, which is out of the round" in lost[0]["reason"]
+    until_rounds(store, 1)
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ const MOST: u64 = 1000;
 /// Rounds for which two parties that accuse each other are kept apart.
 const APART: u64 = 20;
 
-/// After this many rounds in which all members opened their nonces, one earlier failure to open is forgotten. If it
-/// were forgotten sooner, one party could end a good part of all rounds, and a few of them in turn nearly all.
+/// After this many rounds that no member has ended, one earlier time is forgotten. If it were forgotten sooner, one party
+/// could end a good part of all rounds, and a few of them in turn nearly all.
 const FORGIVEN: u32 = 10;
 
 /// Two parties, one of which has accused the other.
@@ -40,15 +40,18 @@ struct Liar {
     until: u64,
 }
 
-/// A party that did not open its nonce.
+/// A party that has ended rounds without having lied: by not opening its nonce, or by its loss where a round needs all of
+/// its parties.
 #[derive(Default)]
-struct Declined {
+struct Missed {
     /// How many times.
     times: u32,
+    /// What it did the last time.
+    what: &'static str,
     /// The last round that it sits out because of that.
     until: u64,
-    /// The number of rounds since in which all opened, this party among them.
-    opened: u32,
+    /// The number of rounds since that did not end so, this party among their members.
+    kept: u32,
 }
 
 /// How the members of a job have behaved since the coordinator started. Rounds are counted from then on, so that no
@@ -62,8 +65,8 @@ pub(super) struct Conduct {
     /// The pairs of parties that are kept apart, in the order of their names.
     apart: BTreeMap<(Arc<str>, Arc<str>), Pair>,
     liars: BTreeMap<Arc<str>, Liar>,
-    /// The parties that have ended rounds by not opening their nonces, without having lied.
-    declined: BTreeMap<Arc<str>, Declined>,
+    /// The parties that have ended rounds without having lied.
+    missed: BTreeMap<Arc<str>, Missed>,
     /// The parties that were connected but not ready when a round began. They are not waited for again until they are
     /// ready.
     slow: BTreeSet<Arc<str>>,
@@ -97,32 +100,43 @@ impl Conduct {
         self.apart.retain(|pair, _| !of(pair));
     }
 
-    /// A party could not open its nonce, or did not want to, and the round has ended. It need not be at fault, but the
-    /// others must not lose one round after the other because of it.
+    /// A party could not open its nonce, or did not want to, and the round has ended.
     pub fn declined(&mut self, name: &Arc<str>, round: u64) {
-        let declined = self.declined.entry(name.clone()).or_default();
-        let rounds = 1u64.checked_shl(declined.times).unwrap_or(MOST).min(MOST);
-        *declined = Declined {
-            times: declined.times + 1,
+        self.missed(name, round, "it did not open its nonce in an earlier round");
+    }
+
+    /// A party was lost in a round that needs all of its parties, and the round has ended.
+    pub fn lost(&mut self, name: &Arc<str>, round: u64) {
+        self.missed(name, round, "an earlier round was lost with it");
+    }
+
+    /// A party has ended a round. It need not be at fault, but the others must not lose one round after the other because
+    /// of it.
+    fn missed(&mut self, name: &Arc<str>, round: u64, what: &'static str) {
+        let missed = self.missed.entry(name.clone()).or_default();
+        let rounds = 1u64.checked_shl(missed.times).unwrap_or(MOST).min(MOST);
+        *missed = Missed {
+            times: missed.times + 1,
+            what,
             until: round.saturating_add(rounds),
-            opened: 0,
+            kept: 0,
         };
     }
 
-    /// All members have opened their nonces, this party among them. One earlier failure is forgotten, but not all: a
-    /// party that failed often is not treated like a new one.
-    pub fn opened(&mut self, name: &str) {
-        let Some(declined) = self.declined.get_mut(name) else {
+    /// A round was ended by none of its members, and this party was one. One earlier time is forgotten, but not all: a party
+    /// that ended many rounds is not treated like a new one.
+    pub fn kept(&mut self, name: &str) {
+        let Some(missed) = self.missed.get_mut(name) else {
             return;
         };
-        declined.opened += 1;
-        if declined.opened < FORGIVEN {
+        missed.kept += 1;
+        if missed.kept < FORGIVEN {
             return;
         }
-        declined.opened = 0;
-        declined.times -= 1;
-        if declined.times == 0 {
-            self.declined.remove(name);
+        missed.kept = 0;
+        missed.times -= 1;
+        if missed.times == 0 {
+            self.missed.remove(name);
         }
     }
 
@@ -183,12 +197,10 @@ impl Conduct {
                 "it broke the protocol in an earlier round, and sits out this round and {more} more"
             ));
         }
-        let declined = self.declined.get(name);
-        if let Some(declined) = declined.filter(|declined| declined.until >= round) {
-            let more = declined.until - round;
-            return Some(format!(
-                "it did not open its nonce in an earlier round, and sits out this round and {more} more"
-            ));
+        let missed = self.missed.get(name);
+        if let Some(missed) = missed.filter(|missed| missed.until >= round) {
+            let (what, more) = (missed.what, missed.until - round);
+            return Some(format!("{what}, and sits out this round and {more} more"));
         }
         let apart = |((one, other), pair): (&(Arc<str>, Arc<str>), &Pair)| {
             let other_is_out = match &pair.left {

@@ -48,7 +48,7 @@ impl Lead {
     pub(super) async fn run(mut self) {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) | Halt::Unopened(reason) | Halt::Ended(reason) => {
+            Halt::Aborted(reason) | Halt::Missed(reason) | Halt::Ended(reason) => {
                 Err(JobError::JobFailed {
                     job: self.name.clone(),
                     reason,
@@ -94,8 +94,8 @@ impl Lead {
                 // Nobody can be certified: no round is to blame, and none begins before there is a new list.
                 Err(Halt::Aborted(_)) if self.list_is_over() => {}
                 // Whoever ended it takes no part in the next one, which may as well begin now.
-                Err(Halt::Unopened(_)) if self.has_enough_others() => {}
-                Err(Halt::Aborted(reason) | Halt::Unopened(reason)) => {
+                Err(Halt::Missed(_)) if self.has_enough_others() => {}
+                Err(Halt::Aborted(reason) | Halt::Missed(reason)) => {
                     failed_in_row += 1;
                     if failed_in_row >= self.parts.settings.failed_rounds {
                         return Halt::Ended(format!(

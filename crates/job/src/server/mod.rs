@@ -279,8 +279,8 @@ enum Halt {
     Stop,
     /// The round gave no result.
     Aborted(String),
-    /// A member of the round did not open its nonce: the next round does without it.
-    Unopened(String),
+    /// A member has ended the round without having lied: the next round does without it.
+    Missed(String),
     /// The job ends without being done.
     Ended(String),
     /// The job cannot go on.

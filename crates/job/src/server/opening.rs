@@ -140,7 +140,7 @@ impl Lead {
         let opening = self.opening.take();
         collected?;
         for name in &names {
-            self.conduct.opened(name);
+            self.conduct.kept(name);
         }
         let members = opening.map_or_else(BTreeMap::new, |opening| opening.members);
         // In the order of names, as the roster.
@@ -223,7 +223,7 @@ impl Lead {
             if let Some((name, reason)) = &opening.failed {
                 warn!(job = %self.name, round = number, party = %name, %reason, "did not open its nonce");
                 let reason = format!("{name} did not open its nonce: {reason}");
-                return Err(Halt::Unopened(reason));
+                return Err(Halt::Missed(reason));
             }
             if opening.missing().next().is_none() {
                 return Ok(());

@@ -42,7 +42,7 @@ impl Lead {
             Err(halt) => Err(halt),
         };
         self.close_gate(number);
-        match result {
+        match result.map_err(|halt| self.without_lost(halt)) {
             Ok(()) => Ok(()),
             Err(Halt::Stop) => {
                 let reason = "the coordinator was stopped";
@@ -53,9 +53,9 @@ impl Lead {
                 self.abort(report, &reason).await?;
                 Err(Halt::Aborted(reason))
             }
-            Err(Halt::Unopened(reason)) => {
+            Err(Halt::Missed(reason)) => {
                 self.abort(report, &reason).await?;
-                Err(Halt::Unopened(reason))
+                Err(Halt::Missed(reason))
             }
             Err(Halt::Ended(reason)) => {
                 self.abort(report, &reason).await?;
@@ -67,6 +67,30 @@ impl Lead {
                 Err(Halt::Broken(error))
             }
         }
+    }
+
+    /// A round that needs all of its parties and has lost some: the next one begins without these, at once.
+    fn without_lost(&mut self, halt: Halt) -> Halt {
+        let running = self.running.as_ref();
+        let lossy = running.filter(|_| self.parts.job.needs_everybody());
+        let (Halt::Aborted(_), Some(running)) = (&halt, lossy) else {
+            return halt;
+        };
+        let losses = running.losses();
+        let lost: Vec<(Arc<str>, String)> = losses
+            .map(|(name, reason)| (name.clone(), format!("{name} ({reason})")))
+            .collect();
+        if lost.is_empty() {
+            return halt;
+        }
+        for (name, _) in &lost {
+            self.conduct.lost(name, self.begun);
+        }
+        let lost: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
+        Halt::Missed(format!(
+            "lost {}: every round needs all of its parties, and the next one begins without them",
+            lost.join(", ")
+        ))
     }
 
     /// The round has its roster: everybody in it is told.
@@ -328,6 +352,9 @@ impl Lead {
         }
         for member in round.roster().members() {
             self.settle(&member.name);
+            if round.job().needs_everybody() {
+                self.conduct.kept(&member.name);
+            }
         }
         self.note_liars(&finished.outcome.faults);
         let Some(running) = &mut self.running else {

@@ -186,6 +186,12 @@ impl Running {
         gone.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Who has left the round, and why.
+    pub fn losses(&self) -> impl Iterator<Item = (&Arc<str>, &str)> {
+        let places = self.names.iter().zip(&self.places);
+        places.filter_map(|(name, place)| Some((name, &*place.gone.as_ref()?.reason)))
+    }
+
     pub fn is_gone(&self, seat: impl Into<Seat>) -> bool {
         let place = self.place(seat.into());
         place.is_none_or(|place| place.gone.is_some())

@@ -170,9 +170,9 @@ impl Plan {
     pub fn needs_all_servers(&self) -> bool {
         let talk = |step: &Step| step.speaker == Who::Servers;
         match self.opens {
-            Opens::Servers | Opens::ServersAlone => true,
+            Opens::Servers | Opens::ServersAlone | Opens::Server(_) => true,
             Opens::Parties => self.steps.iter().any(talk),
-            Opens::Coordinator | Opens::Server(_) => false,
+            Opens::Coordinator => false,
         }
     }
 
