@@ -34,6 +34,7 @@ bench: .state/bench build ## Measure against the targets, with the peer beside i
 		--group dev --group bench --group bench-he --extra demo
 	$(BIN)/blindsum bench secagg
 	$(BIN)/blindsum bench pss
+	$(BIN)/blindsum bench pss-malicious
 	$(BIN)/blindsum bench flashe
 	$(BIN)/blindsum bench paillier
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
@@ -48,6 +49,7 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.mpc_tables
 	$(BIN)/python -m experiments.mystiko
 	$(BIN)/python -m experiments.attacks
+	$(BIN)/python -m experiments.poisoning
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS (60)
 	$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)

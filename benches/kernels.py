@@ -73,6 +73,34 @@ class HeRate:
     us: float
 
 
+@dataclass(frozen=True)
+class ProofTime:
+    """Least time of one kind of work on a proof that all words of a vector are in range, one thread.
+
+    Attributes
+    ----------
+    scheme : str
+        Whose, and of Prio the field.
+    dim, bits : int
+        Words of the vector, bits of a word.
+    work : str
+        ``"client"``: all that the owner of the vector does. ``"verify"``: of ours what one of 100 verifiers
+        does, the hash of its column included; of Prio's both aggregators together. Of ours also ``"deal"``
+        and ``"hash"``, the parts of ``"client"``, and ``"judge"``: for one of 100 vectors, judging answers.
+    ms : float
+        Milliseconds.
+    bytes : int
+        What the work gives to others: shares, hashes, answers.
+    """
+
+    scheme: str
+    dim: int
+    bits: int
+    work: str
+    ms: float
+    bytes: int
+
+
 def available() -> bool:
     """Whether the Rust benches can be built."""
     return shutil.which("cargo") is not None
@@ -108,6 +136,22 @@ def paillier(quick: bool = False) -> list[HeRate]:
         There is no cargo, or the bench failed.
     """
     return [HeRate(**found) for found in _run("paillier", quick)]
+
+
+def proofs(quick: bool = False) -> list[ProofTime]:
+    """Build and run the bench of proofs that vectors are valid.
+
+    Parameters
+    ----------
+    quick
+        The shortest vector, once, as ``cargo test`` builds it: says that it works, not how fast it is.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        There is no cargo, or the bench failed.
+    """
+    return [ProofTime(**found) for found in _run("proofs", quick)]
 
 
 def _run(bench: str, quick: bool) -> list[dict[str, Any]]:

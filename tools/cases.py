@@ -52,9 +52,34 @@ CASES = {
         "Refused by the party",
     ),
     13: ("Members that the job's CA did not certify, or one member twice", "The roster is refused"),
+    14: (
+        "A vector that is not valid: a row of too high degree, a bit that is none, a wrong square, "
+        "a word or a norm out of bounds",
+        "The party is left out, by the name of the test; what is exactly at a bound is accepted",
+    ),
+    15: ("Two words of a block err in opposite directions", "The party is left out"),
+    16: (
+        "Wrong shares for one party, for as many as may lie, for more",
+        "The dispute finds the dealer; its victims stay",
+    ),
+    17: (
+        "A verifier that lies about honest parties, accuses all, or is accused and shows nothing",
+        "It is found, or nobody is; no honest party is left out, and none shows what liars do not know",
+    ),
+    18: (
+        "As many liars as may be, with different victims, that lie about sums as well",
+        "All are found; exact sum",
+    ),
+    19: ("Wrong sums of columns by as many as may lie, and by more", "Corrected, and named; no sum"),
     20: (
         "The server names different sets of sharers to two groups, or sets that cannot be",
         "Refused, or at most one set says anything",
+    ),
+    21: ("A challenge that was known before shares were committed to", "Refused by every party"),
+    22: (
+        "What is opened in the tests of a proof says something of the vector",
+        "Masks run through all honest polynomials, whatever the corrupt know; one of the degree of rows "
+        "does not",
     ),
     23: (
         "Shares at a secret's own point, at equal points, for no or too many holders; "

@@ -37,6 +37,7 @@ TOPICS = [
     "paillier",
     "paillier_rounds",
     "plain",
+    "pss_malicious",
     "ramp",
     "ramp_rounds",
     "round",

@@ -48,7 +48,14 @@ if TYPE_CHECKING:
     from blindsum.rounds import Clipped, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Policy, Session, join
-    from blindsum.simulation import KeySetupReport, ServerReport, SimulationResult, StageReport, simulate
+    from blindsum.simulation import (
+        Excluded,
+        KeySetupReport,
+        ServerReport,
+        SimulationResult,
+        StageReport,
+        simulate,
+    )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
 
@@ -90,6 +97,7 @@ _HOME = {
     "WaitTimeoutError": "errors",
     "KeySetupReport": "simulation",
     "ServerReport": "simulation",
+    "Excluded": "simulation",
     "SimulationResult": "simulation",
     "StageReport": "simulation",
     "simulate": "simulation",
@@ -109,6 +117,7 @@ __all__ = [
     "DomainError",
     "DomainInputError",
     "DomainRound",
+    "Excluded",
     "Fault",
     "HiddenModelError",
     "IdentityError",

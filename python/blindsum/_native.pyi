@@ -30,6 +30,8 @@ def simulate(
     drop: float,
     drop_at: list[str],
     latency: float,
+    liars: int,
+    lie: str,
     rounds: int,
     seed: int,
     threads: int,

@@ -10,6 +10,7 @@ from blindsum.errors import ConfigError, InputError, SpecError
 from blindsum.spec import JobSpec
 
 SEEDS = 2**64 - 1
+PARTIES = 2**32 - 1
 ROUNDS = 2**32 - 1
 THREADS = 1024
 

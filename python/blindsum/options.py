@@ -22,6 +22,7 @@ __all__ = [
     "PaillierRing",
     "Plain",
     "Pss",
+    "PssMalicious",
     "Quantised",
     "SecAgg",
     "SecAggPlus",
@@ -97,6 +98,20 @@ class Pss(Protocol):
 
     name: ClassVar[str] = "pss"
     threshold: int = UNSET
+    packing: int = UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class PssMalicious(Protocol):
+    """Packed sharing with a proof that every vector is in bounds: withstands parties that lie (PSS).
+
+    Attributes
+    ----------
+    packing : int
+        How many words share one polynomial; 0 chooses. By default ``0``.
+    """
+
+    name: ClassVar[str] = "pss-malicious"
     packing: int = UNSET
 
 
@@ -306,6 +321,8 @@ class Quantised(Encoding):
         What ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of the whole
         vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound is found
         from the means of earlier rounds and never wider than ``clip`` (FLASHE §5.2). By default ``"tensor"``.
+    max_norm : float
+        Bound on the L2 norm of an update as it is sent; 0 has none. By default ``0.0``.
     rounding : str
         How values are rounded to levels. ``stochastic``: At random, so that the expectation is the value;
         ``nearest``: To the nearest level. By default ``"stochastic"``.
@@ -319,6 +336,7 @@ class Quantised(Encoding):
     bits: int = UNSET
     clip: float = UNSET
     clipping: str = UNSET
+    max_norm: float = UNSET
     rounding: str = UNSET
     max_weight: int = UNSET
     tensors: Sequence[Tensor] = UNSET
@@ -449,6 +467,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         SecAggPlus,
         Fssa,
         Pss,
+        PssMalicious,
         Flashe,
         Mpc3,
         PaillierRing,

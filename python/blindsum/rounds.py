@@ -51,7 +51,7 @@ class Clipped:
         Coordinates that were outside their bound, and were moved to it.
     scaled_by : float or None
         The factor below 1 by which the update was multiplied, because its norm was above the bound
-        (``clipping="l2"``); ``None`` if it was not.
+        (``clipping="l2"`` or ``max_norm``); ``None`` if it was not.
     """
 
     coordinates: int

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.errors import ConfigError, InputError
+from blindsum.lies import Lie
 from blindsum.options import Integers
 from blindsum.spec import JobSpec
 
@@ -113,6 +114,28 @@ class ServerReport:
 
 
 @dataclass(frozen=True)
+class Excluded:
+    """A party that was found to lie.
+
+    Attributes
+    ----------
+    party : int
+        Its rank.
+    test : str
+        The test that its vector fails (``"degree"``, ``"input-bit"``, ``"input-bound"``, ``"quadratic"``,
+        ``"norm-bit"``, ``"norm"``), or what else it did (``"wrong-share"``, ``"lying-verifier"``,
+        ``"mass-accuser"``, ``"silent-discloser"``, ``"lying-aggregator"``). A lying aggregator's vector is
+        in the sum, those of all others are not.
+    evidence : str
+        The bytes that show it, in hexadecimal digits, 64 KiB of them at most.
+    """
+
+    party: int
+    test: str
+    evidence: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class SimulationResult:
     """How a simulation ended. Fields of a round are those of the last one.
 
@@ -149,7 +172,7 @@ class SimulationResult:
         The same by the party's rank, where there were any.
     scaled_by_party : mapping of int to float
         The smallest factor, below 1, that a party's update was multiplied with because of its norm, by
-        the party's rank (``clipping="l2"``).
+        the party's rank (``clipping="l2"`` or ``max_norm``).
     stages : tuple of StageReport
         What each stage cost.
     client_ms : Spread
@@ -166,6 +189,8 @@ class SimulationResult:
     key_setup : KeySetupReport or None
         The latest key set-up, where the protocol needs one (``flashe``). It comes before the first
         round, and before others where a party lacks the key; its costs are not those of a round.
+    excluded : tuple of Excluded
+        Parties that were found to lie in the last round (``pss-malicious``).
     begun : int
         How often the round was begun: again without whoever was lost, where a round needs all of its parties
         (``paillier``). Costs are those of the last time; ``virtual_seconds`` counts all.
@@ -199,6 +224,7 @@ class SimulationResult:
     virtual_seconds: float
     servers: tuple[ServerReport, ...]
     key_setup: KeySetupReport | None
+    excluded: tuple[Excluded, ...]
     begun: int
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
@@ -222,6 +248,8 @@ def simulate(
     drop: float = 0.0,
     drop_at: DropAt = (),
     latency: float = 0.0,
+    liars: int = 0,
+    lie: Lie = "mixed",
     rounds: int = 1,
     seed: int = 0,
     threads: int = 1,
@@ -248,6 +276,11 @@ def simulate(
     latency
         Seconds of virtual time that every message takes, also those between servers. See
         :attr:`SimulationResult.virtual_seconds`.
+    liars
+        Parties that lie in every round, chosen by the seed. For ``pss-malicious``, which finds them.
+    lie
+        How they lie: one of :data:`blindsum.lies.LIES`; ``"mixed"`` gives each another kind, and with
+        ``"equivocator"`` it is the coordinator that lies.
     rounds
         Rounds to run; the first one without a sum is the last.
     seed
@@ -293,6 +326,8 @@ def simulate(
         checks.fraction("drop", drop),
         _drops(drop_at),
         checks.seconds("latency", latency),
+        checks.setting("liars", liars, 0, checks.PARTIES),
+        lie,
         checks.setting("rounds", rounds, 1, checks.ROUNDS),
         checks.setting("seed", seed, 0, checks.SEEDS),
         checks.setting("threads", threads, 1, checks.THREADS),
@@ -368,6 +403,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
         stages=tuple(_stage(stage) for stage in report["stages"]),
         client_ms=Spread(**report["client_ms"]),
         servers=tuple(ServerReport(**server) for server in report.get("servers", ())),
+        excluded=tuple(Excluded(**one) for one in report.get("excluded", ())),
         begun=report.get("begun", 1),
         key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
         mean=mean,
@@ -377,7 +413,18 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
 
 
 _MADE_HERE = (
-    *("stages", "client_ms", "servers", "error_bound", "key_setup", "begun", "mean", "sum", "_report"),
+    *(
+        "stages",
+        "client_ms",
+        "servers",
+        "error_bound",
+        "key_setup",
+        "begun",
+        "excluded",
+        "mean",
+        "sum",
+        "_report",
+    ),
     *("clipped", "clipped_by_party", "scaled_by_party"),
 )
 """Fields of a result that are not fields of the report, or not as they are there."""

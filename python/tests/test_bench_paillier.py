@@ -88,7 +88,7 @@ def test_the_benches_are_where_they_are_looked_for():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     (package,) = [one for one in json.loads(done.stdout)["packages"] if one["name"] == kernels.PACKAGE]
     benches = {target["name"] for target in package["targets"] if target["kind"] == ["bench"]}
-    assert {"paillier", "pss"} <= benches
+    assert {"paillier", "proofs", "pss"} <= benches
 
 
 def test_the_command_is_there():

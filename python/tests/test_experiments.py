@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benches.he.measure import HeCost
-from experiments import flashe_wan, fssa_secagg, mpc_peer, peer_spu, taylor_noise, wan
+from experiments import flashe_wan, fssa_secagg, mpc_peer, peer_spu, poisoning_runs, taylor_noise, wan
 from experiments.measure import Case, Cost
 
 WRITTEN = {
@@ -23,6 +23,7 @@ WRITTEN = {
     "fssa_secagg": ["fssa-secagg.md", "fssa-secagg.csv", "fssa-secagg.svg"],
     "pss_rounds": ["pss-rounds.md", "pss-rounds.csv"],
     "attacks": ["attacks.md", "attacks.csv", "attacks.svg"],
+    "poisoning": ["poisoning.md", "poisoning.csv", "poisoning.svg"],
     "mpc_tables": [
         *("mpc-tables.md", "mpc-tables.csv"),
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
@@ -45,6 +46,37 @@ def test_quick_mode_writes_its_results(name, tmp_path):
         rows = list(csv.DictReader(file))
     assert rows
     assert all(value != "" for row in rows for value in row.values())
+
+
+def poisoned(protocol, attack):
+    """A round of random updates: what is sent, who lies, and the result."""
+    case = poisoning_runs.Case(protocol, attack, max_norm=1.0)
+    rng = np.random.default_rng(7)
+    bad = np.arange(poisoning_runs.PARTIES) < poisoning_runs.LIARS
+    sent = poisoning_runs.vectors(case, rng.normal(0, 0.05, (len(bad), poisoning_runs.network.DIM)), bad)
+    return sent, bad, poisoning_runs.aggregate(case, sent, bad, seed=3, number=0)
+
+
+@pytest.mark.parametrize("attack", ["none", "inside", "digit"])
+def test_inside_the_bound_all_protocols_have_the_same_sum(attack):
+    found = {protocol: poisoned(protocol, attack) for protocol in poisoning_runs.PROTOCOLS}
+    sent, _, bounded = found["pss-malicious"]
+    assert (np.linalg.norm(sent, axis=1) < 1).all()
+    # The encoder changes nothing: what protocols without the bound are sent is what it would send.
+    assert not bounded.scaled_by_party
+    for _, _, result in found.values():
+        assert np.array_equal(result.mean, bounded.mean)
+
+
+def test_beyond_the_bound_a_sum_moves_only_where_nothing_is_proved():
+    for protocol in poisoning_runs.PROTOCOLS:
+        sent, bad, result = poisoned(protocol, "beyond")
+        moved = np.linalg.norm(result.mean - sent[~bad].mean(axis=0))
+        if protocol == "pss-malicious":
+            assert moved < poisoning_runs.ROUNDING
+            assert {one.test for one in result.excluded} == {"input-bound"}
+        else:
+            assert moved > 2
 
 
 def test_without_spu_its_experiment_says_so(monkeypatch, tmp_path):

@@ -41,7 +41,7 @@ def test_what_follows_from_the_protocol():
         ("key_rounds", -1, "must be a whole number from 0 to 4294967295, not -1"),
         ("parties", 1, "2 <= parties = 1 for flashe"),
         ("min_parties", 1, "2 <= min_parties = 1 for flashe: the sum of one update is the update"),
-        ("packing", 4, "is an option of fssa and pss, not of flashe"),
+        ("packing", 4, "is an option of fssa, pss and pss-malicious, not of flashe"),
     ],
 )
 def test_rules_that_are_broken_are_quoted(field, value, rule, capsys):

@@ -80,6 +80,7 @@ class Quantised:
     bits: int = 16
     clip: float = 1.0
     clipping: str = "tensor"
+    max_norm: float = 0.0
     rounding: str = "stochastic"
     max_weight: int = 1
     tensors: tuple[tuple[int, float], ...] = ()  # length and bound of each
@@ -122,8 +123,19 @@ class Quantised:
             words.append(weight)
         return words
 
+    def norm_bound(self) -> float:
+        """The norm that longer vectors are scaled to."""
+        if self.clipping == "l2":
+            return self.clip
+        if not self.max_norm:
+            return math.inf
+        levels = 1.0 if self.rounding == "stochastic" else 0.5 + 2.0**-20
+        rounding = levels * math.sqrt(self.dim) * (2.0 * self.clip / (2.0**self.bits - 1.0))
+        return self.max_norm * (1.0 - (self.dim + 2.0**17) * 2.0**-57) - rounding
+
     def _factor(self, values: Sequence[float]) -> float:
-        if self.clipping != "l2":
+        bound = self.norm_bound()
+        if bound == math.inf:
             return 1.0
         partial = [0.0] * 16
         for at, value in enumerate(values):
@@ -132,7 +144,7 @@ class Quantised:
         for part in partial:
             total += part
         norm = math.sqrt(total)
-        return self.clip / norm if norm > self.clip else 1.0
+        return bound / norm if norm > bound else 1.0
 
     def decode(self, total: Sequence[int], survivors: int) -> tuple[list[float], int]:
         """The mean in single precision, and the total weight."""

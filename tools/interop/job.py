@@ -35,6 +35,7 @@ def _seconds(default: float) -> Option:
 
 
 CLIP = Option("real", 1.0, 1e-100, 1e100)
+NORM = Option("real", 0.0, 0, 1e100)
 WEIGHT = Option("whole", 1, 1)
 COUNT = Option("whole", 0)
 DENSITY = Option("real", 1.0, 0, 1, above=True)
@@ -78,6 +79,7 @@ CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
             "bits": Option("whole", 16, 2, 32),
             "clip": CLIP,
             "clipping": Option("choice", "tensor", choices=("tensor", "l2", "aciq")),
+            "max_norm": NORM,
             "rounding": Option("choice", "stochastic", choices=("stochastic", "nearest")),
             "max_weight": WEIGHT,
             "tensors": TENSORS,
@@ -239,12 +241,21 @@ class Job:
             raise BadJob("encoding.tensors: their lengths are not dim")
         if tensors and self.options.get("encoding.clipping") == "l2":
             raise BadJob("encoding.tensors: l2 bounds the whole vector")
+        if self.options.get("encoding.max_norm"):
+            self._norm_rules(bool(tensors))
         if guarded and self.parties < self.corrupt + 2:
             raise BadJob(f"parties: {self.parties} are fewer than {self.corrupt + 2}")
         if self["encoding"] == "quantised":
             top = self["encoding.max_weight"] * (2 ** self["encoding.bits"] - 1)
             if top >= 2**52:
                 raise BadJob("encoding.max_weight: words would not be exact doubles")
+
+    def _norm_rules(self, tensors: bool) -> None:
+        """The rules of a bound on what is sent."""
+        if self["encoding.clipping"] != "tensor" or tensors:
+            raise BadJob("encoding.max_norm: only where one clip bounds all coordinates")
+        if self.quantised().norm_bound() <= 0:
+            raise BadJob("encoding.max_norm: rounding alone may reach it")
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
@@ -303,6 +314,7 @@ class Job:
             bits=self["encoding.bits"],
             clip=self["encoding.clip"],
             clipping=self["encoding.clipping"],
+            max_norm=self["encoding.max_norm"],
             rounding=self["encoding.rounding"],
             max_weight=self["encoding.max_weight"],
             tensors=tuple((length, clip) for _, length, clip in self["encoding.tensors"]),

@@ -65,6 +65,7 @@ class Encoding(unittest.TestCase):
                 bits=spec["bits"],
                 clip=double(spec["clip"]),
                 clipping=spec["clipping"],
+                max_norm=double(spec["max_norm"]),
                 rounding=spec["rounding"],
                 max_weight=spec["max_weight"],
                 tensors=tuple((tensor["len"], double(tensor["clip"])) for tensor in spec["tensors"]),

@@ -9,6 +9,7 @@ import hashlib
 import math
 import struct
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from .aes import counter_stream
@@ -25,6 +26,7 @@ class Spec:
     bits: int = 16
     clip: float = 1.0
     clipping: str = "tensor"
+    max_norm: float = 0.0
     rounding: str = "stochastic"
     max_weight: int = 1
     parties: int = 10
@@ -45,6 +47,24 @@ class Spec:
         if not self.tensors:
             return [self.clip] * self.dim
         return [clip for length, clip in self.tensors for _ in range(length)]
+
+    def norm_bound(self) -> float | None:
+        """The norm that longer vectors are scaled to."""
+        if self.clipping == "l2":
+            return self.clip
+        if not self.max_norm:
+            return None
+        levels = 1.0 if self.rounding == "stochastic" else 0.5 + 2.0**-20
+        step = 2.0 * self.clip / self.top(1)
+        off = (self.dim + 2.0**17) * 2.0**-57
+        return self.max_norm * (1.0 - off) - levels * math.sqrt(self.dim) * step
+
+    def most(self) -> int | None:
+        """The largest sum of v(v + 1), v = word - 2^(bits - 1), of a vector that is not too long."""
+        if not self.max_norm or self.max_weight > 1:
+            return None
+        steps = Fraction(self.max_norm) * self.top(1) / (2 * Fraction(self.clip))
+        return math.floor(steps**2 - Fraction(self.dim, 4))
 
     def top(self, weight: int) -> int:
         """The level that the upper bound is mapped to."""
@@ -88,11 +108,12 @@ def encode(spec: Spec, values: list[float], weight: int, seed: bytes) -> dict[st
     """The words of a vector and what clipping did to it."""
     clips = spec.clips()
     clipped, scaled_norm, factor = 0, None, 1.0
-    if spec.clipping == "l2" and l2_norm(values) > spec.clip:
+    bound = spec.norm_bound()
+    if bound is not None and l2_norm(values) > bound:
         scaled_norm = l2_norm(values)
-        factor = spec.clip / scaled_norm
+        factor = bound / scaled_norm
     if spec.clipping == "tensor":
-        clipped = sum(abs(value) > clip for value, clip in zip(values, clips, strict=True))
+        clipped = sum(abs(value) * factor > clip for value, clip in zip(values, clips, strict=True))
     words = []
     for i, (value, clip) in enumerate(zip(values, clips, strict=True)):
         if spec.kind == "fixed64":
@@ -102,6 +123,9 @@ def encode(spec: Spec, values: list[float], weight: int, seed: bytes) -> dict[st
         if spec.rounding == "stochastic":
             random = int.from_bytes(counter_stream(seed, 4 * i, 4), "little")
         words.append(quantise(value, clip, factor, spec.top(weight), random))
+    if (most := spec.most()) is not None:
+        half = 1 << (spec.bits - 1)
+        assert sum((word - half) * (word - half + 1) for word in words) <= most
     if spec.max_weight > 1:
         words.append(weight)
     norm = None if scaled_norm is None else double(scaled_norm)
@@ -144,7 +168,7 @@ def inputs(label: str, spec: Spec, precision: str) -> list[float]:
         ends = [clip, -clip, math.nextafter(clip, math.inf), -math.nextafter(clip, 0.0)]
         values.append((1.25 * clip * unit) if i >= 4 else ends[i])
     values[-len(special) :] = special
-    if spec.clipping == "l2":
+    if spec.norm_bound() is not None:
         values[-1] = 0.0
     return [single(value) for value in values] if precision == "f32" else values
 
@@ -163,14 +187,21 @@ def case(label: str, spec: Spec, weights: list[int], precision: str = "f32") -> 
     mean, total_weight = decode(spec, total, len(weights))
     check_mean(spec, parties, mean)
     return {
-        "spec": {**asdict(spec), "clip": double(spec.clip), "tensors": tensors(spec)},
+        "spec": told(spec),
         "width": spec.width(),
         "precision": precision,
         "parties": parties,
         "sum": total,
         "total_weight": total_weight,
         "mean": [double(value) for value in mean],
+        "most": spec.most(),
     }
+
+
+def told(spec: Spec) -> dict[str, object]:
+    """The specification as it stands in the file."""
+    reals = {"clip": double(spec.clip), "max_norm": double(spec.max_norm)}
+    return {**asdict(spec), **reals, "tensors": tensors(spec)}
 
 
 def tensors(spec: Spec) -> list[dict[str, object]]:
@@ -186,7 +217,7 @@ def check_mean(spec: Spec, parties: list[dict[str, Any]], mean: list[float]) -> 
             value = struct.unpack(">d", bytes.fromhex(party["values"][i]))[0]
             if party["scaled_norm"]:
                 norm = struct.unpack(">d", bytes.fromhex(party["scaled_norm"]))[0]
-                value *= spec.clip / norm
+                value *= (spec.norm_bound() or 0.0) / norm
             exact += party["weight"] * min(max(value, -clip), clip)
             total_weight += party["weight"]
         step = 1 / FIXED64_UNIT if spec.kind == "fixed64" else 2 * clip / (2**spec.bits - 1)
@@ -258,6 +289,7 @@ def vectors() -> dict[str, object]:
     weighted = replace(plain, max_weight=1000)
     layout = replace(weighted, tensors=((5, 0.1), (1, 3.0), (14, 7.5e-3)), bits=12)
     norm = replace(plain, clipping="l2", clip=0.75, max_weight=7)
+    sent = replace(plain, max_norm=2.5)
     wide = replace(plain, bits=32, clip=1.7, parties=2**12, max_weight=2**20)
     fixed = replace(plain, kind="fixed64", clip=100.0)
     nearest = [
@@ -273,6 +305,10 @@ def vectors() -> dict[str, object]:
             case("layout", layout, [5, 1000]),
             case("norm", norm, [7, 1]),
             case("small norm", replace(norm, clip=1e3), [2], "f64"),
+            case("sent", sent, [1, 1]),
+            case("sent and clamped", replace(sent, bits=8, clip=0.3, max_norm=0.9), [1, 1], "f64"),
+            case("sent, weighted", replace(sent, max_weight=7, max_norm=0.5), [7, 3]),
+            case("sent, nearest", replace(sent, rounding="nearest", bits=3, max_norm=3.0), [1, 1]),
             case("24 bits", replace(weighted, bits=24, clip=0.3), [17, 1], "f64"),
             case("wide", wide, [2**20, 1, 12345], "f64"),
             case("fixed", fixed, [1, 1]),

@@ -35,6 +35,7 @@ class Job:
     bits: int = 16
     clip: float = 1.0
     clipping: str = "tensor"
+    max_norm: float = 0.0
     rounding: str = "stochastic"
     max_weight: int = 1
     tensors: tuple[Tensor, ...] = ()
@@ -126,8 +127,10 @@ class Job:
             return max(min(least, self.parties), 2)
         if self.protocol == "mpc3":
             return self.least_for_rule(max(least, 3))
-        if self.protocol in ("fssa", "pss"):
-            return max(left, least)
+        if self.protocol in ("fssa", "pss", "pss-malicious"):
+            proved = self.protocol == "pss-malicious"
+            most = max(left - proved * self.corrupt_parties(), least)
+            return min(most, self.parties) if proved else most
         half = 2 * self.parties // 3 if self.is_active() else self.parties // 2
         return max(min(max(half + 1, self.threshold), left), least)
 

@@ -34,7 +34,10 @@ def number(job: Job, level: int) -> int:
 def longest(job: Job) -> int:
     """B: no honest vector has a larger norm."""
     root = sqrt(job.dim)
-    return top(job) + ceil(2 * root) if job.clipping == "l2" else ceil(top(job) * root)
+    if job.clipping == "l2":
+        return top(job) + ceil(2 * root)
+    corner = ceil(top(job) * root)
+    return min(corner, ceil(job.max_norm / job.clip * top(job))) if job.max_norm else corner
 
 
 def exponent(job: Job) -> int:

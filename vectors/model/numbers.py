@@ -13,7 +13,7 @@ from . import parameters
 from .crypto import pick
 from .derive import framed_hash
 from .job import Job
-from .ramp_parameters import fields_for, shape, wish_of
+from .ramp_parameters import fields_for, proved_shape, shape, wish_of
 from .said import said
 
 SECURITY_BITS = 40
@@ -39,6 +39,9 @@ def numbers_of(job: Job, n: int) -> Numbers:
     """What the coordinator chooses for a roster of ``n`` parties."""
     if job.protocol in RAMP:
         k, packed = shape(wish_of(job, n), n, job.lanes())
+        return Numbers(threshold=k, packing=packed)
+    if job.protocol == "pss-malicious":
+        k, packed = proved_shape(job, n)
         return Numbers(threshold=k, packing=packed)
     if job.protocol.startswith("secagg"):
         found = parameters.find(job, n, complete=job.protocol == "secagg")

@@ -36,6 +36,7 @@ OTHERS: dict[str, Option] = {
     "bits": 12,
     "clip": 0.1 + 0.2,
     "clipping": "l2",
+    "max_norm": 0.75,
     "rounding": "nearest",
     "max_weight": 100,
     "tensors": (Tensor("dense.weight", 12, 0.5), Tensor("", 3, 2.0)),

@@ -1,4 +1,4 @@
-"""Degree, packing and fields of `fssa` and `pss`, and the jobs for which there are none."""
+"""Degree, packing and fields of `fssa`, `pss` and `pss-malicious`, and the jobs for which there are none."""
 
 from __future__ import annotations
 
@@ -84,3 +84,16 @@ def fields_for(largest_sum: int) -> tuple[PrimeField, ...]:
     """The smallest field, else the pair of fields, in which a sum is what it is."""
     single = next((f for f in (FIELD31, FIELD47) if largest_sum < f.p), None)
     return (single,) if single else (FIELD47, FIELD48)
+
+
+def proved_shape(job: Job, n: int) -> tuple[int, int]:
+    """The same for `pss-malicious`: answers on polynomials of 2k - 1 coefficients must be corrected."""
+    corrupt = least_random(wish_of(job, n))
+    left = n - job.losses_among(n)
+    fits = [packed for packed in range(1, n + 1) if left >= 2 * (packed + corrupt) - 1 + 2 * corrupt]
+    if not fits:
+        raise ParameterError("dropout")
+    if job.packing and job.packing not in fits:
+        raise ParameterError("packing")
+    packed = job.packing or fewest_zeros(job.lanes(), fits[-1])
+    return packed + corrupt, packed

@@ -45,6 +45,7 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
     "secagg+": {"neighbours": 0, "threshold": 0},
     "fssa": {"threshold": 0, "packing": 0},
     "pss": {"threshold": 0, "packing": 0},
+    "pss-malicious": {"packing": 0},
     "flashe": {
         "masking": "cheaper",
         "key_rounds": 0,
@@ -73,6 +74,7 @@ ENCODINGS: dict[str, dict[str, Option]] = {
         "bits": 16,
         "clip": 1.0,
         "clipping": "tensor",
+        "max_norm": 0.0,
         "rounding": "stochastic",
         "max_weight": 1,
         "tensors": (),

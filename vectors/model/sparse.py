@@ -8,7 +8,7 @@ import struct
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 
-from .encoding import Spec, decode, double, encode, l2_norm, single
+from .encoding import Spec, decode, double, encode, l2_norm, single, told
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Schedule:
 
 def clipped(values: list[float], spec: Spec, clips: list[float]) -> list[float]:
     """Values as clipping leaves them, in double precision."""
-    if spec.clipping == "l2":
-        norm = l2_norm(values)
-        return [value * (spec.clip / norm) if norm > spec.clip else value for value in values]
-    return [min(max(value, -clip), clip) for value, clip in zip(values, clips, strict=True)]
+    bound, factor = replace(spec, dim=len(values)).norm_bound(), 1.0
+    if bound is not None and l2_norm(values) > bound:
+        factor = bound / l2_norm(values)
+    return [min(max(value * factor, -clip), clip) for value, clip in zip(values, clips, strict=True)]
 
 
 def rounded(exact: Fraction) -> float:
@@ -97,7 +97,7 @@ def updates(label: str, spec: Spec, kind: str) -> list[float]:
         unit = int.from_bytes(digest[:8], "little") / 2**63 - 1.0
         size = {"ties": round(unit * 2) / 4, "wide": 3.0 * unit, "small": 0.1 * unit}[kind]
         values.append(single(clip * size))
-    if spec.clipping == "l2":
+    if spec.norm_bound() is not None:
         values = [single(value / math.sqrt(spec.dim)) for value in values]
     return values
 
@@ -151,7 +151,7 @@ def case(
             }
         )
     return {
-        "spec": {**asdict(spec), "clip": double(spec.clip), "tensors": tensor_rows(spec)},
+        "spec": told(spec),
         "schedule": {
             **asdict(schedule),
             "first": float(Fraction(schedule.first)),
@@ -160,11 +160,6 @@ def case(
         "minimum": minimum,
         "rounds": rounds,
     }
-
-
-def tensor_rows(spec: Spec) -> list[dict[str, object]]:
-    """Tensors as they stand in the file."""
-    return [{"len": length, "clip": double(clip)} for length, clip in spec.tensors]
 
 
 def compact_tensors(spec: Spec, indices: list[int]) -> tuple[tuple[int, float], ...]:
@@ -216,6 +211,7 @@ def vectors() -> dict[str, object]:
             case("layers", layers, falling, [*wide, "small", "small"], 1),
             case("minimum", layers, falling, wide, 2, parties=4),
             case("nearest", replace(layers, rounding="nearest", bits=2), falling, wide, 1),
+            case("sent", replace(plain, max_norm=0.9), Schedule("1/4", "1/4", 0, 1), wide, 1),
             case("norm", replace(plain, clipping="l2"), Schedule("1/4", "1/4", 0, 1), wide, 1),
             case("fixed", replace(layers, kind="fixed64"), falling, wide, 2),
         ],

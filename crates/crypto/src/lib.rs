@@ -29,6 +29,7 @@ pub mod fingerprint;
 pub mod kdf;
 pub mod kex;
 pub mod mask;
+pub mod merkle;
 pub mod pki;
 pub mod roster;
 pub mod seal;

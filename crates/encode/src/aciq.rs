@@ -7,6 +7,7 @@
 //! what the parties of a round must agree on, to the last bit: nothing here uses a function that two machines
 //! may round differently.
 
+use crate::norm_rule::NormRule;
 use crate::spec::Kind;
 use crate::values::{Real, sum_of_squares};
 use crate::{EncodeError, Encoding};
@@ -69,7 +70,7 @@ impl UpdateHistory {
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         let Kind::Quantised {
             bits,
-            by_norm: false,
+            norm: NormRule::Free,
             ..
         } = encoding.kind()
         else {

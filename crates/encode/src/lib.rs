@@ -25,6 +25,9 @@ mod encoder;
 mod error;
 mod integers;
 mod lanes;
+mod max_error;
+mod norm;
+mod norm_rule;
 mod quantise;
 #[allow(unsafe_code)]
 mod simd;
@@ -40,6 +43,7 @@ pub use aciq::{UpdateHistory, gaussian_factor};
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
+pub use norm::SquaredNorm;
 pub use sparse::{DensitySchedule, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,

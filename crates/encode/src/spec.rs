@@ -5,6 +5,7 @@ use std::ops::Range;
 use blindsum_math::words::Width;
 
 use crate::EncodeError;
+use crate::norm_rule::NormRule;
 
 /// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +16,23 @@ pub enum ClipSpec {
     /// The whole vector is scaled down to an L2 norm of at most this number. Quantisation comes after
     /// scaling and may lift the norm again, by at most [`Encoding::max_error`] a coordinate.
     L2(f64),
+    /// The vector is scaled down and then every coordinate clamped to `[-clip, clip]`, so that what is sent never has a
+    /// norm above `max_norm`: [`Encoding::norm_bound`] leaves room for rounding.
+    Sent {
+        /// Bound on the absolute value of a coordinate.
+        clip: f64,
+        /// Bound on the L2 norm of the words, decoded.
+        max_norm: f64,
+    },
+}
+
+impl ClipSpec {
+    /// The bound of a coordinate or, for [`ClipSpec::L2`], of the norm.
+    pub fn clip(self) -> f64 {
+        match self {
+            Self::Tensor(clip) | Self::L2(clip) | Self::Sent { clip, .. } => clip,
+        }
+    }
 }
 
 /// How a scaled value becomes an integer.
@@ -97,7 +115,7 @@ pub(crate) enum Kind {
     Quantised {
         bits: u32,
         rounding: Rounding,
-        by_norm: bool,
+        norm: NormRule,
     },
     Fixed64,
     Integers {
@@ -105,6 +123,16 @@ pub(crate) enum Kind {
         /// Whether an integer takes two words.
         split: bool,
     },
+}
+
+impl Kind {
+    /// How the L2 norm is bounded.
+    pub(crate) fn norm(self) -> NormRule {
+        match self {
+            Self::Quantised { norm, .. } => norm,
+            Self::Fixed64 | Self::Integers { .. } => NormRule::Free,
+        }
+    }
 }
 
 /// Coordinates up to `end` (from the end of the run before) that share a bound.
@@ -154,7 +182,8 @@ impl EncodingSpec {
     /// * `dim`, `parties` and `max_weight` at least 1;
     /// * `2 <= bits <= 32`, and `1 <= bits <= 64` for [`EncodingKind::Integers`];
     /// * every clip in `1e-100..=1e100`;
-    /// * the tensors cover `dim`, and there are none for [`ClipSpec::L2`] and integers;
+    /// * the tensors cover `dim`, and there are none for [`ClipSpec::L2`], [`ClipSpec::Sent`] and integers;
+    /// * rounding alone cannot reach the norm of [`ClipSpec::Sent`], which is at most 1e100;
     /// * for [`EncodingKind::Quantised`], `max_weight * (2^bits - 1) < 2^52`, so that scaling in `f64` gives exact
     ///   integers, and `bits + ⌈log2(parties * max_weight)⌉ <= 64`, so that no sum wraps;
     /// * for [`EncodingKind::Fixed64`], `clip * max_weight * parties * 2^16 < 2^63`;
@@ -182,17 +211,18 @@ impl EncodingSpec {
                 clip,
                 rounding,
             } => {
-                let (clip, by_norm) = match clip {
-                    ClipSpec::Tensor(clip) => (clip, false),
-                    ClipSpec::L2(clip) => (clip, true),
+                let norm = match clip {
+                    ClipSpec::Tensor(_) => NormRule::Free,
+                    ClipSpec::L2(_) => NormRule::Clip,
+                    ClipSpec::Sent { max_norm, .. } => NormRule::Sent(max_norm),
                 };
                 let width = self.quantised_width(bits)?;
                 let kind = Kind::Quantised {
                     bits,
                     rounding,
-                    by_norm,
+                    norm,
                 };
-                (kind, width, clip)
+                (kind, width, clip.clip())
             }
             EncodingKind::Fixed64 { clip } => (Kind::Fixed64, 64, clip),
             EncodingKind::Integers { bits } => {
@@ -208,9 +238,7 @@ impl EncodingSpec {
             parties: self.parties,
             width: Width::new(width).map_err(|e| EncodeError::spec("bits", e.to_string()))?,
         };
-        if kind == Kind::Fixed64 {
-            encoding.check_fixed64()?;
-        }
+        encoding.check_bounds()?;
         Ok(encoding)
     }
 
@@ -279,9 +307,16 @@ impl EncodingSpec {
             let end = self.dim;
             return Ok(vec![Run { end, clip }]);
         }
-        if matches!(kind, Kind::Quantised { by_norm: true, .. }) {
-            let rule = "must be empty where clip bounds the L2 norm of the whole vector";
-            return Err(EncodeError::spec("tensors", rule));
+        match kind.norm() {
+            NormRule::Free => {}
+            NormRule::Clip => {
+                let rule = "must be empty where clip bounds the L2 norm of the whole vector";
+                return Err(EncodeError::spec("tensors", rule));
+            }
+            NormRule::Sent(_) => {
+                let rule = "must be 0 where tensors have bounds of their own";
+                return Err(EncodeError::spec("max_norm", rule));
+            }
         }
         let mut runs = Vec::with_capacity(self.tensors.len());
         let mut end = 0_usize;
@@ -346,33 +381,6 @@ impl Encoding {
         self.parties
     }
 
-    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of the input,
-    /// for a mean decoded to `f64`. Decoding to `f32` adds its own rounding, at most c * 2^-24.
-    pub fn max_error(&self) -> f64 {
-        let clip = self.runs.iter().map(|run| run.clip).fold(0.0, f64::max);
-        // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
-        let float_error = clip * f64::powi(2.0, -49);
-        match self.kind {
-            // Neither the sum nor the total weight need be a double, and their ratio is rounded.
-            Kind::Integers { bits, .. } => f64::powi(2.0, bits as i32 - 51),
-            Kind::Fixed64 => 0.5 / FIXED64_UNIT + float_error,
-            Kind::Quantised {
-                bits,
-                rounding,
-                by_norm,
-            } => {
-                let step = 2.0 * clip / (f64::powi(2.0, bits as i32) - 1.0);
-                let levels = match rounding {
-                    Rounding::Stochastic => 1.0,
-                    Rounding::Nearest => 0.5,
-                };
-                // 16 partial sums of dim / 16 squares each.
-                let norm_error = clip * (self.dim as f64) * f64::powi(2.0, -56);
-                levels * step + float_error + if by_norm { norm_error } else { 0.0 }
-            }
-        }
-    }
-
     /// The coordinates of every tensor and their bound, in order: all of `dim` where the job lists none, and
     /// nothing for integers, which have no bound.
     pub fn tensors(&self) -> impl Iterator<Item = (Range<usize>, f64)> + '_ {
@@ -396,9 +404,7 @@ impl Encoding {
             check_clip("clips", clip)?;
             run.clip = clip;
         }
-        if self.kind == Kind::Fixed64 {
-            encoding.check_fixed64()?;
-        }
+        encoding.check_bounds()?;
         Ok(encoding)
     }
 
@@ -456,6 +462,15 @@ impl Encoding {
                 (piece, run.clip)
             })
             .take_while(|(piece, _)| !piece.is_empty())
+    }
+
+    /// The rules of the bounds.
+    fn check_bounds(&self) -> Result<(), EncodeError> {
+        match self.kind {
+            Kind::Fixed64 => self.check_fixed64(),
+            Kind::Quantised { .. } => self.check_max_norm(),
+            Kind::Integers { .. } => Ok(()),
+        }
     }
 
     /// Every word of weight w is at most round(clip * w * 2^16), and n of those stay below 2^63.

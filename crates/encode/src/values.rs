@@ -1,7 +1,9 @@
 //! The numbers to encode, and the one pass that checks them before anything is sent.
 
+use std::ops::Range;
+
+use crate::norm_rule::NormRule;
 use crate::simd::{self, Kernel};
-use crate::spec::Kind;
 use crate::{EncodeError, Encoding};
 
 /// A vector to encode.
@@ -139,7 +141,7 @@ impl Real for f64 {
 /// What clipping did to a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EncodeReport {
-    /// Coordinates outside their bound, which were clamped to it.
+    /// Coordinates outside their bound, once the vector was scaled, which were clamped to it.
     pub clipped: u64,
     /// The L2 norm of the vector, where it was above its bound and the vector was scaled down.
     pub scaled_norm: Option<f64>,
@@ -174,47 +176,67 @@ fn judge_reals<R: Real>(
     if got != dim {
         return Err(EncodeError::Dim { got, dim });
     }
-    let by_norm = matches!(encoding.kind(), Kind::Quantised { by_norm: true, .. });
+    let rule = encoding.kind().norm();
     let mut report = EncodeReport::default();
     let mut norm = Norm::default();
     for (run, clip) in encoding.clip_runs(0..dim) {
         for first in run.clone().step_by(PIECE) {
             let values = &values[first..run.end.min(first + PIECE)];
-            let (all_finite, outside) = simd::run(Judge { values, clip });
+            let factor = 1.0;
+            let (all_finite, outside) = simd::run(Judge {
+                values,
+                factor,
+                clip,
+            });
             if !all_finite {
                 let bad = values.iter().position(|value| !value.to_f64().is_finite());
                 let index = first + bad.unwrap_or(0);
                 return Err(EncodeError::NotFinite { index });
             }
-            if by_norm {
+            if rule != NormRule::Free {
                 // All of dim is one run then, so that every piece starts at a multiple of the stripes.
                 simd::run(AddSquares(values, &mut norm));
-            } else {
+            }
+            if rule != NormRule::Clip {
                 report.clipped += outside;
             }
         }
     }
     let mut factor = 1.0;
-    if by_norm {
-        let clip = encoding
-            .clip_runs(0..dim)
-            .map(|(_, clip)| clip)
-            .fold(0.0, f64::max);
+    if let Some(bound) = encoding.norm_bound() {
         let norm = norm.value()?;
-        if norm > clip {
-            factor = clip / norm;
+        if norm > bound {
+            factor = bound / norm;
             (report.scaled_norm, report.scaled_by) = (Some(norm), Some(factor));
+            if report.clipped > 0 {
+                report.clipped = outside_after(encoding, values, factor);
+            }
         }
     }
     Ok((report, factor))
 }
 
+/// How many values are outside their bound once all are scaled with `factor`.
+fn outside_after<R: Real>(encoding: &Encoding, values: &[R], factor: f64) -> u64 {
+    let outside = |(run, clip): (Range<usize>, f64)| {
+        let values = &values[run];
+        simd::run(Judge {
+            values,
+            factor,
+            clip,
+        })
+        .1
+    };
+    encoding.tensors().map(outside).sum()
+}
+
 /// Coordinates judged at a time: they stay in the first-level cache for the second loop over them.
 const PIECE: usize = 2048;
 
-/// Whether all values are finite, and how many are outside `[-clip, clip]`.
+/// Whether all values are finite, and how many, scaled with `factor`, are outside `[-clip, clip]`.
 struct Judge<'a, R> {
     values: &'a [R],
+    factor: f64,
     clip: f64,
 }
 
@@ -228,7 +250,7 @@ impl<R: Real> Kernel for Judge<'_, R> {
         for value in self.values {
             let magnitude = value.to_f64().abs();
             not_finite += u64::from(!magnitude.is_finite());
-            outside += u64::from(magnitude > self.clip);
+            outside += u64::from(magnitude * self.factor > self.clip);
         }
         (not_finite == 0, outside)
     }
@@ -299,12 +321,13 @@ mod tests {
         #[test]
         fn every_instruction_set_judges_alike(
             values in prop::collection::vec(any::<f32>(), 0..200),
+            factor in prop_oneof![Just(1.0), 0.0..1.0_f64],
             clip in 0.0..1e3_f64,
         ) {
             let values = &values[..];
-            let outside = values.iter().filter(|x| f64::from(x.abs()) > clip).count() as u64;
+            let outside = values.iter().filter(|x| f64::from(x.abs()) * factor > clip).count() as u64;
             let expected = (values.iter().all(|x| x.is_finite()), outside);
-            for judged in run_on_all(|| Judge { values, clip }) {
+            for judged in run_on_all(|| Judge { values, factor, clip }) {
                 prop_assert_eq!(judged, expected);
             }
         }

@@ -25,6 +25,7 @@ mod protocols {
     pub(crate) mod mpc3;
     pub(crate) mod paillier;
     pub(crate) mod plain;
+    pub(crate) mod pss_malicious;
     pub(crate) mod ramp;
     pub(crate) mod secagg;
 }
@@ -67,6 +68,8 @@ pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, 
 pub use protocols::flashe::Masking;
 pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
 pub use protocols::paillier::{ExponentName, KeyBits, RingOrder};
+#[cfg(any(test, feature = "liars"))]
+pub use protocols::pss_malicious::Lie;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
 
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};
@@ -83,6 +86,7 @@ choose_table! {
     secagg::SecAggPlus,
     ramp::Fssa,
     ramp::Pss,
+    pss_malicious::PssMalicious,
     flashe::Flashe,
     mpc3::Mpc3,
     paillier::PaillierRing,

@@ -192,8 +192,8 @@ proptest! {
                 let mut expected = rig.cohort.sum_of(outcome.survivors.iter());
                 // A sealed column that was changed does not open, and an upload that is not the one of the other
                 // servers does not count: they add nothing to the sum.
-                use ProtocolName::{Fssa, Mpc3, Pss};
-                let sealed = matches!(job.spec().protocol.name(), Fssa | Pss | Mpc3) || job.needs_everybody();
+                use ProtocolName::{Fssa, Mpc3, Pss, PssMalicious};
+                let sealed = matches!(job.spec().protocol.name(), Fssa | Pss | PssMalicious | Mpc3) || job.needs_everybody();
                 if taken.is_ok() && stage == job.plan().input_stage().unwrap() && !sealed {
                     expected.add(&difference(&rig, &message, &damaged)).unwrap();
                 }
@@ -279,11 +279,12 @@ prop_compose! {
             prop_oneof![8 => Just(0), 1 => numbers()],
         ),
         (dim, tensors) in (prop_oneof![1..100u64, any::<u64>()], tensors()),
-        (clip, corrupt, dropout, join_deadline) in (reals(), reals(), reals(), reals()),
+        (clip, max_norm) in (reals(), prop_oneof![3 => Just(0.0), 1 => reals()]),
+        (corrupt, dropout, join_deadline) in (reals(), reals(), reals()),
         without_model in any::<bool>(),
     ) -> JobSpec {
         let encoding = match encoding {
-            EncodingName::Quantised => Quantised { bits, clip, clipping, rounding, max_weight, tensors }.into(),
+            EncodingName::Quantised => Quantised { bits, clip, clipping, max_norm, rounding, max_weight, tensors }.into(),
             EncodingName::Fixed64 => Fixed64 { clip, max_weight, tensors }.into(),
             EncodingName::Integers => EncodingChoice::from(Integers { bits, max_weight }),
         };

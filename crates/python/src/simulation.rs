@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use blindsum_protocol::Job;
 use blindsum_sim::{
-    Cohort, DropAt, Given, Inputs, Progress, Run, Scenario, SimError, Simulation, Synthetic,
+    Cohort, DropAt, Given, Inputs, Liars, Progress, Run, Scenario, SimError, Simulation, Synthetic,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyRuntimeError;
@@ -41,6 +41,8 @@ pub fn simulate(
     drop: f64,
     drop_at: Vec<String>,
     latency: f64,
+    liars: u32,
+    lie: &str,
     rounds: u32,
     seed: u64,
     threads: usize,
@@ -52,6 +54,10 @@ pub fn simulate(
     scenario.drop_at = drop_at.or_raise(py)?;
     scenario.drop = drop;
     scenario.network.latency = latency;
+    if liars > 0 {
+        let kind = lie.parse().or_raise(py)?;
+        scenario.liars = Some(Liars { count: liars, kind });
+    }
     scenario.rounds = rounds;
     scenario.seed = seed;
     scenario.threads = threads;

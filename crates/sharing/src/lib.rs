@@ -3,6 +3,7 @@
 //!
 //! * [`shamir`] shares short secrets of 32 bytes, such as keys and seeds.
 //! * [`ramp`] shares long vectors, many words in one share.
+//! * [`validity`] proves of vectors that are shared by [`ramp`] that their words and norms are in bounds.
 //! * [`replicated`] shares long vectors among three servers, of which any two have all.
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@ mod error;
 pub mod ramp;
 pub mod replicated;
 pub mod shamir;
+pub mod validity;
 
 pub use error::SharingError;
 pub use shamir::{

@@ -101,8 +101,8 @@ impl Inputs for Given<'_> {
 }
 
 /// Random vectors over the whole range of the job's encoding, made when they are asked for. Coordinates are uniform
-/// between the clipping bounds. If the norm is bounded, the expected squared norm is that of the bound, so that about
-/// half of the vectors are scaled down. Integers are uniform over all with the job's bits, weights over all that are
+/// between the clipping bounds. If the norm is bounded, the expected squared norm is at most that of the bound: about
+/// half of the vectors are scaled down where the bounds of coordinates leave room for it. Integers are uniform over all with the job's bits, weights over all that are
 /// allowed. Where vectors are compared with that of a root, half of each is the same for all: long vectors that are drawn
 /// apart have hardly a direction in common.
 pub struct Synthetic {
@@ -124,13 +124,10 @@ impl Synthetic {
     pub fn new(job: &Job, seed: u64) -> Self {
         let spec = job.spec();
         // Uniform in [-a, a] has variance a^2 / 3.
-        let factor = if spec.encoding.norm_bound().is_some() {
-            (3.0 / spec.dim as f64).sqrt()
-        } else {
-            1.0
-        };
+        let by_norm = job.encoding().norm_bound();
+        let by_norm = by_norm.map(|bound| bound * (3.0 / spec.dim as f64).sqrt());
         let runs = clipping_runs(spec)
-            .map(|(end, clip)| (end, (clip * factor) as f32))
+            .map(|(end, clip)| (end, by_norm.unwrap_or(clip).min(clip) as f32))
             .collect();
         Self {
             seed,
@@ -326,6 +323,23 @@ mod tests {
             .sum::<f64>()
             .sqrt();
         assert!((2.9..3.1).contains(&norm), "{norm}");
+        for (max_norm, least, most) in [(20.0, 19.0, 19.5), (1e100, 57.0, 59.0)] {
+            let encoding = Quantised {
+                max_norm,
+                bits: 8,
+                ..Default::default()
+            };
+            let spec = JobSpec {
+                dim: 10_000,
+                encoding: encoding.into(),
+                ..JobSpec::default()
+            };
+            let values = vector(&Synthetic::new(&job(spec), 1), 1, 0);
+            let squares = values.iter().map(|x| f64::from(*x).powi(2));
+            let norm = squares.sum::<f64>().sqrt();
+            // Rounding may add 0.78. A bound that cannot be reached changes nothing.
+            assert!((least..most).contains(&norm), "{norm}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod error;
 mod hooks;
 mod inputs;
 mod key_setup;
+mod liars;
 mod network;
 mod progress;
 mod queue;
@@ -52,11 +53,12 @@ pub use cohort::Cohort;
 pub use error::SimError;
 pub use hooks::{Action, Hooks};
 pub use inputs::{Given, Inputs, Scratch, Synthetic};
+pub use liars::{Liars, LieKind};
 pub use network::Network;
 pub use progress::Progress;
 pub use report::{
-    Costs, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport, ServerReport, Spread,
-    SpreadBytes, StageReport,
+    Costs, Excluded, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport,
+    ServerReport, Spread, SpreadBytes, StageReport,
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};
 pub use simulation::{RoundResult, Run, Simulation, run};

@@ -227,23 +227,15 @@ fn each_clipped<R: Copy + Into<f64>>(
     values: &[R],
     mut visit: impl FnMut(usize, f64, f64),
 ) {
-    if let Some(clip) = round.job().spec().encoding.norm_bound() {
-        let norm = values
-            .iter()
-            .map(|value| (*value).into().powi(2))
-            .sum::<f64>()
-            .sqrt();
-        let factor = if norm > clip { clip / norm } else { 1.0 };
-        for (d, value) in values.iter().enumerate() {
-            let value = (*value).into();
-            visit(d, value, value * factor);
-        }
-        return;
-    }
-    for (tensor, clip) in round.encoding().tensors() {
+    let encoding = round.encoding();
+    let factor = encoding.norm_bound().map_or(1.0, |bound| {
+        let squares = values.iter().map(|value| (*value).into().powi(2));
+        (bound / squares.sum::<f64>().sqrt()).min(1.0)
+    });
+    for (tensor, clip) in encoding.tensors() {
         for (d, value) in tensor.clone().zip(&values[tensor]) {
             let value = (*value).into();
-            visit(d, value, value.clamp(-clip, clip));
+            visit(d, value, (value * factor).clamp(-clip, clip));
         }
     }
 }
@@ -333,6 +325,32 @@ mod tests {
         assert_eq!(reference.sum, [9, 9, 3, 4]);
         assert_eq!(reference.weighted, Weighted::Reals(vec![2.0, 2.0, -2.0]));
         assert_eq!(reference.max_abs_error(&[0.5, 0.75, -0.5]), 0.25);
+    }
+
+    #[test]
+    fn a_norm_is_bounded_before_coordinates_are() {
+        let spec = JobSpec {
+            encoding: Quantised {
+                max_norm: 2.5,
+                bits: 32,
+                ..Default::default()
+            }
+            .into(),
+            ..JobSpec::default()
+        };
+        let of = |vector: &[f64], expected: [f64; 2]| {
+            let reference = reference(spec.clone(), &[vector.to_vec()], vec![]);
+            let off = reference.max_abs_error(&expected);
+            assert!(off < 1e-9, "{off}");
+            reference.clipping.first().copied()
+        };
+        assert_eq!(of(&[0.5, 1.0], [0.5, 1.0]), None);
+        let clipping = of(&[1.5, -1.75], [1.0, -1.0]).unwrap();
+        assert_eq!((clipping.clipped, clipping.scaled_by), (2, None));
+        // Half as long it is 0.7 and 2.4.
+        let clipping = of(&[1.4, 4.8], [0.7, 1.0]).unwrap();
+        assert_eq!(clipping.clipped, 1);
+        assert!((clipping.scaled_by.unwrap() - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl Simulation {
                 vaults: &vaults,
                 sparsifiers: around.sparsifiers,
                 memory: around.memory,
+                liars: around.liars,
             };
             let (mut report, result) = some.round(script.clone(), round, &mut of_some)?;
             seconds += report.virtual_seconds;

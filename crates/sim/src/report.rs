@@ -95,6 +95,20 @@ pub struct RoundReport {
     /// costs are those of the last time; `virtual_seconds` counts all.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub begun: u32,
+    /// Parties that were found to lie.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Excluded>,
+}
+
+/// A party that was found to lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// Its rank.
+    pub party: u32,
+    /// The test of its vector that failed, or what else it did.
+    pub test: String,
+    /// The bytes that show it, in hexadecimal digits; of many only the beginning. Empty where it said nothing.
+    pub evidence: String,
 }
 
 fn once() -> u32 {

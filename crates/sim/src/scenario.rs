@@ -8,6 +8,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Job, PartyId, Plan, RoundKind, floor_of_fraction};
 use serde::{Deserialize, Serialize};
 
+use crate::liars::Liars;
 use crate::network::{Network, Time, time};
 use crate::seeds::{choose, stream};
 use crate::{SimError, report};
@@ -30,6 +31,8 @@ pub struct Scenario {
     pub drop_at: Vec<DropAt>,
     /// What happens to one party in one stage.
     pub events: Vec<Event>,
+    /// Parties that lie.
+    pub liars: Option<Liars>,
     /// The network.
     pub network: Network,
     /// Number of threads. Results do not depend on it; measured times are most accurate with 1.
@@ -47,6 +50,7 @@ impl Scenario {
             drop: 0.0,
             drop_at: Vec::new(),
             events: Vec::new(),
+            liars: None,
             network: Network::default(),
             threads: 1,
         }
@@ -248,6 +252,9 @@ impl Scenario {
         if dropped > parties {
             let rule = format!("parties that drop = {dropped} <= parties = {parties} must hold");
             return Err(SimError::scenario("drop_at", rule));
+        }
+        if let Some(liars) = &self.liars {
+            liars.check(&self.job, parties)?;
         }
         self.network.check()?;
         self.events

@@ -1,5 +1,6 @@
 //! A run: rounds one after another, checked against the sum in the clear.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
@@ -119,6 +120,15 @@ impl Simulation {
         let mut history = self.scenario.job.new_history();
         let mut sparsifiers = Sparsifiers::new(&self.scenario.job, self.cohort.len())?;
         let (memory, mut begun_again) = (Arc::default(), 0);
+        let liars = self.scenario.liars;
+        let mut coordinator = liars.and_then(|liars| liars.coordinator());
+        let hooks = match &mut coordinator {
+            Some(coordinator) => coordinator,
+            None => hooks,
+        };
+        let liars = liars.map_or_else(BTreeMap::new, |liars| {
+            liars.memories(&self.scenario.job, self.cohort.len(), self.scenario.seed)
+        });
         let vaults: Vec<_> = (0..self.cohort.len()).map(|_| Arc::default()).collect();
         for index in 0..self.scenario.rounds {
             let mut around = Environment {
@@ -129,6 +139,7 @@ impl Simulation {
                 vaults: &vaults,
                 sparsifiers: &sparsifiers,
                 memory: &memory,
+                liars: &liars,
             };
             let key_setup = self.set_up_keys(index, &mut around)?;
             let bound = Bound {
@@ -230,6 +241,7 @@ impl Simulation {
             vaults: around.vaults,
             sparsifiers: around.sparsifiers,
             memory: around.memory,
+            liars: around.liars,
             found: &found,
         };
         let Environment {
@@ -353,6 +365,8 @@ pub(crate) struct Environment<'a, 'p> {
     pub(crate) sparsifiers: &'a Sparsifiers,
     /// What the servers beside the coordinator keep of the job.
     pub(crate) memory: &'a Arc<JobMemory>,
+    /// What makes parties lie.
+    pub(crate) liars: &'a BTreeMap<PartyId, Arc<JobMemory>>,
 }
 
 fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport, RoundResult) {
@@ -381,6 +395,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         servers: servers(&finished),
         key_setup: None,
         begun: 1,
+        excluded: finished.excluded(),
     };
     let ends = finished.seats.into_iter().map(|seat| seat.end).collect();
     let result = RoundResult {

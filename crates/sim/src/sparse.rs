@@ -88,8 +88,6 @@ fn refused(party: PartyId, error: &blindsum_encode::EncodeError) -> SimError {
 /// The sum of a sparse round, computed in the clear and without the machines.
 pub(crate) struct SparseReference {
     least: u32,
-    /// Bound on the norm of what a party sends.
-    norm_bound: Option<f64>,
     /// Of the words, by coordinate.
     sum: Vec<u64>,
     /// Of the clipped values.
@@ -112,7 +110,6 @@ impl SparseReference {
         let dim = spec.dim as usize;
         let mut reference = Self {
             least: spec.least_contributors(),
-            norm_bound: spec.encoding.norm_bound(),
             sum: vec![0; dim],
             values: vec![0.0; dim],
             contributors: vec![0; dim],
@@ -147,13 +144,12 @@ impl SparseReference {
             self.sum[d as usize] += word;
             self.contributors[d as usize] += 1;
         }
-        let norm = values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        let squares = values.iter().map(|&x| f64::from(x).powi(2));
+        let bound = encoding.norm_bound();
+        let factor = bound.map_or(1.0, |bound| (bound / squares.sum::<f64>().sqrt()).min(1.0));
         for (run, clip) in encoding.tensors() {
             for (&d, &value) in selection.indices()[run.clone()].iter().zip(&values[run]) {
-                self.values[d as usize] += match self.norm_bound {
-                    Some(bound) => f64::from(value) * (bound / norm.sqrt()).min(1.0),
-                    None => f64::from(value).clamp(-clip, clip),
-                };
+                self.values[d as usize] += (f64::from(value) * factor).clamp(-clip, clip);
             }
         }
         Ok(())

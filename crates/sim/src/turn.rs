@@ -1,5 +1,6 @@
 //! One party's turn: it takes a message of the server and answers, and the cost of that is measured.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) sparsifiers: &'a Sparsifiers,
     /// What the servers beside the coordinator keep of the job.
     pub(crate) memory: &'a Arc<JobMemory>,
+    /// What makes parties lie.
+    pub(crate) liars: &'a BTreeMap<PartyId, Arc<JobMemory>>,
     /// The sum of a round whose server does not learn it, as the first party found it.
     pub(crate) found: &'a OnceLock<RoundSum>,
 }
@@ -331,7 +334,7 @@ impl Seat {
             identity: identity.clone(),
             vault: vault.clone(),
             servers: setting.cohort.servers(),
-            memory: Arc::default(),
+            memory: setting.liars.get(&self.party).cloned().unwrap_or_default(),
             prepared: Arc::default(),
             guard: Arc::new(AnySurvivors),
         })

@@ -42,7 +42,7 @@ else.
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
 --policy, with the defaults; a job that breaks a rule is refused, and the rule named:
-  allowed_protocols=secagg,secagg+,fssa,pss,mpc3  plain and flashe must be named
+  allowed_protocols=secagg,secagg+,fssa,pss,pss-malicious,mpc3  plain, flashe and paillier-… must be named
   allowed_rules=fedavg,weighted,clipped,multi-krum,trimmed-mean  of mpc3; others must be named
   require_adversary=active                     or semi-honest, or none
   min_corrupt=0.1        fraction of corrupt parties that the job must tolerate
@@ -266,9 +266,10 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
 
 
 def _clipping(clipped: dict[str, Any]) -> str:
-    if (factor := clipped.get("scaled_by")) is not None:
-        return f"; this party's update was clipped: multiplied by {factor:.3g}"
     cut = clipped.get("coordinates", 0)
+    if (factor := clipped.get("scaled_by")) is not None:
+        then = f", then {cut} coordinates cut" if cut else ""
+        return f"; this party's update was clipped: multiplied by {factor:.3g}{then}"
     return f"; {cut} coordinates of this party's update clipped" if cut else ""
 
 

@@ -81,7 +81,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--server",
         type=_place,
-        choices=[0, 1, 2],
         default=0,
         metavar="0|1|2|decryptor",
         help="which of them this is; 0, the coordinator",
@@ -136,7 +135,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _place(text: str) -> int:
     """The place of a server in the list; a decryptor stands behind the coordinator."""
-    return 1 if text == "decryptor" else int(text)
+    places = {"0": 0, "1": 1, "2": 2, "decryptor": 1}
+    if text not in places:
+        raise argparse.ArgumentTypeError(f"must be 0, 1, 2 or decryptor, not {text!r}")
+    return places[text]
 
 
 class _StoppedEarlyError(KeyboardInterrupt):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
+from blindsum.lies import LIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ examples:
   blindsum simulate --protocol secagg --clients 20 --dim 1000 --bits 64
   blindsum simulate --protocol flashe --parties 10 --dim 1e5 --drop-at deliver-key:1 --rounds 5
   blindsum simulate --protocol mpc3 --rule fltrust --parties 16 --dim 1000
+  blindsum simulate --protocol pss-malicious --parties 20 --dim 1000 --liars 2 --lie out-of-bound
   blindsum simulate --job job.toml --drop 0.1
   blindsum simulate --protocol secagg+ --parties 5 --dim 10 --faults 1e5 --seed 1
 
@@ -37,7 +39,14 @@ exit status: 0 there is a sum and it is right, 1 the sum of a round is WRONG ("e
 """
 
 # Flags for rounds that campaigns have no use for, and what they are where they are not given.
-ROUNDS_ONLY: dict[str, object] = {"rounds": 1, "drop": 0.0, "drop_at": [], "latency": 0.0, "threads": 1}
+ROUNDS_ONLY: dict[str, object] = {
+    "rounds": 1,
+    "drop": 0.0,
+    "drop_at": [],
+    "latency": 0.0,
+    "liars": 0,
+    "threads": 1,
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +88,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="what every message takes in virtual time, also between servers (default 0)",
     )
+    parser.add_argument(
+        "--liars", type=int, default=0, metavar="K", help="parties that lie (default 0), for pss-malicious"
+    )
+    parser.add_argument(
+        "--lie", default="mixed", metavar="KIND", help=f"how they lie: {', '.join(LIES)} (default mixed)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of every random number (default 0)")
     parser.add_argument(
         "--faults",
@@ -106,6 +121,8 @@ def run(options: argparse.Namespace) -> int:
             drop=options.drop,
             drop_at=options.drop_at,
             latency=options.latency,
+            liars=options.liars,
+            lie=options.lie,
             rounds=options.rounds,
             seed=options.seed,
             threads=options.threads,
@@ -202,6 +219,8 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         _show_clipping(result, spec)
     else:
         print(f"no sum: {result.fault}")
+    for one in result.excluded:
+        print(f"party {one.party} has lied: {one.test}, shown by {len(one.evidence) // 2} bytes")
     if "rounds" in result.to_dict() and (wrong := _wrong_rounds(result)):
         print(f"rounds with a WRONG sum: {', '.join(map(str, wrong))}")
     chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
@@ -215,10 +234,12 @@ def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
     changed = len({*result.clipped_by_party, *result.scaled_by_party})
     if not changed:
         return
+    ways = []
     if result.scaled_by_party:
-        what = f"multiplied by {min(result.scaled_by_party.values()):.3g} or more"
-    else:
-        what = f"clipped, {result.clipped} coordinates"
+        ways.append(f"multiplied by {min(result.scaled_by_party.values()):.3g} or more")
+    if result.clipped:
+        ways.append(f"clipped, {result.clipped} coordinates")
+    what = " and ".join(ways)
     error = result.max_abs_error_unclipped
     cost = "" if error is None else f"; error of the mean against unclipped updates {error:.2e}"
     print(f"updates of {changed} parties were {what} (clip = {spec.clip:g}){cost}")

@@ -17,27 +17,25 @@ const DIM: usize = 45;
 fn encodings() -> impl Strategy<Value = Encoding> {
     let rounding = prop_oneof![Just(Rounding::Stochastic), Just(Rounding::Nearest)];
     let clip = || 1e-3..1e3_f64;
-    let quantised_spec = (
-        2..=32_u32,
-        clip(),
-        any::<bool>(),
-        rounding,
-        clip(),
-        any::<bool>(),
-    )
-        .prop_map(|(bits, clip, by_norm, rounding, other_clip, two_tensors)| {
-            let bound = if by_norm {
-                ClipSpec::L2(clip)
-            } else {
-                ClipSpec::Tensor(clip)
+    let quantised_spec = (2..=32_u32, clip(), 0..3, rounding, clip(), any::<bool>()).prop_map(
+        |(bits, clip, bound, rounding, other_clip, two_tensors)| {
+            let bound = match bound {
+                0 => ClipSpec::L2(clip),
+                1 => ClipSpec::Tensor(clip),
+                // Rounding may reach 4.5 times the clip with 2 bits.
+                _ => ClipSpec::Sent {
+                    clip,
+                    max_norm: 4.5 * clip + other_clip,
+                },
             };
             let mut spec = spec(DIM, quantised(bits, bound, rounding), 6, 1);
-            if two_tensors && !by_norm {
+            if two_tensors && matches!(bound, ClipSpec::Tensor(_)) {
                 let lens = [(13, clip), (DIM - 13, other_clip)];
                 spec.tensors = lens.map(|(len, clip)| TensorSpec { len, clip }).to_vec();
             }
             spec
-        });
+        },
+    );
     let fixed = prop_oneof![clip(), Just(largest_fixed64_clip(6, 1000))]
         .prop_map(|clip| spec(DIM, EncodingKind::Fixed64 { clip }, 6, 1));
     let max_weight = prop_oneof![Just(1), 1..1000_u32];
@@ -59,20 +57,17 @@ fn vectors() -> impl Strategy<Value = Vec<f32>> {
 /// What clipping makes of `values`, computed apart from the encoder.
 fn clipped(encoding: &Encoding, values: &[f32]) -> Vec<f64> {
     let values: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
-    if let crate::spec::Kind::Quantised { by_norm: true, .. } = encoding.kind() {
-        let (_, clip) = encoding.clip_runs(0..DIM).next().unwrap();
-        let norm = values.iter().map(|x| x * x).sum::<f64>().sqrt();
-        return values
-            .iter()
-            .map(|x| if norm > clip { x / norm * clip } else { *x })
-            .collect();
-    }
+    let norm = values.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let scaled = |x: &f64| match encoding.norm_bound() {
+        Some(bound) if norm > bound => x / norm * bound,
+        _ => *x,
+    };
     encoding
         .clip_runs(0..DIM)
         .flat_map(|(run, clip)| {
             values[run]
                 .iter()
-                .map(move |x| x.clamp(-clip, clip))
+                .map(|x| scaled(x).clamp(-clip, clip))
                 .collect::<Vec<_>>()
         })
         .collect()

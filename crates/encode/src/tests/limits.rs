@@ -9,6 +9,11 @@ use blindsum_math::words::{TileMut, Width, Words};
 
 const UNIT: ClipSpec = ClipSpec::Tensor(1.0);
 
+fn sent(max_norm: f64) -> ClipSpec {
+    let clip = 1.0;
+    ClipSpec::Sent { clip, max_norm }
+}
+
 /// The field and the rule that `spec` breaks.
 fn refusal(spec: EncodingSpec) -> (&'static str, String) {
     match spec.validate() {
@@ -101,6 +106,24 @@ fn specifications_that_break_a_rule_are_refused_with_it() {
             tensors(ClipSpec::L2(1.0), &[(3, 1.0)]),
             "tensors",
             "must be empty",
+        ),
+        (
+            tensors(sent(1.0), &[(3, 1.0)]),
+            "max_norm",
+            "must be 0 where tensors have bounds of their own",
+        ),
+        (
+            clip(sent(1e-5)),
+            "max_norm",
+            "0.5 * sqrt(dim) * 2 * clip / (2^bits - 1) = 2.642",
+        ),
+        (clip(sent(0.0)), "max_norm", "e-5 < max_norm = 0e0 <= 1e100"),
+        (clip(sent(-1.0)), "max_norm", "max_norm = -1e0"),
+        (clip(sent(f64::NAN)), "max_norm", "max_norm = NaN"),
+        (
+            clip(sent(1.1e100)),
+            "max_norm",
+            "max_norm = 1.1e100 <= 1e100",
         ),
     ];
     for (spec, field, part) in cases {

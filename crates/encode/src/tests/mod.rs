@@ -5,6 +5,7 @@ mod integers;
 mod judged;
 mod laws;
 mod limits;
+mod norm;
 mod sparse;
 mod vectors;
 

@@ -53,6 +53,7 @@ struct Case {
     sum: Vec<u64>,
     total_weight: u64,
     mean: Vec<String>,
+    most: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +63,7 @@ pub(super) struct Spec {
     bits: u32,
     clip: String,
     clipping: String,
+    max_norm: String,
     rounding: String,
     max_weight: u32,
     parties: usize,
@@ -100,12 +102,13 @@ pub(super) fn seed(text: &str) -> MaskSeed {
 
 impl Spec {
     pub(super) fn validate(&self) -> Encoding {
-        let clip = double(&self.clip);
+        let (clip, max_norm) = (double(&self.clip), double(&self.max_norm));
         let kind = match self.kind.as_str() {
             "fixed64" => EncodingKind::Fixed64 { clip },
             "quantised" => EncodingKind::Quantised {
                 bits: self.bits,
                 clip: match self.clipping.as_str() {
+                    "tensor" if max_norm > 0.0 => ClipSpec::Sent { clip, max_norm },
                     "tensor" => ClipSpec::Tensor(clip),
                     "l2" => ClipSpec::L2(clip),
                     other => panic!("clipping {other}"),
@@ -197,6 +200,8 @@ fn words_and_means_are_those_of_the_model() {
     for case in load().cases {
         let encoding = case.spec.validate();
         assert_eq!(encoding.width().bits(), case.width);
+        let most = encoding.squared_norm().map(|bound| bound.most);
+        assert_eq!(most, case.most);
         let mut sum = Words::zeros(encoding.width(), encoding.lanes());
         for party in &case.parties {
             let values: Vec<f64> = party.values.iter().map(|text| double(text)).collect();

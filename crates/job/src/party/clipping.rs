@@ -39,6 +39,7 @@ fn advice(job: &Job) -> String {
     match options.clipping {
         Clipping::L2 => raise.into(),
         Clipping::Aciq => format!("a few are meant to be; where it is many, {raise}"),
+        Clipping::Tensor if options.max_norm > 0.0 => "raise clip or max_norm in the job".into(),
         Clipping::Tensor => {
             let others = [("\"aciq\"", Clipping::Aciq), ("\"l2\"", Clipping::L2)];
             let may_be = others.into_iter().filter(|(_, clipping)| {
@@ -87,6 +88,19 @@ mod tests {
         assert_eq!(advised(ProtocolName::SecAgg, ModelUpdate::Add), both);
         // Bounds of earlier rounds travel with the model.
         assert_eq!(advised(ProtocolName::SecAgg, ModelUpdate::Nothing), norm);
+        // Neither has a bound of its own for what is sent.
+        let encoding = Quantised {
+            max_norm: 0.5,
+            ..Quantised::default()
+        };
+        let spec = JobSpec {
+            parties: 5,
+            dim: 10,
+            encoding: encoding.into(),
+            ..JobSpec::default()
+        };
+        let either = "raise clip or max_norm in the job";
+        assert_eq!(advice(&spec.validate().unwrap()), either);
         // Two of the servers have no model.
         assert_eq!(advised(ProtocolName::Mpc3, ModelUpdate::Add), norm);
     }

@@ -121,6 +121,18 @@ fn check_round(job: &Job, n: usize, c: usize, seed: u64) {
             );
             assert!(2 * k > n + c, "two sets can be confirmed: {}", shown());
         }
+        ProtocolName::PssMalicious => {
+            assert!(
+                named("random") >= c,
+                "{c} shares say something: {}",
+                shown()
+            );
+            assert!(
+                2 * named("quorum") > n + c,
+                "two sets can be confirmed: {}",
+                shown()
+            );
+        }
         ProtocolName::SecAgg | ProtocolName::SecAggPlus => {
             let parameters = GraphParameters::find(spec, n).unwrap();
             for draw in 0..2u64 {

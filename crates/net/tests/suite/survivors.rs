@@ -24,7 +24,8 @@ fn variants() -> impl Iterator<Item = JobSpec> {
         })
     };
     let all = ProtocolName::ALL.iter().copied();
-    all.filter(|protocol| protocol.asks_parties())
+    // pss-malicious asks its guard at another stage: the protocol's own tests of guards have that case.
+    all.filter(|protocol| protocol.asks_parties() && *protocol != ProtocolName::PssMalicious)
         .flat_map(each)
 }
 

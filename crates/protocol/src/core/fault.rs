@@ -207,6 +207,42 @@ pub enum FaultKind {
         /// How many right ones are needed.
         threshold: usize,
     },
+    /// A vector that is not what the job allows.
+    #[error("its vector is not valid: the test {test} fails")]
+    Invalid {
+        /// The test: see [`Test::name`](blindsum_sharing::validity::Test::name).
+        test: &'static str,
+    },
+    /// Shares that the party has committed to, and that lie on no polynomial with those that it dealt others.
+    #[error("what it dealt {victim} does not fit what it dealt the others")]
+    WrongShares {
+        /// Who was dealt it.
+        victim: PartyId,
+    },
+    /// More parties accuse the party than may lie.
+    #[error("{accusers} parties accuse it, which are more than may lie")]
+    Accused {
+        /// How many: those who cannot use what it dealt them, or answered otherwise than the others.
+        accusers: usize,
+    },
+    /// The party does not show what it dealt those who accuse it.
+    #[error("it does not show what it dealt the parties that accuse it")]
+    Unshown,
+    /// An answer that is not that of the column that the party was dealt.
+    #[error("its answer about {prover} is not that of the column that it was dealt")]
+    WrongAnswer {
+        /// About whose vector it is.
+        prover: PartyId,
+    },
+    /// The party says of more parties than may lie that it cannot use what they dealt.
+    #[error("it accuses {provers} parties, which are more than may lie")]
+    FalseAccuser {
+        /// How many.
+        provers: usize,
+    },
+    /// A sum of columns that is not that of the columns that the party was dealt, all of which were proved.
+    #[error("its sum of columns does not fit those of the others")]
+    WrongAggregate,
     /// A decrypted sum that is not the sum of the survivors' vectors.
     #[error("the sum is not that of the survivors: a ciphertext was left out, doubled or changed")]
     WrongSum,
@@ -393,6 +429,19 @@ impl Fault {
 }
 
 impl FaultKind {
+    /// What a party that was found to lie did, in a word or two; `None` of other faults.
+    pub fn lie(&self) -> Option<&'static str> {
+        match self {
+            Self::Invalid { test } => Some(test),
+            Self::WrongShares { .. } | Self::Accused { .. } => Some("wrong-share"),
+            Self::Unshown => Some("silent-discloser"),
+            Self::WrongAnswer { .. } => Some("lying-verifier"),
+            Self::FalseAccuser { .. } => Some("mass-accuser"),
+            Self::WrongAggregate => Some("lying-aggregator"),
+            _ => None,
+        }
+    }
+
     /// A malformed field.
     pub(crate) fn malformed(field: &'static str, rule: impl Into<String>) -> Self {
         FaultKind::Malformed {

@@ -151,11 +151,7 @@ impl Stage {
     pub fn enough(self, enough: usize) -> Self {
         Self { enough, ..self }
     }
-}
 
-/// What only toys of the tests need.
-#[cfg(any(test, feature = "testing"))]
-impl Stage {
     /// One that the coordinator may skip.
     pub fn optional(self) -> Self {
         Self {

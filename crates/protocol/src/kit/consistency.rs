@@ -91,6 +91,18 @@ pub(crate) fn check_signatures(
     may_sign: impl Fn(PartyId) -> bool,
     need: usize,
 ) -> Result<(), FaultKind> {
+    let may_sign = |signer| may_sign(signer) && survivors.contains(signer);
+    let signed = |signer, signature: &[u8]| signed_survivors(round, signer, survivors, signature);
+    check_signed_by(message, may_sign, signed, need)
+}
+
+/// The same of whatever else is signed: `signed` says whether a signature is right.
+pub(crate) fn check_signed_by(
+    message: &Signatures,
+    may_sign: impl Fn(PartyId) -> bool,
+    signed: impl Fn(PartyId, &[u8]) -> bool,
+    need: usize,
+) -> Result<(), FaultKind> {
     let malformed = |rule: String| FaultKind::malformed("signatures", rule);
     if !ascending(message.entries.iter().map(|entry| entry.party)) {
         return Err(malformed("parties must ascend, each listed once".into()));
@@ -98,12 +110,11 @@ pub(crate) fn check_signatures(
     let mut have = 0;
     for entry in &message.entries {
         let signer = PartyId(entry.party);
-        if !may_sign(signer) || !survivors.contains(signer) {
+        if !may_sign(signer) {
             return Err(malformed(format!("{signer} is no surviving signer")));
         }
         // Once there are enough, the others change nothing.
-        let signature = entry.signature.as_slice();
-        if have < need && signed_survivors(round, signer, survivors, signature) {
+        if have < need && signed(signer, entry.signature.as_slice()) {
             have += 1;
         }
     }

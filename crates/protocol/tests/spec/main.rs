@@ -80,8 +80,25 @@ fn case_24_rules_of_encodings() {
         clip = 0.0 => "encoding.clip", "1e-100 <= clip = 0 <= 1e100";
         clip = f64::NAN => "encoding.clip", "clip = NaN";
         clip = f64::INFINITY => "encoding.clip", "clip = inf";
+        max_norm = -0.5 => "encoding.max_norm", "0 <= max_norm = -0.5 <= 1e100";
+        max_norm = f64::NAN => "encoding.max_norm", "max_norm = NaN";
+        max_norm = 1e-5 => "encoding.max_norm", "= 9.650652811988646e-5 < max_norm = 1e-5";
         max_weight = 0 => "encoding.max_weight", "1 <= max_weight = 0";
         tensors = vec![tensor()] => "encoding.tensors", "= 9 must be dim = 10";
+    }
+    let short = || Quantised {
+        max_norm: 1e-4,
+        ..Quantised::default()
+    };
+    let job = JobSpec {
+        encoding: short().into(),
+        ..base()
+    };
+    assert!(job.validate().is_ok());
+    option_refusals! { base(), encoding: Quantised, short();
+        clipping = Clipping::L2 => "encoding.max_norm", "max_norm = 0.0001 must be 0 with clipping = l2";
+        clipping = Clipping::Aciq => "encoding.max_norm", "must be 0 with clipping = aciq";
+        tensors = vec![tensor()] => "encoding.max_norm", "must be 0 where tensors have bounds";
     }
     let heavy = || Quantised {
         bits: 32,

@@ -153,7 +153,12 @@ fn assert_rosters(job: Job) {
         let (neighbours, random) = (value("neighbours"), value("random"));
         if let (Adversary::Active, Some(t)) = (spec.adversary, threshold) {
             let whole = neighbours.is_none_or(|neighbours| neighbours == n - 1);
-            assert!(!whole || 2 * t > n + corrupt, "n = {n}, t = {t}: {spec:?}");
+            // Where the threshold is not what confirms.
+            let confirmed = value("quorum").unwrap_or(t);
+            assert!(
+                !whole || 2 * confirmed > n + corrupt,
+                "n = {n}, t = {t}: {spec:?}"
+            );
             let sparse = neighbours.filter(|_| !whole);
             let safe = |k| k >= 16 && t > k / 2 + k % 2 + 2;
             assert!(sparse.is_none_or(safe), "n = {n}, t = {t}: {spec:?}");

@@ -82,12 +82,13 @@ fn tensors() -> impl Strategy<Value = Vec<TensorLayout>> {
 fn encoding() -> impl Strategy<Value = EncodingChoice> {
     let choices = (select(Clipping::ALL), select(RoundingName::ALL));
     prop_oneof![
-        (10..20u32, real(), choices, 1..3u32, tensors()).prop_map(
-            |(bits, clip, (clipping, rounding), max_weight, tensors)| {
+        (10..20u32, [real(), real()], choices, 1..3u32, tensors()).prop_map(
+            |(bits, [clip, max_norm], (clipping, rounding), max_weight, tensors)| {
                 Quantised {
                     bits,
                     clip,
                     clipping,
+                    max_norm,
                     rounding,
                     max_weight,
                     tensors,
@@ -227,7 +228,7 @@ fn errors_say_where_an_option_belongs() {
         ),
         (
             r#"{"parties": 3, "dim": 4, "protocol": "plan"}"#,
-            "protocol: must be one of plain, secagg, secagg+, fssa, pss, flashe, mpc3",
+            "protocol: must be one of plain, secagg, secagg+, fssa, pss, pss-malicious, flashe, mpc3",
         ),
         (r#"{"parties": 3, "parties": 3}"#, "parties: is said twice"),
         (

@@ -5,6 +5,7 @@ mod key_service;
 mod keyed;
 mod numbers;
 mod options;
+mod proved;
 mod refused;
 #[path = "../../../../vectors/support.rs"]
 mod support;
@@ -188,6 +189,7 @@ const PLAIN: &str = include_str!("../../../../vectors/plain.json");
 const FLASHE: &str = include_str!("../../../../vectors/flashe_rounds.json");
 const MPC3: &str = include_str!("../../../../vectors/mpc3.json");
 const PAILLIER: &str = include_str!("../../../../vectors/paillier_rounds.json");
+const PROVED: &str = include_str!("../../../../vectors/pss_malicious.json");
 const SPARSE: &str = include_str!("../../../../vectors/flashe_sparse_rounds.json");
 
 /// What follows from a round's context and parameters in secagg and secagg+.
@@ -308,6 +310,33 @@ fn rounds_of_paillier_are_the_same_byte_by_byte() {
 #[test]
 fn case_37_changed_messages_of_paillier() {
     assert!(key_service::check_refused(PAILLIER) > 200);
+}
+
+#[test]
+fn proofs_are_the_same_byte_by_byte() {
+    proved::check_largest_norms(PROVED);
+    proved::check_proofs(PROVED);
+}
+
+#[test]
+fn provers_are_judged_alike() {
+    proved::check_verdicts(PROVED);
+}
+
+#[test]
+fn rounds_with_proofs_are_the_same_byte_by_byte() {
+    for round in proved::rounds(PROVED) {
+        round.play();
+    }
+}
+
+/// Other nonces, paths, columns and answers than were committed to or signed, accusations without a reason, sets that
+/// nobody honest sums.
+#[test]
+fn changed_messages_of_rounds_with_proofs_are_refused() {
+    let (checked, taken) = proved::check_refused(PROVED);
+    assert!(taken.is_empty(), "{taken:#?}");
+    assert!(checked > 200);
 }
 
 /// Checks that everything that a file lists is refused; gives how much that is.

@@ -14,7 +14,7 @@ const REGION: u64 = 1 << 35;
 
 /// Fills `out` with uniform canonical elements of `F` from region `region` of the stream; see
 /// [`accept`] for how a draw becomes an element.
-pub(super) fn fill<F: NttField>(stream: &[MaskStream; 1], region: u64, out: &mut [u64]) {
+pub(crate) fn fill<F: NttField>(stream: &[MaskStream; 1], region: u64, out: &mut [u64]) {
     let mut bytes = Zeroizing::new([0; PIECE]);
     let mut at = region * REGION;
     let mut filled = 0;

@@ -17,11 +17,12 @@ use blindsum_protocol::{
 };
 use rand_chacha::ChaCha20Rng;
 
+use crate::liars::liar_of;
 use crate::network::{Network, Time, time};
 use crate::progress::{Progress, ProgressFn};
 use crate::queue::{Arrival, Queue};
 use crate::relay::Kept;
-use crate::report::{RESULT, ServerCost};
+use crate::report::{Excluded, RESULT, ServerCost};
 use crate::scenario::Script;
 use crate::seeds::stream;
 use crate::turn::{Parts, Seat, Setting, Turn};
@@ -111,6 +112,26 @@ pub(crate) struct Finished {
     pub(crate) virtual_time: Time,
     /// Who had not answered the stage in which the round ended without a sum.
     pub(crate) silent: Vec<PartyId>,
+}
+
+impl Finished {
+    /// Parties that were found to lie.
+    pub(crate) fn excluded(&self) -> Vec<Excluded> {
+        let faults = self.outcome.iter().flat_map(|outcome| &outcome.faults);
+        let excluded = faults.filter_map(|fault| {
+            let (party, test) = liar_of(fault)?;
+            let bytes = fault
+                .evidence
+                .as_ref()
+                .map_or(&[] as &[u8], |evidence| evidence.bytes());
+            Some(Excluded {
+                party: party.0,
+                test: test.into(),
+                evidence: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            })
+        });
+        excluded.collect()
+    }
 }
 
 impl<'a> Drive<'a> {

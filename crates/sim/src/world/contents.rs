@@ -102,6 +102,13 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
             thin_out(options, spec.model_update, dice);
         }
     }
+    // Last, so that what was drawn before there was this option is drawn again.
+    let bounds_norm = dice.chance(0.3) && !is_ruled(spec);
+    if let (EncodingChoice::Quantised(of), true) = (&mut spec.encoding, bounds_norm)
+        && of.clipping == Clipping::Tensor
+    {
+        of.max_norm = 1.0;
+    }
 }
 
 /// What other servers know has its limits: bounds that follow from means are known to parties and coordinator only, and a

@@ -60,11 +60,11 @@ impl Choice {
     }
 
     /// What arrives of each coordinate where these were opened.
-    pub fn arrived(&self, job: &Job, opened: &dyn Fn(u32) -> bool) -> Vec<f64> {
+    pub fn arrived(&self, opened: &dyn Fn(u32) -> bool) -> Vec<f64> {
         let mut arrived = vec![0.0; self.given.len()];
         let square = |value: &f32| f64::from(*value) * f64::from(*value);
         let norm = self.values.iter().map(square).sum::<f64>().sqrt();
-        let bound = job.spec().encoding.norm_bound();
+        let bound = self.encoding.norm_bound();
         let factor = bound.map_or(1.0, |bound| (bound / norm).min(1.0));
         for (run, clip) in self.encoding.tensors() {
             for (d, value) in self.indices[run.clone()].iter().zip(&self.values[run]) {

@@ -27,19 +27,14 @@ struct Plain {
 
 impl Plain {
     /// One update.
-    fn of(encoding: &Encoding, norm_bound: Option<f64>, gift: &Gift) -> Self {
+    fn of(encoding: &Encoding, gift: &Gift) -> Self {
         let (integers, mut reals) = (gift.integers(), gift.doubles());
         let norm = reals.iter().map(|value| value * value).sum::<f64>().sqrt();
-        match norm_bound {
-            Some(bound) => reals
-                .iter_mut()
-                .for_each(|value| *value *= (bound / norm).min(1.0)),
-            None => {
-                for (run, clip) in encoding.tensors() {
-                    let values = reals.iter_mut().take(run.end).skip(run.start);
-                    values.for_each(|value| *value = value.clamp(-clip, clip));
-                }
-            }
+        let bound = encoding.norm_bound();
+        let factor = bound.map_or(1.0, |bound| (bound / norm).min(1.0));
+        for (run, clip) in encoding.tensors() {
+            let values = reals.iter_mut().take(run.end).skip(run.start);
+            values.for_each(|value| *value = (*value * factor).clamp(-clip, clip));
         }
         let weight = gift.weight;
         Self {
@@ -86,8 +81,7 @@ pub(super) struct Share {
 
 impl Share {
     /// Of a dense round.
-    pub fn dense(job: &Job, encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
-        let norm_bound = job.spec().encoding.norm_bound();
+    pub fn dense(encoding: &Encoding, gift: &Gift) -> Result<Self, String> {
         let mut words = vec![0; encoding.lanes()];
         let report = encode(encoding, gift.values(), gift.weight, |d, word| {
             words[d] = word
@@ -95,7 +89,7 @@ impl Share {
         Ok(Self {
             words,
             weight: gift.weight.into(),
-            plain: Some(Plain::of(encoding, norm_bound, gift)),
+            plain: Some(Plain::of(encoding, gift)),
             report,
             choice: None,
         })

@@ -99,7 +99,7 @@ impl Numbers {
         // Of a norm that is bounded half of the vectors are inside; where bounds are found from the means, most are so
         // small that these narrow.
         let learns = job.new_history().is_some();
-        let part = match job.spec().encoding.norm_bound() {
+        let part = match job.encoding().norm_bound() {
             Some(_) if below(rng, 2) == 0 => 8.0,
             None if learns && below(rng, 8) != 0 => 16.0,
             _ => 1.0,

@@ -177,6 +177,20 @@ fn clipping_by_norm_and_by_tensor() {
         .into(),
         ..small()
     });
+    for (max_norm, rounding) in [
+        (1.5, RoundingName::Stochastic),
+        (3.0, RoundingName::Nearest),
+    ] {
+        exact(JobSpec {
+            encoding: Quantised {
+                max_norm,
+                rounding,
+                ..Default::default()
+            }
+            .into(),
+            ..small()
+        });
+    }
     let tensor = |len, clip| TensorLayout {
         name: "layer".into(),
         len,

@@ -3,7 +3,7 @@
 use blindsum_protocol::{FaultKind, JobSpec};
 use blindsum_sim::{Network, Scenario};
 
-use crate::support::{jobs, name, simulate, small};
+use crate::support::{jobs, name, played, simulate, small};
 
 /// Nothing but time: everybody survives, and a round lasts as many ways as it has messages.
 #[test]
@@ -19,7 +19,7 @@ fn latency_costs_time_only() {
         });
         assert_eq!(run.report.last.survivors, 8);
         // One way up per stage, one way down per stage.
-        let mut ways = 2 * job.plan().answers().count();
+        let mut ways = 2 * played(&job);
         if job.computing_servers().next().is_some() {
             // Before that, parts go to the other servers and receipts come back; after it, servers talk three times.
             ways += 2 + 3;

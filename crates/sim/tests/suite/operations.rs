@@ -91,6 +91,12 @@ fn spec() -> impl Strategy<Value = JobSpec> {
                 protocol: protocol.into(),
                 adversary,
                 encoding: match encoding {
+                    // Proofs are of words without weights.
+                    _ if protocol == ProtocolName::PssMalicious => Quantised {
+                        bits,
+                        ..Default::default()
+                    }
+                    .into(),
                     EncodingName::Fixed64 => Fixed64 {
                         max_weight,
                         ..Default::default()
@@ -105,7 +111,10 @@ fn spec() -> impl Strategy<Value = JobSpec> {
                 },
                 dim,
                 parties: EVERYBODY as u32,
-                dropout: 0.3,
+                dropout: match protocol {
+                    ProtocolName::PssMalicious => 0.1,
+                    _ => 0.3,
+                },
                 stage_deadline: 20.0,
                 input_deadline: 40.0,
                 ..JobSpec::default()

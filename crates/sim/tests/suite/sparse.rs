@@ -24,7 +24,12 @@ fn up(run: &Run) -> f64 {
 #[test]
 fn rounds_are_exact_with_losses_and_restarts() {
     for masking in [Masking::Cheaper, Masking::Double, Masking::Single] {
-        for clipping in [Clipping::Tensor, Clipping::L2, Clipping::Aciq] {
+        for (clipping, max_norm) in [
+            (Clipping::Tensor, 0.0),
+            (Clipping::Tensor, 1.0),
+            (Clipping::L2, 0.0),
+            (Clipping::Aciq, 0.0),
+        ] {
             let job = sparse(JobSpec {
                 dim: 5000,
                 protocol: Flashe {
@@ -37,6 +42,7 @@ fn rounds_are_exact_with_losses_and_restarts() {
                 .into(),
                 encoding: Quantised {
                     clipping,
+                    max_norm,
                     ..Default::default()
                 }
                 .into(),

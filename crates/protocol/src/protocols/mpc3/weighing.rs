@@ -7,6 +7,7 @@
 //! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, and the bits of a double by
 //! which everything is divided as well.
 
+use blindsum_encode::{ClipSpec, EncodingKind};
 use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
 use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
@@ -14,9 +15,7 @@ use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
 use super::is_active;
 use super::options::{Mpc3, RuleName, TrustName};
 use crate::core::round::{InTheClear, Signed};
-use crate::{
-    EncodingChoice, Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError,
-};
+use crate::{Fault, FaultKind, Job, JobSpec, PartyId, Round, ServerIndex, SpecError};
 
 /// How much shorter than the longest vector a clip may be, so that weights are right to a hundredth of it.
 const SHORTEST_CLIP: f64 = 1024.0;
@@ -35,8 +34,8 @@ pub(super) struct Weighing {
     bits: u32,
     /// The bound of a coordinate, or of the L2 norm.
     clip: f64,
-    /// Whether it is that of the norm.
-    is_norm: bool,
+    /// What bounds whole vectors.
+    bound: ClipSpec,
     bad: usize,
     dim: usize,
     verifies: bool,
@@ -53,13 +52,13 @@ impl Weighing {
     pub fn of(job: &Job) -> Option<Self> {
         let spec = job.spec();
         let options = Mpc3::of(spec);
-        let EncodingChoice::Quantised(encoding) = &spec.encoding else {
+        let EncodingKind::Quantised { bits, clip, .. } = spec.encoding.kind() else {
             return None;
         };
         (!options.is_sum()).then(|| Self {
-            bits: encoding.bits,
-            clip: encoding.clip,
-            is_norm: spec.encoding.norm_bound().is_some(),
+            bits,
+            clip: clip.clip(),
+            bound: clip,
             bad: options.bad(spec),
             dim: spec.dim as usize,
             verifies: is_active(job),
@@ -90,13 +89,17 @@ impl Weighing {
         Signed { factor, offset }
     }
 
-    /// The norm that no honest vector exceeds: that of the bound, and twice a step of rounding for each coordinate; or that
-    /// of coordinates which are all at their bound.
+    /// The norm that no honest vector exceeds: that of the bound, and where it is one before rounding twice a step of that
+    /// for each coordinate; or that of coordinates which are all at their bound.
     pub fn longest(&self) -> u64 {
         let (top, root) = (self.top(), (self.dim as f64).sqrt());
-        match self.is_norm {
-            true => top + (2.0 * root).ceil() as u64,
-            false => (top as f64 * root).ceil() as u64,
+        let corner = (top as f64 * root).ceil() as u64;
+        match self.bound {
+            ClipSpec::L2(_) => top + (2.0 * root).ceil() as u64,
+            ClipSpec::Sent { clip, max_norm } => {
+                corner.min((max_norm / clip * top as f64).ceil() as u64)
+            }
+            ClipSpec::Tensor(_) => corner,
         }
     }
 
@@ -313,9 +316,13 @@ impl Weighing {
             return Err(SpecError::new("norm", what));
         }
         self.bounds([0; 32]).map_err(|_| {
-            let (what, way_out) = match self.is_norm {
-                true => ("2^bits + 2 * sqrt(dim)", ""),
-                false => ("2^bits * sqrt(dim)", ", or clipping = l2"),
+            let (what, way_out) = match self.bound {
+                ClipSpec::L2(_) => ("2^bits + 2 * sqrt(dim)", ""),
+                ClipSpec::Sent { .. } => (
+                    "2^bits * min(sqrt(dim), max_norm / clip)",
+                    ", or a smaller max_norm",
+                ),
+                ClipSpec::Tensor(_) => ("2^bits * sqrt(dim)", ", or clipping = l2"),
             };
             let what = format!(
                 "{what} = {longest} <= 2^24 must hold with rule = {rule}: choose fewer bits{way_out}"

@@ -88,7 +88,7 @@ impl Book {
         let is_left = |left: Sparsifier| left.residual() == residual;
         let (choice, opened) =
             ways.find(|(choice, opened)| choice.left(job, opened).is_some_and(is_left))?;
-        let pairs = choice.given.iter().zip(choice.arrived(job, opened));
+        let pairs = choice.given.iter().zip(choice.arrived(opened));
         Some(
             pairs
                 .map(|(given, sent)| units(*given) - units(sent))
@@ -137,7 +137,7 @@ fn units(value: f64) -> i128 {
 fn grain(job: &Job) -> i128 {
     let mut tensors = job.encoding().tensors();
     let short = |clip: f64| clip <= 16.0 && (clip * 1024.0).fract() == 0.0;
-    let by_norm = job.spec().encoding.norm_bound().is_some();
+    let by_norm = job.encoding().norm_bound().is_some();
     let exact = !by_norm && job.new_history().is_none() && tensors.all(|(_, clip)| short(clip));
     let largest = job.encoding().tensors().map(|(_, clip)| clip);
     match exact {

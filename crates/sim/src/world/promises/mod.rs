@@ -26,7 +26,7 @@ impl Book {
         let start = start.ok_or("P1: an update for a round that never began")?;
         let encoding = encoding_of(job, start)?;
         let share = match job.density() {
-            None => Share::dense(job, &encoding, gift)?,
+            None => Share::dense(&encoding, gift)?,
             Some(_) => {
                 let choice = self.leftovers.choose(&encoding, (party, round), gift)?;
                 Share::sparse(job, choice)?

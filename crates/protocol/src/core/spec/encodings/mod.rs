@@ -7,7 +7,7 @@ mod quantised;
 
 pub use quantised::{Clipping, RoundingName};
 
-use blindsum_encode::{ClipSpec, EncodingKind};
+use blindsum_encode::EncodingKind;
 
 use super::{JobSpec, SpecError, TensorLayout};
 use crate::core::names::ModelUpdate;
@@ -81,22 +81,9 @@ impl EncodingChoice {
     /// The bound of a coordinate or of the L2 norm, if there is one.
     pub fn clip(&self) -> Option<f64> {
         match self.kind() {
-            EncodingKind::Quantised { clip, .. } => match clip {
-                ClipSpec::Tensor(bound) | ClipSpec::L2(bound) => Some(bound),
-            },
+            EncodingKind::Quantised { clip, .. } => Some(clip.clip()),
             EncodingKind::Fixed64 { clip } => Some(clip),
             EncodingKind::Integers { .. } => None,
-        }
-    }
-
-    /// The bound of the L2 norm, if the norm is clipped.
-    pub fn norm_bound(&self) -> Option<f64> {
-        match self.kind() {
-            EncodingKind::Quantised {
-                clip: ClipSpec::L2(bound),
-                ..
-            } => Some(bound),
-            _ => None,
         }
     }
 

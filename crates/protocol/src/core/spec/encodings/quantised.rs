@@ -17,6 +17,8 @@ table! {
         clip: f64 = 1.0, within(1e-100, 1e100);
         /// What `clip` bounds.
         clipping: Clipping = Clipping::Tensor;
+        /// Bound on the L2 norm of an update as it is sent; 0 has none.
+        max_norm: f64 = 0.0, within(0.0, 1e100);
         /// How values are rounded to levels.
         rounding: RoundingName = RoundingName::Stochastic;
         /// Largest weight of an update; 1 gives every party the same weight.
@@ -54,8 +56,12 @@ impl EncodingTable for Quantised {
         EncodingKind::Quantised {
             bits: self.bits,
             clip: match self.clipping {
-                Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
                 Clipping::L2 => ClipSpec::L2(self.clip),
+                Clipping::Tensor if self.max_norm > 0.0 => ClipSpec::Sent {
+                    clip: self.clip,
+                    max_norm: self.max_norm,
+                },
+                Clipping::Tensor | Clipping::Aciq => ClipSpec::Tensor(self.clip),
             },
             rounding: match self.rounding {
                 RoundingName::Stochastic => Rounding::Stochastic,
@@ -77,6 +83,13 @@ impl EncodingTable for Quantised {
     }
 
     fn check(&self, spec: &JobSpec) -> Result<(), SpecError> {
+        if self.max_norm > 0.0 && self.clipping != Clipping::Tensor {
+            let rule = format!(
+                "max_norm = {} must be 0 with clipping = {}",
+                self.max_norm, self.clipping
+            );
+            return Err(SpecError::new("max_norm", rule));
+        }
         if self.learns_bounds() && spec.model_update == ModelUpdate::Nothing {
             let rule = "clipping must not be aciq where model_update is none: \
                         what earlier rounds tell travels with the model";

@@ -292,6 +292,20 @@ fn case_24_what_cannot_be_computed_is_refused_by_the_job() {
         refused(&|_, _, encoding| tensors(encoding, 23)),
         &["bits", "2^24", "clipping = l2"],
     );
+    // One of 1.9 is 1.9 times as long.
+    let short = |encoding: &mut Quantised, max_norm| {
+        tensors(encoding, 23);
+        encoding.max_norm = max_norm;
+    };
+    assert_eq!(refused(&|_, _, encoding| short(encoding, 1.9)), "");
+    says(
+        refused(&|_, _, encoding| short(encoding, 2.1)),
+        &[
+            "bits",
+            "max_norm / clip) = 17616075 <= 2^24",
+            "smaller max_norm",
+        ],
+    );
     says(
         refused(&|_, _, encoding| {
             tensors(encoding, 8);

@@ -1,0 +1,40 @@
+//! How far a decoded mean may be off.
+
+use crate::norm::step;
+use crate::norm_rule::NormRule;
+use crate::spec::{FIXED64_UNIT, Kind};
+use crate::{Encoding, Rounding};
+
+impl Encoding {
+    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of the input,
+    /// for a mean decoded to `f64`. Decoding to `f32` adds its own rounding, at most c * 2^-24.
+    pub fn max_error(&self) -> f64 {
+        let clip = self.widest_clip();
+        // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
+        let float_error = clip * f64::powi(2.0, -49);
+        match self.kind() {
+            // Neither the sum nor the total weight need be a double, and their ratio is rounded.
+            Kind::Integers { bits, .. } => f64::powi(2.0, bits as i32 - 51),
+            Kind::Fixed64 => 0.5 / FIXED64_UNIT + float_error,
+            Kind::Quantised {
+                bits,
+                rounding,
+                norm,
+            } => {
+                let step = step(bits, clip);
+                let levels = match rounding {
+                    Rounding::Stochastic => 1.0,
+                    Rounding::Nearest => 0.5,
+                };
+                // 16 partial sums of dim / 16 squares each.
+                let norm_error = match norm {
+                    NormRule::Free => 0.0,
+                    NormRule::Clip | NormRule::Sent(_) => {
+                        clip * (self.dim() as f64) * f64::powi(2.0, -56)
+                    }
+                };
+                levels * step + float_error + norm_error
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Where a party could lie: these functions do nothing. Where the simulator is in the same program, `lying.rs` stands in
+//! their place. It lies for parties whose memory says so, which the simulator makes and nobody else.
+
+use blindsum_sharing::validity::{Answer, ValiditySharing, Witness};
+
+use crate::PartyId;
+use crate::core::round::ClientSetup;
+
+/// Before the rows of a proof are shared.
+pub(super) fn rows(_: &ClientSetup, _: &mut Witness) {}
+
+/// Before the columns, each behind its salt, are committed to.
+pub(super) fn columns(_: &ClientSetup, _: &ValiditySharing, _: &mut [Option<&mut [u8]>]) {}
+
+/// Whether what is sealed for a verifier is what was committed to.
+pub(super) fn seals(_: &ClientSetup, _: PartyId) -> bool {
+    true
+}
+
+/// Before a verifier answers about a prover; none where its column is unusable.
+pub(super) fn answer(_: &ClientSetup, _: PartyId, answer: Option<Answer>) -> Option<Answer> {
+    answer
+}
+
+/// Whether a prover shows columns of provable liars only.
+pub(super) fn is_careful(_: &ClientSetup) -> bool {
+    true
+}
+
+/// Whether an accused prover shows columns.
+pub(super) fn shows(_: &ClientSetup) -> bool {
+    true
+}
+
+/// Before the sum of columns is sent.
+pub(super) fn sum(_: &ClientSetup, _: &mut [u8]) {}

@@ -1,0 +1,121 @@
+//! Stage `share-vector`: the vector is shared with its proof, a sealed column for every other party.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_crypto::kex::{KeyPair, PublicKey};
+use blindsum_crypto::merkle::Hash;
+use blindsum_crypto::seal::SEAL_OVERHEAD;
+use blindsum_crypto::sign::SIGNATURE_LEN;
+use blindsum_sharing::validity::ValiditySharing;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use super::columns::AwaitColumns;
+use super::conduct;
+use super::dealt::Dealt;
+use crate::core::round::{ClientSetup, ClientStep};
+use crate::kit::keys::{seal_header, seal_keys};
+use crate::kit::vector::biased_words;
+use crate::kit::wire::HEADER;
+use crate::protocols::pss_malicious::messages::{
+    COMMITMENT, Commitment, PURPOSE, PieceLayout, SALT, SIGN_ROOT, root_bytes, sealed_hash,
+};
+use crate::{Fault, FaultKind, Input, PartyId};
+
+/// Shares the vector among the parties that advertised keys and this party.
+pub(super) fn share_vector(
+    setup: Arc<ClientSetup>,
+    sharing: Arc<ValiditySharing>,
+    (pair, peers, nonce): (KeyPair, BTreeMap<PartyId, PublicKey>, Hash),
+    input: &dyn Input,
+    rng: &mut dyn CryptoRng,
+) -> Result<ClientStep, Fault> {
+    let words = biased_words(setup.round.job(), input).map_err(Fault::caller)?;
+    let mut dealt = Dealt::new(words, rng);
+    let layout = PieceLayout::of(sharing.shape());
+    let length = COMMITMENT + peers.len() * layout.len();
+    let mut body = Zeroizing::new(Vec::with_capacity(HEADER + length));
+    body.resize(length, 0);
+    let mut own = Zeroizing::new(vec![0; SALT + sharing.column_len()]);
+    let mut places: Vec<Option<&mut [u8]>> = Vec::new();
+    places.resize_with(setup.round.parties(), || None);
+    let pieces = body.get_mut(COMMITMENT..).unwrap_or_default();
+    for (party, piece) in peers.keys().zip(pieces.chunks_exact_mut(layout.len())) {
+        let column = piece.get_mut(..layout.sealed - SEAL_OVERHEAD);
+        if let Some(place) = places.get_mut(party.rank()) {
+            *place = column;
+        }
+    }
+    if let Some(place) = places.get_mut(setup.me.rank()) {
+        *place = Some(&mut own);
+    }
+    dealt
+        .deal(&setup, &sharing, &mut places)
+        .map_err(Fault::caller)?;
+    dealt.leaves = vec![Default::default(); setup.round.parties()];
+    set(&mut dealt, setup.me, Dealt::leaf_of(sealed_hash(&[]), &own));
+    let context = setup.round.context();
+    let pieces = body.get_mut(COMMITMENT..).unwrap_or_default();
+    for ((&party, key), piece) in peers.iter().zip(pieces.chunks_exact_mut(layout.len())) {
+        let (send, _) = seal_keys(&setup, &pair, party, key, PURPOSE).map_err(Fault::server)?;
+        let sealed = piece.get_mut(..layout.sealed).unwrap_or_default();
+        let salted = sealed
+            .get(..layout.sealed - SEAL_OVERHEAD)
+            .unwrap_or_default();
+        let column = Dealt::leaf_of([0; 32], salted).1;
+        if !conduct::seals(&setup, party) {
+            sealed.fill(0);
+        }
+        send.seal_in_place(&seal_header(context, setup.me, party), sealed);
+        set(&mut dealt, party, (sealed_hash(sealed), column));
+    }
+    commit(&setup, &dealt, &peers, layout, &mut body)?;
+    let next = AwaitColumns {
+        setup,
+        sharing,
+        pair,
+        peers,
+        nonce,
+        dealt,
+        own,
+    };
+    Ok(ClientStep::Send {
+        body: std::mem::take(&mut *body),
+        next: Box::new(next),
+    })
+}
+
+fn set(dealt: &mut Dealt, party: PartyId, leaf: (Hash, Hash)) {
+    if let Some(place) = dealt.leaves.get_mut(party.rank()) {
+        *place = leaf;
+    }
+}
+
+/// Puts the commitment before the pieces, and into each piece what shows that it is part of it.
+fn commit(
+    setup: &ClientSetup,
+    dealt: &Dealt,
+    peers: &BTreeMap<PartyId, PublicKey>,
+    layout: PieceLayout,
+    body: &mut [u8],
+) -> Result<(), Fault> {
+    let none = || Fault::caller(FaultKind::NotAMember);
+    let tree = dealt.tree(setup);
+    let root = tree.root();
+    let signed = root_bytes(&setup.round, setup.me, &root);
+    let signature: [u8; SIGNATURE_LEN] = setup
+        .identity
+        .sign(SIGN_ROOT, &signed)
+        .try_into()
+        .map_err(|_| none())?;
+    let (head, pieces) = body.split_at_mut_checked(COMMITMENT).ok_or_else(none)?;
+    head.copy_from_slice(&Commitment { root, signature }.write());
+    for (party, piece) in peers.keys().zip(pieces.chunks_exact_mut(layout.len())) {
+        let (_, column) = dealt.leaves.get(party.rank()).ok_or_else(none)?;
+        let path = tree.path(party.rank()).ok_or_else(none)?;
+        let shown = piece.get_mut(layout.sealed..).ok_or_else(none)?;
+        shown.copy_from_slice(&[&column[..], &path.concat()].concat());
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! This party has answered: it may be accused, and shows what it dealt then; or it hears whose vectors are summed, and adds
+//! up their columns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blindsum_crypto::merkle::Hash;
+use blindsum_sharing::validity::ValiditySharing;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+use super::conduct;
+use super::dealt::Dealt;
+use super::survivors::AwaitSurvivors;
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
+use crate::kit::consistency::signed_message;
+use crate::kit::keys::is_active;
+use crate::kit::result::{AwaitResult, load_survivors, split_survivors};
+use crate::kit::snapshot::{Reader, Writer};
+use crate::kit::wire::PARTY;
+use crate::protocols::pss_malicious::messages::{
+    ACCUSED, JUDGED, Response, SALT, column_commitment, response_len,
+};
+use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorListError};
+
+/// What a party keeps of the columns that it was dealt.
+#[derive(Default)]
+pub(super) struct Received {
+    /// The shares of each prover's words.
+    pub columns: BTreeMap<PartyId, Zeroizing<Vec<u8>>>,
+    /// Provers whose column is unusable, and what they committed to.
+    pub unusable: BTreeMap<PartyId, Hash>,
+}
+
+pub(super) struct AwaitVerdict {
+    pub setup: Arc<ClientSetup>,
+    pub sharing: Arc<ValiditySharing>,
+    pub dealt: Dealt,
+    /// U1.
+    pub shared: PartySet,
+    pub challenge: Hash,
+    pub received: Received,
+    /// Whether this party has shown columns already: it does so once.
+    pub was_accused: bool,
+}
+
+impl AwaitVerdict {
+    pub fn load(
+        setup: Arc<ClientSetup>,
+        sharing: Arc<ValiditySharing>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, FaultKind> {
+        let dealt = Dealt::load(&setup, &sharing, reader)?;
+        let shared = load_survivors(&setup, reader)?;
+        let challenge = reader.array()?;
+        let was_accused = reader.byte()? == 1;
+        let unusable = load_survivors(&setup, reader)?;
+        let mut received = Received::default();
+        for prover in shared.iter() {
+            if unusable.contains(prover) {
+                received.unusable.insert(prover, reader.array()?);
+            } else {
+                let column = reader.bytes(sharing.words().column_len())?;
+                received
+                    .columns
+                    .insert(prover, Zeroizing::new(column.to_vec()));
+            }
+        }
+        Ok(Self {
+            setup,
+            sharing,
+            dealt,
+            shared,
+            challenge,
+            received,
+            was_accused,
+        })
+    }
+
+    pub fn write(&self) -> Writer {
+        let unusable = self.received.unusable.keys().copied();
+        let unusable = PartySet::of(self.setup.round.parties(), unusable);
+        let writer = (self.dealt.save(Writer::default()))
+            .bytes(self.shared.as_bitmap())
+            .bytes(&self.challenge)
+            .bytes(&[self.was_accused.into()])
+            .bytes(unusable.as_bitmap());
+        self.shared.iter().fold(writer, |writer, prover| {
+            let hash = self.received.unusable.get(&prover);
+            let column = self.received.columns.get(&prover);
+            writer
+                .bytes(hash.map_or(&[], |hash| hash))
+                .bytes(column.map_or(&[], |column| column))
+        })
+    }
+
+    /// Shows the columns of those who accuse this party. Each accusation is signed, and says that the column cannot be
+    /// used, or is answered with something else than the column gives: what is shown is known to liars only, or to nobody
+    /// whom it would tell anything.
+    fn show(&self, accusations: &[u8]) -> Result<Vec<u8>, Fault> {
+        let malformed = |rule: String| Fault::server(FaultKind::malformed("accusations", rule));
+        let ClientSetup { round, me, .. } = &*self.setup;
+        let sharing = &self.sharing;
+        let each = PARTY + response_len(sharing.shape(), self.shared.len());
+        let place = self
+            .shared
+            .iter()
+            .position(|party| party == *me)
+            .unwrap_or_default();
+        let mut accusers: Vec<(PartyId, Option<Vec<u8>>)> = Vec::new();
+        let accusations = accusations.chunks(each);
+        for accusation in accusations {
+            let (rank, response) = (accusation.split_first_chunk::<PARTY>())
+                .ok_or_else(|| malformed("cut short".into()))?;
+            let accuser = PartyId(u32::from_be_bytes(*rank));
+            let ascends = accusers.last().is_none_or(|(last, _)| *last < accuser);
+            if !ascends || accuser == *me || !self.shared.contains(accuser) {
+                return Err(malformed(format!(
+                    "{accuser} is no party that may accuse, or stands twice"
+                )));
+            }
+            let of = (&self.shared, &self.challenge);
+            let response =
+                Response::read(round, sharing, of, accuser, response).map_err(Fault::server)?;
+            let answer = match response.unusable.contains(*me) {
+                true => None,
+                false => response.answers.get(place).map(|answer| answer.to_vec()),
+            };
+            accusers.push((accuser, answer));
+        }
+        if accusers.is_empty() {
+            return Err(malformed("nobody accuses this party".into()));
+        }
+        let parties: Vec<PartyId> = accusers.iter().map(|(accuser, _)| *accuser).collect();
+        let shown = self
+            .dealt
+            .show(&self.setup, sharing, &parties)
+            .map_err(Fault::caller)?;
+        let questions = sharing.challenge(self.challenge);
+        for ((accuser, answer), shown) in accusers.iter().zip(&shown) {
+            let Some(answer) = answer else { continue };
+            let column = shown
+                .get(SALT..SALT + sharing.column_len())
+                .unwrap_or_default();
+            let right = sharing.answer(&questions, accuser.rank(), column);
+            let right = right.map_err(|error| Fault::caller(error.into()))?;
+            if sharing.write_answer(&right) == *answer && conduct::is_careful(&self.setup) {
+                return Err(malformed(format!("{accuser} has answered rightly")));
+            }
+        }
+        let bytes: Vec<&[u8]> = shown.iter().map(|shown| shown.as_slice()).collect();
+        Ok(bytes.concat())
+    }
+
+    /// The set of those whose vectors are summed (U2), and columns that could not be used before.
+    fn judged(&mut self, body: &[u8]) -> Result<PartySet, Fault> {
+        let round = self.setup.round.clone();
+        let bad = |error| Fault::server(FaultKind::BadSurvivorList(error));
+        let malformed = |rule: String| Fault::server(FaultKind::malformed("columns", rule));
+        let (survivors, columns) = split_survivors(&round, body).map_err(Fault::server)?;
+        if !survivors.contains(self.setup.me) {
+            return Err(bad(SurvivorListError::SelfDropped));
+        }
+        if let Some(party) = survivors.iter().find(|party| !self.shared.contains(*party)) {
+            return Err(bad(SurvivorListError::Revived(party)));
+        }
+        let questions = self.sharing.challenge(self.challenge);
+        for shown in columns.chunks(PARTY + SALT + self.sharing.column_len()) {
+            let (rank, salted) = shown
+                .split_first_chunk::<PARTY>()
+                .ok_or_else(|| malformed("cut short".into()))?;
+            let prover = PartyId(u32::from_be_bytes(*rank));
+            let (salt, column) = salted
+                .split_at_checked(SALT)
+                .ok_or_else(|| malformed("cut short".into()))?;
+            let committed = self.received.unusable.remove(&prover);
+            if committed != Some(column_commitment(salt, column)) {
+                return Err(malformed(format!("not what {prover} committed to")));
+            }
+            let usable = (self
+                .sharing
+                .answer(&questions, self.setup.me.rank(), column))
+            .and_then(|_| self.sharing.words_of(column));
+            let words = usable.map_err(|error| malformed(error.to_string()))?;
+            self.received
+                .columns
+                .insert(prover, Zeroizing::new(words.to_vec()));
+        }
+        Ok(survivors)
+    }
+
+    fn add_up(&self, survivors: &PartySet) -> Result<Vec<u8>, Fault> {
+        let words = self.sharing.words();
+        let mut sum = words.zero_column();
+        for prover in survivors.iter() {
+            let lacks = || {
+                let rule = format!("this party has no usable column of {prover}");
+                Fault::server(FaultKind::malformed("columns", rule))
+            };
+            let column = self.received.columns.get(&prover).ok_or_else(lacks)?;
+            let added = words.add(&mut sum, column);
+            added.map_err(|error| Fault::caller(error.into()))?;
+        }
+        Ok(words.pack(&sum))
+    }
+}
+
+impl ClientStage for AwaitVerdict {
+    fn answer(
+        mut self: Box<Self>,
+        body: &[u8],
+        _input: InputRef<'_>,
+        _rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        let rest = match body.split_first() {
+            Some((&ACCUSED, accusations)) if !self.was_accused => {
+                let body = self.show(accusations)?;
+                self.was_accused = true;
+                return Ok(match conduct::shows(&self.setup) {
+                    true => ClientStep::Send { body, next: self },
+                    false => ClientStep::Wait { next: self },
+                });
+            }
+            Some((&JUDGED, rest)) => rest,
+            _ => {
+                let rule = "neither accusations, once at most, nor a verdict";
+                return Err(Fault::server(FaultKind::malformed("verdict", rule)));
+            }
+        };
+        let survivors = self.judged(rest)?;
+        self.setup.allow(&survivors)?;
+        let mut sum = self.add_up(&survivors)?;
+        conduct::sum(&self.setup, &mut sum);
+        let Self { setup, sharing, .. } = *self;
+        if !is_active(&setup.round) {
+            return Ok(ClientStep::Send {
+                body: sum,
+                next: Box::new(AwaitResult::new(setup, survivors)),
+            });
+        }
+        let body = signed_message(&setup.round, &setup.identity, &survivors);
+        Ok(ClientStep::Send {
+            body: body.map_err(Fault::caller)?,
+            next: Box::new(AwaitSurvivors {
+                setup,
+                sharing,
+                survivors,
+                sum: Zeroizing::new(sum),
+            }),
+        })
+    }
+
+    fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {
+        Ok(Some(self.write().finish()))
+    }
+}

@@ -1,0 +1,323 @@
+//! The messages of a round. Lengths are fixed by the round where nothing else is said, so that nothing is prefixed.
+//!
+//! * Stage `advertise-keys`: [`Advertise`] up; down [`Keys`], the same to all who advertised (U0).
+//! * Stage `share-vector` up: [`Commitment`], then a [piece](PieceLayout) for every other party of U0, in rank order. Down:
+//!   the bitmap of those who shared (U1), the coordinator's nonce, the commitment of each of U1 in rank order; then the
+//!   pieces for the receiver from every other party of U1, in rank order.
+//! * Stage `confirm-challenge`, if the coordinator may lie: signatures over the challenge, [`crate::kit::consistency`].
+//! * Stage `respond` up: the bitmap of provers whose column is unusable, an answer about every prover of U1 in rank order
+//!   (zeros about those), and a signature over all of it. Down, to provers that are accused: 0, then each accuser's rank and
+//!   its whole response.
+//! * Stage `dispute`, skipped where nobody is accused, up: for each accuser what it was dealt, [`Shown`]. Down, to all who are
+//!   left: 1, the bitmap of those whose vectors are summed (U2), and the columns that the receiver had found unusable.
+//! * Stage `confirm-survivors`, if the coordinator may lie: signatures over U2.
+//! * Stage `aggregate`: the packed sum of the columns up, the result down.
+
+use blindsum_crypto::kdf;
+use blindsum_crypto::merkle::{Hash, path_len};
+use blindsum_crypto::seal::SEAL_OVERHEAD;
+use blindsum_crypto::sign::SIGNATURE_LEN;
+use blindsum_sharing::validity::{ProofShape, ValiditySharing};
+use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
+
+use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
+use crate::{FaultKind, PartyId, PartySet, Round};
+
+/// What the keys that seal columns are for.
+pub(super) const PURPOSE: &str = "share";
+/// Label of what parties sign over their fresh keys.
+pub(super) const SIGN_KEYS: &str = "blindsum validity keys";
+/// Label of what parties sign over their commitments.
+pub(super) const SIGN_ROOT: &str = "blindsum validity root";
+/// Label of what parties sign over what they answer.
+pub(super) const SIGN_RESPONSE: &str = "blindsum validity response";
+/// Label of what parties sign over the challenge.
+pub(super) const SIGN_CHALLENGE: &str = "blindsum validity challenge";
+
+/// Bytes of the random salt of a column's commitment.
+pub(super) const SALT: usize = 32;
+/// Bytes of a hash.
+pub(super) const HASH: usize = 32;
+/// Bytes of a [`Commitment`].
+pub(super) const COMMITMENT: usize = HASH + SIGNATURE_LEN;
+/// What a message after the responses begins with where the receiver is accused.
+pub(super) const ACCUSED: u8 = 0;
+/// What it begins with where provers were judged.
+pub(super) const JUDGED: u8 = 1;
+
+/// A party's fresh public key.
+#[derive(Clone, PartialEq, Eq, TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(super) struct Advertise {
+    /// Seals columns.
+    pub key: Opaque,
+    /// Over the key and the round.
+    pub signature: Opaque,
+}
+
+impl Bounded for Advertise {
+    const NAME: &'static str = "keys";
+
+    fn most_bytes(_parties: usize) -> usize {
+        PREFIX + KEY + PREFIX + SIGNATURE_LEN
+    }
+}
+
+/// The keys of all who advertised, in rank order, and what the coordinator commits to.
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(super) struct Keys {
+    /// Of the nonce: [`nonce_commitment`].
+    pub nonce: Opaque,
+    #[tls_codec(with = "list")]
+    pub entries: Vec<KeyEntry>,
+}
+
+impl Bounded for Keys {
+    const NAME: &'static str = "keys";
+
+    fn most_bytes(parties: usize) -> usize {
+        PREFIX + HASH + PREFIX + parties * (PARTY + Advertise::most_bytes(parties))
+    }
+}
+
+#[derive(TlsSerializeBytes, TlsDeserializeBytes, TlsSize)]
+pub(super) struct KeyEntry {
+    pub party: u32,
+    pub keys: Advertise,
+}
+
+/// A prover's commitment to all columns that it deals, signed.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Commitment {
+    pub root: Hash,
+    pub signature: [u8; SIGNATURE_LEN],
+}
+
+impl Commitment {
+    pub fn write(&self) -> [u8; COMMITMENT] {
+        let mut bytes = [0; COMMITMENT];
+        let (root, signature) = bytes.split_at_mut(HASH);
+        root.copy_from_slice(&self.root);
+        signature.copy_from_slice(&self.signature);
+        bytes
+    }
+
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (root, signature) = bytes.split_at_checked(HASH)?;
+        Some(Self {
+            root: root.try_into().ok()?,
+            signature: signature.try_into().ok()?,
+        })
+    }
+
+    /// Whether it is this party's.
+    pub fn is_of(&self, round: &Round, prover: PartyId) -> bool {
+        let said = root_bytes(round, prover, &self.root);
+        is_signed(round, prover, SIGN_ROOT, &said, &self.signature)
+    }
+}
+
+/// What a prover signs over its commitment.
+pub(super) fn root_bytes(round: &Round, prover: PartyId, root: &Hash) -> Vec<u8> {
+    [&round.context().0 as &[u8], &prover.0.to_be_bytes(), root].concat()
+}
+
+/// What a verifier signs over its response.
+pub(super) fn response_bytes(
+    round: &Round,
+    verifier: PartyId,
+    challenge: &Hash,
+    said: &[u8],
+) -> Vec<u8> {
+    let head: [&[u8]; 3] = [&round.context().0, &verifier.0.to_be_bytes(), challenge];
+    [&head.concat(), said].concat()
+}
+
+/// What parties sign over the challenge.
+pub(super) fn challenge_bytes(round: &Round, challenge: &Hash) -> Vec<u8> {
+    [round.context().0, *challenge].concat()
+}
+
+/// Whether a party signed a message for a purpose.
+pub(super) fn is_signed(
+    round: &Round,
+    signer: PartyId,
+    label: &str,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let key = round.roster().verifying_key(signer.0);
+    key.is_some_and(|key| key.verify(label, message, signature).is_ok())
+}
+
+/// What the coordinator says of its nonce before anybody shares.
+pub(super) fn nonce_commitment(round: &Round, nonce: &Hash) -> Hash {
+    kdf::hash("blindsum validity nonce", &[&round.context().0, nonce])
+}
+
+/// The challenge: of the nonce, of those who shared, and of what they shared.
+pub(super) fn challenge(
+    round: &Round,
+    nonce: &Hash,
+    shared: &PartySet,
+    commitments: &[Commitment],
+) -> Hash {
+    let roots: Vec<&[u8]> = commitments.iter().map(|of| &of.root as &[u8]).collect();
+    let parts: [&[u8]; 4] = [
+        &round.context().0,
+        nonce,
+        shared.as_bitmap(),
+        &roots.concat(),
+    ];
+    kdf::hash("blindsum validity challenge", &parts)
+}
+
+/// The commitment to one column.
+pub(super) fn column_commitment(salt: &[u8], column: &[u8]) -> Hash {
+    kdf::hash("blindsum validity column", &[salt, column])
+}
+
+/// The hash of a column as it was sealed.
+pub(super) fn sealed_hash(sealed: &[u8]) -> Hash {
+    kdf::hash("blindsum validity sealed", &[sealed])
+}
+
+/// What stands in a prover's tree for one verifier: the column, and the bytes that it was sealed as, so that nobody on the
+/// way can make an honest prover's column unusable and blame the prover.
+pub(super) fn leaf(
+    round: &Round,
+    (prover, verifier): (PartyId, PartyId),
+    sealed: &Hash,
+    column: &Hash,
+) -> Hash {
+    let (prover, verifier) = (prover.0.to_be_bytes(), verifier.0.to_be_bytes());
+    let parts: [&[u8]; 5] = [&round.context().0, &prover, &verifier, sealed, column];
+    kdf::hash("blindsum validity leaf", &parts)
+}
+
+/// What a prover sends for one verifier: `sealed salt and column ‖ commitment to the column ‖ path to the root`.
+#[derive(Clone, Copy)]
+pub(super) struct PieceLayout {
+    pub sealed: usize,
+    path: usize,
+}
+
+/// A piece, taken apart.
+pub(super) struct Piece<'a> {
+    pub sealed: &'a [u8],
+    pub column: Hash,
+    pub path: Vec<Hash>,
+}
+
+impl PieceLayout {
+    pub fn of(shape: &ProofShape) -> Self {
+        Self {
+            sealed: SALT + shape.column_len() + SEAL_OVERHEAD,
+            path: path_len(shape.parameters().parties()),
+        }
+    }
+
+    /// Bytes of a piece.
+    pub fn len(&self) -> usize {
+        self.sealed + HASH + self.path_bytes()
+    }
+
+    pub fn path_bytes(&self) -> usize {
+        self.path * HASH
+    }
+
+    pub fn read<'a>(&self, piece: &'a [u8]) -> Option<Piece<'a>> {
+        let (sealed, rest) = piece.split_at_checked(self.sealed)?;
+        let (column, path) = rest.split_at_checked(HASH)?;
+        let path = path.chunks_exact(HASH).map(|hash| hash.try_into().ok());
+        Some(Piece {
+            sealed,
+            column: column.try_into().ok()?,
+            path: path.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// What an accused prover shows of one column: `salt ‖ column ‖ hash of the sealed column ‖ path to the root`.
+pub(super) struct Shown<'a> {
+    pub salt: &'a [u8],
+    pub column: &'a [u8],
+    pub sealed: Hash,
+    pub path: Vec<Hash>,
+}
+
+impl<'a> Shown<'a> {
+    pub fn len(shape: &ProofShape) -> usize {
+        SALT + shape.column_len() + HASH + PieceLayout::of(shape).path_bytes()
+    }
+
+    pub fn read(sharing: &ValiditySharing, bytes: &'a [u8]) -> Option<Self> {
+        let (salt, rest) = bytes.split_at_checked(SALT)?;
+        let (column, rest) = rest.split_at_checked(sharing.column_len())?;
+        let (sealed, path) = rest.split_at_checked(HASH)?;
+        let path = path.chunks_exact(HASH).map(|hash| hash.try_into().ok());
+        Some(Self {
+            salt,
+            column,
+            sealed: sealed.try_into().ok()?,
+            path: path.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// Bytes of a response about so many provers.
+pub(super) fn response_len(shape: &ProofShape, provers: usize) -> usize {
+    let bitmap = shape.parameters().parties().div_ceil(8);
+    bitmap + provers * shape.answer_len() + SIGNATURE_LEN
+}
+
+/// A response, taken apart: provers whose columns are unusable, and an answer about each of U1.
+pub(super) struct Response<'a> {
+    pub unusable: PartySet,
+    pub answers: Vec<&'a [u8]>,
+}
+
+impl<'a> Response<'a> {
+    /// Reads the response of `verifier` about the provers of U1, and checks its signature.
+    pub fn read(
+        round: &Round,
+        sharing: &ValiditySharing,
+        (shared, challenge): (&PartySet, &Hash),
+        verifier: PartyId,
+        bytes: &'a [u8],
+    ) -> Result<Self, FaultKind> {
+        let wrong = |rule: String| FaultKind::malformed("response", rule);
+        let (got, need) = (bytes.len(), response_len(sharing.shape(), shared.len()));
+        if got != need {
+            return Err(wrong(format!("{got} bytes, but {need} are due")));
+        }
+        let cut = || wrong("cut short".into());
+        let (said, signature) = bytes
+            .split_at_checked(need - SIGNATURE_LEN)
+            .ok_or_else(cut)?;
+        let (bitmap, answers) = said
+            .split_at_checked(round.parties().div_ceil(8))
+            .ok_or_else(cut)?;
+        let unusable = PartySet::from_bitmap(round.parties(), bitmap)
+            .filter(|set| {
+                set.iter()
+                    .all(|party| shared.contains(party) && party != verifier)
+            })
+            .ok_or_else(|| wrong("the bitmap names parties that did not share".into()))?;
+        let bytes = response_bytes(round, verifier, challenge, said);
+        if !is_signed(round, verifier, SIGN_RESPONSE, &bytes, signature) {
+            return Err(FaultKind::BadSignature { signer: verifier });
+        }
+        let answers: Vec<&[u8]> = answers.chunks_exact(sharing.answer_len()).collect();
+        for (prover, answer) in shared.iter().zip(&answers) {
+            let is_zero = answer.iter().all(|byte| *byte == 0);
+            if unusable.contains(prover) && !is_zero {
+                return Err(wrong(format!(
+                    "an answer about {prover}, whose column is unusable"
+                )));
+            }
+            let read = sharing.read_answer(answer);
+            read.map_err(|error| wrong(format!("about {prover}: {error}")))?;
+        }
+        Ok(Self { unusable, answers })
+    }
+}

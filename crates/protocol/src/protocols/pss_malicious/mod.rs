@@ -1,0 +1,363 @@
+//! `pss-malicious`: ramp sharing of vectors with a proof that each is in bounds, which holds although up to c parties lie
+//! (the malicious protocol of the PSS thesis, with proofs of our own: [`blindsum_sharing::validity`]).
+//!
+//! | stage | up | down |
+//! |---|---|---|
+//! | advertise-keys | a fresh key | everybody's, and a commitment of the coordinator to a nonce |
+//! | share-vector | a commitment to all columns, a sealed column for each other party | who shared, the nonce, all commitments, and their columns for the receiver |
+//! | confirm-challenge (active) | a signature over the challenge | enough of them |
+//! | respond | an answer about every prover | to those who are accused: by whom |
+//! | dispute (if anybody is) | the columns of the accusers | whose vectors are summed |
+//! | confirm-survivors (active) | a signature over that set | enough of them |
+//! | aggregate | the sum of their columns | result |
+//!
+//! The challenge is the hash of the nonce, which nobody knew before, and of all commitments, so that nobody can fit its
+//! vector to it. An answer that does not fit the others means that the prover or the verifier lies. The prover then shows
+//! the column that it dealt: it is bound by its commitment, and the verifier by its signature, so that one of them is found
+//! out. An honest prover shows only columns of verifiers that have provably lied, or that say that theirs is unusable: those
+//! are no secret to the corrupt. So honest parties lose nothing, however many lies there are.
+//!
+//! Where the coordinator may lie as well, two groups of parties could be told two challenges, or two sets of survivors, and
+//! the difference of what they answer is an equation about single vectors. More than (n + c)/2 signatures confirm each.
+
+mod client;
+#[cfg(any(test, feature = "liars"))]
+mod lies;
+mod messages;
+mod options;
+mod server;
+
+#[cfg(any(test, feature = "liars"))]
+pub use lies::Lie;
+pub use options::PssMalicious;
+
+use std::sync::Arc;
+
+use blindsum_encode::EncodingKind;
+use blindsum_sharing::ramp::ParameterError;
+use blindsum_sharing::validity::{
+    NormBound, ProofShape, Statement, ValidityError, ValidityParameters, ValidityRequest,
+    ValiditySharing,
+};
+use rand_core::CryptoRng;
+
+use messages::{Advertise, COMMITMENT, HASH, Keys, PieceLayout, Shown, response_len};
+
+use crate::core::numbers::{NumberRules, absent, as_asked, broken};
+use crate::core::plan::Stage;
+use crate::core::protocol::{Parameters, ProtocolInfo, ProtocolTable};
+use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, Machines, ServerStage};
+use crate::kit::consistency::{Signatures, Signed};
+use crate::kit::wire::{Bounded, HEADER, PARTY};
+use crate::{
+    Adversary, Fault, FaultKind, Job, JobSpec, Numbers, Opens, Plan, Round, SpecError, Who,
+};
+
+impl ProtocolTable for PssMalicious {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+}
+
+static INFO: ProtocolInfo = ProtocolInfo {
+    protects: true,
+    tolerates_corrupt: true,
+    asks_parties: true,
+    plan,
+    min_parties,
+    sparsity: |_| None,
+    check,
+    parameters: chosen,
+    numbers: Some(NumberRules {
+        choose,
+        check: check_numbers,
+    }),
+    commits: |_| false,
+    machines: |round| Ok(Arc::new(WithSharing(Arc::new(sharing_of(round)?)))),
+    key_setup: |_| None,
+    results: None,
+    ring: None,
+    servers: &[],
+};
+
+/// n − d − c: as many may drop out as the job says, and all liars may be found.
+fn min_parties(spec: &JobSpec) -> usize {
+    let usual = spec.usual_survivors(spec.parties as usize);
+    let honest = usual.saturating_sub(spec.corrupt_parties());
+    honest
+        .max(spec.floor_of_survivors())
+        .min(spec.parties as usize)
+}
+
+fn check(job: &Job) -> Result<(), SpecError> {
+    let spec = job.spec();
+    spec.check_survivors()?;
+    let full = spec.parties as usize;
+    let of_field = |error: ParameterError| SpecError::new(error.field, error.rule);
+    let statement = statement(job)?;
+    let shape = |found| ProofShape::new(found, statement).map_err(refused);
+    ValiditySharing::new(
+        *shape(parameters(job, full).map_err(of_field)?)?.parameters(),
+        statement,
+    )
+    .map_err(refused)?;
+    for n in spec.legal_rosters() {
+        let found = parameters(job, n).map_err(|error| spec.infeasible_roster(n, &error.rule))?;
+        shape(found)?;
+    }
+    Ok(())
+}
+
+/// What is proved of every vector: that its words are those of the encoding, and its norm is what the job allows.
+fn statement(job: &Job) -> Result<Statement, SpecError> {
+    let spec = job.spec();
+    let bits = match spec.encoding.kind() {
+        EncodingKind::Quantised { bits, .. } => bits,
+        EncodingKind::Integers { bits } if bits <= 32 => bits,
+        EncodingKind::Integers { bits } => {
+            let rule = format!("bits = {bits} <= 32 for pss-malicious, which proves every bit");
+            return Err(SpecError::new("bits", rule));
+        }
+        EncodingKind::Fixed64 { .. } => {
+            let rule =
+                "must be quantised or integers for pss-malicious, which proves every bit of a word";
+            return Err(SpecError::new("encoding", rule));
+        }
+    };
+    let weight = spec.encoding.max_weight();
+    if weight > 1 {
+        let rule =
+            format!("max_weight = {weight} must be 1 for pss-malicious: a weight cannot be proved");
+        return Err(SpecError::new("max_weight", rule));
+    }
+    Ok(Statement {
+        words: job.lanes(),
+        bits,
+        norm: job.encoding().squared_norm().map(|norm| NormBound {
+            offset: norm.offset,
+            slope: 1,
+            most: norm.most,
+        }),
+    })
+}
+
+/// The parameters for a roster of `n` parties.
+fn parameters(job: &Job, n: usize) -> Result<ValidityParameters, ParameterError> {
+    let spec = job.spec();
+    ValidityParameters::choose(&ValidityRequest {
+        parties: n,
+        corrupt: spec.corrupt_parties(),
+        dropouts: spec.losses_among(n),
+        words: job.lanes(),
+        packing: options::packing(spec),
+        active: spec.adversary == Adversary::Active,
+    })
+}
+
+fn refused(error: ValidityError) -> SpecError {
+    match error {
+        ValidityError::Statement {
+            field: "norm",
+            rule,
+        } => SpecError::new("max_norm", rule),
+        ValidityError::Statement { rule, .. } => SpecError::new("bits", rule),
+        other => SpecError::new("parties", other.to_string()),
+    }
+}
+
+fn shape(job: &Job, parameters: ValidityParameters) -> Result<ProofShape, SpecError> {
+    ProofShape::new(parameters, statement(job)?).map_err(refused)
+}
+
+fn choose(job: &Job, n: usize) -> Result<Numbers, SpecError> {
+    let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    Ok(Numbers {
+        neighbours: 0,
+        threshold: found.threshold() as u32,
+        packing: found.packing() as u32,
+    })
+}
+
+/// The parameters out of the numbers that the coordinator has told, which keep the privacy of a party.
+fn told(job: &Job, n: usize, numbers: Numbers) -> Result<ValidityParameters, FaultKind> {
+    absent("neighbours", numbers.neighbours)?;
+    let spec = job.spec();
+    as_asked("packing", numbers.packing, options::packing(spec))?;
+    let (k, l) = (numbers.threshold as usize, numbers.packing as usize);
+    ValidityParameters::told(n, spec.corrupt_parties(), k, l).map_err(|error| FaultKind::Number {
+        name: error.field,
+        rule: error.rule,
+    })
+}
+
+/// Privacy, and that no party has to send more than the plan of the job allows.
+fn check_numbers(job: &Job, n: usize, numbers: Numbers) -> Result<(), FaultKind> {
+    let parameters = told(job, n, numbers)?;
+    let shape = shape(job, parameters).map_err(|error| FaultKind::Parameters(error.to_string()))?;
+    let bytes = share_len(PieceLayout::of(&shape), n);
+    let most = job.plan().answer(1).map_or(0, |step| step.largest);
+    match framed(bytes) <= most {
+        true => Ok(()),
+        false => broken(
+            "packing",
+            format!(
+                "packing l = {}: the columns have {bytes} bytes, no round of this job needs more than {most}",
+                numbers.packing
+            ),
+        ),
+    }
+}
+
+fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
+    let found = parameters(job, n).map_err(|error| SpecError::new(error.field, error.rule))?;
+    let shape = shape(job, found)?;
+    let mut chosen = vec![
+        ("threshold", found.threshold()),
+        ("packing", found.packing()),
+        ("random", found.threshold() - found.packing()),
+        ("quorum", found.quorum()),
+        ("blocks", shape.layout().blocks()),
+        ("rows", shape.layout().rows()),
+        ("answers", found.answers()),
+    ];
+    if let Some(norm) = shape.layout().statement().norm {
+        chosen.push((
+            "squared_norm",
+            usize::try_from(norm.most).unwrap_or(usize::MAX),
+        ));
+    }
+    Ok(chosen)
+}
+
+/// The sharing of a round.
+fn sharing_of(round: &Round) -> Result<ValiditySharing, Fault> {
+    let parameters = told(round.job(), round.parties(), round.numbers()).map_err(Fault::server)?;
+    statement(round.job())
+        .and_then(|statement| ValiditySharing::new(parameters, statement).map_err(refused))
+        .map_err(|error| Fault::server(FaultKind::Parameters(error.to_string())))
+}
+
+/// The machines of a round, which share what its sharing needs.
+struct WithSharing(Arc<ValiditySharing>);
+
+impl Machines for WithSharing {
+    fn start(
+        &self,
+        setup: &Arc<ClientSetup>,
+        _input: InputRef<'_>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<ClientStep, Fault> {
+        client::start(setup, self.0.clone(), rng)
+    }
+
+    fn restore(
+        &self,
+        setup: &Arc<ClientSetup>,
+        stage: u8,
+        state: &[u8],
+    ) -> Result<Box<dyn ClientStage>, FaultKind> {
+        client::restore(setup, &self.0, stage, state)
+    }
+
+    fn serve(&self, round: &Arc<Round>) -> Result<Box<dyn ServerStage>, Fault> {
+        Ok(server::serve(round, self.0.clone()))
+    }
+}
+
+/// Parties that must take part up to the responses: enough to judge, whoever lies.
+fn required(round: &Round, sharing: &ValiditySharing) -> usize {
+    round
+        .job()
+        .min_parties()
+        .max(sharing.parameters().answers())
+}
+
+/// Bytes of a message with a body of so many.
+fn framed(body: usize) -> u64 {
+    (HEADER + body) as u64
+}
+
+/// Bytes with which a party shares its vector among so many others and itself.
+fn share_len(piece: PieceLayout, parties: usize) -> usize {
+    COMMITMENT + (parties - 1) * piece.len()
+}
+
+/// Messages are as large as in any roster that the job allows: a smaller one packs fewer words.
+fn plan(job: &Job, _parties: usize) -> Plan {
+    let (spec, most) = (job.spec(), job.spec().parties as usize);
+    let shapes = spec
+        .legal_rosters()
+        .filter_map(|n| shape(job, parameters(job, n).ok()?).ok());
+    let mut largest = Largest::default();
+    shapes.for_each(|shape| largest.include(&shape));
+    let (set, corrupt) = (most.div_ceil(8), spec.corrupt_parties().max(1));
+    let stage = |name, up: usize, down: usize| Stage::new(name, framed(up), framed(down));
+    let confirm = |name| stage(name, Signed::most_bytes(most), Signatures::most_bytes(most));
+    let is_active = spec.adversary == Adversary::Active;
+    let mut stages = vec![
+        stage(
+            "advertise-keys",
+            Advertise::most_bytes(most),
+            Keys::most_bytes(most),
+        ),
+        stage(
+            "share-vector",
+            largest.share,
+            set + HASH + most * COMMITMENT + largest.share,
+        )
+        .input()
+        .relayed(),
+    ];
+    if is_active {
+        stages.push(confirm("confirm-challenge"));
+    }
+    let accusation = 1 + corrupt * (PARTY + largest.response);
+    stages.push(stage("respond", largest.response, accusation).heard_by(Who::Few));
+    // At most c columns of a prover are shown, and a receiver lacks those of at most c provers.
+    let judged = 1 + set + corrupt * (PARTY + largest.shown);
+    stages.push(
+        stage("dispute", corrupt * largest.shown, judged)
+            .answered_by(Who::Few)
+            .enough(0)
+            .optional(),
+    );
+    if is_active {
+        stages.push(confirm("confirm-survivors"));
+    }
+    stages.push(stage("aggregate", largest.words, set + job.packed_len()));
+    Plan::new(spec, Opens::Coordinator, stages)
+}
+
+/// Bytes of the largest messages of several rosters.
+#[derive(Default)]
+struct Largest {
+    share: usize,
+    response: usize,
+    shown: usize,
+    words: usize,
+}
+
+impl Largest {
+    fn include(&mut self, shape: &ProofShape) {
+        let n = shape.parameters().parties();
+        let piece = PieceLayout::of(shape);
+        self.share = self.share.max(share_len(piece, n));
+        self.response = self.response.max(response_len(shape, n));
+        self.shown = self.shown.max(Shown::len(shape));
+        self.words = self.words.max(shape.words_len());
+    }
+}
+
+impl From<ValidityError> for FaultKind {
+    fn from(error: ValidityError) -> Self {
+        match error {
+            ValidityError::Word { .. }
+            | ValidityError::Norm { .. }
+            | ValidityError::Words { .. } => FaultKind::Input(error.to_string()),
+            other => FaultKind::Parameters(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

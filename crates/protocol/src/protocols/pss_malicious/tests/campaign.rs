@@ -1,0 +1,138 @@
+//! Rounds at random: up to c liars of all kinds, losses at any stage. Every round ends with the exact sum of a set that has
+//! all honest parties that stayed, or without a sum and for want of parties; nobody honest is ever named.
+
+use super::*;
+
+/// Rounds that `make test` plays.
+const ROUNDS: u64 = 400;
+
+fn pick(rng: &mut ChaCha20Rng, below: u64) -> u64 {
+    rng.next_u64() % below
+}
+
+fn some_victims(rng: &mut ChaCha20Rng, most: u64) -> Vec<PartyId> {
+    let count = 1 + pick(rng, most);
+    let mut victims: Vec<PartyId> = (0..count).map(|_| PartyId(pick(rng, 12) as u32)).collect();
+    victims.sort_unstable();
+    victims.dedup();
+    victims
+}
+
+fn some_lie(rng: &mut ChaCha20Rng) -> Lie {
+    match pick(rng, 13) {
+        0 => Lie::BadDegree,
+        1 => Lie::NonBit,
+        2 => Lie::WrongSquare,
+        3 => Lie::OutOfBound,
+        4 => Lie::CancellingPair,
+        5 => Lie::WrongNorm,
+        6 => Lie::WrongShare(some_victims(rng, 5)),
+        7 => Lie::Rubbish(some_victims(rng, 5)),
+        8 => Lie::SilentDiscloser(some_victims(rng, 2)),
+        9 => Lie::LyingVerifier,
+        10 => Lie::MassAccuser,
+        11 => Lie::FalseAccuser(some_victims(rng, 5)),
+        _ => Lie::LyingAggregator,
+    }
+}
+
+fn play(seed: u64) {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let adversary = match pick(&mut rng, 2) {
+        0 => Adversary::SemiHonest,
+        _ => Adversary::Active,
+    };
+    let lies: Vec<(u32, Lie)> = (0..pick(&mut rng, 3))
+        .map(|_| (pick(&mut rng, 12) as u32, some_lie(&mut rng)))
+        .collect();
+    let mut rig = rig(spec(adversary, 0.5), seed, &lies);
+    let liars: Vec<u32> = lies.iter().map(|(liar, _)| *liar).collect();
+    let losses = pick(&mut rng, 3);
+    let lost: Vec<(u64, u32)> = (0..losses)
+        .map(|_| (pick(&mut rng, 7), pick(&mut rng, 12) as u32))
+        .collect();
+    let what = format!("seed {seed}: {lies:?}, lost {lost:?}");
+    let mut stage = 0;
+    let ended = loop {
+        let gone = lost
+            .iter()
+            .filter(|(at, _)| *at == stage)
+            .map(|(_, party)| *party);
+        rig.drop_out(parties(gone));
+        if let Err(fault) = rig.serve() {
+            break Err(fault);
+        }
+        for party in rig.down.keys().copied().collect::<Vec<_>>() {
+            if rig.clients.contains_key(&party)
+                && let Err(fault) = rig.answer(party)
+            {
+                // Honest parties find nothing wrong with an honest coordinator.
+                assert!(liars.contains(&party.0), "{what}: {party}: {fault}");
+                rig.drop_out([party]);
+            }
+        }
+        if let Some(outcome) = rig.outcome.take() {
+            break Ok(outcome);
+        }
+        stage += 1;
+    };
+    let is_lost = |party: u32| lost.iter().any(|(_, of)| *of == party);
+    match ended {
+        Ok(outcome) => {
+            assert_eq!(
+                outcome.sum,
+                Some(rig.cohort.sum_of(outcome.survivors.iter())),
+                "{what}"
+            );
+            for (party, _) in found(&outcome) {
+                // An accused prover that is lost shows nothing, and is no liar for that.
+                let silent = outcome.faults.iter().any(|fault| {
+                    fault.culprit == Culprit::Party(PartyId(party))
+                        && fault.kind == FaultKind::Unshown
+                });
+                assert!(
+                    liars.contains(&party) || silent && is_lost(party),
+                    "{what}: {party} is named"
+                );
+            }
+            for party in rig.cohort.round.everyone() {
+                let stayed = !liars.contains(&party.0) && !is_lost(party.0);
+                assert!(
+                    !stayed || outcome.survivors.contains(party),
+                    "{what}: {party} is left out"
+                );
+            }
+            let invalid = lies.iter().filter(|(_, lie)| {
+                matches!(
+                    lie,
+                    Lie::BadDegree
+                        | Lie::NonBit
+                        | Lie::WrongSquare
+                        | Lie::OutOfBound
+                        | Lie::CancellingPair
+                        | Lie::WrongNorm
+                )
+            });
+            for (liar, lie) in invalid {
+                // The last lie of a party counts.
+                let counts = lies
+                    .iter()
+                    .rfind(|(party, _)| party == liar)
+                    .is_some_and(|last| last.1 == *lie);
+                assert!(
+                    !counts || !outcome.survivors.contains(PartyId(*liar)),
+                    "{what}: {liar} is summed"
+                );
+            }
+        }
+        Err(fault) => {
+            let few = matches!(fault.kind, FaultKind::TooFewSurvivors { .. });
+            assert!(few && !lost.is_empty(), "{what}: {fault}");
+        }
+    }
+}
+
+#[test]
+fn random_lies_and_losses_end_in_exact_sums_or_for_want_of_parties() {
+    (0..ROUNDS).for_each(play);
+}

@@ -1,0 +1,195 @@
+//! Parties that lie: each is found out and named, nobody else is, and the sum is that of the others.
+
+use super::*;
+
+/// Runs a round with these liars; these, and nobody else, must be named for these lies, and left out.
+fn found_out(lies: &[(u32, Lie)], expected: &[(u32, &'static str)], without: &[u32]) {
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        let mut rig = rig(spec(adversary, 0.5), 5, lies);
+        let outcome = rig
+            .finish()
+            .unwrap_or_else(|fault| panic!("{lies:?}: {fault}"));
+        assert_eq!(found(&outcome), expected, "{lies:?}");
+        assert_sum(&rig, &outcome, without);
+        let shown = outcome
+            .faults
+            .iter()
+            .filter(|fault| fault.kind != FaultKind::Unshown);
+        assert!(
+            shown.clone().all(|fault| fault.evidence.is_some()),
+            "{lies:?}"
+        );
+    }
+}
+
+fn victims<const N: usize>(ranks: [u32; N]) -> Vec<PartyId> {
+    parties(ranks).collect()
+}
+
+#[test]
+fn case_14_vectors_that_are_not_valid() {
+    for (lie, test) in [
+        (Lie::BadDegree, "degree"),
+        (Lie::NonBit, "input-bit"),
+        (Lie::WrongSquare, "quadratic"),
+        (Lie::OutOfBound, "input-bound"),
+        (Lie::WrongNorm, "norm"),
+    ] {
+        found_out(&[(4, lie)], &[(4, test)], &[4]);
+    }
+}
+
+#[test]
+fn case_15_words_that_err_in_opposite_directions() {
+    found_out(&[(0, Lie::CancellingPair)], &[(0, "input-bound")], &[0]);
+}
+
+#[test]
+fn case_14_the_bounds_themselves_are_accepted() {
+    let mut all = cohort(spec(Adversary::Active, 0.5), 9, &[]);
+    let norm = all.round.job().encoding().squared_norm().unwrap();
+    let square = |word: u64| {
+        let v = word as i64 - norm.offset as i64;
+        (v * (v + 1)) as u64
+    };
+    // One party's norm is exactly the bound.
+    let mut values = vec![norm.offset; 7];
+    let mut left = norm.most;
+    for value in &mut values {
+        while *value < 255 && square(*value + 1) <= left {
+            *value += 1;
+        }
+        left -= square(*value);
+    }
+    let reached: u64 = values.iter().map(|value| square(*value)).sum();
+    assert!(norm.most - reached < 2, "{reached} of {}", norm.most);
+    let width = all.inputs[0].width();
+    all.inputs[0] = Words::from_values(width, &values).unwrap();
+    let everybody: Vec<u32> = (0..12).collect();
+    let mut rig = Rig::of_parties(all, ChaCha20Rng::seed_from_u64(1), &everybody);
+    let outcome = rig.finish().unwrap();
+    assert_sum(&rig, &outcome, &[]);
+}
+
+#[test]
+fn case_14_what_is_above_the_bounds_is_refused_before_anything_is_sent() {
+    let mut all = cohort(spec(Adversary::Active, 0.5), 9, &[]);
+    let width = all.inputs[0].width();
+    all.inputs[0] = Words::from_values(width, &[255; 7]).unwrap();
+    let everybody: Vec<u32> = (0..12).collect();
+    let mut rig = Rig::of_parties(all, ChaCha20Rng::seed_from_u64(1), &everybody);
+    rig.serve().unwrap();
+    let fault = rig.answer(PartyId(0)).unwrap_err();
+    assert_eq!(fault.culprit, Culprit::Caller);
+    assert!(
+        fault
+            .kind
+            .to_string()
+            .contains("sum of squares must be at most"),
+        "{fault}"
+    );
+    rig.drop_out(parties([0]));
+    rig.answer_all().unwrap();
+    let outcome = rig.finish().unwrap();
+    assert_sum(&rig, &outcome, &[0]);
+}
+
+#[test]
+fn case_16_wrong_shares_for_one_for_c_and_for_more() {
+    found_out(
+        &[(3, Lie::WrongShare(victims([7])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+    found_out(
+        &[(3, Lie::WrongShare(victims([0, 11])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+    found_out(
+        &[(3, Lie::WrongShare(victims([0, 5, 11])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+    // All others have shares of another word, one above.
+    let all = (0..12).filter(|rank| *rank != 3).map(PartyId).collect();
+    found_out(&[(3, Lie::WrongShare(all))], &[(3, "input-bound")], &[3]);
+}
+
+/// What is sealed for a victim is rubbish. The prover shows what it committed to, which is right, and nobody can tell who of
+/// the two lied: the victim gets its column late, and both stay.
+#[test]
+fn case_57_rubbish_sealed_for_some() {
+    found_out(&[(3, Lie::Rubbish(victims([7])))], &[], &[]);
+    found_out(&[(3, Lie::Rubbish(victims([0, 7])))], &[], &[]);
+    found_out(
+        &[(3, Lie::Rubbish(victims([0, 7, 8])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+}
+
+#[test]
+fn case_17_verifiers_that_lie_about_honest_provers() {
+    found_out(&[(6, Lie::LyingVerifier)], &[(6, "lying-verifier")], &[6]);
+    found_out(&[(6, Lie::MassAccuser)], &[(6, "mass-accuser")], &[6]);
+    // Accusations that the provers answer cost nobody anything.
+    found_out(&[(6, Lie::FalseAccuser(victims([2, 9])))], &[], &[]);
+}
+
+#[test]
+fn case_17_provers_that_show_nothing() {
+    found_out(
+        &[(1, Lie::SilentDiscloser(victims([4])))],
+        &[(1, "silent-discloser")],
+        &[1],
+    );
+}
+
+#[test]
+fn case_19_wrong_sums_of_columns() {
+    found_out(
+        &[(1, Lie::LyingAggregator)],
+        &[(1, "lying-aggregator")],
+        &[],
+    );
+    let two = [(1, Lie::LyingAggregator), (8, Lie::LyingAggregator)];
+    found_out(
+        &two,
+        &[(1, "lying-aggregator"), (8, "lying-aggregator")],
+        &[],
+    );
+}
+
+#[test]
+fn case_19_more_liars_than_can_be_corrected_make_no_sum() {
+    for adversary in [Adversary::SemiHonest, Adversary::Active] {
+        let lies: Vec<(u32, Lie)> = (0..5).map(|liar| (liar, Lie::LyingAggregator)).collect();
+        let fault = rig(spec(adversary, 0.5), 5, &lies).finish().unwrap_err();
+        assert!(
+            matches!(fault.kind, FaultKind::Undecodable { .. }),
+            "{fault}"
+        );
+    }
+}
+
+/// c provers deal wrong shares to different victims, and lie as verifiers and about sums as far as they are still there.
+#[test]
+fn case_18_provers_with_different_victims() {
+    let lies = [
+        (2, Lie::WrongShare(victims([0, 4]))),
+        (9, Lie::WrongShare(victims([5, 7]))),
+    ];
+    found_out(&lies, &[(2, "wrong-share"), (9, "wrong-share")], &[2, 9]);
+    let mixed = [
+        (2, Lie::WrongShare(victims([0, 4]))),
+        (9, Lie::LyingAggregator),
+    ];
+    found_out(&mixed, &[(2, "wrong-share"), (9, "lying-aggregator")], &[2]);
+    let accomplices = [(2, Lie::WrongShare(victims([9]))), (9, Lie::LyingVerifier)];
+    found_out(
+        &accomplices,
+        &[(2, "wrong-share"), (9, "lying-verifier")],
+        &[2, 9],
+    );
+}

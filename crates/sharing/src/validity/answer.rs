@@ -1,0 +1,93 @@
+//! What a verifier answers: a linear combination for each test of what it was dealt.
+
+use blindsum_math::prime_field::NttField;
+
+use super::challenge::{Challenge, Factors};
+use super::{Layout, Test};
+
+/// A column of one prover, read: its rows' shares, then its masks' shares.
+pub(super) struct Shares<'a, F> {
+    pub rows: &'a [F],
+    /// For each repetition one of each test.
+    pub masks: &'a [F],
+}
+
+/// Σ a_i · b_i. Products are added up before they are reduced: they have less than 96 bits, so that 2^32 of them fit.
+pub(super) fn inner<F: NttField>(a: &[F], b: &[F]) -> F {
+    let products = a.iter().zip(b);
+    F::from_wide(products.fold(0, |sum, (a, b)| {
+        sum + u128::from(a.to_canonical()) * u128::from(b.to_canonical())
+    }))
+}
+
+/// The answers about one prover: for each repetition one of each test.
+pub(super) fn answers<F: NttField>(
+    layout: &Layout,
+    tests: &[Test],
+    challenge: &Challenge<F>,
+    norm_weights: &[F],
+    shares: &Shares<'_, F>,
+) -> Vec<F> {
+    let rows = shares.rows;
+    let squared = |rows: &[F]| {
+        rows.iter()
+            .map(|&share| share - share * share)
+            .collect::<Vec<F>>()
+    };
+    // β − β², zero where β is a bit.
+    let bits = squared(&rows[layout.bits()]);
+    let norm_bits = squared(&rows[layout.norm_bits()]);
+    let bounds = bounds(layout, rows);
+    let quadratic = quadratics(layout, rows);
+    let norm = norm(layout, norm_weights, rows);
+    let value = |factors: &Factors<F>, test: &Test| match test {
+        Test::Degree => inner(&factors.degree, rows),
+        Test::InputBit => inner(&factors.input_bit, &bits),
+        Test::InputBound => inner(&factors.input_bound, &bounds),
+        Test::Quadratic => inner(&factors.quadratic, &quadratic),
+        Test::NormBit => inner(&factors.norm_bit, &norm_bits),
+        Test::Norm => factors.norm * norm,
+    };
+    let repetitions = challenge.repetitions.iter();
+    let values = repetitions.flat_map(|factors| tests.iter().map(move |test| value(factors, test)));
+    values
+        .zip(shares.masks)
+        .map(|(value, &mask)| value + mask)
+        .collect()
+}
+
+/// u_b − Σ_s 2^s β_sb for every block b.
+fn bounds<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
+    let mut left = rows[layout.words()].to_vec();
+    let mut weight = F::ONE;
+    for of_bit in rows[layout.bits()].chunks_exact(layout.blocks()) {
+        for (left, &bit) in left.iter_mut().zip(of_bit) {
+            *left -= weight * bit;
+        }
+        weight += weight;
+    }
+    left
+}
+
+/// y_b − v_b·(v_b + slope) with v_b = u_b − offset for every block b; nothing where the norm has no bound.
+fn quadratics<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
+    let Some(norm) = layout.statement().norm else {
+        return Vec::new();
+    };
+    let offset = F::from_canonical(norm.offset).unwrap_or(F::ZERO);
+    let slope = F::from_canonical(norm.slope).unwrap_or(F::ZERO);
+    let pairs = rows[layout.words()].iter().zip(&rows[layout.squares()]);
+    pairs
+        .map(|(&word, &square)| {
+            let v = word - offset;
+            square - v * (v + slope)
+        })
+        .collect()
+}
+
+/// Σ_b y_b − Σ_g U_g·γ_g, with the values U_g of the polynomials of weights at the verifier's point.
+fn norm<F: NttField>(layout: &Layout, weights: &[F], rows: &[F]) -> F {
+    let squares = rows[layout.squares()].iter();
+    let sum = squares.fold(F::ZERO, |sum, &square| sum + square);
+    sum - inner(weights, &rows[layout.norm_bits()])
+}

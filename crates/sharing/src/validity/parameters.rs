@@ -1,0 +1,149 @@
+//! How many words a row packs, and how many verifiers it takes.
+
+use crate::ramp::{ParameterError, RampParameters, RampTold};
+
+/// What is known before the parameters of a proof are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidityRequest {
+    /// Parties n, each a prover and a verifier.
+    pub parties: usize,
+    /// Parties c that may lie, and pool what they see.
+    pub corrupt: usize,
+    /// Parties d that may be lost.
+    pub dropouts: usize,
+    /// Words L of a vector.
+    pub words: usize,
+    /// Words l in a row; 0 takes the fewest rows.
+    pub packing: usize,
+    /// Whether so many must confirm what all were told that no two things can be confirmed.
+    pub active: bool,
+}
+
+/// The parameters of a proof; every inequality on which privacy and correctness rest holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidityParameters {
+    ramp: RampParameters,
+    corrupt: usize,
+}
+
+/// Coefficients k of a row that hide l words from c parties that pool their shares, or from one where there are none.
+fn threshold(packing: usize, corrupt: usize) -> usize {
+    packing + corrupt.max(1)
+}
+
+/// Answers with which c wrong ones are corrected: products of rows have 2k − 1 coefficients.
+fn answers(threshold: usize, corrupt: usize) -> usize {
+    2 * threshold - 1 + 2 * corrupt
+}
+
+impl ValidityParameters {
+    /// Chooses k = l + max(c, 1), and the l with the fewest rows; among those the smallest.
+    ///
+    /// # Errors
+    /// The inequality that fails, with its numbers: n ≥ 2, words ≥ 1, d < n, l ≥ 1, n − d ≥ 2k − 1 + 2c, or if active
+    /// n − d − c ≥ ⌊(n + c)/2⌋ + 1.
+    pub fn choose(request: &ValidityRequest) -> Result<Self, ParameterError> {
+        let ValidityRequest {
+            parties: n,
+            corrupt: c,
+            dropouts: d,
+            words,
+            packing,
+            active,
+        } = *request;
+        let broken = |field, rule| Err(ParameterError { field, rule });
+        if n < 2 {
+            return broken("parties", format!("parties n = {n} >= 2"));
+        }
+        if words < 1 {
+            return broken("dim", format!("words = {words} >= 1"));
+        }
+        if d >= n {
+            return broken(
+                "dropout",
+                format!("dropped parties d = {d} < parties n = {n}"),
+            );
+        }
+        // The most words: 2(l + r) − 1 + 2c ≤ n − d with r = max(c, 1).
+        let room = (n - d + 1).saturating_sub(2 * c) / 2;
+        let most = room.saturating_sub(c.max(1));
+        let (field, chosen) = match packing {
+            0 if most == 0 => ("corrupt", 1),
+            0 => ("corrupt", words.div_ceil(words.div_ceil(most))),
+            asked => ("packing", asked),
+        };
+        let k = threshold(chosen, c);
+        let need = answers(k, c);
+        if n - d < need {
+            let rule = format!(
+                "n - d = {n} - {d} >= 2k - 1 + 2c = {need}, with c = {c} corrupt parties and k = l + max(c, 1) = {k}, \
+                 l = {chosen} words in a row"
+            );
+            return broken(field, rule);
+        }
+        let found = Self::told(n, c, k, chosen)?;
+        let quorum = found.quorum();
+        if active && n - d < quorum + c {
+            let rule = format!(
+                "active: n - d - c = {n} - {d} - {c} >= (n + c)/2 + 1 = {quorum}, who confirm the survivors when liars are gone"
+            );
+            return broken("dropout", rule);
+        }
+        Ok(found)
+    }
+
+    /// Accepts parameters that somebody else has chosen if they keep a party's privacy.
+    ///
+    /// # Errors
+    /// The inequality that fails, with its numbers: n ≥ 2, k ≤ n, 1 ≤ l ≤ k − max(c, 1).
+    pub fn told(
+        parties: usize,
+        corrupt: usize,
+        threshold: usize,
+        packing: usize,
+    ) -> Result<Self, ParameterError> {
+        let ramp = RampParameters::told(&RampTold {
+            parties,
+            corrupt,
+            active: false,
+            threshold,
+            packing,
+        })?;
+        Ok(Self { ramp, corrupt })
+    }
+
+    /// Parties n.
+    pub fn parties(&self) -> usize {
+        self.ramp.parties()
+    }
+
+    /// Parties c that may lie.
+    pub fn corrupt(&self) -> usize {
+        self.corrupt
+    }
+
+    /// Coefficients k of a row.
+    pub fn threshold(&self) -> usize {
+        self.ramp.threshold()
+    }
+
+    /// Words l in a row.
+    pub fn packing(&self) -> usize {
+        self.ramp.packing()
+    }
+
+    /// Answers that a verdict needs: 2k − 1 + 2c.
+    pub fn answers(&self) -> usize {
+        answers(self.threshold(), self.corrupt)
+    }
+
+    /// Signatures of which two sets cannot both have so many: ⌊(n + c)/2⌋ + 1.
+    pub fn quorum(&self) -> usize {
+        self.ramp.quorum()
+    }
+
+    /// The sharing of a row.
+    pub(super) fn ramp(&self) -> RampParameters {
+        self.ramp
+    }
+}

@@ -1,0 +1,310 @@
+//! Dealing a proof to verifiers, and answering a challenge with what was dealt.
+
+use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
+use blindsum_crypto::secret::Secret;
+use blindsum_math::field::Field;
+use blindsum_math::lagrange;
+use blindsum_math::prime_field::NttField;
+use blindsum_math::transform::{CosetTransform, Interpolation, MAX_POINTS};
+use zeroize::Zeroizing;
+
+use super::answer::{Shares, answers};
+use super::points::{F, Points, evaluate};
+use super::{
+    Challenge, Layout, ProofShape, REPETITIONS, Statement, Test, ValidityError, ValidityParameters,
+    Witness,
+};
+use crate::SharingError;
+use crate::ramp::{Embedding, RampSharing, Residues, fill_uniform};
+
+/// The seeds of a proof. A prover keeps them to deal a column once more; they must not serve for another vector.
+pub struct ProofSeeds {
+    /// Of the random elements of the rows.
+    pub rows: Secret<32>,
+    /// Of the masks of the tests.
+    pub masks: Secret<32>,
+}
+
+/// The parts of a column that is wanted: shares of rows, and of masks.
+type Parts<'a> = (Option<&'a mut [u8]>, Option<&'a mut [u8]>);
+
+/// What a verifier answers about one prover: one element for each test and repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer(pub(super) Vec<F>);
+
+/// A sharing of vectors with the proof that a statement holds for each of them. Holds tables, no secrets.
+pub struct ValiditySharing {
+    shape: ProofShape,
+    pub(super) points: Points<F>,
+    rows: RampSharing,
+    words: RampSharing,
+    /// The values at each verifier's point of the polynomials of the weights of bits of the norm.
+    norm_weights: Vec<Vec<F>>,
+}
+
+impl Answer {
+    /// Another answer, which fits nothing.
+    #[must_use]
+    pub fn moved(mut self) -> Self {
+        self.0.iter_mut().for_each(|element| *element += F::ONE);
+        self
+    }
+}
+
+impl ValiditySharing {
+    /// Prepares the sharing.
+    ///
+    /// # Errors
+    /// The rule that the statement breaks, or [`SharingError::Points`] for more parties than there are points.
+    pub fn new(
+        parameters: ValidityParameters,
+        statement: Statement,
+    ) -> Result<Self, ValidityError> {
+        let shape = ProofShape::new(parameters, statement)?;
+        let ramp = parameters.ramp();
+        let of = |words| RampSharing::new(ramp, Embedding::Evaluations, Residues::Wide, words);
+        let rows = of(shape.layout().rows() * parameters.packing())?;
+        let words = of(statement.words)?;
+        let points = points(&parameters)?;
+        let norm_weights = norm_weights(shape.layout(), &points)?;
+        Ok(Self {
+            shape,
+            points,
+            rows,
+            words,
+            norm_weights,
+        })
+    }
+
+    /// Its parameters and sizes.
+    pub fn shape(&self) -> &ProofShape {
+        &self.shape
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &ValidityParameters {
+        self.shape.parameters()
+    }
+
+    /// The rows of a proof.
+    pub fn layout(&self) -> &Layout {
+        self.shape.layout()
+    }
+
+    /// The sharing of the vector alone. Its column is the beginning of a column of the proof.
+    pub fn words(&self) -> &RampSharing {
+        &self.words
+    }
+
+    /// The tests.
+    pub fn tests(&self) -> &'static [Test] {
+        self.shape.tests()
+    }
+
+    /// The point at which the verifier of this rank holds its shares.
+    pub fn share_point(&self, rank: usize) -> Option<F> {
+        self.points.shares.get(rank).copied()
+    }
+
+    /// Bytes of a column: the shares of all rows and of all masks that one verifier gets.
+    pub fn column_len(&self) -> usize {
+        self.shape.column_len()
+    }
+
+    /// Bytes of an answer about one prover.
+    pub fn answer_len(&self) -> usize {
+        self.shape.answer_len()
+    }
+
+    /// Deals a proof: writes the column of the verifier of rank j to `columns[j]`, unless that is `None`. The same seeds and
+    /// rows give the same columns.
+    ///
+    /// # Errors
+    /// [`SharingError::Columns`] unless there are n columns of [`ValiditySharing::column_len`] bytes.
+    pub fn deal(
+        &self,
+        seeds: &ProofSeeds,
+        witness: &Witness,
+        columns: &mut [Option<&mut [u8]>],
+    ) -> Result<(), ValidityError> {
+        let (parties, need) = (self.parameters().parties(), self.column_len());
+        let fits = columns.iter().flatten().all(|column| column.len() == need);
+        if columns.len() != parties || !fits {
+            return Err(SharingError::Columns { parties, need }.into());
+        }
+        let mut split: Vec<Parts<'_>> = columns
+            .iter_mut()
+            .map(|column| match column {
+                Some(column) => {
+                    let (rows, masks) = column.split_at_mut(self.rows.column_len());
+                    (Some(rows), Some(masks))
+                }
+                None => (None, None),
+            })
+            .collect();
+        self.deal_masks(&seeds.masks, &mut split);
+        let mut of_rows: Vec<Option<&mut [u8]>> = split.into_iter().map(|(rows, _)| rows).collect();
+        let numbers = witness.numbers();
+        let read = |first: usize, out: &mut [u64]| {
+            out.copy_from_slice(&numbers[first..first + out.len()]);
+            Ok::<(), SharingError>(())
+        };
+        let seed = MaskSeed::from(Secret::from(*seeds.rows.expose()));
+        self.rows.share(seed, read, &mut of_rows)?;
+        Ok(())
+    }
+
+    /// The masks, a random honest polynomial for each test and repetition. Their elements come from the mask stream of the
+    /// seed, those of test t in repetition ρ from byte (8·ρ + t)·2^35 on.
+    fn deal_masks(&self, seed: &Secret<32>, columns: &mut [Parts<'_>]) {
+        let (k, l) = (self.parameters().threshold(), self.parameters().packing());
+        let stream = [MaskStream::new(
+            MaskSeed::from(Secret::from(*seed.expose())),
+            Sign::Add,
+        )];
+        for repetition in 0..REPETITIONS {
+            for (place, &test) in self.tests().iter().enumerate() {
+                let mut drawn = Zeroizing::new(vec![0; test.freedom(k, l)]);
+                fill_uniform::<F>(&stream, 8 * repetition as u64 + test as u64, &mut drawn);
+                let element = |&value: &u64| F::from_canonical(value).unwrap_or(F::ZERO);
+                let freedom = Zeroizing::new(drawn.iter().map(element).collect::<Vec<F>>());
+                let mask = self.points.mask(test, &freedom);
+                let at = (repetition * self.tests().len() + place) * F::ENCODED_LEN;
+                for ((_, column), &point) in columns.iter_mut().zip(&self.points.shares) {
+                    if let Some(column) = column {
+                        evaluate(&mask, point).write_to(&mut column[at..at + F::ENCODED_LEN]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a challenge asks.
+    pub fn challenge(&self, seed: [u8; 32]) -> Challenge<F> {
+        Challenge::new(seed, self.layout())
+    }
+
+    /// The answer of the verifier of rank `verifier` about the prover that dealt it a column.
+    ///
+    /// # Errors
+    /// [`SharingError::Holders`] for a rank beyond n, [`SharingError::ColumnLength`], [`SharingError::ColumnElement`] for
+    /// an element that is not canonical.
+    pub fn answer(
+        &self,
+        challenge: &Challenge<F>,
+        verifier: usize,
+        column: &[u8],
+    ) -> Result<Answer, ValidityError> {
+        let weights = self
+            .norm_weights
+            .get(verifier)
+            .ok_or(SharingError::Holders {
+                threshold: 1,
+                parties: self.parameters().parties(),
+            })?;
+        let need = self.column_len();
+        if column.len() != need {
+            let got = column.len();
+            return Err(SharingError::ColumnLength { got, need }.into());
+        }
+        let elements = Zeroizing::new(read_elements(column)?);
+        let (rows, masks) = elements.split_at(self.layout().rows());
+        let shares = Shares { rows, masks };
+        let found = answers(self.layout(), self.tests(), challenge, weights, &shares);
+        Ok(Answer(found))
+    }
+
+    /// The part of a column that is shares of the vector: a column of [`ValiditySharing::words`].
+    ///
+    /// # Errors
+    /// [`SharingError::ColumnLength`].
+    pub fn words_of<'a>(&self, column: &'a [u8]) -> Result<&'a [u8], ValidityError> {
+        let need = self.column_len();
+        match column.get(..self.words.column_len()) {
+            Some(words) if column.len() == need => Ok(words),
+            _ => {
+                let got = column.len();
+                Err(SharingError::ColumnLength { got, need }.into())
+            }
+        }
+    }
+
+    /// Writes an answer, [`ValiditySharing::answer_len`] bytes.
+    pub fn write_answer(&self, answer: &Answer) -> Vec<u8> {
+        let mut bytes = vec![0; self.answer_len()];
+        let places = bytes.chunks_exact_mut(F::ENCODED_LEN);
+        for (place, element) in places.zip(&answer.0) {
+            element.write_to(place);
+        }
+        bytes
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// [`SharingError::ColumnLength`], [`SharingError::ColumnElement`] for an element that is not canonical.
+    pub fn read_answer(&self, bytes: &[u8]) -> Result<Answer, ValidityError> {
+        let (got, need) = (bytes.len(), self.answer_len());
+        if got != need {
+            return Err(SharingError::ColumnLength { got, need }.into());
+        }
+        Ok(Answer(read_elements(bytes)?))
+    }
+}
+
+/// The points of words and of shares.
+fn points(parameters: &ValidityParameters) -> Result<Points<F>, ValidityError> {
+    let (k, l, n) = (
+        parameters.threshold(),
+        parameters.packing(),
+        parameters.parties(),
+    );
+    let too_many = |_| SharingError::Points {
+        parties: n,
+        most: MAX_POINTS,
+    };
+    let words = Interpolation::<F>::new(k).map_err(too_many)?;
+    let shares = CosetTransform::<F>::new(k, n).map_err(too_many)?;
+    Ok(Points::new(
+        (0..l).map(|slot| words.point(slot)).collect(),
+        (0..n).map(|rank| shares.point(rank)).collect(),
+        2 * k,
+    ))
+}
+
+fn read_elements(bytes: &[u8]) -> Result<Vec<F>, SharingError> {
+    let elements = bytes.chunks_exact(F::ENCODED_LEN).map(F::read_from);
+    elements
+        .collect::<Result<_, _>>()
+        .map_err(|_| SharingError::ColumnElement)
+}
+
+/// For each verifier the values of the polynomials whose values at the places of words are the weights of the bits of the
+/// norm.
+fn norm_weights<E: NttField>(
+    layout: &Layout,
+    points: &Points<E>,
+) -> Result<Vec<Vec<E>>, ValidityError> {
+    let rows = layout.norm_bits().len();
+    let no_points = |_| SharingError::Points {
+        parties: points.shares.len(),
+        most: MAX_POINTS,
+    };
+    let matrix = lagrange::values_matrix(&points.words, &points.shares).map_err(no_points)?;
+    let packing = layout.packing();
+    let of_row = |row: usize| {
+        let weight =
+            move |slot| E::from_canonical(layout.norm_weight(row, slot)).unwrap_or(E::ZERO);
+        (0..packing).map(weight).collect::<Vec<E>>()
+    };
+    let weights: Vec<Vec<E>> = (0..rows).map(of_row).collect();
+    let values = matrix.entries().chunks_exact(packing);
+    Ok(values
+        .map(|basis| {
+            weights
+                .iter()
+                .map(|of_row| super::answer::inner(basis, of_row))
+                .collect()
+        })
+        .collect())
+}

@@ -1,0 +1,85 @@
+"""Sums of proved vectors: who lies in a simulation is named, and jobs over mutual TLS."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import blindsum as bs
+from blindsum.lies import LIES
+from blindsum.options import Integers, Quantised
+
+PARTIES = 20
+PARTY_LIES = [lie for lie in LIES if lie not in ("equivocator", "mixed")]
+
+
+def spec(**fields):
+    encoding = Quantised(bits=10, max_norm=2.0)
+    return bs.JobSpec(
+        **{"protocol": "pss-malicious", "parties": PARTIES, "dim": 30, "encoding": encoding, **fields}
+    )
+
+
+@pytest.mark.parametrize("lie", PARTY_LIES)
+@pytest.mark.parametrize("adversary", ["semi-honest", "active"])
+def test_case_14_liars_are_named_and_nobody_else_is(lie, adversary):
+    found = bs.simulate(spec(adversary=adversary), liars=2, lie=lie)
+    assert found.exact
+    assert len(found.excluded) == 2
+    # Sums of columns that are wrong say nothing of their senders' vectors.
+    assert found.survivors == (PARTIES if lie == "lying-aggregator" else PARTIES - 2)
+    assert all(bool(one.evidence) == (lie != "silent-discloser") for one in found.excluded)
+
+
+def test_case_14_lies_of_several_kinds_and_losses():
+    found = bs.simulate(spec(), liars=2, lie="mixed", drop=0.05)
+    assert found.exact
+    assert 1 <= len(found.excluded) <= 2
+
+
+def test_case_20_a_coordinator_that_tells_two_challenges_gets_no_sum():
+    found = bs.simulate(spec(), liars=1, lie="equivocator")
+    assert found.outcome == "abort"
+    assert found.excluded == ()
+
+
+def test_what_cannot_be_is_refused_by_its_rule():
+    for fields, rule in [
+        ({"lie": "shout"}, "lie: .* must be one of bad-degree"),
+        ({"liars": 21}, "liars = 21 <= parties = 20"),
+        ({"liars": -1}, "liars"),
+    ]:
+        with pytest.raises(bs.ConfigError, match=rule):
+            bs.simulate(spec(), **{"liars": 1, **fields})
+    with pytest.raises(bs.ConfigError, match="wrong-norm needs a job with max_norm"):
+        bs.simulate(spec(encoding=Quantised()), liars=1, lie="wrong-norm")
+    with pytest.raises(bs.ConfigError, match="only pss-malicious finds them"):
+        bs.simulate(spec(protocol="pss"), liars=1)
+    for fields, rule in [
+        ({"encoding": Quantised(max_weight=2)}, "max_weight = 2 must be 1"),
+        ({"encoding": Integers(bits=33)}, "bits = 33 <= 32"),
+        ({"parties": 4}, "2k - 1 \\+ 2c"),
+        ({"dim": 200_000, "encoding": Quantised(max_norm=5.0)}, "largest square"),
+    ]:
+        with pytest.raises(bs.ConfigError, match=rule):
+            spec(**fields)
+
+
+def test_sums_of_integers_are_exact():
+    rows = np.random.default_rng(0).integers(0, 2**16, (PARTIES, 30), dtype=np.uint64)
+    found = bs.simulate(spec(encoding=Integers(bits=16)), list(rows), liars=2, lie="non-bit")
+    honest = [rank for rank in range(PARTIES) if rank not in {one.party for one in found.excluded}]
+    assert found.sum.tolist() == rows[honest].sum(axis=0).tolist()
+
+
+def test_from_the_shell():
+    words = ["simulate", "--protocol", "pss-malicious", "--parties", "20", "--dim", "30", "--liars", "2"]
+    command = [sys.executable, "-m", "blindsum", *words, "--lie", "wrong-share"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["exact"]
+    assert [one["test"] for one in report["excluded"]] == ["wrong-share"] * 2
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("has lied: wrong-share, shown by") == 2
