@@ -9,7 +9,8 @@ use blindsum_protocol::{
     Server,
 };
 use blindsum_sharing::validity::{
-    NormBound, ProofSeeds, Statement, ValidityParameters, ValiditySharing, Verdict, Witness,
+    NormBound, ProofSeeds, RangeProof, Statement, ValidityParameters, ValiditySharing, Verdict,
+    Witness,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, SeedableRng};
@@ -318,6 +319,7 @@ impl Shared {
             words,
             bits: self.bits,
             norm,
+            range: RangeProof::Bits,
         };
         ValiditySharing::new(parameters, statement).unwrap()
     }
@@ -329,6 +331,7 @@ pub fn check_proofs(file: &str) {
     struct Proof {
         words: Vec<u64>,
         content: Vec<Vec<u64>>,
+        words_seed: Hex,
         rows_seed: Hex,
         masks_seed: Hex,
         columns: Vec<Hex>,
@@ -345,6 +348,7 @@ pub fn check_proofs(file: &str) {
             assert_eq!(numbers.collect::<Vec<_>>(), *expected, "row {row}");
         }
         let seeds = ProofSeeds {
+            words: Secret::from(proof.words_seed.array()),
             rows: Secret::from(proof.rows_seed.array()),
             masks: Secret::from(proof.masks_seed.array()),
         };
@@ -353,10 +357,11 @@ pub fn check_proofs(file: &str) {
             .iter_mut()
             .map(|column| Some(column.as_mut_slice()))
             .collect();
-        sharing.deal(&seeds, &witness, &mut places).unwrap();
+        sharing.deal_words(&seeds, &witness, &mut places).unwrap();
+        sharing.deal_proof(&seeds, &witness, &mut places).unwrap();
         let challenge = sharing.challenge(proof.challenge.array());
         for (rank, column) in columns.into_iter().enumerate() {
-            let answer = sharing.answer(&challenge, rank, &column).unwrap();
+            let answer = sharing.answer(&challenge, rank, &column, [0; 32]).unwrap();
             assert_eq!(Hex(column), proof.columns[rank], "column of {rank}");
             let written = Hex(sharing.write_answer(&answer));
             assert_eq!(written, proof.answers[rank], "answer of {rank}");

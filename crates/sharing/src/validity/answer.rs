@@ -3,7 +3,7 @@
 use blindsum_math::prime_field::NttField;
 
 use super::challenge::{Challenge, Factors};
-use super::{Layout, Test};
+use super::{Layout, REPETITIONS, Test};
 
 /// A column of one prover, read: its rows' shares, then its masks' shares.
 pub(super) struct Shares<'a, F> {
@@ -20,13 +20,22 @@ pub(super) fn inner<F: NttField>(a: &[F], b: &[F]) -> F {
     }))
 }
 
-/// The answers about one prover: for each repetition one of each test.
+/// What a verifier knows of its point.
+pub(super) struct PointOf<F> {
+    /// The values of the basis polynomials of slots.
+    pub basis: Vec<F>,
+    /// The values of the polynomials of weights of bits of the norm.
+    pub norm_weights: Vec<F>,
+}
+
+/// The answers about one prover, whose projections have this seed: for each repetition one of each test.
 pub(super) fn answers<F: NttField>(
     layout: &Layout,
     tests: &[Test],
     challenge: &Challenge<F>,
-    norm_weights: &[F],
+    point: &PointOf<F>,
     shares: &Shares<'_, F>,
+    seed: [u8; 32],
 ) -> Vec<F> {
     let rows = shares.rows;
     let squared = |rows: &[F]| {
@@ -37,27 +46,39 @@ pub(super) fn answers<F: NttField>(
     // β − β², zero where β is a bit.
     let bits = squared(&rows[layout.bits()]);
     let norm_bits = squared(&rows[layout.norm_bits()]);
+    let projection_bits = squared(&rows[layout.projection_bits()]);
     let bounds = bounds(layout, rows);
-    let quadratic = quadratics(layout, rows);
-    let norm = norm(layout, norm_weights, rows);
-    let value = |factors: &Factors<F>, test: &Test| match test {
+    let numbers = numbers(layout, rows);
+    let quadratic = quadratics(layout, &numbers, rows);
+    let norm = norm(layout, &point.norm_weights, rows);
+    let projection = challenge.projection.as_ref().map(|test| {
+        let bits = &rows[layout.projection_bits()];
+        test.at(seed, &point.basis, &numbers, bits)
+    });
+    let projection = projection.unwrap_or([F::ZERO; REPETITIONS]);
+    let value = |(repetition, factors): (usize, &Factors<F>), test: &Test| match test {
         Test::Degree => inner(&factors.degree, rows),
         Test::InputBit => inner(&factors.input_bit, &bits),
         Test::InputBound => inner(&factors.input_bound, &bounds),
         Test::Quadratic => inner(&factors.quadratic, &quadratic),
         Test::NormBit => inner(&factors.norm_bit, &norm_bits),
         Test::Norm => factors.norm * norm,
+        Test::ProjectionBit => inner(&factors.projection_bit, &projection_bits),
+        Test::Projection => projection[repetition],
     };
-    let repetitions = challenge.repetitions.iter();
-    let values = repetitions.flat_map(|factors| tests.iter().map(move |test| value(factors, test)));
+    let repetitions = challenge.repetitions.iter().enumerate();
+    let values = repetitions.flat_map(|of| tests.iter().map(move |test| value(of, test)));
     values
         .zip(shares.masks)
         .map(|(value, &mask)| value + mask)
         .collect()
 }
 
-/// u_b − Σ_s 2^s β_sb for every block b.
+/// u_b − Σ_s 2^s β_sb for every block b; nothing where words have no bits.
 fn bounds<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
+    if layout.bits().is_empty() {
+        return Vec::new();
+    }
     let mut left = rows[layout.words()].to_vec();
     let mut weight = F::ONE;
     for of_bit in rows[layout.bits()].chunks_exact(layout.blocks()) {
@@ -69,19 +90,25 @@ fn bounds<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
     left
 }
 
-/// y_b − v_b·(v_b + slope) with v_b = u_b − offset for every block b; nothing where the norm has no bound.
-fn quadratics<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
+/// v_b = u_b − offset for every block b; nothing where the norm has no bound.
+fn numbers<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
     let Some(norm) = layout.statement().norm else {
         return Vec::new();
     };
     let offset = F::from_canonical(norm.offset).unwrap_or(F::ZERO);
-    let slope = F::from_canonical(norm.slope).unwrap_or(F::ZERO);
-    let pairs = rows[layout.words()].iter().zip(&rows[layout.squares()]);
+    rows[layout.words()]
+        .iter()
+        .map(|&word| word - offset)
+        .collect()
+}
+
+/// y_b − v_b·(v_b + slope) for every block b; nothing where the norm has no bound.
+fn quadratics<F: NttField>(layout: &Layout, numbers: &[F], rows: &[F]) -> Vec<F> {
+    let slope = layout.statement().norm.map_or(0, |norm| norm.slope);
+    let slope = F::from_canonical(slope).unwrap_or(F::ZERO);
+    let pairs = numbers.iter().zip(&rows[layout.squares()]);
     pairs
-        .map(|(&word, &square)| {
-            let v = word - offset;
-            square - v * (v + slope)
-        })
+        .map(|(&v, &square)| square - v * (v + slope))
         .collect()
 }
 

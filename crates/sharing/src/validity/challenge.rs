@@ -4,6 +4,7 @@ use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 use blindsum_math::prime_field::NttField;
 
+use super::projection::{PROJECTIONS, ProjectionTest};
 use super::{Layout, REPETITIONS, Test};
 use crate::ramp::fill_uniform;
 
@@ -21,17 +22,21 @@ pub(super) struct Factors<F> {
     pub norm_bit: Vec<F>,
     /// Of the test of the norm.
     pub norm: F,
+    /// Of every row of bits of projections.
+    pub projection_bit: Vec<F>,
 }
 
 /// The random factors that a seed stands for, the same for every prover and verifier. They are public once every prover
 /// has committed to its shares, and nobody may know them before.
 pub struct Challenge<F> {
-    pub(super) repetitions: Vec<Factors<F>>,
+    pub(super) repetitions: [Factors<F>; REPETITIONS],
+    /// The test of projections, in all repetitions, where there are any.
+    pub(super) projection: Option<ProjectionTest<F>>,
 }
 
 impl<F: NttField> Challenge<F> {
     /// The factors of a seed: elements of the field from the mask stream of the seed, list t of repetition ρ from byte
-    /// (8·ρ + t)·2^35 on, in the order of [`Test`].
+    /// (8·ρ + t)·2^35 on, in the order of [`Test::ALL`].
     pub fn new(seed: [u8; 32], layout: &Layout) -> Self {
         let stream = [MaskStream::new(
             MaskSeed::from(Secret::from(seed)),
@@ -54,9 +59,16 @@ impl<F: NttField> Challenge<F> {
                 .first()
                 .copied()
                 .unwrap_or(F::ZERO),
+            projection_bit: list(number, Test::ProjectionBit, layout.projection_bits().len()),
         };
+        let projections = |number| list(number, Test::Projection, PROJECTIONS);
+        let projection = layout.bits_of_projection().map(|bits| {
+            let factors = std::array::from_fn(projections);
+            ProjectionTest::new(factors, bits, layout.packing())
+        });
         Self {
-            repetitions: (0..REPETITIONS).map(repetition).collect(),
+            repetitions: std::array::from_fn(repetition),
+            projection,
         }
     }
 }

@@ -38,6 +38,14 @@ pub enum ValidityError {
         /// The bound.
         most: u64,
     },
+    /// A projection above its bound.
+    #[error(
+        "projection: must be from -{most} to {most}; chance makes it larger once in 2^40 rounds"
+    )]
+    Projection {
+        /// The bound.
+        most: u64,
+    },
     /// What the sharing refused.
     #[error(transparent)]
     Sharing(#[from] SharingError),

@@ -5,7 +5,8 @@
 //! degree below k that packs l numbers. The statement holds if all rows are such polynomials (test `degree`), all bits are
 //! 0 or 1 (`input-bit`, `norm-bit`), every word is the sum of its bits (`input-bound`), every square is that of its word
 //! (`quadratic`), and the squares add up to what the bits of the norm say (`norm`). The largest numbers that the bits can
-//! say are the bounds.
+//! say are the bounds. Where the bound of the norm alone is wanted, bits of a few random projections of the vector take the place
+//! of the bits of words (tests `projection-bit`, `projection`): see [`projection`].
 //!
 //! A [`Challenge`], unknown until every prover has dealt its shares, combines all rows at random, so that each test opens
 //! one polynomial. Each verifier answers with that polynomial's value at its own point, which it computes from its own
@@ -19,10 +20,13 @@
 //! the sum of a block lets two words err in opposite directions. Tests show both.
 
 mod answer;
+mod bounded;
 mod challenge;
 mod error;
+mod layout;
 mod parameters;
 mod points;
+pub mod projection;
 mod shape;
 mod sharing;
 mod statement;
@@ -32,10 +36,11 @@ mod witness;
 
 pub use challenge::Challenge;
 pub use error::ValidityError;
+pub use layout::Layout;
 pub use parameters::{ValidityParameters, ValidityRequest};
 pub use shape::ProofShape;
 pub use sharing::{Answer, ProofSeeds, ValiditySharing};
-pub use statement::{Layout, NormBound, Statement};
+pub use statement::{NormBound, RangeProof, Statement};
 pub use test::{Shape, Test};
 pub use verdict::Verdict;
 pub use witness::Witness;

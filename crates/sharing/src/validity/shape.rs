@@ -37,10 +37,7 @@ impl ProofShape {
 
     /// The tests.
     pub fn tests(&self) -> &'static [Test] {
-        match self.layout.statement().norm {
-            Some(_) => &Test::WITH_NORM,
-            None => &Test::WITHOUT_NORM,
-        }
+        Test::of(self.layout.statement())
     }
 
     /// Bytes of a column: the shares of all rows and of all masks that one verifier gets.

@@ -1,5 +1,7 @@
 //! Dealing a proof to verifiers, and answering a challenge with what was dealt.
 
+use std::ops::Range;
+
 use blindsum_crypto::mask::{MaskSeed, MaskStream, Sign};
 use blindsum_crypto::secret::Secret;
 use blindsum_math::field::Field;
@@ -8,7 +10,7 @@ use blindsum_math::prime_field::NttField;
 use blindsum_math::transform::{CosetTransform, Interpolation, MAX_POINTS};
 use zeroize::Zeroizing;
 
-use super::answer::{Shares, answers};
+use super::answer::{PointOf, Shares, answers, inner};
 use super::points::{F, Points, evaluate};
 use super::{
     Challenge, Layout, ProofShape, REPETITIONS, Statement, Test, ValidityError, ValidityParameters,
@@ -19,14 +21,13 @@ use crate::ramp::{Embedding, RampSharing, Residues, fill_uniform};
 
 /// The seeds of a proof. A prover keeps them to deal a column once more; they must not serve for another vector.
 pub struct ProofSeeds {
-    /// Of the random elements of the rows.
+    /// Of the random elements of the rows of words.
+    pub words: Secret<32>,
+    /// Of those of all other rows.
     pub rows: Secret<32>,
     /// Of the masks of the tests.
     pub masks: Secret<32>,
 }
-
-/// The parts of a column that is wanted: shares of rows, and of masks.
-type Parts<'a> = (Option<&'a mut [u8]>, Option<&'a mut [u8]>);
 
 /// What a verifier answers about one prover: one element for each test and repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +37,13 @@ pub struct Answer(pub(super) Vec<F>);
 pub struct ValiditySharing {
     shape: ProofShape,
     pub(super) points: Points<F>,
-    rows: RampSharing,
+    /// The vector, as it is summed.
     words: RampSharing,
-    /// The values at each verifier's point of the polynomials of the weights of bits of the norm.
-    norm_weights: Vec<Vec<F>>,
+    /// Rows of words, filled up behind the last word.
+    word_rows: RampSharing,
+    other_rows: RampSharing,
+    /// What each verifier knows of its point.
+    verifiers: Vec<PointOf<F>>,
 }
 
 impl Answer {
@@ -63,16 +67,16 @@ impl ValiditySharing {
         let shape = ProofShape::new(parameters, statement)?;
         let ramp = parameters.ramp();
         let of = |words| RampSharing::new(ramp, Embedding::Evaluations, Residues::Wide, words);
-        let rows = of(shape.layout().rows() * parameters.packing())?;
-        let words = of(statement.words)?;
+        let layout = shape.layout();
+        let of_rows = |rows: Range<usize>| of(rows.len() * parameters.packing());
         let points = points(&parameters)?;
-        let norm_weights = norm_weights(shape.layout(), &points)?;
         Ok(Self {
+            words: of(statement.words)?,
+            word_rows: of_rows(layout.words())?,
+            other_rows: of_rows(other_rows(layout))?,
+            verifiers: verifiers(layout, &points)?,
             shape,
             points,
-            rows,
-            words,
-            norm_weights,
         })
     }
 
@@ -116,47 +120,65 @@ impl ValiditySharing {
         self.shape.answer_len()
     }
 
-    /// Deals a proof: writes the column of the verifier of rank j to `columns[j]`, unless that is `None`. The same seeds and
-    /// rows give the same columns.
+    /// Deals a vector: writes the shares of its words, [`ProofShape::words_len`] bytes, to the beginning of the column of each
+    /// verifier j, `columns[j]`, unless that is `None`. The same seeds and rows give the same shares.
     ///
     /// # Errors
     /// [`SharingError::Columns`] unless there are n columns of [`ValiditySharing::column_len`] bytes.
-    pub fn deal(
+    pub fn deal_words(
         &self,
         seeds: &ProofSeeds,
         witness: &Witness,
         columns: &mut [Option<&mut [u8]>],
     ) -> Result<(), ValidityError> {
+        self.check_columns(columns)?;
+        let len = self.shape.words_len();
+        let mut parts = parts(columns, 0..len);
+        share_rows(
+            &self.word_rows,
+            &seeds.words,
+            witness,
+            self.layout().words(),
+            &mut parts,
+        )
+    }
+
+    /// Deals the proof of a vector: writes the rest of each column, as [`ValiditySharing::deal_words`] does its beginning.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn deal_proof(
+        &self,
+        seeds: &ProofSeeds,
+        witness: &Witness,
+        columns: &mut [Option<&mut [u8]>],
+    ) -> Result<(), ValidityError> {
+        self.check_columns(columns)?;
+        let start = self.shape.words_len();
+        let end = start + self.other_rows.column_len();
+        self.deal_masks(&seeds.masks, &mut parts(columns, end..self.column_len()));
+        let mut parts = parts(columns, start..end);
+        share_rows(
+            &self.other_rows,
+            &seeds.rows,
+            witness,
+            other_rows(self.layout()),
+            &mut parts,
+        )
+    }
+
+    fn check_columns(&self, columns: &[Option<&mut [u8]>]) -> Result<(), ValidityError> {
         let (parties, need) = (self.parameters().parties(), self.column_len());
         let fits = columns.iter().flatten().all(|column| column.len() == need);
-        if columns.len() != parties || !fits {
-            return Err(SharingError::Columns { parties, need }.into());
+        match columns.len() == parties && fits {
+            true => Ok(()),
+            false => Err(SharingError::Columns { parties, need }.into()),
         }
-        let mut split: Vec<Parts<'_>> = columns
-            .iter_mut()
-            .map(|column| match column {
-                Some(column) => {
-                    let (rows, masks) = column.split_at_mut(self.rows.column_len());
-                    (Some(rows), Some(masks))
-                }
-                None => (None, None),
-            })
-            .collect();
-        self.deal_masks(&seeds.masks, &mut split);
-        let mut of_rows: Vec<Option<&mut [u8]>> = split.into_iter().map(|(rows, _)| rows).collect();
-        let numbers = witness.numbers();
-        let read = |first: usize, out: &mut [u64]| {
-            out.copy_from_slice(&numbers[first..first + out.len()]);
-            Ok::<(), SharingError>(())
-        };
-        let seed = MaskSeed::from(Secret::from(*seeds.rows.expose()));
-        self.rows.share(seed, read, &mut of_rows)?;
-        Ok(())
     }
 
     /// The masks, a random honest polynomial for each test and repetition. Their elements come from the mask stream of the
     /// seed, those of test t in repetition ρ from byte (8·ρ + t)·2^35 on.
-    fn deal_masks(&self, seed: &Secret<32>, columns: &mut [Parts<'_>]) {
+    fn deal_masks(&self, seed: &Secret<32>, columns: &mut [Option<&mut [u8]>]) {
         let (k, l) = (self.parameters().threshold(), self.parameters().packing());
         let stream = [MaskStream::new(
             MaskSeed::from(Secret::from(*seed.expose())),
@@ -170,7 +192,7 @@ impl ValiditySharing {
                 let freedom = Zeroizing::new(drawn.iter().map(element).collect::<Vec<F>>());
                 let mask = self.points.mask(test, &freedom);
                 let at = (repetition * self.tests().len() + place) * F::ENCODED_LEN;
-                for ((_, column), &point) in columns.iter_mut().zip(&self.points.shares) {
+                for (column, &point) in columns.iter_mut().zip(&self.points.shares) {
                     if let Some(column) = column {
                         evaluate(&mask, point).write_to(&mut column[at..at + F::ENCODED_LEN]);
                     }
@@ -184,7 +206,8 @@ impl ValiditySharing {
         Challenge::new(seed, self.layout())
     }
 
-    /// The answer of the verifier of rank `verifier` about the prover that dealt it a column.
+    /// The answer of the verifier of rank `verifier` about the prover that dealt it a column. The seed is that of the prover's
+    /// projections; it does not matter where there are none.
     ///
     /// # Errors
     /// [`SharingError::Holders`] for a rank beyond n, [`SharingError::ColumnLength`], [`SharingError::ColumnElement`] for
@@ -194,24 +217,33 @@ impl ValiditySharing {
         challenge: &Challenge<F>,
         verifier: usize,
         column: &[u8],
+        seed: [u8; 32],
     ) -> Result<Answer, ValidityError> {
-        let weights = self
-            .norm_weights
-            .get(verifier)
-            .ok_or(SharingError::Holders {
-                threshold: 1,
-                parties: self.parameters().parties(),
-            })?;
-        let need = self.column_len();
-        if column.len() != need {
-            let got = column.len();
-            return Err(SharingError::ColumnLength { got, need }.into());
-        }
-        let elements = Zeroizing::new(read_elements(column)?);
+        let point = self.verifiers.get(verifier).ok_or(SharingError::Holders {
+            threshold: 1,
+            parties: self.parameters().parties(),
+        })?;
+        let elements = self.read_column(column)?;
         let (rows, masks) = elements.split_at(self.layout().rows());
         let shares = Shares { rows, masks };
-        let found = answers(self.layout(), self.tests(), challenge, weights, &shares);
+        let found = answers(self.layout(), self.tests(), challenge, point, &shares, seed);
         Ok(Answer(found))
+    }
+
+    /// Whether this is a column.
+    ///
+    /// # Errors
+    /// [`SharingError::ColumnLength`], [`SharingError::ColumnElement`] for an element that is not canonical.
+    pub fn check_column(&self, column: &[u8]) -> Result<(), ValidityError> {
+        self.read_column(column).map(drop)
+    }
+
+    fn read_column(&self, column: &[u8]) -> Result<Zeroizing<Vec<F>>, ValidityError> {
+        let (got, need) = (column.len(), self.column_len());
+        match got == need {
+            true => Ok(Zeroizing::new(read_elements(column)?)),
+            false => Err(SharingError::ColumnLength { got, need }.into()),
+        }
     }
 
     /// The part of a column that is shares of the vector: a column of [`ValiditySharing::words`].
@@ -279,13 +311,43 @@ fn read_elements(bytes: &[u8]) -> Result<Vec<F>, SharingError> {
         .map_err(|_| SharingError::ColumnElement)
 }
 
-/// For each verifier the values of the polynomials whose values at the places of words are the weights of the bits of the
-/// norm.
-fn norm_weights<E: NttField>(
+/// All rows but those of words.
+fn other_rows(layout: &Layout) -> Range<usize> {
+    layout.words().end..layout.rows()
+}
+
+/// A part of every column that is there.
+fn parts<'a>(
+    columns: &'a mut [Option<&mut [u8]>],
+    range: Range<usize>,
+) -> Vec<Option<&'a mut [u8]>> {
+    let parts = columns.iter_mut();
+    parts
+        .map(|column| Some(&mut column.as_mut()?[range.clone()]))
+        .collect()
+}
+
+fn share_rows(
+    sharing: &RampSharing,
+    seed: &Secret<32>,
+    witness: &Witness,
+    rows: Range<usize>,
+    columns: &mut [Option<&mut [u8]>],
+) -> Result<(), ValidityError> {
+    let read = |first: usize, out: &mut [u64]| {
+        witness.read(&rows, first, out);
+        Ok::<(), SharingError>(())
+    };
+    let seed = MaskSeed::from(Secret::from(*seed.expose()));
+    Ok(sharing.share(seed, read, columns)?)
+}
+
+/// What verifiers know of their points: the values of the polynomials that are 1 in one slot, and of those whose values in all
+/// slots are the weights of bits of the norm.
+fn verifiers<E: NttField>(
     layout: &Layout,
     points: &Points<E>,
-) -> Result<Vec<Vec<E>>, ValidityError> {
-    let rows = layout.norm_bits().len();
+) -> Result<Vec<PointOf<E>>, ValidityError> {
     let no_points = |_| SharingError::Points {
         parties: points.shares.len(),
         most: MAX_POINTS,
@@ -297,14 +359,11 @@ fn norm_weights<E: NttField>(
             move |slot| E::from_canonical(layout.norm_weight(row, slot)).unwrap_or(E::ZERO);
         (0..packing).map(weight).collect::<Vec<E>>()
     };
-    let weights: Vec<Vec<E>> = (0..rows).map(of_row).collect();
+    let weights: Vec<Vec<E>> = (0..layout.norm_bits().len()).map(of_row).collect();
+    let of_point = |basis: &[E]| PointOf {
+        norm_weights: weights.iter().map(|row| inner(basis, row)).collect(),
+        basis: basis.to_vec(),
+    };
     let values = matrix.entries().chunks_exact(packing);
-    Ok(values
-        .map(|basis| {
-            weights
-                .iter()
-                .map(|of_row| super::answer::inner(basis, of_row))
-                .collect()
-        })
-        .collect())
+    Ok(values.map(of_point).collect())
 }

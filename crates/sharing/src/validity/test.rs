@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{RangeProof, Statement};
+
 /// What is tested. Every test opens one polynomial, masked, which only an honest prover's rows make right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
@@ -17,6 +19,10 @@ pub enum Test {
     NormBit,
     /// The norm is the sum of the squares, and of its bits.
     Norm,
+    /// The bits of projections are 0 or 1.
+    ProjectionBit,
+    /// Projections are the sum of their bits.
+    Projection,
 }
 
 /// What the values of an honest polynomial at the places of words are.
@@ -31,10 +37,21 @@ pub enum Shape {
 }
 
 impl Test {
-    /// The tests where the norm has no bound.
-    pub const WITHOUT_NORM: [Test; 3] = [Test::Degree, Test::InputBit, Test::InputBound];
     /// All tests.
-    pub const WITH_NORM: [Test; 6] = [
+    pub const ALL: [Test; 8] = [
+        Test::Degree,
+        Test::InputBit,
+        Test::InputBound,
+        Test::Quadratic,
+        Test::NormBit,
+        Test::Norm,
+        Test::ProjectionBit,
+        Test::Projection,
+    ];
+    /// The tests where words have bits and the norm has no bound.
+    const OF_BITS: &[Test] = &[Test::Degree, Test::InputBit, Test::InputBound];
+    /// The tests where words have bits and the norm has a bound.
+    const OF_BITS_AND_NORM: &[Test] = &[
         Test::Degree,
         Test::InputBit,
         Test::InputBound,
@@ -42,6 +59,24 @@ impl Test {
         Test::NormBit,
         Test::Norm,
     ];
+    /// The tests where projections are in the place of bits of words.
+    const OF_NORM: &[Test] = &[
+        Test::Degree,
+        Test::Quadratic,
+        Test::NormBit,
+        Test::Norm,
+        Test::ProjectionBit,
+        Test::Projection,
+    ];
+
+    /// The tests of a statement, in the order of answers.
+    pub fn of(statement: &Statement) -> &'static [Test] {
+        match (statement.range, statement.norm) {
+            (RangeProof::Bits, None) => Self::OF_BITS,
+            (RangeProof::Bits, Some(_)) => Self::OF_BITS_AND_NORM,
+            (RangeProof::Projections, _) => Self::OF_NORM,
+        }
+    }
 
     /// The name, as in reports.
     pub fn name(self) -> &'static str {
@@ -52,6 +87,8 @@ impl Test {
             Test::Quadratic => "quadratic",
             Test::NormBit => "norm-bit",
             Test::Norm => "norm",
+            Test::ProjectionBit => "projection-bit",
+            Test::Projection => "projection",
         }
     }
 
@@ -59,8 +96,8 @@ impl Test {
     pub fn coefficients(self, k: usize, l: usize) -> usize {
         match self {
             Test::Degree | Test::InputBound => k,
-            Test::InputBit | Test::Quadratic | Test::NormBit => 2 * k - 1,
-            Test::Norm => k + l - 1,
+            Test::InputBit | Test::Quadratic | Test::NormBit | Test::ProjectionBit => 2 * k - 1,
+            Test::Norm | Test::Projection => k + l - 1,
         }
     }
 
@@ -68,8 +105,12 @@ impl Test {
     pub fn shape(self) -> Shape {
         match self {
             Test::Degree => Shape::Any,
-            Test::InputBit | Test::InputBound | Test::Quadratic | Test::NormBit => Shape::Zero,
-            Test::Norm => Shape::ZeroSum,
+            Test::InputBit
+            | Test::InputBound
+            | Test::Quadratic
+            | Test::NormBit
+            | Test::ProjectionBit => Shape::Zero,
+            Test::Norm | Test::Projection => Shape::ZeroSum,
         }
     }
 

@@ -8,11 +8,12 @@ use crate::PartyId;
 pub enum Lie {
     /// A row is no polynomial of degree below k.
     BadDegree,
-    /// A bit of a word is 2.
+    /// A bit of a word is 2; of a projection, where these have bits.
     NonBit,
     /// A square is that of another word.
     WrongSquare,
-    /// A word is one above its bound.
+    /// A word is one above its bound. Where words have no bits, some are so large that the sum of squares wraps around in the
+    /// field and seems to be small.
     OutOfBound,
     /// Two words of a row err in opposite directions.
     CancellingPair,
@@ -20,6 +21,8 @@ pub enum Lie {
     WrongNorm,
     /// The columns of these parties do not fit those of the others.
     WrongShare(Vec<PartyId>),
+    /// The columns of these parties have other words than were committed to before the projections.
+    OtherWords(Vec<PartyId>),
     /// What is sealed for these parties is not what was committed to.
     Rubbish(Vec<PartyId>),
     /// As [`Lie::WrongShare`], and an accused party shows nothing.

@@ -14,12 +14,13 @@
 //! * Stage `aggregate`: the packed sum of the columns up, the result down.
 
 use blindsum_crypto::kdf;
-use blindsum_crypto::merkle::{Hash, path_len};
+use blindsum_crypto::merkle::Hash;
 use blindsum_crypto::seal::SEAL_OVERHEAD;
 use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_sharing::validity::{ProofShape, ValiditySharing};
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
+use super::commitments::{Leaf, Paths, Root, has_words, path_bytes, sealed_hash};
 use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
 
@@ -171,96 +172,105 @@ pub(super) fn challenge(
     kdf::hash("blindsum validity challenge", &parts)
 }
 
-/// The commitment to one column.
-pub(super) fn column_commitment(salt: &[u8], column: &[u8]) -> Hash {
-    kdf::hash("blindsum validity column", &[salt, column])
-}
-
-/// The hash of a column as it was sealed.
-pub(super) fn sealed_hash(sealed: &[u8]) -> Hash {
-    kdf::hash("blindsum validity sealed", &[sealed])
-}
-
-/// What stands in a prover's tree for one verifier: the column, and the bytes that it was sealed as, so that nobody on the
-/// way can make an honest prover's column unusable and blame the prover.
-pub(super) fn leaf(
-    round: &Round,
-    (prover, verifier): (PartyId, PartyId),
-    sealed: &Hash,
-    column: &Hash,
-) -> Hash {
-    let (prover, verifier) = (prover.0.to_be_bytes(), verifier.0.to_be_bytes());
-    let parts: [&[u8]; 5] = [&round.context().0, &prover, &verifier, sealed, column];
-    kdf::hash("blindsum validity leaf", &parts)
-}
-
-/// What a prover sends for one verifier: `sealed salt and column ‖ commitment to the column ‖ path to the root`.
+/// What a prover sends for one verifier: `sealed salt and column ‖ commitment to the column ‖ its path`, and where projections
+/// are proved, `commitment to the words ‖ its path`.
 #[derive(Clone, Copy)]
 pub(super) struct PieceLayout {
     pub sealed: usize,
     path: usize,
+    has_words: bool,
 }
 
 /// A piece, taken apart.
 pub(super) struct Piece<'a> {
     pub sealed: &'a [u8],
-    pub column: Hash,
-    pub path: Vec<Hash>,
+    pub leaf: Leaf,
+    pub paths: Paths,
 }
 
 impl PieceLayout {
     pub fn of(shape: &ProofShape) -> Self {
         Self {
             sealed: SALT + shape.column_len() + SEAL_OVERHEAD,
-            path: path_len(shape.parameters().parties()),
+            path: path_bytes(shape),
+            has_words: has_words(shape),
         }
     }
 
     /// Bytes of a piece.
     pub fn len(&self) -> usize {
-        self.sealed + HASH + self.path_bytes()
+        let opened = HASH + self.path;
+        self.sealed + if self.has_words { 2 * opened } else { opened }
     }
 
-    pub fn path_bytes(&self) -> usize {
-        self.path * HASH
+    /// What stands behind the sealed column.
+    pub fn write(&self, leaf: &Leaf, paths: &Paths) -> Vec<u8> {
+        let mut bytes = [&leaf.column[..], &paths.column_bytes()].concat();
+        if self.has_words {
+            bytes.extend(leaf.words);
+            bytes.extend(paths.words_bytes());
+        }
+        bytes
     }
 
     pub fn read<'a>(&self, piece: &'a [u8]) -> Option<Piece<'a>> {
         let (sealed, rest) = piece.split_at_checked(self.sealed)?;
-        let (column, path) = rest.split_at_checked(HASH)?;
-        let path = path.chunks_exact(HASH).map(|hash| hash.try_into().ok());
+        let (column, rest) = rest.split_first_chunk::<HASH>()?;
+        let (path, rest) = rest.split_at_checked(self.path)?;
+        let (words, words_path) = match self.has_words {
+            true => rest.split_first_chunk::<HASH>()?,
+            false => (&[0; HASH], rest),
+        };
+        let leaf = Leaf {
+            sealed: sealed_hash(sealed),
+            column: *column,
+            words: *words,
+        };
+        let paths = Paths::read(path, words_path)?;
         Some(Piece {
             sealed,
-            column: column.try_into().ok()?,
-            path: path.collect::<Option<_>>()?,
+            leaf,
+            paths,
         })
     }
 }
 
-/// What an accused prover shows of one column: `salt ‖ column ‖ hash of the sealed column ‖ path to the root`.
+/// What an accused prover shows of one column: `salt ‖ column ‖ hash of the sealed column ‖ its path`, and where projections are
+/// proved, `path of the words`.
 pub(super) struct Shown<'a> {
-    pub salt: &'a [u8],
     pub column: &'a [u8],
-    pub sealed: Hash,
-    pub path: Vec<Hash>,
+    leaf: Leaf,
+    paths: Paths,
 }
 
 impl<'a> Shown<'a> {
     pub fn len(shape: &ProofShape) -> usize {
-        SALT + shape.column_len() + HASH + PieceLayout::of(shape).path_bytes()
+        let paths = if has_words(shape) { 2 } else { 1 };
+        SALT + shape.column_len() + HASH + paths * path_bytes(shape)
     }
 
-    pub fn read(sharing: &ValiditySharing, bytes: &'a [u8]) -> Option<Self> {
-        let (salt, rest) = bytes.split_at_checked(SALT)?;
-        let (column, rest) = rest.split_at_checked(sharing.column_len())?;
-        let (sealed, path) = rest.split_at_checked(HASH)?;
-        let path = path.chunks_exact(HASH).map(|hash| hash.try_into().ok());
+    pub fn read(shape: &ProofShape, bytes: &'a [u8]) -> Option<Self> {
+        let (salted, rest) = bytes.split_at_checked(SALT + shape.column_len())?;
+        let (sealed, rest) = rest.split_first_chunk::<HASH>()?;
+        let (path, words_path) = rest.split_at_checked(path_bytes(shape))?;
+        let mut leaf = Leaf {
+            sealed: *sealed,
+            ..Leaf::default()
+        };
+        leaf.note_words(shape, salted);
+        leaf.note_column(salted);
+        let column = salted.get(SALT..)?;
+        let paths = Paths::read(path, words_path)?;
         Some(Self {
-            salt,
             column,
-            sealed: sealed.try_into().ok()?,
-            path: path.collect::<Option<_>>()?,
+            leaf,
+            paths,
         })
+    }
+
+    /// The root that it belongs to.
+    pub fn root(&self, round: &Round, shape: &ProofShape, between: (PartyId, PartyId)) -> Root {
+        self.leaf.root(round, shape, between, &self.paths)
     }
 }
 

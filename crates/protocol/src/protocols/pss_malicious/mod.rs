@@ -21,6 +21,7 @@
 //! the difference of what they answer is an equation about single vectors. More than (n + c)/2 signatures confirm each.
 
 mod client;
+mod commitments;
 #[cfg(any(test, feature = "liars"))]
 mod lies;
 mod messages;
@@ -29,15 +30,15 @@ mod server;
 
 #[cfg(any(test, feature = "liars"))]
 pub use lies::Lie;
-pub use options::PssMalicious;
+pub use options::{Bound, PssMalicious};
 
 use std::sync::Arc;
 
-use blindsum_encode::EncodingKind;
+use blindsum_encode::{ClipSpec, EncodingKind};
 use blindsum_sharing::ramp::ParameterError;
 use blindsum_sharing::validity::{
-    NormBound, ProofShape, Statement, ValidityError, ValidityParameters, ValidityRequest,
-    ValiditySharing,
+    NormBound, ProofShape, RangeProof, Statement, ValidityError, ValidityParameters,
+    ValidityRequest, ValiditySharing,
 };
 use rand_core::CryptoRng;
 
@@ -130,15 +131,44 @@ fn statement(job: &Job) -> Result<Statement, SpecError> {
             format!("max_weight = {weight} must be 1 for pss-malicious: a weight cannot be proved");
         return Err(SpecError::new("max_weight", rule));
     }
+    let range = match PssMalicious::of(spec).bound {
+        Bound::Entries => RangeProof::Bits,
+        Bound::L2 => RangeProof::Projections,
+    };
+    if range == RangeProof::Projections {
+        check_l2(spec)?;
+    }
     Ok(Statement {
         words: job.lanes(),
         bits,
+        range,
         norm: job.encoding().squared_norm().map(|norm| NormBound {
             offset: norm.offset,
             slope: 1,
             most: norm.most,
         }),
     })
+}
+
+/// Every vector within the norm must be within the encoding.
+fn check_l2(spec: &JobSpec) -> Result<(), SpecError> {
+    let EncodingKind::Quantised { clip: bounds, .. } = spec.encoding.kind() else {
+        let rule = "bound = l2 needs the encoding quantised: other encodings have no norm";
+        return Err(SpecError::new("bound", rule));
+    };
+    match bounds {
+        ClipSpec::Sent { clip, max_norm } if max_norm <= clip => Ok(()),
+        ClipSpec::Sent { clip, max_norm } => {
+            let rule = format!(
+                "max_norm = {max_norm} <= clip = {clip} where bound is l2, so that no coordinate is out of range"
+            );
+            Err(SpecError::new("max_norm", rule))
+        }
+        ClipSpec::Tensor(_) | ClipSpec::L2(_) => {
+            let rule = "max_norm must be above 0 where bound is l2: it is what is proved";
+            Err(SpecError::new("max_norm", rule))
+        }
+    }
 }
 
 /// The parameters for a roster of `n` parties.
@@ -225,6 +255,10 @@ fn chosen(job: &Job, n: usize) -> Result<Parameters, SpecError> {
             "squared_norm",
             usize::try_from(norm.most).unwrap_or(usize::MAX),
         ));
+    }
+    if let Some(largest) = shape.layout().largest_projection() {
+        let largest = usize::try_from(largest).unwrap_or(usize::MAX);
+        chosen.push(("largest_projection", largest));
     }
     Ok(chosen)
 }
@@ -353,6 +387,7 @@ impl From<ValidityError> for FaultKind {
         match error {
             ValidityError::Word { .. }
             | ValidityError::Norm { .. }
+            | ValidityError::Projection { .. }
             | ValidityError::Words { .. } => FaultKind::Input(error.to_string()),
             other => FaultKind::Parameters(other.to_string()),
         }

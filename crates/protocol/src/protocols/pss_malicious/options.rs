@@ -1,6 +1,6 @@
 //! What a job may say about sums of proved vectors.
 
-use crate::core::options::table;
+use crate::core::options::{choice, table};
 use crate::{JobSpec, ProtocolChoice};
 
 table! {
@@ -9,13 +9,32 @@ table! {
     options {
         /// How many words share one polynomial; 0 chooses.
         packing: u32 = 0;
+        /// What is proved to be bounded.
+        bound: Bound = Bound::Entries;
+    }
+}
+
+choice! {
+    /// What is proved to be bounded.
+    Bound {
+        /// Every coordinate, by the bits of its word; and the L2 norm of the vector where `max_norm` says so.
+        Entries = "entries",
+        /// The L2 norm alone, for a seventh of the upload; `max_norm` must be set, and be no larger than `clip`.
+        L2 = "l2",
+    }
+}
+
+impl PssMalicious {
+    /// The options of a job. A job of another protocol asks for nothing.
+    pub(super) fn of(spec: &JobSpec) -> Self {
+        match &spec.protocol {
+            ProtocolChoice::PssMalicious(options) => options.clone(),
+            _ => Self::default(),
+        }
     }
 }
 
 /// How many words a job wants in one polynomial; 0 where it leaves that open.
 pub(super) fn packing(spec: &JobSpec) -> usize {
-    match spec.protocol {
-        ProtocolChoice::PssMalicious(PssMalicious { packing }) => packing as usize,
-        _ => 0,
-    }
+    PssMalicious::of(spec).packing as usize
 }

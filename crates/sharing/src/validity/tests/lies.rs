@@ -168,7 +168,7 @@ fn missing_answers_count_as_erased() {
         .map(|&j| {
             Some(
                 play.sharing
-                    .answer(&challenge, j, &play.columns[j])
+                    .answer(&challenge, j, &play.columns[j], SEED)
                     .unwrap(),
             )
         })
@@ -188,13 +188,13 @@ fn answers_and_columns_of_other_lengths_or_beyond_the_field_are_refused() {
     let play = Play::new(statement(), &words(4), |_| {});
     let (sharing, column) = (&play.sharing, &play.columns[0]);
     let challenge = sharing.challenge([7; 32]);
-    assert!(sharing.answer(&challenge, 0, &column[1..]).is_err());
-    assert!(sharing.answer(&challenge, 24, column).is_err());
+    assert!(sharing.answer(&challenge, 0, &column[1..], SEED).is_err());
+    assert!(sharing.answer(&challenge, 24, column, SEED).is_err());
     assert!(sharing.words_of(&column[1..]).is_err());
     let mut large = column.clone();
     large[..6].fill(0xff);
-    assert!(sharing.answer(&challenge, 0, &large).is_err());
-    let answer = sharing.write_answer(&sharing.answer(&challenge, 0, column).unwrap());
+    assert!(sharing.answer(&challenge, 0, &large, SEED).is_err());
+    let answer = sharing.write_answer(&sharing.answer(&challenge, 0, column, SEED).unwrap());
     assert!(sharing.read_answer(&answer[1..]).is_err());
     assert!(sharing.read_answer(&vec![0xff; answer.len()]).is_err());
     let mut columns = vec![vec![0; 1]; 24];
@@ -202,5 +202,14 @@ fn answers_and_columns_of_other_lengths_or_beyond_the_field_are_refused() {
         .iter_mut()
         .map(|column| Some(&mut column[..]))
         .collect();
-    assert!(sharing.deal(&seeds(1), &play.witness, &mut places).is_err());
+    assert!(
+        sharing
+            .deal_words(&seeds(1), &play.witness, &mut places)
+            .is_err()
+    );
+    assert!(
+        sharing
+            .deal_proof(&seeds(1), &play.witness, &mut places)
+            .is_err()
+    );
 }

@@ -2,6 +2,7 @@
 
 mod lies;
 mod privacy;
+mod projections;
 mod statements;
 
 use rand_chacha::ChaCha20Rng;
@@ -39,9 +40,25 @@ fn bound(most: u64) -> NormBound {
 }
 
 fn statement() -> Statement {
-    let (words, bits, norm) = (WORDS, BITS, Some(bound(MOST)));
-    Statement { words, bits, norm }
+    Statement {
+        words: WORDS,
+        bits: BITS,
+        norm: Some(bound(MOST)),
+        range: RangeProof::Bits,
+    }
 }
+
+/// The same without bits of words. No word out of range has a square below the bound.
+fn by_projections() -> Statement {
+    Statement {
+        norm: Some(bound(16_000)),
+        range: RangeProof::Projections,
+        ..statement()
+    }
+}
+
+/// What the coefficients of projections follow from.
+const SEED: [u8; 32] = [6; 32];
 
 /// A proof among [`REQUEST`]'s parties, and what is done to it.
 struct Play {
@@ -57,12 +74,13 @@ impl Play {
         let sharing = ValiditySharing::new(parameters, statement).unwrap();
         let mut witness = Witness::new(*sharing.layout(), words).unwrap();
         change(&mut witness);
-        let mut columns = vec![vec![0; sharing.column_len()]; REQUEST.parties];
-        let mut places: Vec<_> = columns
-            .iter_mut()
-            .map(|column| Some(&mut column[..]))
-            .collect();
-        sharing.deal(&seeds(1), &witness, &mut places).unwrap();
+        // Liars go on with what is nearest to it.
+        let _ = witness.project(SEED);
+        Self::with(sharing, witness)
+    }
+
+    fn with(sharing: ValiditySharing, witness: Witness) -> Self {
+        let columns = deal(&sharing, &seeds(1), &witness);
         Self {
             sharing,
             witness,
@@ -78,7 +96,7 @@ impl Play {
             .map(|&j| {
                 let mut answer = self
                     .sharing
-                    .answer(&challenge, j, &self.columns[j])
+                    .answer(&challenge, j, &self.columns[j], SEED)
                     .unwrap();
                 if liars.contains(&j) {
                     let mut draws = rng(j as u64);
@@ -98,9 +116,22 @@ impl Play {
     }
 }
 
+/// The columns of all verifiers.
+fn deal(sharing: &ValiditySharing, seeds: &ProofSeeds, witness: &Witness) -> Vec<Vec<u8>> {
+    let mut columns = vec![vec![0; sharing.column_len()]; sharing.parameters().parties()];
+    let mut places: Vec<_> = columns
+        .iter_mut()
+        .map(|column| Some(&mut column[..]))
+        .collect();
+    sharing.deal_words(seeds, witness, &mut places).unwrap();
+    sharing.deal_proof(seeds, witness, &mut places).unwrap();
+    columns
+}
+
 fn seeds(seed: u64) -> ProofSeeds {
     let mut draws = rng(seed);
     ProofSeeds {
+        words: Secret::generate(&mut draws),
         rows: Secret::generate(&mut draws),
         masks: Secret::generate(&mut draws),
     }

@@ -57,7 +57,7 @@ fn case_22_masks_fill_the_space_of_honest_polynomials() {
     );
     let c = play.sharing.parameters().corrupt();
     let points = &play.sharing.points;
-    for test in Test::WITH_NORM {
+    for test in Test::ALL {
         let masks = masks(points, test, k, l);
         // Every mask is honest, and there are as many as honest polynomials: those of so many coefficients that fulfil one
         // condition for each word, one for all, or none.

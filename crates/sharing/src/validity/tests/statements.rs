@@ -107,6 +107,7 @@ fn case_24_statements_that_break_a_rule_quote_it() {
     let wide = Statement {
         bits: 14,
         words: 17,
+        range: RangeProof::Bits,
         norm: Some(NormBound {
             offset: 1 << 13,
             slope: 1,
@@ -199,11 +200,15 @@ proptest! {
 
     #[test]
     fn honest_proofs_are_accepted_and_sums_of_columns_are_columns_of_sums(
-        seed in any::<u64>(), words_count in 1usize..40, bits in 1u32..12, packing in 1usize..6, has_norm in any::<bool>(),
+        seed in any::<u64>(), words_count in 1usize..40, bits in 1u32..12, packing in 1usize..6,
+        (has_norm, is_projected) in (any::<bool>(), any::<bool>()),
     ) {
         let mut draws = rng(seed);
-        let norm = has_norm.then_some(NormBound { offset: 1 << (bits - 1), slope: 1, most: 1 << 30 });
-        let statement = Statement { words: words_count, bits, norm };
+        let offset = 1 << (bits - 1);
+        let most = if is_projected { offset * (offset + 1) - 1 } else { 1 << 30 };
+        let norm = (has_norm || is_projected).then_some(NormBound { offset, slope: 1, most });
+        let range = if is_projected { RangeProof::Projections } else { RangeProof::Bits };
+        let statement = Statement { words: words_count, bits, norm, range };
         let parameters = ValidityParameters::choose(&ValidityRequest { words: words_count, packing, ..REQUEST }).unwrap();
         let sharing = ValiditySharing::new(parameters, statement).unwrap();
         let challenge = sharing.challenge([1; 32]);
@@ -212,18 +217,23 @@ proptest! {
         let mut expected = vec![0_u64; words_count];
         let mut provers = Vec::new();
         for prover in 0..3 {
-            let words: Vec<u64> = (0..words_count).map(|_| draws.next_u64() % (1 << bits)).collect();
+            let mut words: Vec<u64> = (0..words_count).map(|_| draws.next_u64() % (1 << bits)).collect();
+            if is_projected {
+                // One word as large as may be, all others next to zero.
+                words.fill(offset);
+                words[draws.next_u64() as usize % words_count] = draws.next_u64() % (1 << bits);
+            }
             expected.iter_mut().zip(&words).for_each(|(sum, word)| *sum += word);
-            let witness = Witness::new(*sharing.layout(), &words).unwrap();
-            let mut columns = vec![vec![0; sharing.column_len()]; n];
-            let mut places: Vec<_> = columns.iter_mut().map(|column| Some(&mut column[..])).collect();
-            sharing.deal(&seeds(seed ^ prover), &witness, &mut places).unwrap();
+            let mut witness = Witness::new(*sharing.layout(), &words).unwrap();
+            let projected = [prover as u8; 32];
+            witness.project(projected).unwrap();
+            let columns = deal(&sharing, &seeds(seed ^ prover), &witness);
             for (sum, column) in sums.iter_mut().zip(&columns) {
                 sharing.words().add(sum, sharing.words_of(column).unwrap()).unwrap();
             }
             let answers: Vec<Answer> = (0..n)
                 .map(|j| {
-                    let answer = sharing.answer(&challenge, j, &columns[j]).unwrap();
+                    let answer = sharing.answer(&challenge, j, &columns[j], projected).unwrap();
                     let read = sharing.read_answer(&sharing.write_answer(&answer)).unwrap();
                     assert_eq!(read, answer);
                     read

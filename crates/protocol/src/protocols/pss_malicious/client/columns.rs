@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindsum_crypto::kex::{KeyPair, PublicKey};
-use blindsum_crypto::merkle::{Hash, root_of_path};
+use blindsum_crypto::merkle::Hash;
 use blindsum_sharing::validity::ValiditySharing;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -18,10 +18,10 @@ use crate::kit::consistency::Signed;
 use crate::kit::keys::{is_active, load_key, load_pair, seal_header, seal_keys};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::{Bounded, encode};
+use crate::protocols::pss_malicious::commitments::Root;
 use crate::protocols::pss_malicious::messages::{
     COMMITMENT, Commitment, HASH, PURPOSE, Piece, PieceLayout, SALT, SIGN_CHALLENGE, SIGN_RESPONSE,
-    challenge, challenge_bytes, column_commitment, leaf, nonce_commitment, response_bytes,
-    sealed_hash,
+    challenge, challenge_bytes, nonce_commitment, response_bytes,
 };
 use crate::protocols::pss_malicious::required;
 use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorListError};
@@ -75,7 +75,7 @@ impl AwaitColumns {
     }
 
     /// Who shared (U1), if an honest coordinator could say so, and what they committed to.
-    fn check<'a>(&self, body: &'a [u8]) -> Result<Told<'a>, FaultKind> {
+    fn check<'a>(&self, own_root: &Root, body: &'a [u8]) -> Result<Told<'a>, FaultKind> {
         let ClientSetup { round, me, .. } = &*self.setup;
         let bad = FaultKind::BadSurvivorList;
         let cut = || FaultKind::malformed("columns", "cut short");
@@ -109,7 +109,7 @@ impl AwaitColumns {
             }
             commitments.insert(prover, commitment);
         }
-        if commitments.get(me).map(|own| own.root) != Some(self.dealt.tree(&self.setup).root()) {
+        if commitments.get(me).map(|own| own.root) != Some(own_root.hash) {
             let rule = "not what this party committed to";
             return Err(FaultKind::malformed("commitments", rule));
         }
@@ -127,22 +127,18 @@ impl AwaitColumns {
         })
     }
 
-    /// The column of a prover, if it can be used. A piece that is not what the prover committed to was changed by the
-    /// coordinator: nobody is accused then.
+    /// The column of a prover, if it can be used, and the seed of its projections. A piece that is not what the prover committed
+    /// to was changed by the coordinator: nobody is accused then.
     fn open(
         &self,
         prover: PartyId,
         commitment: &Commitment,
         piece: &Piece<'_>,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, Fault> {
+    ) -> Result<(Option<Zeroizing<Vec<u8>>>, Root), Fault> {
         let ClientSetup { round, me, .. } = &*self.setup;
-        let leaf = leaf(
-            round,
-            (prover, *me),
-            &sealed_hash(piece.sealed),
-            &piece.column,
-        );
-        if root_of_path(me.rank(), leaf, &piece.path) != commitment.root {
+        let shape = self.sharing.shape();
+        let root = piece.leaf.root(round, shape, (prover, *me), &piece.paths);
+        if root.hash != commitment.root {
             let rule = format!("not what {prover} committed to");
             return Err(Fault::server(FaultKind::malformed("columns", rule)));
         }
@@ -154,14 +150,12 @@ impl AwaitColumns {
             seal_keys(&self.setup, &self.pair, prover, key, PURPOSE).map_err(Fault::server)?;
         let header = seal_header(round.context(), prover, *me);
         let opened = open.open(&header, piece.sealed).ok();
-        Ok(opened.filter(|opened| {
-            let (salt, column) = opened.split_at_checked(SALT).unwrap_or_default();
-            column_commitment(salt, column) == piece.column
-        }))
+        let column = opened.filter(|opened| piece.leaf.is_of(shape, opened));
+        Ok((column, root))
     }
 
     /// What this party answers about everybody, and what it keeps of their columns.
-    fn respond(&self, told: &Told<'_>) -> Result<(Vec<u8>, Received), Fault> {
+    fn respond(&self, own_root: Root, told: &Told<'_>) -> Result<(Vec<u8>, Received), Fault> {
         let ClientSetup { round, me, .. } = &*self.setup;
         let sharing = &self.sharing;
         let layout = PieceLayout::of(sharing.shape());
@@ -171,19 +165,22 @@ impl AwaitColumns {
         let mut received = Received::default();
         for (&prover, commitment) in &told.commitments {
             let cut = || Fault::server(FaultKind::malformed("columns", "cut short"));
-            let (column, committed) = match prover == *me {
-                true => (Some(self.own.clone()), [0; HASH]),
+            let (column, root, committed) = match prover == *me {
+                true => (Some(self.own.clone()), own_root, [0; HASH]),
                 false => {
                     let piece = pieces
                         .next()
                         .and_then(|piece| layout.read(piece))
                         .ok_or_else(cut)?;
-                    (self.open(prover, commitment, &piece)?, piece.column)
+                    let (column, root) = self.open(prover, commitment, &piece)?;
+                    (column, root, piece.leaf.column)
                 }
             };
             let column = column.as_ref().and_then(|opened| opened.get(SALT..));
-            let answer =
-                column.and_then(|column| sharing.answer(&questions, me.rank(), column).ok());
+            let answer = column.and_then(|column| {
+                let answer = sharing.answer(&questions, me.rank(), column, root.seed);
+                answer.ok()
+            });
             let answer = conduct::answer(&self.setup, prover, answer);
             let words = column.and_then(|column| sharing.words_of(column).ok());
             let answer = answer.zip(words);
@@ -215,8 +212,9 @@ impl ClientStage for AwaitColumns {
         _input: InputRef<'_>,
         _rng: &mut dyn CryptoRng,
     ) -> Result<ClientStep, Fault> {
-        let told = self.check(body).map_err(Fault::server)?;
-        let (response, received) = self.respond(&told)?;
+        let own_root = self.dealt.trees(&self.setup, &self.sharing).root;
+        let told = self.check(&own_root, body).map_err(Fault::server)?;
+        let (response, received) = self.respond(own_root, &told)?;
         let (challenge, shared) = (told.challenge, told.shared);
         let Self {
             setup,

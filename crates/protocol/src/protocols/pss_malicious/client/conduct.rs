@@ -3,14 +3,27 @@
 
 use blindsum_sharing::validity::{Answer, ValiditySharing, Witness};
 
-use crate::PartyId;
+use super::dealt::Places;
 use crate::core::round::ClientSetup;
+use crate::{FaultKind, PartyId};
 
 /// Before the rows of a proof are shared.
 pub(super) fn rows(_: &ClientSetup, _: &mut Witness) {}
 
-/// Before the columns, each behind its salt, are committed to.
-pub(super) fn columns(_: &ClientSetup, _: &ValiditySharing, _: &mut [Option<&mut [u8]>]) {}
+/// Before the shares of words, each column behind its salt, are committed to.
+pub(super) fn words(_: &ClientSetup, _: &ValiditySharing, _: &mut Places<'_>) {}
+
+/// Before the bits of projections are shared, and what came of writing them.
+pub(super) fn projected(
+    _: &ClientSetup,
+    _: &mut Witness,
+    found: Result<(), FaultKind>,
+) -> Result<(), FaultKind> {
+    found
+}
+
+/// Before the whole columns, each behind its salt, are committed to.
+pub(super) fn proof(_: &ClientSetup, _: &mut Places<'_>) {}
 
 /// Whether what is sealed for a verifier is what was committed to.
 pub(super) fn seals(_: &ClientSetup, _: PartyId) -> bool {

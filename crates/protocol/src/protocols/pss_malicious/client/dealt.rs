@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blindsum_crypto::kdf::derive32;
-use blindsum_crypto::merkle::{Hash, MerkleTree};
 use blindsum_crypto::secret::Secret;
 use blindsum_sharing::validity::{ProofSeeds, ValiditySharing, Witness};
 use rand_core::CryptoRng;
@@ -12,8 +11,9 @@ use zeroize::Zeroizing;
 use super::conduct;
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::{Reader, Writer};
-use crate::protocols::pss_malicious::messages::{HASH, SALT, column_commitment, leaf};
-use crate::{FaultKind, PartyId};
+use crate::protocols::pss_malicious::commitments::{Leaf, Trees};
+use crate::protocols::pss_malicious::messages::SALT;
+use crate::{FaultKind, PartyId, Round};
 
 /// Label of what is derived from the secret of a proof.
 const DERIVE: &str = "blindsum validity";
@@ -22,62 +22,108 @@ const DERIVE: &str = "blindsum validity";
 pub(super) struct Dealt {
     secret: Secret<32>,
     words: Zeroizing<Vec<u64>>,
-    /// For each party by rank, the hash of the sealed column and the commitment to the column.
-    pub leaves: Vec<(Hash, Hash)>,
+    /// For each party by rank.
+    pub leaves: Vec<Leaf>,
+}
+
+/// Where `salt ‖ column` goes, by rank.
+pub(super) type Places<'a> = [Option<&'a mut [u8]>];
+
+/// Where the columns go.
+fn columns<'a>(places: &'a mut Places<'_>) -> Vec<Option<&'a mut [u8]>> {
+    let places = places.iter_mut();
+    places
+        .map(|place| place.as_mut()?.get_mut(SALT..))
+        .collect()
 }
 
 impl Dealt {
     /// Draws the secret; nothing is dealt yet.
-    pub fn new(words: Zeroizing<Vec<u64>>, rng: &mut dyn CryptoRng) -> Self {
+    pub fn new(round: &Round, words: Zeroizing<Vec<u64>>, rng: &mut dyn CryptoRng) -> Self {
         Self {
             secret: Secret::generate(rng),
             words,
-            leaves: Vec::new(),
+            leaves: vec![Leaf::default(); round.parties()],
         }
     }
 
-    /// Writes `salt ‖ column` of every party for which there is a place.
+    /// Writes `salt ‖ column` of every party for which there is a place, and takes note of the columns.
     pub fn deal(
-        &self,
+        &mut self,
         setup: &ClientSetup,
         sharing: &ValiditySharing,
-        places: &mut [Option<&mut [u8]>],
+        places: &mut Places<'_>,
     ) -> Result<(), FaultKind> {
-        let context = setup.round.context();
-        let derive = |parts: &[&[u8]]| derive32(&self.secret, context, DERIVE, parts);
-        let seeds = ProofSeeds {
-            rows: derive(&[b"rows"]),
-            masks: derive(&[b"masks"]),
-        };
-        let mut witness = Witness::new(*sharing.layout(), &self.words)?;
-        conduct::rows(setup, &mut witness);
-        let mut columns = Vec::with_capacity(places.len());
-        for (rank, place) in (0_u32..).zip(places.iter_mut()) {
-            columns.push(match place {
-                Some(place) => {
-                    let salted = place.split_at_mut_checked(SALT);
-                    let (salt, column) =
-                        salted.ok_or(FaultKind::Snapshot("no place for a salt".into()))?;
-                    salt.copy_from_slice(derive(&[b"salt", &rank.to_be_bytes()]).expose());
-                    Some(column)
-                }
-                None => None,
-            });
+        let mut witness = self.deal_words(setup, sharing, places)?;
+        for (leaf, salted) in self.leaves.iter_mut().zip(places.iter()) {
+            if let Some(salted) = salted {
+                leaf.note_words(sharing.shape(), salted);
+            }
         }
-        sharing.deal(&seeds, &witness, &mut columns)?;
-        conduct::columns(setup, sharing, places);
+        self.deal_proof(setup, sharing, &mut witness, places)?;
+        for (leaf, salted) in self.leaves.iter_mut().zip(places.iter()) {
+            if let Some(salted) = salted {
+                leaf.note_column(salted);
+            }
+        }
         Ok(())
     }
 
-    /// The tree over all leaves.
-    pub fn tree(&self, setup: &ClientSetup) -> MerkleTree {
-        let (round, me) = (&setup.round, setup.me);
-        let ranked = round.everyone().zip(&self.leaves);
-        let leaves = ranked.map(|(to, (sealed, column))| leaf(round, (me, to), sealed, column));
-        MerkleTree::new(leaves.collect())
+    /// Writes the salts and the shares of words.
+    fn deal_words(
+        &self,
+        setup: &ClientSetup,
+        sharing: &ValiditySharing,
+        places: &mut Places<'_>,
+    ) -> Result<Witness, FaultKind> {
+        let mut witness = Witness::new(*sharing.layout(), &self.words)?;
+        conduct::rows(setup, &mut witness);
+        for (rank, place) in (0_u32..).zip(places.iter_mut()) {
+            if let Some(salt) = place.as_mut().and_then(|place| place.get_mut(..SALT)) {
+                let drawn = self.derive(setup, &[b"salt", &rank.to_be_bytes()]);
+                salt.copy_from_slice(drawn.expose());
+            }
+        }
+        sharing.deal_words(&self.seeds(setup), &witness, &mut columns(places))?;
+        conduct::words(setup, sharing, places);
+        Ok(witness)
     }
 
-    /// `salt ‖ column ‖ hash of the sealed column ‖ path` of each of these parties.
+    /// Writes the rest of the columns, once all words are committed to.
+    fn deal_proof(
+        &self,
+        setup: &ClientSetup,
+        sharing: &ValiditySharing,
+        witness: &mut Witness,
+        places: &mut Places<'_>,
+    ) -> Result<(), FaultKind> {
+        let seed = self.trees(setup, sharing).root.seed;
+        let projected = witness.project(seed).map_err(FaultKind::from);
+        conduct::projected(setup, witness, projected)?;
+        sharing.deal_proof(&self.seeds(setup), witness, &mut columns(places))?;
+        conduct::proof(setup, places);
+        Ok(())
+    }
+
+    fn derive(&self, setup: &ClientSetup, parts: &[&[u8]]) -> Secret<32> {
+        derive32(&self.secret, setup.round.context(), DERIVE, parts)
+    }
+
+    fn seeds(&self, setup: &ClientSetup) -> ProofSeeds {
+        ProofSeeds {
+            words: self.derive(setup, &[b"words"]),
+            rows: self.derive(setup, &[b"rows"]),
+            masks: self.derive(setup, &[b"masks"]),
+        }
+    }
+
+    /// The trees over all leaves.
+    pub fn trees(&self, setup: &ClientSetup, sharing: &ValiditySharing) -> Trees {
+        Trees::new(&setup.round, sharing.shape(), setup.me, &self.leaves)
+    }
+
+    /// What this party shows of the columns of these parties, a
+    /// [`Shown`](crate::protocols::pss_malicious::messages::Shown) for each.
     pub fn show(
         &self,
         setup: &ClientSetup,
@@ -95,21 +141,17 @@ impl Dealt {
                 *place = Some(bytes);
             }
         }
-        self.deal(setup, sharing, &mut places)?;
-        let tree = self.tree(setup);
+        let mut witness = self.deal_words(setup, sharing, &mut places)?;
+        self.deal_proof(setup, sharing, &mut witness, &mut places)?;
+        let trees = self.trees(setup, sharing);
         for (party, bytes) in parties.iter().zip(&mut shown) {
             let leaf = self.leaves.get(party.rank()).ok_or(FaultKind::NotAMember)?;
-            let path = tree.path(party.rank()).ok_or(FaultKind::NotAMember)?;
-            bytes.extend_from_slice(&leaf.0);
-            path.iter().for_each(|hash| bytes.extend_from_slice(hash));
+            let paths = trees.paths(*party).ok_or(FaultKind::NotAMember)?;
+            bytes.extend_from_slice(&leaf.sealed);
+            bytes.extend(paths.column_bytes());
+            bytes.extend(paths.words_bytes());
         }
         Ok(shown)
-    }
-
-    /// Takes note of a leaf: the column as it was sealed, and as it is.
-    pub fn leaf_of(sealed: Hash, salted: &[u8]) -> (Hash, Hash) {
-        let (salt, column) = salted.split_at_checked(SALT).unwrap_or((salted, &[]));
-        (sealed, column_commitment(salt, column))
     }
 
     pub fn save(&self, writer: Writer) -> Writer {
@@ -117,8 +159,11 @@ impl Dealt {
         let words = self.words.iter();
         let writer = words.fold(writer, |writer, word| writer.bytes(&word.to_be_bytes()));
         let leaves = self.leaves.iter();
-        leaves.fold(writer, |writer, (sealed, column)| {
-            writer.bytes(sealed).bytes(column)
+        leaves.fold(writer, |writer, leaf| {
+            writer
+                .bytes(&leaf.sealed)
+                .bytes(&leaf.column)
+                .bytes(&leaf.words)
         })
     }
 
@@ -133,7 +178,14 @@ impl Dealt {
         for _ in 0..count {
             words.push(u64::from_be_bytes(reader.array()?));
         }
-        let leaf = |reader: &mut Reader<'_>| Ok((reader.array::<HASH>()?, reader.array::<HASH>()?));
+        let leaf = |reader: &mut Reader<'_>| {
+            let (sealed, column, words) = (reader.array()?, reader.array()?, reader.array()?);
+            Ok(Leaf {
+                sealed,
+                column,
+                words,
+            })
+        };
         let leaves = setup
             .round
             .everyone()

@@ -6,10 +6,11 @@ use blindsum_math::field::Field;
 use blindsum_math::prime_field::Field47;
 use blindsum_sharing::validity::{Answer, ValiditySharing, Witness};
 
+use super::dealt::Places;
 use crate::core::round::ClientSetup;
 use crate::protocols::pss_malicious::lies::Lie;
 use crate::protocols::pss_malicious::messages::SALT;
-use crate::{JobMemory, PartyId};
+use crate::{FaultKind, JobMemory, PartyId};
 
 type F = Field47;
 
@@ -53,7 +54,7 @@ pub(super) fn rows(setup: &ClientSetup, witness: &mut Witness) {
     let (blocks, bits) = (layout.blocks(), layout.bits());
     let of = |value: u64| F::from_canonical(value).unwrap_or(F::ZERO);
     match lie(setup) {
-        Some(Lie::NonBit) => {
+        Some(Lie::NonBit) if !bits.is_empty() => {
             // The word is still the sum of its bits.
             set_word(witness, 0, 0, of(2));
             for bit in 0..bits.len() / blocks {
@@ -64,6 +65,7 @@ pub(super) fn rows(setup: &ClientSetup, witness: &mut Witness) {
             let square = witness.at(layout.squares().start, 0);
             *square = square.checked_sub(1).unwrap_or(1);
         }
+        Some(Lie::OutOfBound) if bits.is_empty() => wrap_around(witness),
         Some(Lie::OutOfBound) => {
             let largest = (1 << layout.statement().bits) - 1;
             set_word(witness, 0, 0, of(largest + 1));
@@ -90,13 +92,72 @@ pub(super) fn rows(setup: &ClientSetup, witness: &mut Witness) {
     }
 }
 
-pub(super) fn columns(
+/// Sets words whose squares add up to the modulus and to no more above it than the norm may be.
+fn wrap_around(witness: &mut Witness) {
+    let layout = *witness.layout();
+    let Some(norm) = layout.statement().norm else {
+        return;
+    };
+    let square = |v: u64| v * (v + norm.slope);
+    let mut left = F::MODULUS;
+    let numbers =
+        (0..layout.packing()).flat_map(|slot| (0..layout.blocks()).map(move |block| (block, slot)));
+    for (block, slot) in numbers {
+        let (root, fits) = (left.isqrt(), |above: u64| above <= norm.most);
+        let first_beyond = (root.saturating_sub(1)..)
+            .find(|v| square(*v) >= left)
+            .unwrap_or(root);
+        let is_last = left > 0 && fits(square(first_beyond) - left);
+        let v = if is_last {
+            first_beyond
+        } else {
+            first_beyond.saturating_sub(1)
+        };
+        let of = |value| F::from_canonical(value).unwrap_or(F::ZERO);
+        set_word(witness, block, slot, of(norm.offset) + of(v));
+        if is_last {
+            let _ = witness.write_norm(u128::from(square(v) - left));
+            left = 0;
+        } else {
+            left -= square(v);
+        }
+    }
+}
+
+pub(super) fn projected(
     setup: &ClientSetup,
-    sharing: &ValiditySharing,
-    columns: &mut [Option<&mut [u8]>],
-) {
+    witness: &mut Witness,
+    found: Result<(), FaultKind>,
+) -> Result<(), FaultKind> {
+    match lie(setup) {
+        Some(Lie::NonBit) => {
+            let layout = *witness.layout();
+            if let Some(row) = layout.projection_bits().next() {
+                *witness.at(row, 0) = 2;
+            }
+            found
+        }
+        // Goes on with bits of other projections.
+        Some(_) => Ok(()),
+        None => found,
+    }
+}
+
+pub(super) fn proof(setup: &ClientSetup, places: &mut Places<'_>) {
+    let Some(Lie::OtherWords(victims)) = lie(setup) else {
+        return;
+    };
+    for victim in victims {
+        let place = places.get_mut(victim.rank()).and_then(Option::as_mut);
+        if let Some(column) = place.and_then(|salted| salted.get_mut(SALT..)) {
+            add(column, F::ONE);
+        }
+    }
+}
+
+pub(super) fn words(setup: &ClientSetup, sharing: &ValiditySharing, places: &mut Places<'_>) {
     let lie = lie(setup);
-    for (rank, column) in columns.iter_mut().enumerate() {
+    for (rank, column) in places.iter_mut().enumerate() {
         let Some(column) = column.as_mut().and_then(|salted| salted.get_mut(SALT..)) else {
             continue;
         };

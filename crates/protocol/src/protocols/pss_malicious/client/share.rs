@@ -18,8 +18,9 @@ use crate::core::round::{ClientSetup, ClientStep};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::vector::biased_words;
 use crate::kit::wire::HEADER;
+use crate::protocols::pss_malicious::commitments::sealed_hash;
 use crate::protocols::pss_malicious::messages::{
-    COMMITMENT, Commitment, PURPOSE, PieceLayout, SALT, SIGN_ROOT, root_bytes, sealed_hash,
+    COMMITMENT, Commitment, PURPOSE, PieceLayout, SALT, SIGN_ROOT, root_bytes,
 };
 use crate::{Fault, FaultKind, Input, PartyId};
 
@@ -32,7 +33,7 @@ pub(super) fn share_vector(
     rng: &mut dyn CryptoRng,
 ) -> Result<ClientStep, Fault> {
     let words = biased_words(setup.round.job(), input).map_err(Fault::caller)?;
-    let mut dealt = Dealt::new(words, rng);
+    let mut dealt = Dealt::new(&setup.round, words, rng);
     let layout = PieceLayout::of(sharing.shape());
     let length = COMMITMENT + peers.len() * layout.len();
     let mut body = Zeroizing::new(Vec::with_capacity(HEADER + length));
@@ -53,24 +54,19 @@ pub(super) fn share_vector(
     dealt
         .deal(&setup, &sharing, &mut places)
         .map_err(Fault::caller)?;
-    dealt.leaves = vec![Default::default(); setup.round.parties()];
-    set(&mut dealt, setup.me, Dealt::leaf_of(sealed_hash(&[]), &own));
+    set_sealed(&mut dealt, setup.me, &[]);
     let context = setup.round.context();
     let pieces = body.get_mut(COMMITMENT..).unwrap_or_default();
     for ((&party, key), piece) in peers.iter().zip(pieces.chunks_exact_mut(layout.len())) {
         let (send, _) = seal_keys(&setup, &pair, party, key, PURPOSE).map_err(Fault::server)?;
         let sealed = piece.get_mut(..layout.sealed).unwrap_or_default();
-        let salted = sealed
-            .get(..layout.sealed - SEAL_OVERHEAD)
-            .unwrap_or_default();
-        let column = Dealt::leaf_of([0; 32], salted).1;
         if !conduct::seals(&setup, party) {
             sealed.fill(0);
         }
         send.seal_in_place(&seal_header(context, setup.me, party), sealed);
-        set(&mut dealt, party, (sealed_hash(sealed), column));
+        set_sealed(&mut dealt, party, sealed);
     }
-    commit(&setup, &dealt, &peers, layout, &mut body)?;
+    commit(&setup, &sharing, &dealt, &peers, &mut body)?;
     let next = AwaitColumns {
         setup,
         sharing,
@@ -86,23 +82,24 @@ pub(super) fn share_vector(
     })
 }
 
-fn set(dealt: &mut Dealt, party: PartyId, leaf: (Hash, Hash)) {
-    if let Some(place) = dealt.leaves.get_mut(party.rank()) {
-        *place = leaf;
+fn set_sealed(dealt: &mut Dealt, party: PartyId, sealed: &[u8]) {
+    if let Some(leaf) = dealt.leaves.get_mut(party.rank()) {
+        leaf.sealed = sealed_hash(sealed);
     }
 }
 
 /// Puts the commitment before the pieces, and into each piece what shows that it is part of it.
 fn commit(
     setup: &ClientSetup,
+    sharing: &ValiditySharing,
     dealt: &Dealt,
     peers: &BTreeMap<PartyId, PublicKey>,
-    layout: PieceLayout,
     body: &mut [u8],
 ) -> Result<(), Fault> {
     let none = || Fault::caller(FaultKind::NotAMember);
-    let tree = dealt.tree(setup);
-    let root = tree.root();
+    let layout = PieceLayout::of(sharing.shape());
+    let trees = dealt.trees(setup, sharing);
+    let root = trees.root.hash;
     let signed = root_bytes(&setup.round, setup.me, &root);
     let signature: [u8; SIGNATURE_LEN] = setup
         .identity
@@ -112,10 +109,10 @@ fn commit(
     let (head, pieces) = body.split_at_mut_checked(COMMITMENT).ok_or_else(none)?;
     head.copy_from_slice(&Commitment { root, signature }.write());
     for (party, piece) in peers.keys().zip(pieces.chunks_exact_mut(layout.len())) {
-        let (_, column) = dealt.leaves.get(party.rank()).ok_or_else(none)?;
-        let path = tree.path(party.rank()).ok_or_else(none)?;
+        let leaf = dealt.leaves.get(party.rank()).ok_or_else(none)?;
+        let paths = trees.paths(*party).ok_or_else(none)?;
         let shown = piece.get_mut(layout.sealed..).ok_or_else(none)?;
-        shown.copy_from_slice(&[&column[..], &path.concat()].concat());
+        shown.copy_from_slice(&layout.write(leaf, &paths));
     }
     Ok(())
 }

@@ -18,9 +18,8 @@ use crate::kit::keys::is_active;
 use crate::kit::result::{AwaitResult, load_survivors, split_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::PARTY;
-use crate::protocols::pss_malicious::messages::{
-    ACCUSED, JUDGED, Response, SALT, column_commitment, response_len,
-};
+use crate::protocols::pss_malicious::commitments::Leaf;
+use crate::protocols::pss_malicious::messages::{ACCUSED, JUDGED, Response, SALT, response_len};
 use crate::{Fault, FaultKind, PartyId, PartySet, SurvivorListError};
 
 /// What a party keeps of the columns that it was dealt.
@@ -137,12 +136,13 @@ impl AwaitVerdict {
             .show(&self.setup, sharing, &parties)
             .map_err(Fault::caller)?;
         let questions = sharing.challenge(self.challenge);
+        let seed = self.dealt.trees(&self.setup, sharing).root.seed;
         for ((accuser, answer), shown) in accusers.iter().zip(&shown) {
             let Some(answer) = answer else { continue };
             let column = shown
                 .get(SALT..SALT + sharing.column_len())
                 .unwrap_or_default();
-            let right = sharing.answer(&questions, accuser.rank(), column);
+            let right = sharing.answer(&questions, accuser.rank(), column, seed);
             let right = right.map_err(|error| Fault::caller(error.into()))?;
             if sharing.write_answer(&right) == *answer && conduct::is_careful(&self.setup) {
                 return Err(malformed(format!("{accuser} has answered rightly")));
@@ -164,24 +164,20 @@ impl AwaitVerdict {
         if let Some(party) = survivors.iter().find(|party| !self.shared.contains(*party)) {
             return Err(bad(SurvivorListError::Revived(party)));
         }
-        let questions = self.sharing.challenge(self.challenge);
         for shown in columns.chunks(PARTY + SALT + self.sharing.column_len()) {
             let (rank, salted) = shown
                 .split_first_chunk::<PARTY>()
                 .ok_or_else(|| malformed("cut short".into()))?;
             let prover = PartyId(u32::from_be_bytes(*rank));
-            let (salt, column) = salted
-                .split_at_checked(SALT)
-                .ok_or_else(|| malformed("cut short".into()))?;
-            let committed = self.received.unusable.remove(&prover);
-            if committed != Some(column_commitment(salt, column)) {
+            let mut leaf = Leaf::default();
+            leaf.note_column(salted);
+            if self.received.unusable.remove(&prover) != Some(leaf.column) {
                 return Err(malformed(format!("not what {prover} committed to")));
             }
-            let usable = (self
-                .sharing
-                .answer(&questions, self.setup.me.rank(), column))
-            .and_then(|_| self.sharing.words_of(column));
-            let words = usable.map_err(|error| malformed(error.to_string()))?;
+            let column = salted.get(SALT..).unwrap_or_default();
+            let words = (self.sharing.check_column(column))
+                .and_then(|()| self.sharing.words_of(column))
+                .map_err(|error| malformed(error.to_string()))?;
             self.received
                 .columns
                 .insert(prover, Zeroizing::new(words.to_vec()));

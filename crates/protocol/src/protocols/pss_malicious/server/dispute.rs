@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blindsum_crypto::merkle::root_of_path;
 use rand_core::CryptoRng;
 
 use super::judge::Judgement;
 use crate::core::round::{ServerStage, ServerStep};
-use crate::protocols::pss_malicious::messages::{Shown, column_commitment, leaf};
+use crate::protocols::pss_malicious::messages::Shown;
 use crate::{Fault, FaultKind, PartyId};
 
 pub(super) struct CollectShown {
@@ -54,10 +53,10 @@ impl ServerStage for CollectShown {
             .iter()
             .zip(body.chunks_exact(Shown::len(sharing.shape())))
         {
-            let shown = Shown::read(sharing, piece).ok_or_else(|| wrong("cut short".into()))?;
-            let column = column_commitment(shown.salt, shown.column);
-            let leaf = leaf(round, (from, *accuser), &shown.sealed, &column);
-            if root_of_path(accuser.rank(), leaf, &shown.path) != commitment.root {
+            let shape = sharing.shape();
+            let shown = Shown::read(shape, piece).ok_or_else(|| wrong("cut short".into()))?;
+            let root = shown.root(round, shape, (from, *accuser));
+            if root.hash != commitment.root {
                 return Err(wrong(format!("not what was committed to for {accuser}")));
             }
         }

@@ -164,9 +164,11 @@ impl Judgement {
         let mut right = BTreeMap::new();
         let pieces = shown.chunks_exact(Shown::len(sharing.shape()));
         for (&accuser, piece) in accusers.iter().zip(pieces) {
-            let of = Shown::read(&sharing, piece);
-            let answer =
-                of.and_then(|of| sharing.answer(&challenge, accuser.rank(), of.column).ok());
+            let answer = Shown::read(sharing.shape(), piece).and_then(|of| {
+                let root = of.root(&self.told.common.round, sharing.shape(), (prover, accuser));
+                let answer = sharing.answer(&challenge, accuser.rank(), of.column, root.seed);
+                answer.ok()
+            });
             match answer {
                 Some(answer) => right.insert(accuser, (answer, piece)),
                 // What it has committed to is no column.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blindsum_crypto::merkle::{Hash, root_of_path};
+use blindsum_crypto::merkle::Hash;
 use rand_core::CryptoRng;
 
 use super::challenge::ConfirmChallenge;
@@ -10,9 +10,7 @@ use super::respond::CollectResponses;
 use super::{Common, Shared};
 use crate::core::round::{Bodies, Piece, Relayed, ServerStage, ServerStep};
 use crate::kit::keys::is_active;
-use crate::protocols::pss_malicious::messages::{
-    COMMITMENT, Commitment, PieceLayout, challenge, leaf, sealed_hash,
-};
+use crate::protocols::pss_malicious::messages::{COMMITMENT, Commitment, PieceLayout, challenge};
 use crate::protocols::pss_malicious::share_len;
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
@@ -55,19 +53,14 @@ impl CollectCommitments {
         commitment: &Commitment,
         body: &[u8],
     ) -> Result<(), FaultKind> {
-        let (round, layout) = (
-            &self.common.round,
-            PieceLayout::of(self.common.sharing.shape()),
-        );
+        let (round, shape) = (&self.common.round, self.common.sharing.shape());
+        let layout = PieceLayout::of(shape);
         let others = self.advertised.iter().filter(|party| **party != from);
         let pieces = body.get(COMMITMENT..).unwrap_or_default();
         for (&to, piece) in others.zip(pieces.chunks_exact(layout.len())) {
             let read = layout.read(piece);
-            let root = read.map(|piece| {
-                let leaf = leaf(round, (from, to), &sealed_hash(piece.sealed), &piece.column);
-                root_of_path(to.rank(), leaf, &piece.path)
-            });
-            if root != Some(commitment.root) {
+            let root = read.map(|piece| piece.leaf.root(round, shape, (from, to), &piece.paths));
+            if root.map(|root| root.hash) != Some(commitment.root) {
                 let rule = format!("the piece for {to} is not in the tree of its sender");
                 return Err(FaultKind::malformed("columns", rule));
             }

@@ -4,21 +4,34 @@ use super::*;
 
 /// Runs a round with these liars; these, and nobody else, must be named for these lies, and left out.
 fn found_out(lies: &[(u32, Lie)], expected: &[(u32, &'static str)], without: &[u32]) {
-    for adversary in [Adversary::SemiHonest, Adversary::Active] {
-        let mut rig = rig(spec(adversary, 0.5), 5, lies);
+    found_out_in(&[0, 1], lies, expected, without);
+}
+
+/// As [`found_out`], with these of [`specs`].
+fn found_out_in(
+    which: &[usize],
+    lies: &[(u32, Lie)],
+    expected: &[(u32, &'static str)],
+    without: &[u32],
+) {
+    let adversaries = [Adversary::SemiHonest, Adversary::Active];
+    let jobs = adversaries.into_iter().flat_map(|adversary| {
+        let specs = specs(adversary);
+        which.iter().map(move |&of| specs[of].clone())
+    });
+    for spec in jobs {
+        let mut rig = rig(spec, 5, lies);
         let outcome = rig
             .finish()
             .unwrap_or_else(|fault| panic!("{lies:?}: {fault}"));
         assert_eq!(found(&outcome), expected, "{lies:?}");
         assert_sum(&rig, &outcome, without);
-        let shown = outcome
+        // Whoever shows nothing leaves no evidence, nor does what it showed that nobody signed.
+        let mut shown = outcome
             .faults
             .iter()
-            .filter(|fault| fault.kind != FaultKind::Unshown);
-        assert!(
-            shown.clone().all(|fault| fault.evidence.is_some()),
-            "{lies:?}"
-        );
+            .filter(|fault| fault.kind.lie().is_some() && fault.kind != FaultKind::Unshown);
+        assert!(shown.all(|fault| fault.evidence.is_some()), "{lies:?}");
     }
 }
 
@@ -35,13 +48,45 @@ fn case_14_vectors_that_are_not_valid() {
         (Lie::OutOfBound, "input-bound"),
         (Lie::WrongNorm, "norm"),
     ] {
-        found_out(&[(4, lie)], &[(4, test)], &[4]);
+        found_out_in(&[0], &[(4, lie)], &[(4, test)], &[4]);
     }
 }
 
 #[test]
+fn case_14_vectors_whose_norm_is_not_valid() {
+    for (lie, test) in [
+        (Lie::BadDegree, "degree"),
+        (Lie::NonBit, "projection-bit"),
+        (Lie::WrongSquare, "quadratic"),
+        // The sum of squares wraps around, and is right in the field.
+        (Lie::OutOfBound, "projection"),
+        (Lie::CancellingPair, "norm"),
+        (Lie::WrongNorm, "norm"),
+    ] {
+        found_out_in(&[1], &[(4, lie)], &[(4, test)], &[4]);
+    }
+}
+
+/// The words of some columns are others than the projections follow from. Who was dealt such a column says that it is unusable, and
+/// the prover can show none that is in both of its trees.
+#[test]
+fn case_14_words_that_were_changed_behind_the_projections() {
+    for victims in [victims([7]).to_vec(), victims([0, 7])] {
+        let lies = [(3, Lie::OtherWords(victims))];
+        found_out_in(&[1], &lies, &[(3, "silent-discloser")], &[3]);
+    }
+    let many = [(3, Lie::OtherWords(victims([0, 7, 8])))];
+    found_out_in(&[1], &many, &[(3, "wrong-share")], &[3]);
+}
+
+#[test]
 fn case_15_words_that_err_in_opposite_directions() {
-    found_out(&[(0, Lie::CancellingPair)], &[(0, "input-bound")], &[0]);
+    found_out_in(
+        &[0],
+        &[(0, Lie::CancellingPair)],
+        &[(0, "input-bound")],
+        &[0],
+    );
 }
 
 #[test]
@@ -112,8 +157,10 @@ fn case_16_wrong_shares_for_one_for_c_and_for_more() {
         &[3],
     );
     // All others have shares of another word, one above.
-    let all = (0..12).filter(|rank| *rank != 3).map(PartyId).collect();
-    found_out(&[(3, Lie::WrongShare(all))], &[(3, "input-bound")], &[3]);
+    let all: Vec<PartyId> = (0..12).filter(|rank| *rank != 3).map(PartyId).collect();
+    let all = || Lie::WrongShare(all.clone());
+    found_out_in(&[0], &[(3, all())], &[(3, "input-bound")], &[3]);
+    found_out_in(&[1], &[(3, all())], &[(3, "quadratic")], &[3]);
 }
 
 /// What is sealed for a victim is rubbish. The prover shows what it committed to, which is right, and nobody can tell who of

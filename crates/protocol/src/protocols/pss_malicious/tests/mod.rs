@@ -11,6 +11,7 @@ use blindsum_math::words::Words;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::protocols::pss_malicious::Bound;
 use crate::testing::{Cohort, Rig, assert_ended, body, parties, restart, with_body};
 use crate::{
     Adversary, Culprit, Fault, FaultKind, JobMemory, JobSpec, Lie, Outcome, PartyId, PssMalicious,
@@ -36,6 +37,18 @@ fn spec(adversary: Adversary, max_norm: f64) -> JobSpec {
         dropout: 0.1,
         ..JobSpec::default()
     }
+}
+
+/// Bounds of coordinates and of the norm, and of the norm alone.
+fn specs(adversary: Adversary) -> [JobSpec; 2] {
+    [Bound::Entries, Bound::L2].map(|bound| JobSpec {
+        protocol: PssMalicious {
+            bound,
+            ..PssMalicious::default()
+        }
+        .into(),
+        ..spec(adversary, 0.5)
+    })
 }
 
 /// The words of a party: around zero, so that their norm is small.

@@ -15,15 +15,22 @@ fn stages(adversary: Adversary) -> u8 {
 #[test]
 fn sums_of_honest_parties_are_exact_and_nobody_is_accused() {
     for adversary in BOTH {
-        for (max_norm, dim) in [(0.0, 1), (0.0, 2), (0.0, 7), (0.5, 7), (0.5, 13)] {
-            let mut rig = rig(
-                JobSpec {
-                    dim,
-                    ..spec(adversary, max_norm)
-                },
-                3,
-                &[],
-            );
+        let [with_norm, norm_alone] = specs(adversary);
+        let without = spec(adversary, 0.0);
+        let jobs = [
+            (&without, [1, 2, 7]),
+            (&with_norm, [1, 7, 13]),
+            (&norm_alone, [1, 7, 13]),
+        ];
+        let jobs = jobs
+            .iter()
+            .flat_map(|(spec, dims)| dims.map(|dim| (*spec, dim)));
+        for (spec, dim) in jobs {
+            let spec = JobSpec {
+                dim,
+                ..spec.clone()
+            };
+            let mut rig = rig(spec, 3, &[]);
             let outcome = rig.finish().unwrap();
             assert_sum(&rig, &outcome, &[]);
             assert_eq!(outcome.faults, []);
@@ -33,9 +40,9 @@ fn sums_of_honest_parties_are_exact_and_nobody_is_accused() {
 
 #[test]
 fn case_05_a_party_that_is_lost_at_any_stage() {
-    for adversary in BOTH {
-        for stage in 0..stages(adversary) {
-            let mut rig = rig_at(spec(adversary, 0.5), &[], stage);
+    for spec in BOTH.into_iter().flat_map(specs) {
+        for stage in 0..stages(spec.adversary) {
+            let mut rig = rig_at(spec.clone(), &[], stage);
             rig.drop_out(parties([4]));
             let outcome = rig.finish().unwrap();
             let without: &[u32] = if stage <= SHARE { &[4] } else { &[] };
@@ -61,11 +68,11 @@ fn case_05_too_many_that_are_lost_end_the_round_with_a_name() {
 
 #[test]
 fn case_03_parties_that_are_started_again_say_the_same() {
-    for adversary in BOTH {
-        for stage in SHARE..stages(adversary) + 1 {
+    for spec in BOTH.into_iter().flat_map(specs) {
+        for stage in SHARE..stages(spec.adversary) + 1 {
             // A liar, so that there is a dispute to be started again in.
             let lies = [(2, Lie::WrongShare(vec![PartyId(5)]))];
-            let mut rig = rig(spec(adversary, 0.5), 7, &lies);
+            let mut rig = rig(spec.clone(), 7, &lies);
             for _ in 0..stage {
                 rig.serve().unwrap();
                 rig.answer_all().unwrap();
