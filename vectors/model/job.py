@@ -42,6 +42,7 @@ class Job:
     neighbours: int = 0
     threshold: int = 0
     packing: int = 0
+    bound: str = "entries"
     masking: str = "cheaper"
     key_rounds: int = 0
     density: float = 1.0

@@ -59,6 +59,8 @@ RULES: dict[str, dict[str, Option]] = {
     "result": {"result": "parties"},
     "truncation": {"rule": "median", "truncation": "exact"},
 }
+# Projections need a norm.
+PROVED: dict[str, dict[str, Option]] = {"bound": {"bound": "l2", "max_norm": 0.75}}
 # The threshold of ramp sharing is that of sums.
 RAMP_THRESHOLD = 30
 BASE = Job(parties=40, dim=15)
@@ -78,8 +80,8 @@ def jobs() -> list[Job]:
         for name in options:
             if name in SPARSE:
                 found.append(replace(base, density=0.3, **SPARSE[name]))
-            elif name in RULES:
-                found.append(replace(base, **RULES[name]))
+            elif name in RULES | PROVED:
+                found.append(replace(base, **(RULES | PROVED)[name]))
             elif name == "threshold" and protocol in ("fssa", "pss"):
                 found.append(replace(base, threshold=RAMP_THRESHOLD))
             else:
@@ -128,6 +130,9 @@ def refused() -> list[dict[str, object]]:
     """Specifications to refuse, each with the field that is named."""
     base: dict[str, object] = {"protocol": "plain", "parties": 3, "dim": 4}
     plain = {"name": "plain"}
+    proved = {"parties": 10, "dim": 4, "protocol": {"name": "pss-malicious", "bound": "l2"}}
+    other = {"protocol": {"name": "pss-malicious", "bound": "l3"}}
+    short, long = ({"name": "quantised", "max_norm": norm} for norm in (0.5, 1.25))
     return [
         {"spec": spec, "field": field}
         for spec, field in (
@@ -149,6 +154,13 @@ def refused() -> list[dict[str, object]]:
             (base | {"encoding": {"name": "quantised", "bits": 2**32}}, "encoding.bits"),
             (base | {"encoding": None}, "encoding"),
             (base | {"min_parties": True}, "min_parties"),
+            (proved, "max_norm"),
+            (proved | {"encoding": "quantised"}, "max_norm"),
+            (proved | {"encoding": long}, "max_norm"),
+            (proved | {"encoding": short | {"clip": 0.25}}, "max_norm"),
+            (proved | {"encoding": "integers"}, "bound"),
+            (proved | other | {"encoding": short}, "protocol.bound"),
+            (base | {"protocol": plain | {"bound": "entries"}}, "protocol.bound"),
             ({"protocol": "plain", "dim": 4}, "parties"),
             ({"protocol": "plain", "parties": 3}, "dim"),
             ({"parties": 3, "dim": 4}, "protocol"),

@@ -8,21 +8,21 @@ from . import wire
 from .derive import rank_bytes
 from .job import Job
 from .play import Scenario, Stage, pick
-from .pss_malicious_facts import judgings, largest_norms, proofs
-from .pss_malicious_party import (
-    ACCUSED,
-    HASH,
-    JUDGED,
+from .pss_malicious_facts import judgings, largest_norms, largest_projections, proofs
+from .pss_malicious_liars import (
     MassAccuser,
-    Party,
-    Round,
+    OtherWords,
     Rubbish,
     Silent,
     TooLong,
+    Wrapped,
     WrongAnswer,
     WrongShare,
+    WrongShareAndRubbish,
+    wrapping,
 )
-from .pss_malicious_proof import FIELD
+from .pss_malicious_party import ACCUSED, HASH, JUDGED, Party, Round
+from .pss_malicious_proof import FIELD, L2, Statement
 from .pss_malicious_refused import refused
 from .pss_malicious_server import Coordinator
 from .words import add
@@ -51,10 +51,15 @@ class Play(Stage):
     def party(self, rank: int) -> Party:
         """A party with its randomness and its words, which are not too long unless it lies about that."""
         kind, _ = self.liars.get(rank, (Party, ""))
-        words, bound = self.words(rank, 2**self.job.bits), self.round.statement.half
-        if self.job.max_norm:
+        statement = self.round.statement
+        words, bound = self.words(rank, 2**self.job.bits), statement.half
+        if kind is Wrapped:
+            words = wrapping(statement)
+        elif self.job.max_norm:
             spread = 2 if kind is not TooLong else bound
             words = [bound - spread + word % (2 * spread) for word in words]
+            if self.job.bound == L2:
+                words = shortened(statement, words)
         else:
             words[0] = 2**self.job.bits - 1
         return kind(self.round, rank, self.identities[rank], self.tape(rank), words)
@@ -86,6 +91,10 @@ class Play(Stage):
         self.record("aggregate", packed, dict.fromkeys(self.survivors, result))
         return total
 
+    def seeds(self) -> list[bytes]:
+        """Seeds of projections, by rank; none where there are no projections."""
+        return [party.seeds[party.me] for party in self.parties] if self.job.bound == L2 else []
+
     def advertise(self) -> None:
         """Keys, and the commitment to the nonce."""
         adverts = {party.me: party.advertise() for party in self.answering()}
@@ -104,7 +113,7 @@ class Play(Stage):
         down = {}
         for rank in sent:
             pieces = {prover: parties[prover].piece(rank) for prover in sent if prover != rank}
-            parties[rank].receive(self.challenge, pieces)
+            parties[rank].receive(self.challenge, roots, pieces)
             down[rank] = head + b"".join(pieces.values())
         self.roots = roots
         self.record("share-vector", sent, down)
@@ -158,6 +167,16 @@ class Play(Stage):
         return JUDGED + self.round.bitmap(survivors) + columns
 
 
+def shortened(statement: Statement, words: list[int]) -> list[int]:
+    """Words that are not too long; those that are one too many become 0."""
+    kept, left = [], statement.most or 0
+    for word in words:
+        fits = statement.square(word) <= left
+        kept.append(word if fits else statement.half)
+        left -= statement.square(kept[-1])
+    return kept
+
+
 def transcript(play: Play) -> dict[str, Any]:
     """Everything about a round."""
     total, statement = play.play(), play.round.statement
@@ -168,9 +187,11 @@ def transcript(play: Play) -> dict[str, Any]:
         "k": statement.k,
         "l": statement.l,
         "most": None if statement.most is None else str(statement.most),
+        "largest": str(statement.largest) if play.job.bound == L2 else None,
         "rows": statement.rows,
         "nonce": play.nonce.hex(),
         "challenge": play.challenge.hex(),
+        "seeds": [seed.hex() for seed in play.seeds()],
         "parties": [play.known_to(party.me, party.tape, party.words) for party in play.parties],
         "stages": play.stages,
         "liars": [],
@@ -190,6 +211,7 @@ def jobs() -> list[Job]:
 
     calm = {"adversary": "semi-honest"}
     integers = {"encoding": "integers", "model_update": "none"}
+    projected = {"bound": L2}
     return [
         job("norm", 7, max_norm=1.0),
         job("calm", 8, dropout=0.125, suite="p256", bits=5, **integers, **calm),
@@ -198,13 +220,17 @@ def jobs() -> list[Job]:
         job("late", 8, dropout=0.125, dim=1, bits=3, **integers),
         job("long", 7, max_norm=1.0, **calm),
         job("two", 11, corrupt=0.15, dim=2, bits=2, **integers),
+        job("l2", 13, corrupt=0.15, dim=7, max_norm=0.45, **projected),
+        job("l2-wrap", 7, dim=5, max_norm=0.45, **projected, **calm),
+        job("l2-words", 7, bits=3, max_norm=0.5, suite="p256", **projected, **calm),
+        job("l2-late", 7, bits=3, max_norm=0.5, **projected),
     ]
 
 
 def plays() -> list[Play]:
     """The rounds."""
     both, ones = ("ed25519", "p256"), b"\xff" * 32
-    norm, calm, share, verifier, late, long, two = jobs()
+    norm, calm, share, verifier, late, long, two, l2, wrap, words, handed = jobs()
     return [
         Play(Scenario(norm, both)),
         Play(Scenario(calm, lost={2: 1}, planted={3: {0: ones}})),
@@ -213,6 +239,10 @@ def plays() -> list[Play]:
         Play(Scenario(late, both, lost={6: 6}), {2: (Rubbish, "share-vector")}),
         Play(Scenario(long), {6: (TooLong, "share-vector")}),
         Play(Scenario(two), {0: (Silent, "share-vector"), 8: (MassAccuser, "respond")}),
+        Play(Scenario(l2, both), {3: (WrongAnswer, "respond"), 8: (WrongShareAndRubbish, "share-vector")}),
+        Play(Scenario(wrap), {5: (Wrapped, "share-vector")}),
+        Play(Scenario(words), {4: (OtherWords, "share-vector")}),
+        Play(Scenario(handed, both), {2: (Rubbish, "share-vector")}),
     ]
 
 
@@ -223,6 +253,7 @@ def vectors() -> dict[str, object]:
     return {
         "randomness": RANDOMNESS,
         "largest_norms": largest_norms(),
+        "largest_projections": largest_projections(),
         "proofs": proofs(),
         "judgings": judgings(),
         "rounds": rounds,

@@ -1,14 +1,18 @@
-"""Facts about proofs: largest norms, rows, masks, columns, answers, and what answers say about who lies."""
+"""Facts about proofs: largest norms and projections, rows, masks, columns, answers, and who lies by them."""
 
 from __future__ import annotations
 
-from math import nextafter
+from collections.abc import Callable
+from math import isqrt, nextafter
 from typing import Any
 
 from .job import Job
 from .play import pick
-from .pss_malicious_proof import FIELD, TESTS, P, Statement, largest_norm
+from .pss_malicious_liars import nearest, wrapping
+from .pss_malicious_projections import fits, largest_projection
+from .pss_malicious_proof import FIELD, L2, TESTS, P, Statement, largest_norm
 from .pss_malicious_server import judge
+from .ramp_sharing import Rows
 from .said import said
 
 # bits, clip, max_norm, coordinates. With 2 bits and a clip of 1.5 a step is 1.
@@ -40,6 +44,29 @@ def largest_norms() -> list[dict[str, object]]:
     return [{"spec": said(job(*of)), "most": str(largest_norm(*of))} for of in NORMS]
 
 
+# T and m. Where 34 (2T + m) is a square, Y is its root, and larger for one number more.
+EXACT = [(34 * j**2 - m) // 2 for j, m in ((1, 2), (2, 4), (1000, 12), (10**6, 10**6))]
+PROJECTED = [
+    *((most, m + more) for most, m in zip(EXACT, (2, 4, 12, 10**6), strict=True) for more in (-1, 0, 1)),
+    (1, 1),
+    (1, 4),
+    (9, 9),
+    (2**30, 131072),
+    # The last of 148 Y^2 < p, and the first that is not.
+    *((most, 1) for most in (13984195935, 13984195936, 13984195937, 2**46, P - 1)),
+    # The same for (2m + 1) Y < p.
+    *((1, m) for m in (526127575, 526127576, 526127577, 2**31)),
+]
+
+
+def largest_projections() -> list[dict[str, object]]:
+    """Y for T and m, and whether the field is large enough for it."""
+    return [
+        {"most": str(most), "numbers": m, "largest": str(largest_projection(most, m)), "fits": fits(most, m)}
+        for most, m in PROJECTED
+    ]
+
+
 def statements() -> list[Statement]:
     """Norms whose bits are one, some, and a whole number of rows; blocks that are full and not."""
     return [
@@ -52,6 +79,12 @@ def statements() -> list[Statement]:
         Statement(6, 3, 2**9, 5, 2, 1),
         # More than 256 rows: sharing draws tile by tile, challenges do not.
         Statement(20, 13, None, 3, 2, 1),
+        # 2Y is a power of 2, so that the last of its bits counts 1; more than 256 other rows.
+        Statement(3, 3, 2, 5, 2, 1, L2),
+        # Bits of projections are a whole number of rows, and not.
+        Statement(4, 5, 10, 7, 3, 2, L2),
+        Statement(2, 4, 1, 7, 4, 3, L2),
+        Statement(16, 10, 13 * 10**9, 9, 5, 4, L2),
     ]
 
 
@@ -61,6 +94,11 @@ def words_of(statement: Statement, label: str) -> list[int]:
     if statement.most is None:
         return words
     words = [statement.half] * statement.words
+    if statement.bound == L2:
+        # Half as long as they may be, or nearly; what follows makes small ones longer.
+        most = isqrt(statement.most // (4 * statement.words))
+        draws = (int.from_bytes(pick(f"{label}/long/{i}")[:4], "little") for i in range(statement.words))
+        words = [statement.half - most + draw % (2 * most + 1) for draw in draws]
     for step in range(1000):
         draw = pick(f"{label}/{step}")
         longer, at = list(words), draw[0] % statement.words
@@ -71,23 +109,44 @@ def words_of(statement: Statement, label: str) -> list[int]:
     return words
 
 
-def proof(statement: Statement) -> dict[str, Any]:
-    """Everything that follows from words, seeds and a challenge."""
-    label = f"proof/{statement}"
-    rows, masks, challenge = (pick(f"{label}/{name}") for name in ("rows", "masks", "challenge"))
-    words = words_of(statement, label)
-    content = statement.content(words)
-    columns = statement.columns(content, rows, masks)
-    factors = [statement.challenge(challenge, *mask) for mask in statement.masks]
+def said_of(statement: Statement) -> dict[str, Any]:
+    """A statement, and how it is shared."""
     return {
+        "bound": statement.bound,
         "bits": statement.bits,
         "most": None if statement.most is None else str(statement.most),
+        "largest": str(statement.largest) if statement.bound == L2 else None,
         "n": statement.n,
         "k": statement.k,
         "l": statement.l,
+    }
+
+
+def columns_of(statement: Statement, rows: Rows, label: str) -> Rows:
+    """The column of every rank, of these rows; seeds follow from a label."""
+    words, others, masks = (pick(f"{label}/{name}") for name in ("words", "rows", "masks"))
+    blocks = statement.blocks
+    return statement.columns(statement.share(rows[:blocks], words), rows[blocks:], others, masks)
+
+
+def proof(statement: Statement) -> dict[str, Any]:
+    """Everything that follows from words, seeds and a challenge."""
+    label = f"proof/{statement}"
+    names = "words", "rows", "masks", "challenge", "projections"
+    words_seed, rows, masks, challenge, seed = (pick(f"{label}/{name}") for name in names)
+    words = words_of(statement, label)
+    content = statement.content(words, seed)
+    columns = columns_of(statement, content, label)
+    factors = [statement.challenge(challenge, *mask) for mask in statement.masks]
+    projected = statement.bound == L2
+    return said_of(statement) | {
         "words": words,
         "weights": [] if statement.most is None else statement.weights(),
+        "projections_seed": seed.hex() if projected else "",
+        "projections": statement.projections(words, seed),
+        "projection_weights": statement.projection_weights() if projected else [],
         "content": content,
+        "words_seed": words_seed.hex(),
         "rows_seed": rows.hex(),
         "masks_seed": masks.hex(),
         "masks": [FIELD.pack(mask).hex() for mask in statement.all_masks(masks)],
@@ -95,7 +154,7 @@ def proof(statement: Statement) -> dict[str, Any]:
         "challenge": challenge.hex(),
         "factors": [FIELD.pack(of_test).hex() for of_test in factors],
         "answers": [
-            FIELD.pack(statement.answers(column, rank, challenge)).hex()
+            FIELD.pack(statement.answers(column, rank, challenge, seed)).hex()
             for rank, column in enumerate(columns)
         ],
     }
@@ -117,36 +176,77 @@ def judging(
     wrong: dict[Change, int],
     without: set[int],
     unusable: set[int],
+    lie: Callable[[Statement, list[int], bytes], Rows] = Statement.content,
 ) -> dict[str, Any]:
     """A verdict on a vector and answers of which some are other ones (None: the other bit)."""
     label = f"judging/{statement}/{content}/{wrong}"
-    rows = statement.content(words_of(statement, label))
+    seed = pick(f"{label}/projections")
+    rows = lie(statement, words_of(statement, label), seed)
     for (row, element), more in content.items():
         true = rows[row][element]
         rows[row][element] = 1 - true if more is None else (true + more) % P
-    columns = statement.columns(rows, pick(f"{label}/rows"), pick(f"{label}/masks"))
+    columns = columns_of(statement, rows, label)
     challenge = pick(f"{label}/challenge")
     answers = {
-        rank: statement.answers(column, rank, challenge)
+        rank: statement.answers(column, rank, challenge, seed)
         for rank, column in enumerate(columns)
         if rank not in without | unusable
     }
     for (rank, number), more in wrong.items():
         answers[rank][number] = (answers[rank][number] + more) % P
     verdict = judge(statement, corrupt, answers, unusable)
-    return {
-        "bits": statement.bits,
+    return said_of(statement) | {
         "words": statement.words,
-        "most": None if statement.most is None else str(statement.most),
-        "n": statement.n,
-        "k": statement.k,
-        "l": statement.l,
         "corrupt": corrupt,
         "answers": {str(rank): FIELD.pack(answer).hex() for rank, answer in answers.items()},
         "unusable": sorted(unusable),
         "fault": verdict.fault,
         "accusers": sorted(verdict.accusers),
     }
+
+
+def wrapped(statement: Statement, _: list[int], seed: bytes) -> Rows:
+    """Rows of a vector whose squares add up to a little more than p."""
+    words = wrapping(statement)
+    projected = nearest(statement, words, seed)
+    return statement.word_rows(words) + statement.other_rows(words, projected)
+
+
+def mirrored(statement: Statement, words: list[int], seed: bytes) -> Rows:
+    """Rows with another word that has the same square, and the bits of the projections of the right one."""
+    other = [2 * statement.half - 1 - words[0], *words[1:]]
+    return statement.word_rows(other) + statement.other_rows(words, statement.projections(words, seed))
+
+
+def projected_judgings() -> list[dict[str, Any]]:
+    """The same with projections. Rows: words 0 to 2, squares 3 to 5, bits of the norm 6 and 7."""
+    statement = Statement(3, 6, 12, 8, 3, 2, L2)
+    first, last = statement.rows - statement.projection_rows, statement.rows - 1
+    none: set[int] = set()
+    found = [
+        judging(statement, 1, {}, {}, none, none),
+        judging(statement, 1, {}, {}, {0}, {5}),
+        judging(statement, 1, {}, {(4, number): 1 + number for number in range(12)}, {3}, none),
+        judging(statement, 1, {}, {(2, 4): 1}, none, none),
+        judging(statement, 1, {}, {(2, 11): P - 1}, none, none),
+        judging(statement, 1, {}, {(2, 5): 1, (6, 10): 1}, none, none),
+        judging(statement, 1, {}, {(2, 4): 1, (6, 4): 1}, none, none),
+        judging(statement, 1, {}, {}, none, none, mirrored),
+        judging(statement, 1, {}, {}, none, none, wrapped),
+        judging(statement, 1, {}, {(7, 0): 3}, none, none, wrapped),
+        judging(statement, 1, {(0, 0): 5}, {}, none, none),
+        judging(statement, 1, {(3, 0): 1}, {}, none, none),
+        judging(statement, 1, {(6, 0): 2}, {}, none, none),
+        judging(statement, 1, {(6, 0): None}, {}, none, none),
+        judging(statement, 1, {(first, 0): 2}, {}, none, none),
+        judging(statement, 1, {(first, 0): None}, {}, none, none),
+        judging(statement, 1, {(last, 1): P - 2}, {}, none, none),
+        judging(statement, 1, {(last, 1): None}, {}, none, none),
+    ]
+    expected = ["", "", "", "", "", "wrong-share", "projection-bit", "projection", "projection", "projection"]
+    expected += ["quadratic", "quadratic", "norm-bit", "norm"]
+    assert [verdict["fault"] for verdict in found] == expected + ["projection-bit", "projection"] * 2
+    return found
 
 
 def judgings() -> list[dict[str, Any]]:
@@ -181,6 +281,7 @@ def judgings() -> list[dict[str, Any]]:
         judging(norm, 1, {(last, 0): None}, {}, none, none),
         judging(plain, 1, {(2, 0): 3}, {(7, 3): 1}, none, none),
         judging(plain, 1, {}, {(1, 0): 1, (2, 0): 5, (4, 0): 9}, none, none),
+        *projected_judgings(),
     ]
     assert {verdict["fault"] for verdict in found} == {"", "wrong-share", *TESTS}
     return found

@@ -1,4 +1,4 @@
-"""A party of `pss-malicious`, honest and on paper, and those that lie."""
+"""A party of `pss-malicious`, honest and on paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from . import derive, wire
 from .identity import Identity
 from .job import Job
-from .pss_malicious_proof import FIELD, P, Statement, largest_norm
+from .pss_malicious_proof import FIELD, L2, P, Statement, largest_norm
 from .ramp_parameters import proved_shape
 from .ramp_sharing import Rows
 from .secagg_party import SIGN_SURVIVORS, draw_secret
@@ -38,7 +38,17 @@ class Round:
         job = self.job
         k, packed = proved_shape(job, self.parties)
         most = largest_norm(job.bits, job.clip, job.max_norm, job.dim) if job.max_norm else None
-        return Statement(job.bits, job.lanes(), most, self.parties, k, packed)
+        return Statement(job.bits, job.lanes(), most, self.parties, k, packed, job.bound)
+
+    @property
+    def height(self) -> int:
+        """h: the hashes of a path."""
+        return (self.parties - 1).bit_length()
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of the words' part of a column."""
+        return FIELD.size * self.statement.blocks
 
     @property
     def quorum(self) -> int:
@@ -63,6 +73,20 @@ class Round:
         """A leaf of a prover's tree, of the hash of a sealed column and the commitment to a column."""
         ranks = derive.rank_bytes(prover), derive.rank_bytes(verifier)
         return derive.framed_hash("blindsum validity leaf", self.context, *ranks, sealed, column)
+
+    def words_leaf(self, prover: int, verifier: int, words: bytes) -> bytes:
+        """A leaf of a prover's words' tree, of the commitment to words."""
+        ranks = derive.rank_bytes(prover), derive.rank_bytes(verifier)
+        return derive.framed_hash("blindsum validity words leaf", self.context, *ranks, words)
+
+    def projection_seed(self, prover: int, words_root: bytes) -> bytes:
+        """What the coefficients of a prover's projections follow from."""
+        label = "blindsum validity projections"
+        return derive.framed_hash(label, self.context, derive.rank_bytes(prover), words_root)
+
+    def words_hash(self, salt: bytes, column: bytes) -> bytes:
+        """Commitment to the words of a column."""
+        return derive.framed_hash("blindsum validity words", salt, column[: self.word_bytes])
 
 
 def column_hash(salt: bytes, column: bytes) -> bytes:
@@ -105,6 +129,55 @@ def root_of(leaf: bytes, at: int, siblings: list[bytes]) -> bytes:
     return leaf
 
 
+def both_roots(words: bytes, leaves: bytes) -> bytes:
+    """The root of a prover with two trees."""
+    return derive.framed_hash("blindsum validity roots", words, leaves)
+
+
+def hashes_in(joined: bytes) -> list[bytes]:
+    """Hashes that stand one after the other."""
+    return [joined[i : i + HASH] for i in range(0, len(joined), HASH)]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """What somebody knows of a prover's trees: the two leaves of one verifier, and their paths.
+
+    Attributes
+    ----------
+    sealed, column
+        Hash of the sealed column, commitment to the column.
+    words
+        Commitment to the words; empty, as its path, where there is no such tree.
+    """
+
+    round: Round
+    prover: int
+    verifier: int
+    sealed: bytes
+    column: bytes
+    path: list[bytes]
+    words: bytes
+    words_path: list[bytes]
+
+    def words_root(self) -> bytes:
+        """Where the path in the words' tree leads."""
+        leaf = self.round.words_leaf(self.prover, self.verifier, self.words)
+        return root_of(leaf, self.verifier, self.words_path)
+
+    def root(self) -> bytes:
+        """Where all paths lead."""
+        leaf = self.round.leaf(self.prover, self.verifier, self.sealed, self.column)
+        found = root_of(leaf, self.verifier, self.path)
+        return both_roots(self.words_root(), found) if self.round.statement.bound == L2 else found
+
+    def seed(self) -> bytes:
+        """The seed of the prover's projections; empty where it has none."""
+        if self.round.statement.bound != L2:
+            return b""
+        return self.round.projection_seed(self.prover, self.words_root())
+
+
 @dataclass(frozen=True)
 class Response:
     """What a party says about all who shared."""
@@ -135,6 +208,8 @@ class Party:
         Elements of the column that each party was committed to.
     held
         Elements of the columns that it can use, by prover.
+    seeds
+        Seeds of projections, by prover; empty where there are none.
     """
 
     round: Round
@@ -144,6 +219,7 @@ class Party:
     words: list[int]
     sent: dict[int, bytes] = field(default_factory=dict)
     held: dict[int, list[int]] = field(default_factory=dict)
+    seeds: dict[int, bytes] = field(default_factory=dict)
 
     def sign(self, label: str, message: bytes) -> bytes:
         """Sign for this round."""
@@ -159,20 +235,38 @@ class Party:
 
     # --- Sharing ---
 
-    def content(self) -> Rows:
-        """The rows that it shares."""
-        return self.round.statement.content(self.words)
+    def derived(self, *name: bytes) -> bytes:
+        """One of the seeds and salts."""
+        return derive.derive32(self.own, self.round.context, "blindsum validity", *name)
+
+    def is_projected(self) -> bool:
+        """Whether it proves its norm by projections."""
+        return self.round.statement.bound == L2
+
+    def others(self, seed: bytes) -> Rows:
+        """The rows that it shares beside those of words; the seed is that of its projections."""
+        statement = self.round.statement
+        return statement.other_rows(self.words, statement.projections(self.words, seed))
 
     def deal(self) -> Rows:
-        """The column of every rank."""
-        statement, context = self.round.statement, self.round.context
+        """The column of every rank; in between, the words' tree."""
+        statement = self.round.statement
+        ranks = range(self.round.parties)
+        self.salts = [self.derived(b"salt", derive.rank_bytes(rank)) for rank in ranks]
+        shares = statement.share(statement.word_rows(self.words), self.derived(b"words"))
+        self.word_hashes = [self.committed(rank, FIELD.pack(shares[rank])) for rank in ranks]
+        leaves = [
+            self.round.words_leaf(self.me, rank, self.word_hashes[rank]) if rank in self.keys else ZEROS
+            for rank in ranks
+        ]
+        self.words_tree = levels(leaves)
+        seed = self.round.projection_seed(self.me, self.words_tree[-1][0]) if self.is_projected() else b""
+        self.seeds = {self.me: seed}
+        return statement.columns(shares, self.others(seed), self.derived(b"rows"), self.derived(b"masks"))
 
-        def derived(*name: bytes) -> bytes:
-            return derive.derive32(self.own, context, "blindsum validity", *name)
-
-        self.salts = [derived(b"salt", derive.rank_bytes(rank)) for rank in range(self.round.parties)]
-        self.seeds = derived(b"rows"), derived(b"masks")
-        return statement.columns(self.content(), *self.seeds)
+    def committed(self, rank: int, words: bytes) -> bytes:
+        """The commitment to the words of a rank."""
+        return self.round.words_hash(self.salts[rank], words)
 
     def share(self, keys: dict[int, bytes]) -> bytes:
         """A commitment, and a piece for every other party that has a key."""
@@ -184,9 +278,14 @@ class Party:
         self.hashes = [self.hashes_for(rank) for rank in range(self.round.parties)]
         leaves = [self.round.leaf(self.me, rank, *pair) for rank, pair in enumerate(self.hashes)]
         self.tree = levels(leaves)
-        self.root = self.tree[-1][0]
-        self.commitment = self.root + self.sign(SIGN_ROOT, derive.rank_bytes(self.me) + self.root)
+        root = self.tree[-1][0]
+        self.root = both_roots(self.words_tree[-1][0], root) if self.is_projected() else root
+        self.commitment = self.committed_to(self.root)
         return self.commitment + b"".join(self.piece(peer) for peer in self.sent)
+
+    def committed_to(self, root: bytes) -> bytes:
+        """A root, signed."""
+        return root + self.sign(SIGN_ROOT, derive.rank_bytes(self.me) + root)
 
     def hashes_for(self, rank: int) -> tuple[bytes, bytes]:
         """Hash of the sealed column of a rank, and the commitment to the column."""
@@ -209,28 +308,46 @@ class Party:
         shared = derive.agree(self.round.job.suite, self.secret, peer)
         return derive.message_key(shared, self.round.context, sender, receiver, PURPOSE)
 
+    def words_path(self, rank: int) -> bytes:
+        """The path of a rank in the words' tree; nothing where there is none."""
+        return b"".join(path(self.words_tree, rank)) if self.is_projected() else b""
+
     def piece(self, peer: int) -> bytes:
         """What goes to one party."""
-        return self.sent[peer] + self.hashes[peer][1] + b"".join(path(self.tree, peer))
+        words = self.word_hashes[peer] if self.is_projected() else b""
+        hashes = self.hashes[peer][1] + b"".join(path(self.tree, peer)) + words + self.words_path(peer)
+        return self.sent[peer] + hashes
 
     # --- Answers ---
 
-    def open(self, prover: int, piece: bytes) -> list[int] | None:
+    def read(self, prover: int, piece: bytes) -> Leaves:
+        """What a piece says of the prover's trees."""
+        size = HASH + self.round.statement.column + TAG
+        sealed, rest = piece[:size], hashes_in(piece[size:])
+        column, siblings = rest[0], rest[1:][: self.round.height]
+        words, *others = rest[1 + self.round.height :] or [b""]
+        return Leaves(self.round, prover, self.me, sealed_hash(sealed), column, siblings, words, others)
+
+    def open(self, prover: int, piece: bytes, leaves: Leaves) -> list[int] | None:
         """The column that a piece holds, None if it cannot be used."""
-        statement = self.round.statement
-        size = HASH + statement.column + TAG
-        sealed, committed = piece[:size], piece[size:][:HASH]
+        sealed = piece[: HASH + self.round.statement.column + TAG]
         header = derive.share_header(self.round.context, prover, self.me)
         plain = derive.open_sealed(self.message_key(prover, self.me), header, sealed)
-        if plain is None or column_hash(plain[:HASH], plain[HASH:]) != committed:
+        if plain is None or column_hash(plain[:HASH], plain[HASH:]) != leaves.column:
+            return None
+        if self.is_projected() and self.round.words_hash(plain[:HASH], plain[HASH:]) != leaves.words:
             return None
         return FIELD.unpack(plain[HASH:])
 
-    def receive(self, challenge: bytes, pieces: dict[int, bytes]) -> None:
-        """Take the challenge, and the pieces of all others who shared."""
+    def receive(self, challenge: bytes, roots: dict[int, bytes], pieces: dict[int, bytes]) -> None:
+        """Take the challenge, and the pieces of all others who shared, which lead to their roots."""
         self.challenge = challenge
-        opened = {prover: self.open(prover, piece) for prover, piece in pieces.items()}
-        opened[self.me] = self.dealt[self.me]
+        opened: dict[int, list[int] | None] = {self.me: self.dealt[self.me]}
+        for prover, piece in pieces.items():
+            leaves = self.read(prover, piece)
+            assert leaves.root() == roots[prover]
+            self.seeds[prover] = leaves.seed()
+            opened[prover] = self.open(prover, piece, leaves)
         self.unusable = {prover for prover, column in opened.items() if column is None}
         self.held = {prover: column for prover, column in sorted(opened.items()) if column is not None}
         self.provers = sorted(opened)
@@ -244,7 +361,7 @@ class Party:
         statement = self.round.statement
         nothing = [0] * len(statement.masks)
         answers = {
-            prover: statement.answers(self.held[prover], self.me, self.challenge)
+            prover: statement.answers(self.held[prover], self.me, self.challenge, self.seeds[prover])
             if prover in self.held
             else nothing
             for prover in self.provers
@@ -262,8 +379,8 @@ class Party:
         return b"".join(self.shown(accuser) for accuser in accusers)
 
     def shown(self, accuser: int) -> bytes:
-        """One column that it dealt, and the path to the root."""
-        siblings = b"".join(path(self.tree, accuser))
+        """One column that it dealt, and the paths to the root."""
+        siblings = b"".join(path(self.tree, accuser)) + self.words_path(accuser)
         return self.salts[accuser] + self.packed[accuser] + self.hashes[accuser][0] + siblings
 
     def late(self, prover: int, column: list[int]) -> None:
@@ -279,75 +396,3 @@ class Party:
         blocks = self.round.statement.blocks
         columns = [self.held[prover][:blocks] for prover in sorted(survivors)]
         return [sum(elements) % P for elements in zip(*columns, strict=True)]
-
-
-# --- Those who lie ---
-
-
-class WrongShare(Party):
-    """Deals the party of rank 1 a column in which the last share is one more."""
-
-    def deal(self) -> Rows:
-        """All columns, one of them wrong."""
-        columns, at = super().deal(), self.round.statement.rows - 1
-        columns[1][at] = (columns[1][at] + 1) % P
-        return columns
-
-
-class Silent(WrongShare):
-    """The same, and shows nothing."""
-
-    def show(self, accusers: list[int]) -> bytes | None:
-        """Nothing."""
-        return None
-
-
-class Rubbish(Party):
-    """Seals rubbish for the party of rank 1, and gives a wrong sum of columns."""
-
-    def sealed(self, peer: int) -> bytes:
-        """What opens, or does not."""
-        right = super().sealed(peer)
-        return right[:-1] + bytes([right[-1] ^ 1]) if peer == 1 else right
-
-    def aggregate(self, survivors: set[int]) -> list[int]:
-        """A sum whose last element is one more."""
-        *others, last = super().aggregate(survivors)
-        return [*others, (last + 1) % P]
-
-
-class WrongAnswer(Party):
-    """Adds 1 to its last answer about the parties 0 and 2, and to its first one about party 4."""
-
-    def answer(self) -> Response:
-        """Answers, some of them wrong."""
-        right = super().answer()
-        answers = {prover: list(answer) for prover, answer in right.answers.items()}
-        for prover, at in ((0, -1), (2, -1), (4, 0)):
-            answers[prover][at] = (answers[prover][at] + 1) % P
-        return Response(right.unusable, answers)
-
-
-class MassAccuser(Party):
-    """Finds the columns of the first three others unusable."""
-
-    def answer(self) -> Response:
-        """Nothing about some, right answers about the others."""
-        right = super().answer()
-        unusable = set([prover for prover in self.provers if prover != self.me][:3])
-        nothing = [0] * len(self.round.statement.masks)
-        answers = {p: nothing if p in unusable else answer for p, answer in right.answers.items()}
-        return Response(unusable, answers)
-
-
-class TooLong(Party):
-    """Shares a vector that is too long, with bits of the largest norm that there may be."""
-
-    def content(self) -> Rows:
-        """Rows of which only the last ones do not fit."""
-        statement = self.round.statement
-        assert statement.most is not None
-        true = Statement(statement.bits, statement.words, 2**40, statement.n, statement.k, statement.l)
-        rows = true.content(self.words)[: statement.rows - statement.norm_rows]
-        bits = [1] * statement.most.bit_length() + [0] * statement.l
-        return rows + [bits[g * statement.l :][: statement.l] for g in range(statement.norm_rows)]

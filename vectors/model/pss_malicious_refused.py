@@ -18,8 +18,9 @@ from .pss_malicious_party import (
     TAG,
     Party,
     Response,
+    both_roots,
 )
-from .pss_malicious_proof import FIELD, P
+from .pss_malicious_proof import FIELD, L2, P
 from .refused import HEADER, RANK, SIGNATURE, Change, flip, frames, lists
 from .secagg_party import SIGN_KEYS as SIGN_OTHER_KEYS
 from .secagg_party import SIGN_SURVIVORS
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 BEYOND = P.to_bytes(FIELD.size, "little")
 BITMAP, BARE = 1, 64
 """Bytes of a set of at most 8 parties, and of a signature without its length."""
+L2_ROUND, L2_LATE = 7, 10
+"""Numbers of rounds with projections."""
 ENTRY = RANK + LENGTH + 32 + LENGTH + BARE
 """Bytes of a party's entry in the list of keys, for X25519."""
 
@@ -48,6 +51,11 @@ class At:
     def stage(self) -> int:
         """Number of the stage."""
         return [stage["name"] for stage in self.play.stages].index(self.name)
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether norms are proved by projections."""
+        return self.play.job.bound == L2
 
     @property
     def party(self) -> Party:
@@ -138,8 +146,9 @@ def pieces(message: bytes, start: int, at: At) -> Iterator[Change]:
     """Changes of pieces, which begin here."""
     statement = at.play.round.statement
     sealed = HASH + statement.column + TAG
-    height = (at.play.round.parties - 1).bit_length()
-    size = sealed + HASH + height * HASH
+    height = at.play.round.height
+    words = sealed + HASH + height * HASH
+    size = words + (HASH + height * HASH) * at.is_projected
     head, rest = message[:start], message[start:]
     first, second, others = rest[:size], rest[size : 2 * size], rest[2 * size :]
     yield "another sealed column", flip(message, start)
@@ -147,6 +156,13 @@ def pieces(message: bytes, start: int, at: At) -> Iterator[Change]:
     yield "committed to another column", flip(message, start + sealed)
     for level in range(height):
         yield f"another sibling on level {level}", flip(message, start + sealed + (1 + level) * HASH)
+    if at.is_projected:
+        yield "committed to other words", flip(message, start + words)
+        for level in range(height):
+            at_level = start + words + (1 + level) * HASH
+            yield f"another sibling of words on level {level}", flip(message, at_level)
+        swapped = first[:sealed] + first[words:] + first[sealed:words]
+        yield "what is said of words before what is said of the column", head + swapped + second + others
     yield "the last byte", flip(message, -1)
     yield "pieces that have changed places", head + second + first + others
     yield "a piece in the place of another", head + first + first + others
@@ -170,6 +186,14 @@ def share_up(at: At) -> Iterator[Change]:
         yield why, at.framed(party.root + party.sign(label, signed) + rest)
     other = at.play.parties[0].root
     yield "the root of another tree", at.framed(other + party.sign(SIGN_ROOT, rank + other) + rest)
+    if at.is_projected:
+        words, leaves = party.words_tree[-1][0], party.tree[-1][0]
+        for why, root in (
+            ("the root of the words' tree alone", words),
+            ("the root of the tree of leaves alone", leaves),
+            ("both roots in the other order", both_roots(leaves, words)),
+        ):
+            yield why, at.framed(party.committed_to(root) + rest)
     yield from pieces(message, HEADER + HASH + BARE, at)
 
 
@@ -312,6 +336,15 @@ def accused_down(at: At) -> Iterator[Change]:
         yield f"an accusation: {why}", accused(founded + body)
 
 
+def accused_projected(at: At) -> Iterator[Change]:
+    """Accusations that an honest prover with projections refuses; the one who lies is 3."""
+    play, message = at.play, at.message("down")
+    said = {rank: derive.rank_bytes(rank) + told.body(play.round) for rank, told in play.responses.items()}
+    yield "an answer that is right", at.framed(ACCUSED + said[1])
+    yield "answers of which one is right", at.framed(ACCUSED + said[3] + said[4])
+    yield "a signature that is not right", flip(message, -1)
+
+
 def accused_twice(at: At) -> Iterator[Change]:
     """Another accusation behind the first one."""
     cannot = response(at.play, 3, {at.me}, {at.me})
@@ -328,6 +361,15 @@ def shown_up(at: At) -> Iterator[Change]:
     yield "the end of another column", flip(message, HEADER + column - 1)
     yield "another sealed column", flip(message, HEADER + column)
     yield "another sibling", flip(message, HEADER + column + HASH)
+    if at.is_projected:
+        paths = HEADER + column + HASH
+        middle = paths + at.play.round.height * HASH
+        for level in range(2 * at.play.round.height):
+            yield f"another sibling, {level} of both paths", flip(message, paths + level * HASH)
+        swapped = message[:paths] + message[middle:] + message[paths:middle]
+        yield "paths that have changed places", swapped
+        yield "no path of words", message[:middle]
+        yield "other words", flip(message, HEADER + HASH + FIELD.size * at.play.round.statement.blocks - 6)
     yield "the last sibling is another", flip(message, -1)
     yield "nothing is shown", at.framed(b"")
     yield "the column of another party", at.framed(party.shown(1))
@@ -337,7 +379,7 @@ def shown_up(at: At) -> Iterator[Change]:
 
 
 def judged_down(at: At) -> Iterator[Change]:
-    """Verdicts that party 1 refuses, which lacks the column of 2; all eight have shared."""
+    """Verdicts that party 1 refuses, which lacks the column of 2; all have shared."""
     play, message = at.play, at.message("down")
     everybody, lacking = play.survivors, play.late[at.me]
     held = play.parties[3]
@@ -415,4 +457,17 @@ def refused(played: list[Play]) -> list[dict[str, Any]]:
         *survivors.entries("down", confirm_down(survivors)),
         *at(norm, "aggregate", 1).entries("up", aggregate_up(at(norm, "aggregate", 1))),
         *at(norm, "aggregate", 1).entries("down", result_down(at(norm, "aggregate", 1))),
+        *projected(at(L2_LATE, "share-vector", 1), at(L2_LATE, "respond", 3), at(L2_LATE, "dispute", 1)),
+        *at(L2_ROUND, "respond", 2).entries("down", accused_projected(at(L2_ROUND, "respond", 2))),
+        *at(L2_ROUND, "dispute", 2).entries("up", shown_up(at(L2_ROUND, "dispute", 2))),
+    ]
+
+
+def projected(share: At, respond: At, dispute: At) -> list[dict[str, Any]]:
+    """Messages of a round with projections, in which party 1 gets a column late."""
+    return [
+        *share.entries("up", share_up(share)),
+        *share.entries("down", share_down(share)),
+        *respond.entries("up", respond_up(respond)),
+        *dispute.entries("down", judged_down(dispute)),
     ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from .prime import share_points
-from .pss_malicious_party import HASH, Response, Round, column_hash, root_of
-from .pss_malicious_proof import FIELD, TESTS, P, Statement
+from .pss_malicious_party import HASH, Leaves, Response, Round, column_hash, hashes_in
+from .pss_malicious_proof import FIELD, L2, TESTS, P, Statement
 
 
 def decode(n: int, size: int, values: Mapping[int, int]) -> tuple[list[int], set[int]] | None:
@@ -109,11 +109,16 @@ class Coordinator:
         """Salt and column that were shown, and the answers that follow."""
         statement = self.round.statement
         plain, rest = shown[: HASH + statement.column], shown[HASH + statement.column :]
-        sealed, *siblings = [rest[i : i + HASH] for i in range(0, len(rest), HASH)]
-        leaf = self.round.leaf(prover, accuser, sealed, column_hash(plain[:HASH], plain[HASH:]))
-        assert root_of(leaf, accuser, siblings) == self.roots[prover]
-        column = FIELD.unpack(plain[HASH:])
-        return plain, column and statement.answers(column, accuser, self.challenge)
+        height = self.round.height
+        sealed, *siblings = hashes_in(rest)
+        column, words = column_hash(plain[:HASH], plain[HASH:]), b""
+        if statement.bound == L2:
+            words = self.round.words_hash(plain[:HASH], plain[HASH:])
+        paths = siblings[:height], words, siblings[height:]
+        leaves = Leaves(self.round, prover, accuser, sealed, column, *paths)
+        assert leaves.root() == self.roots[prover]
+        elements = FIELD.unpack(plain[HASH:])
+        return plain, elements and statement.answers(elements, accuser, self.challenge, leaves.seed())
 
     def expected(self, prover: int, rank: int) -> list[int]:
         """The answers that fit those of the others."""

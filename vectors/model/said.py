@@ -45,7 +45,7 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
     "secagg+": {"neighbours": 0, "threshold": 0},
     "fssa": {"threshold": 0, "packing": 0},
     "pss": {"threshold": 0, "packing": 0},
-    "pss-malicious": {"packing": 0},
+    "pss-malicious": {"packing": 0, "bound": "entries"},
     "flashe": {
         "masking": "cheaper",
         "key_rounds": 0,
