@@ -109,10 +109,15 @@ class PssMalicious(Protocol):
     ----------
     packing : int
         How many words share one polynomial; 0 chooses. By default ``0``.
+    bound : str
+        What is proved to be bounded. ``entries``: Every coordinate, by the bits of its word; and the L2 norm
+        of the vector where ``max_norm`` says so; ``l2``: The L2 norm alone, for a seventh of the upload;
+        ``max_norm`` must be set, and be no larger than ``clip``. By default ``"entries"``.
     """
 
     name: ClassVar[str] = "pss-malicious"
     packing: int = UNSET
+    bound: str = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)

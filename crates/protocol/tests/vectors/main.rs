@@ -315,6 +315,7 @@ fn case_37_changed_messages_of_paillier() {
 #[test]
 fn proofs_are_the_same_byte_by_byte() {
     proved::check_largest_norms(PROVED);
+    proved::check_largest_projections(PROVED);
     proved::check_proofs(PROVED);
 }
 

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use blindsum_crypto::secret::Secret;
+use blindsum_math::field::Field;
+use blindsum_math::prime_field::Field47;
 use blindsum_protocol::{
     Answer, Client, Closed, Culprit, Fault, FaultKind, Input, JobSpec, PartyId, Receipt, Round,
     Server,
 };
 use blindsum_sharing::validity::{
-    NormBound, ProofSeeds, RangeProof, Statement, ValidityParameters, ValiditySharing, Verdict,
-    Witness,
+    Layout, NormBound, ProofSeeds, RangeProof, Statement, ValidityParameters, ValiditySharing,
+    Verdict, Witness,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, SeedableRng};
@@ -297,9 +299,40 @@ pub fn check_largest_norms(file: &str) {
     }
 }
 
+/// Checks the largest projections that a file lists, for the bound of a norm and a count of numbers.
+pub fn check_largest_projections(file: &str) {
+    #[derive(Deserialize)]
+    struct Vector {
+        most: String,
+        numbers: usize,
+        largest: String,
+        fits: bool,
+    }
+    for of in load::<Vector>(file, "largest_projections") {
+        let norm = NormBound {
+            offset: 1 << 31,
+            slope: 1,
+            most: of.most.parse().unwrap(),
+        };
+        let statement = Statement {
+            words: of.numbers,
+            bits: 32,
+            norm: Some(norm),
+            range: RangeProof::Projections,
+        };
+        let largest = Layout::new(statement, 1, Field47::MODULUS)
+            .ok()
+            .and_then(|layout| layout.largest_projection());
+        let shown = format!("{} and {}", of.most, of.numbers);
+        let expected = of.fits.then(|| of.largest.parse().unwrap());
+        assert_eq!(largest, expected, "{shown}");
+    }
+}
+
 /// A statement and how it is shared.
 #[derive(Deserialize)]
 struct Shared {
+    bound: String,
     bits: u32,
     most: Option<String>,
     n: usize,
@@ -319,7 +352,10 @@ impl Shared {
             words,
             bits: self.bits,
             norm,
-            range: RangeProof::Bits,
+            range: match self.bound.as_str() {
+                "entries" => RangeProof::Bits,
+                _ => RangeProof::Projections,
+            },
         };
         ValiditySharing::new(parameters, statement).unwrap()
     }
@@ -329,6 +365,8 @@ impl Shared {
 pub fn check_proofs(file: &str) {
     #[derive(Deserialize)]
     struct Proof {
+        largest: Option<String>,
+        projections_seed: Hex,
         words: Vec<u64>,
         content: Vec<Vec<u64>>,
         words_seed: Hex,
@@ -342,6 +380,13 @@ pub fn check_proofs(file: &str) {
     for (proof, shared) in proofs.zip(load::<Shared>(file, "proofs")) {
         let sharing = shared.sharing(shared.k - shared.l, proof.words.len());
         let mut witness = Witness::new(*sharing.layout(), &proof.words).unwrap();
+        let largest = proof.largest.map(|largest| largest.parse().unwrap());
+        let seed = match largest {
+            Some(_) => proof.projections_seed.array(),
+            None => [0; 32],
+        };
+        witness.project(seed).unwrap();
+        assert_eq!(sharing.layout().largest_projection(), largest);
         assert_eq!(sharing.layout().rows(), proof.content.len());
         for (row, expected) in proof.content.iter().enumerate() {
             let numbers = (0..shared.l).map(|slot| *witness.at(row, slot));
@@ -361,7 +406,7 @@ pub fn check_proofs(file: &str) {
         sharing.deal_proof(&seeds, &witness, &mut places).unwrap();
         let challenge = sharing.challenge(proof.challenge.array());
         for (rank, column) in columns.into_iter().enumerate() {
-            let answer = sharing.answer(&challenge, rank, &column, [0; 32]).unwrap();
+            let answer = sharing.answer(&challenge, rank, &column, seed).unwrap();
             assert_eq!(Hex(column), proof.columns[rank], "column of {rank}");
             let written = Hex(sharing.write_answer(&answer));
             assert_eq!(written, proof.answers[rank], "answer of {rank}");

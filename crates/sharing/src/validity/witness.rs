@@ -51,8 +51,8 @@ impl Witness {
                     row[blocks + block] = square;
                     norm += u128::from(square);
                 }
-                for bit in 0..statement.bits as usize {
-                    row[layout.bits().start + bit * blocks + block] = word >> bit & 1;
+                for (bit, row_of_bit) in layout.bits().skip(block).step_by(blocks).enumerate() {
+                    row[row_of_bit] = word >> bit & 1;
                 }
             }
         }

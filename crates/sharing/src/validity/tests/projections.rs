@@ -60,6 +60,19 @@ fn the_largest_projection_is_the_least_whose_square_is_enough() {
     assert_eq!(largest_projection(15, 4), 34);
 }
 
+/// Where there are many words, they would have more bits than there are rows.
+#[test]
+fn long_vectors_pass() {
+    let statement = Statement {
+        words: 5_000,
+        ..by_projections()
+    };
+    let words: Vec<u64> = (0..5_000).map(|at| OFFSET + at % 3 - 1).collect();
+    let play = Play::new(statement, &words, |_| {});
+    assert!(play.sharing.layout().rows() < 8 * play.sharing.layout().blocks());
+    assert_eq!(play.verdict_of_all(), fits(&[]));
+}
+
 /// Sets words, with their squares, and the bits of a norm. The rest follows.
 fn set(witness: &mut Witness, numbers: &[(usize, i64)]) {
     let layout = *witness.layout();
