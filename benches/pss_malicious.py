@@ -10,10 +10,12 @@ from benches import kernels, simulated
 from benches.kernels import ProofTime
 from benches.rows import Row, number
 from blindsum.errors import SpecError
-from blindsum.options import Quantised
+from blindsum.options import PssMalicious, Quantised
 from blindsum.spec import JobSpec
 
-PARTIES, DIM, BITS, MAX_NORM = 100, 10_000, 16, 10.0
+PARTIES, DIM, BITS = 100, 10_000, 16
+MAX_NORM = 10.0
+"""Of jobs that bound entries by 1 as well; those that bound the norm alone have 1."""
 LIARS = 10
 COST_DIMS = (1_000, 10_000, 100_000)
 ADVERSARIES = ("semi-honest", "active")
@@ -34,8 +36,10 @@ class Cost:
         Of the job.
     dim, bits : int
         Coordinates, and bits of one: as many as the job takes, at most 16.
+    bound : str
+        What is proved: that of the job.
     max_norm : float
-        What is proved besides; 0 where nothing is.
+        The bound of the norm; 0 where it has none.
     client_ms, server_ms : float
         Work of one party (the median) and of the server, least of the runs.
     up_bytes, down_bytes : int
@@ -49,6 +53,7 @@ class Cost:
     adversary: str
     dim: int
     bits: int
+    bound: str
     max_norm: float
     client_ms: float
     server_ms: float
@@ -60,6 +65,7 @@ class Cost:
     HEADER = (
         "D",
         "bits",
+        "bound",
         "max_norm",
         "one client",
         "server",
@@ -75,6 +81,7 @@ class Cost:
         return [
             f"{self.dim:,}",
             str(self.bits),
+            self.bound,
             f"{self.max_norm:g}" if self.max_norm else "none",
             f"{number(self.client_ms)} ms",
             f"{number(self.server_ms)} ms",
@@ -115,18 +122,20 @@ def steps(found: Measured) -> Iterator[tuple[str, Work]]:
     yield "proofs (builds a bench)", lambda _: _proofs(found)
     for adversary in ADVERSARIES:
         yield adversary, _adds_targets(found, adversary)
-    for max_norm in (0.0, MAX_NORM):
+    for bound, max_norm in (("entries", 0.0), ("entries", MAX_NORM), ("l2", 1.0)):
         for dim in COST_DIMS:
-            yield f"D = {dim}, max_norm = {max_norm:g}", _adds_cost(found, dim, max_norm)
+            job = f"D = {dim}, bound = {bound}, max_norm = {max_norm:g}"
+            yield job, _adds_cost(found, dim, bound, max_norm)
 
 
 def _adds_targets(found: Measured, adversary: str) -> Work:
     return lambda on_text: found.rows.extend(targets(adversary, PARTIES, DIM, LIARS, on_text=on_text))
 
 
-def _adds_cost(found: Measured, dim: int, max_norm: float) -> Work:
+def _adds_cost(found: Measured, dim: int, bound: str, max_norm: float) -> Work:
     # A long round takes a minute, and is disturbed less.
-    return lambda _: found.costs.append(cost(PARTIES, dim, max_norm, 3 if dim <= DIM else 1))
+    times = 3 if dim <= DIM else 1
+    return lambda _: found.costs.append(cost(PARTIES, dim, max_norm, times, bound=bound))
 
 
 def _proofs(found: Measured) -> None:
@@ -165,7 +174,7 @@ def targets(
         A sum is wrong, a liar was not found, or somebody honest was left out.
     """
     lying = who_lies(adversary, parties, liars)
-    honest, lied, plain = [], [], []
+    honest, lied, plain, norm_alone = [], [], [], []
     for run in range(times):
         on_text(f"run {run + 1} of {times}")
         plain.append(work(_report("pss", adversary, parties, dim, 0.0), parties))
@@ -175,23 +184,37 @@ def targets(
         report = _report("pss-malicious", adversary, parties, dim, MAX_NORM, "--liars", str(liars))
         check(report, lying)
         lied.append(work(report, parties))
+        report = _report("pss-malicious", adversary, parties, dim, 1.0, bound="l2")
+        check(report, set())
+        norm_alone.append(work(report, parties))
     title = f"{adversary}, {parties} parties × {dim:,} inputs of {BITS} bits"
     proved, found, peer = min(honest), min(lied), min(plain)
+    by_norm = min(norm_alone)
     times_honest = f"{number(found / proved)} times the honest round"
     note = f"all {liars} were found, and nobody honest was left out; {times_honest}"
     return [
         Row(f"{title}: work of all", "s", proved, MOST_SECONDS, peer=peer),
         Row(f"{title}: work in multiples of pss", "", proved / peer, MOST_TIMES_PSS),
         Row(f"{title}: work of all beside {liars} liars", "s", found, None, note=note),
+        Row(f"{title}: work of all where bound = l2", "s", by_norm, MOST_SECONDS, peer=peer),
     ]
 
 
 def _report(
-    protocol: str, adversary: str, parties: int, dim: int, max_norm: float, *words: str, bits: int = BITS
+    protocol: str,
+    adversary: str,
+    parties: int,
+    dim: int,
+    max_norm: float,
+    *words: str,
+    bits: int = BITS,
+    bound: str = "entries",
 ) -> dict[str, Any]:
     fields = [f"adversary={adversary}", f"bits={bits}", "clip=1", "corrupt=0.1", "dropout=0.1"]
     if max_norm:
         fields.append(f"max_norm={max_norm}")
+    if bound != "entries":
+        fields.append(f"bound={bound}")
     return simulated.report(protocol, parties, dim, fields, *words)
 
 
@@ -230,13 +253,13 @@ def check(report: dict[str, Any], lying: set[int]) -> None:
         raise ArithmeticError(f"pss-malicious: liars {missed} were not found, honest {honest} were left out")
 
 
-def most_bits(parties: int, dim: int, max_norm: float) -> tuple[int, str]:
+def most_bits(parties: int, dim: int, max_norm: float, bound: str = "entries") -> tuple[int, str]:
     """Bits that a job takes, at most 16, and why it takes no more."""
     refused = ""
     for bits in range(BITS, 1, -1):
         try:
             encoding = Quantised(bits=bits, clip=1.0, max_norm=max_norm)
-            JobSpec(protocol="pss-malicious", parties=parties, dim=dim, encoding=encoding)
+            JobSpec(protocol=PssMalicious(bound=bound), parties=parties, dim=dim, encoding=encoding)
         except SpecError as error:
             refused = refused or str(error)
         else:
@@ -244,12 +267,15 @@ def most_bits(parties: int, dim: int, max_norm: float) -> tuple[int, str]:
     raise ArithmeticError(refused)
 
 
-def cost(parties: int, dim: int, max_norm: float, times: int, adversary: str = "active") -> Cost:
+def cost(
+    parties: int, dim: int, max_norm: float, times: int, adversary: str = "active", bound: str = "entries"
+) -> Cost:
     """Simulate rounds with the default fractions of corrupt and dropped parties, a tenth each."""
-    bits, refused = most_bits(parties, dim, max_norm)
+    bits, refused = most_bits(parties, dim, max_norm, bound)
     drop = ("--drop", "0.1")
     reports = [
-        _report("pss-malicious", adversary, parties, dim, max_norm, *drop, bits=bits) for _ in range(times)
+        _report("pss-malicious", adversary, parties, dim, max_norm, *drop, bits=bits, bound=bound)
+        for _ in range(times)
     ]
     for report in reports:
         check(report, set())
@@ -257,6 +283,7 @@ def cost(parties: int, dim: int, max_norm: float, times: int, adversary: str = "
         adversary=adversary,
         dim=dim,
         bits=bits,
+        bound=bound,
         max_norm=max_norm,
         client_ms=min(report["client_ms"]["median"] for report in reports),
         server_ms=min(report["server_ms"] for report in reports),

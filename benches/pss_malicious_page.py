@@ -32,7 +32,7 @@ def markdown(found: Measured, machine: str) -> str:
         f"* Machine: {machine}; build: `make bench`.",
         "* Work is CPU time of all parties and the server together: parties × that of one party, the median,",
         "  and that of the server. Nobody is lost. Least of three runs, those of `pss` in turns with them.",
-        f"  `max_norm` is {MAX_NORM:g}, `clip` 1.",
+        f"  `max_norm` is {MAX_NORM:g}, and 1 where `bound` is `l2`; `clip` is 1.",
         f"* {LIARS} liars lie in {LIARS} ways. A run in which one is not found, somebody honest is left out,",
         "  or the sum is wrong ends the bench with an error.",
         "",

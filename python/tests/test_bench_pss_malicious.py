@@ -26,11 +26,13 @@ def report(excluded=(), exact=True):
 
 
 def test_rounds_are_compared_with_pss_and_with_rounds_with_liars():
-    proved, multiple, beside_liars = pss_malicious.targets("semi-honest", 20, 60, 2, times=1)
+    proved, multiple, beside_liars, by_norm = pss_malicious.targets("semi-honest", 20, 60, 2, times=1)
     assert proved.target == pss_malicious.MOST_SECONDS
     assert proved.measured > proved.peer > 0
     assert multiple.measured == pytest.approx(proved.measured / proved.peer)
     assert beside_liars.measured > 0
+    assert by_norm.target == pss_malicious.MOST_SECONDS
+    assert by_norm.measured > by_norm.peer
     assert "all 2 were found, and nobody honest was left out" in beside_liars.note
 
 
@@ -71,7 +73,18 @@ def test_a_round_costs_what_its_columns_take():
     columns = 19 * 6 * 17 * 20
     assert columns < cost.up_bytes < columns + 19 * 700
     assert (cost.bits, cost.refused) == (16, "")
-    assert cost.cells[:3] == ["100", "16", "none"]
+    assert cost.cells[:4] == ["100", "16", "entries", "none"]
+
+
+def test_where_the_norm_alone_is_bounded_long_vectors_take_a_seventh():
+    def up(bound, dim):
+        cost = pss_malicious.cost(20, dim, 1.0, 1, bound=bound)
+        assert (cost.bits, cost.cells[2:4]) == (16, [bound, "1"])
+        return cost.up_bytes
+
+    assert up("l2", 10_000) < up("entries", 10_000) / 7
+    # Projections take as many rows whatever the length is.
+    assert up("l2", 100) > up("entries", 100)
 
 
 def test_proofs_stand_beside_each_other():
@@ -85,11 +98,11 @@ def test_proofs_stand_beside_each_other():
 
 @pytest.fixture
 def measured(monkeypatch):
-    cost = pss_malicious.Cost("active", 1000, 14, 10.0, 1.0, 2.0, 1000, 2000, 4000, "2 < 3")
+    cost = pss_malicious.Cost("active", 1000, 14, "entries", 10.0, 1.0, 2.0, 1000, 2000, 4000, "2 < 3")
     rows = [Row("work", "s", 20.0, 10.0, peer=1.0), Row("beside liars", "s", 3.0, None, note="why")]
     monkeypatch.setattr(kernels, "proofs", lambda: PROOFS)
     monkeypatch.setattr(pss_malicious, "targets", lambda *_, **__: rows)
-    monkeypatch.setattr(pss_malicious, "cost", lambda *_: cost)
+    monkeypatch.setattr(pss_malicious, "cost", lambda *_, **__: cost)
 
 
 @pytest.mark.usefixtures("measured")
@@ -101,10 +114,10 @@ def test_the_page_says_what_is_missed_and_why_bits_are_few(tmp_path, capsys):
     assert "| work | ≤ 10 s | 20 s | 0.5 (missed) | 1 s |" in text
     assert "Missed: work, work." in text
     assert "* beside liars: why." in text
-    assert "| 1,000 | 14 | 10 |" in text
+    assert "| 1,000 | 14 | entries | 10 |" in text
     assert main(["bench", "pss-malicious", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert len(found["costs"]) == 2 * len(pss_malicious.COST_DIMS)
+    assert len(found["costs"]) == 3 * len(pss_malicious.COST_DIMS)
     assert found["rows"][0]["ratio"] == 0.5
     assert found["proofs"][0]["scheme"] == "blindsum"
 

@@ -22,10 +22,16 @@ def spec(**fields):
     )
 
 
+def norm_alone(**fields):
+    encoding = Quantised(bits=12, max_norm=1.0)
+    return spec(**{"protocol": bs.PssMalicious(bound="l2"), "encoding": encoding, **fields})
+
+
 @pytest.mark.parametrize("lie", PARTY_LIES)
 @pytest.mark.parametrize("adversary", ["semi-honest", "active"])
-def test_case_14_liars_are_named_and_nobody_else_is(lie, adversary):
-    found = bs.simulate(spec(adversary=adversary), liars=2, lie=lie)
+@pytest.mark.parametrize("job", [spec, norm_alone])
+def test_case_14_liars_are_named_and_nobody_else_is(lie, adversary, job):
+    found = bs.simulate(job(adversary=adversary), liars=2, lie=lie)
     assert found.exact
     assert len(found.excluded) == 2
     # Sums of columns that are wrong say nothing of their senders' vectors.
@@ -37,6 +43,25 @@ def test_case_14_lies_of_several_kinds_and_losses():
     found = bs.simulate(spec(), liars=2, lie="mixed", drop=0.05)
     assert found.exact
     assert 1 <= len(found.excluded) <= 2
+
+
+def test_where_the_norm_alone_is_bounded_the_tests_are_others():
+    def test_of(lie, **fields):
+        (found,) = bs.simulate(norm_alone(**fields), liars=1, lie=lie).excluded
+        return found.test
+
+    # The squares of its words add up to the modulus and a little more.
+    assert test_of("out-of-bound", dim=2_000) == "projection"
+    assert test_of("non-bit") == "projection-bit"
+    assert test_of("wrong-square") == "quadratic"
+    assert test_of("wrong-norm") == "norm"
+
+
+def test_norms_alone_bound_longer_vectors_with_more_bits():
+    found = bs.simulate(norm_alone(dim=200_000, encoding=Quantised(bits=17, max_norm=1.0)))
+    assert found.exact
+    assert norm_alone().parameters["largest_projection"] > 0
+    assert "largest_projection" not in spec().parameters
 
 
 def test_case_20_a_coordinator_that_tells_two_challenges_gets_no_sum():
@@ -60,6 +85,17 @@ def test_what_cannot_be_is_refused_by_its_rule():
     for fields, rule in [
         ({"encoding": Quantised(max_weight=2)}, "max_weight = 2 must be 1"),
         ({"encoding": Integers(bits=33)}, "bits = 33 <= 32"),
+        ({"protocol": bs.PssMalicious(bound="l2")}, "max_norm = 2 <= clip = 1 where bound is l2"),
+        ({"protocol": bs.PssMalicious(bound="l2"), "encoding": Quantised()}, "max_norm must be above 0"),
+        (
+            {"protocol": bs.PssMalicious(bound="l2"), "encoding": Integers()},
+            "bound = l2 needs the encoding quant",
+        ),
+        ({"protocol": bs.PssMalicious(bound="norm")}, "must be one of entries, l2"),
+        (
+            {"protocol": bs.PssMalicious(bound="l2"), "encoding": Quantised(bits=18, max_norm=1.0)},
+            "148 \\* Y\\^2",
+        ),
         ({"parties": 4}, "2k - 1 \\+ 2c"),
         ({"dim": 200_000, "encoding": Quantised(max_norm=5.0)}, "largest square"),
     ]:
