@@ -16,11 +16,14 @@ import pytest
 import blindsum as bs
 
 
-@pytest.mark.parametrize("protocol", bs.protocols())
+@pytest.mark.parametrize("protocol", [*bs.protocols(), "pss-malicious with l2"])
 def test_a_job_gives_everybody_the_mean(place, partner, protocol):
     # Weights cannot be proved, and a round of fewer than five could not outvote a liar.
+    protocol, *more = protocol.split()
     proved = protocol == "pss-malicious"
     fields = {"min_parties": 5} if proved else {"max_weight": 10}
+    if more:
+        fields |= {"bound": "l2", "max_norm": 1.0}
     spec = place.spec(protocol=protocol, parties=5, rounds=2, **fields)
     updates = [np.array([0.1, -0.2, 0.3, place]) / 8 for place in range(5)]
     weights = [1] * 5 if proved else [1, 2, 3, 4, 10]
