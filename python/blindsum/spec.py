@@ -172,14 +172,21 @@ class JobSpec(JobFields):
         ``threshold`` (shares that rebuild a sum), ``packing`` (words in a polynomial), ``random``
         (its uniform elements), ``blocks`` (polynomials of a vector) and ``share_bytes`` (bytes of a
         share of one block); for ``flashe`` ``masks`` (that hide a word: 2 or 1); for rules of ``mpc3``
-        that leave vectors out ``bad`` (how many).
+        that leave vectors out ``bad`` (how many); for ``pss-malicious`` those of ``pss`` but the last, with
+        ``rows``, ``answers`` (that a verdict takes), ``quorum`` (signatures that confirm) and bounds of
+        proofs: ``squared_norm``, ``largest_projection``.
         """
         return {name: int(value) for name, value in self._checked["parameters"].items()}
 
     @property
     def quorum(self) -> int:
-        """Smallest number of survivors whose sum may be opened, and of parties that begin a round."""
+        """Smallest number of survivors whose sum may be opened."""
         return int(self._checked["min_parties"])
+
+    @property
+    def least_roster(self) -> int:
+        """Smallest number of parties that begin a round: as many as must survive, or more in ``pss-malicious``."""
+        return int(self._checked["least_roster"])
 
     @property
     def dropouts(self) -> int:

@@ -64,6 +64,17 @@ def test_norms_alone_bound_longer_vectors_with_more_bits():
     assert "largest_projection" not in spec().parameters
 
 
+def test_five_parties_do_without_a_liar():
+    # Fewer than five cannot outvote one, and four are left.
+    job = spec(parties=5)
+    assert (job.quorum, job.least_roster) == (4, 5)
+    found = bs.simulate(job, liars=1, lie="non-bit")
+    assert found.exact
+    assert found.survivors == 4
+    with pytest.raises(bs.InputError, match="a round needs 5"):
+        bs.simulate(job, [np.zeros(30)] * 4)
+
+
 def test_case_20_a_coordinator_that_tells_two_challenges_gets_no_sum():
     found = bs.simulate(spec(), liars=1, lie="equivocator")
     assert found.outcome == "abort"

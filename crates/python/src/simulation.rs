@@ -113,12 +113,9 @@ fn check_values(
             return Err(raise(py, "InputError", (text, index)));
         }
     }
-    let least = job.min_parties();
+    let least = job.least_roster();
     if vectors.len() < least {
-        let text = format!(
-            "updates: {} parties, the job needs min_parties = {least}",
-            vectors.len()
-        );
+        let text = format!("updates: {} parties, a round needs {least}", vectors.len());
         return Err(raise(py, "InputError", (text,)));
     }
     Ok(())

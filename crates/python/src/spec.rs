@@ -47,6 +47,7 @@ fn described(job: &Job) -> String {
         "word_bits": job.width().bits(),
         "packed_bytes": job.packed_len(),
         "min_parties": job.min_parties(),
+        "least_roster": job.least_roster(),
         "stages": job.plan().stages(),
         "plan": steps(job.plan()),
         "input_stage": job.plan().input_stage(),

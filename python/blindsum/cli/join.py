@@ -184,7 +184,7 @@ class _Told:
         """The party is in the job; rounds come when enough others are."""
         if not self._json:
             spec = session.spec
-            least = f"a round begins when at least {spec.quorum} parties are here"
+            least = f"a round begins when at least {spec.least_roster} parties are here"
             print(f"joined job {spec.job} as {session.name}: {least}", flush=True)
 
     def done(self, number: int, outcome: RoundResult) -> None:

@@ -40,11 +40,13 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job)
     if options.json:
-        names = ("hash", "quorum", "parameters", "server_memory")
+        names = ("hash", "quorum", "least_roster", "parameters", "server_memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
     print(f"# a sum is of at least {spec.quorum} of {spec.parties} parties")
+    if spec.least_roster > spec.quorum:
+        print(f"# a round begins with at least {spec.least_roster}")
     for name, number in spec.parameters.items():
         print(f"# {name}: {number} with all parties")
     if spec.server_memory:

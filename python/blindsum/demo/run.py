@@ -176,10 +176,10 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     data = digits.deal(train, settings.parties, settings.seed)
     model = network.initial_model(settings.seed)
     spec = _spec(settings, data)
-    if settings.kill and spec.quorum >= settings.parties:
+    if settings.kill and spec.least_roster >= settings.parties:
         rule = (
-            f"{spec.quorum + 1} <= parties = {settings.parties} must hold where one is killed, as a sum "
-            f"of {settings.protocol} needs {spec.quorum}: have more parties, or kill nobody (--no-kill)"
+            f"{spec.least_roster + 1} <= parties = {settings.parties} must hold where one is killed, as a round "
+            f"of {settings.protocol} needs {spec.least_roster}: have more parties, or kill nobody (--no-kill)"
         )
         raise ConfigError("parties", rule)
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use blindsum_crypto::kdf;
 use blindsum_crypto::secret::Secret;
 use blindsum_sharing::validity::{
-    Answer, ProofSeeds, Statement, ValidityParameters, ValidityRequest, ValiditySharing, Verdict,
-    Witness,
+    Answer, ProofSeeds, RangeProof, Statement, ValidityParameters, ValidityRequest,
+    ValiditySharing, Verdict, Witness,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -17,12 +17,15 @@ const SCHEME: &str = "blindsum";
 const PARTIES: usize = 100;
 /// Parties that may lie, and that may be lost.
 const CORRUPT: usize = 10;
+/// Words have bits, and no projections.
+const NO_PROJECTIONS: [u8; 32] = [0; 32];
 
 /// Prints what one prover, one verifier of one vector, and judging one vector cost.
 pub fn measure(dim: usize, report: &Report) {
     let sharing = sharing(dim);
     let words: Vec<u64> = (0..dim).map(word).collect();
     let seeds = ProofSeeds {
+        words: Secret::from([6; 32]),
         rows: Secret::from([7; 32]),
         masks: Secret::from([8; 32]),
     };
@@ -43,13 +46,18 @@ pub fn measure(dim: usize, report: &Report) {
     let challenge = sharing.challenge([9; 32]);
     let columns = packed.chunks_exact(length).enumerate();
     let answers: Vec<Answer> = columns
-        .map(|(rank, column)| sharing.answer(&challenge, rank, column))
+        .map(|(rank, column)| sharing.answer(&challenge, rank, column, NO_PROJECTIONS))
         .collect::<Result<_, _>>()
         .expect("a column of this sharing");
     let column = &packed[..length];
     report.measure(SCHEME, dim, "verify", 1, sharing.answer_len(), || {
         hash(column);
-        drop(black_box(sharing.answer(&challenge, 0, column)));
+        drop(black_box(sharing.answer(
+            &challenge,
+            0,
+            column,
+            NO_PROJECTIONS,
+        )));
     });
     judge(&sharing, &answers, dim, report);
 }
@@ -67,6 +75,7 @@ fn sharing(dim: usize) -> ValiditySharing {
         words: dim,
         bits: BITS,
         norm: None,
+        range: RangeProof::Bits,
     };
     ValiditySharing::new(parameters.expect("feasible"), statement).expect("the field has room")
 }
@@ -78,8 +87,9 @@ fn deal(sharing: &ValiditySharing, seeds: &ProofSeeds, words: &[u64], packed: &m
         .chunks_exact_mut(sharing.column_len())
         .map(Some)
         .collect();
-    let dealt = sharing.deal(seeds, &witness, &mut columns);
-    dealt.expect("the shapes fit");
+    let words = sharing.deal_words(seeds, &witness, &mut columns);
+    let proof = words.and_then(|()| sharing.deal_proof(seeds, &witness, &mut columns));
+    proof.expect("the shapes fit");
     black_box(&columns);
 }
 

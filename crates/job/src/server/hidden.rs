@@ -123,7 +123,7 @@ impl Lead {
         let Some((key, holders)) = most else {
             return (RoundKind::KeySetup, ready);
         };
-        let enough = self.after_key_setup && holders >= self.parts.job.min_parties();
+        let enough = self.after_key_setup && holders >= self.parts.job.least_roster();
         let key = key.to_vec();
         let lacks_key = ready.iter().any(|party| party.key_id != key);
         if lacks_key && !enough {

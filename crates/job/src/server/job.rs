@@ -115,7 +115,7 @@ impl Lead {
     fn has_enough_others(&self) -> bool {
         let next = self.begun.saturating_add(1);
         let takes_part = |name: &&Arc<str>| self.sits_out(name, next).is_none();
-        let enough = self.parts.job.min_parties();
+        let enough = self.parts.job.least_roster();
         self.members.keys().filter(takes_part).count() >= enough
     }
 
@@ -141,7 +141,7 @@ impl Lead {
     /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
     /// date nobody can come, and patience does not run out.
     async fn wait_for_parties(&mut self) -> Result<(), Halt> {
-        let need = self.parts.job.min_parties();
+        let need = self.parts.job.least_roster();
         while self.members.len() < need || !self.has_needed() || self.list_is_over() {
             if self.list_is_over() {
                 self.patience = self.hand.now() + self.parts.settings.patience;
@@ -170,7 +170,7 @@ impl Lead {
 
     /// Whether there are enough parties for a round, and servers or the root are missing.
     fn lacks_only_needed(&self) -> bool {
-        let enough = self.members.len() >= self.parts.job.min_parties();
+        let enough = self.members.len() >= self.parts.job.least_roster();
         enough && !self.has_needed() && self.state == JobState::Running
     }
 
@@ -191,7 +191,7 @@ impl Lead {
         Halt::Ended(format!(
             "{have} parties were {what} within {} s, {} are needed",
             self.parts.settings.patience.as_secs_f64(),
-            self.parts.job.min_parties()
+            self.parts.job.least_roster()
         ))
     }
 

@@ -145,7 +145,7 @@ impl Lead {
             let lacks_model = member.model_sent == Some(version);
             self.conduct.was_late(name, lacks_model);
         }
-        let (begun, least) = (self.begun, self.parts.job.min_parties());
+        let (begun, least) = (self.begun, self.parts.job.least_roster());
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
             ready.partition(|party| self.sits_out(&party.name, begun).is_some());
@@ -169,7 +169,7 @@ impl Lead {
     /// not enough can be, or where it takes too long.
     async fn collect_ready(&mut self, number: u64) -> Result<(), Halt> {
         let (least, most) = (
-            self.parts.job.min_parties(),
+            self.parts.job.least_roster(),
             self.parts.job.spec().parties as usize,
         );
         let deadline = self.hand.now() + seconds(self.parts.job.spec().join_deadline);

@@ -162,7 +162,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         model_hash: String::new(),
         connected: Vec::new(),
         waiting_for: Vec::new(),
-        min_parties: parts.job.min_parties(),
+        min_parties: parts.job.least_roster(),
         warning: String::new(),
         unconfirmed: Vec::new(),
         lost: Vec::new(),

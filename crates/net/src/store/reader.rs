@@ -114,7 +114,7 @@ impl StoreReader {
         Ok(StoredStatus {
             protocol: spec.protocol.to_string(),
             rounds: spec.rounds.into(),
-            min_parties: spec.least_survivors(),
+            min_parties: spec.least_roster(),
             round: latest.into_iter().next(),
             ..status
         })

@@ -24,6 +24,8 @@ pub(crate) struct ProtocolInfo {
     pub plan: fn(&Job, usize) -> Plan,
     /// Smallest number of survivors, if the job names none.
     pub min_parties: fn(&JobSpec) -> usize,
+    /// Smallest number of parties of a round; 0 where so many as must survive are enough.
+    pub least_roster: fn(&JobSpec) -> usize,
     /// The parameters of sparse rounds; `None` if parties send all coordinates.
     pub sparsity: fn(&JobSpec) -> Option<Sparsity>,
     /// The numbers that the protocol chooses for a number of parties where the job leaves them open, by name.

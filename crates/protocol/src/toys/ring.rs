@@ -38,6 +38,7 @@ pub(super) static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: false,
     plan,
     min_parties: |_| 2,
+    least_roster: |_| 0,
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check,

@@ -317,7 +317,7 @@ impl World {
             let mut faults = report.faults.iter();
             faults.any(|fault| fault.starts_with(&lied) && !fault.ends_with(&other_key))
         });
-        let least = self.job.min_parties();
+        let least = self.job.least_roster();
         let again = before.find_map(|report| {
             let next = rounds
                 .iter()

@@ -105,7 +105,7 @@ impl World {
     /// corrupt party; or a rule needs the vectors of all parties.
     fn may_last_for_ever(&self) -> bool {
         let spec = self.job.spec();
-        let needs_all = is_ruled(spec) && self.parties.len() <= self.job.min_parties();
+        let needs_all = is_ruled(spec) && self.parties.len() <= self.job.least_roster();
         self.liar.is_some() && (spec.protocol.name() == ProtocolName::Flashe || needs_all)
     }
 

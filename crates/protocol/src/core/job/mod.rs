@@ -85,6 +85,12 @@ impl Job {
         self.spec.least_survivors()
     }
 
+    /// Smallest number of parties of a round: [`min_parties`](Self::min_parties), or more where the protocol needs more to
+    /// do without those who lie or are lost.
+    pub fn least_roster(&self) -> usize {
+        self.spec.least_roster()
+    }
+
     /// The plan of a round with as many parties as the job allows. The plan of one particular round is
     /// [`Round::plan`](crate::Round::plan).
     pub fn plan(&self) -> &Plan {
@@ -123,14 +129,15 @@ impl Job {
     }
 
     /// The numbers that the protocol chooses for a round of `n` parties, as in [`parameters`](Self::parameters). A
-    /// checked job has them for every n from [`min_parties`](Self::min_parties) to `parties`.
+    /// checked job has them for every n from [`least_roster`](Self::least_roster) to `parties`.
     ///
     /// # Errors
     /// A number of parties outside of this range.
     pub fn parameters_for(&self, n: usize) -> Result<Vec<(&'static str, usize)>, SpecError> {
-        let (least, most) = (self.min_parties(), self.spec.parties as usize);
+        let (least, most) = (self.least_roster(), self.spec.parties as usize);
         if !(least..=most).contains(&n) {
-            let rule = format!("min_parties = {least} <= roster = {n} <= parties = {most}");
+            let least = self.said_least_roster();
+            let rule = format!("{least} <= roster = {n} <= parties = {most}");
             return Err(SpecError::new("roster", rule));
         }
         (self.spec.info().parameters)(self, n)
@@ -172,9 +179,10 @@ impl Job {
     /// # Errors
     /// More or fewer.
     pub(crate) fn check_roster_size(&self, have: usize) -> Result<(), Fault> {
-        let (least, most) = (self.min_parties(), self.spec.parties as usize);
+        let (least, most) = (self.least_roster(), self.spec.parties as usize);
         if have < least {
-            let rule = format!("min_parties = {least} <= parties in the roster = {have} must hold");
+            let least = self.said_least_roster();
+            let rule = format!("{least} <= parties in the roster = {have} must hold");
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
         if have > most {
@@ -182,6 +190,17 @@ impl Job {
             return Err(Fault::server(FaultKind::Parameters(rule)));
         }
         Ok(())
+    }
+
+    /// The smallest roster with its reason.
+    fn said_least_roster(&self) -> String {
+        match self.least_roster() {
+            least if least == self.min_parties() => format!("min_parties = {least}"),
+            least => format!(
+                "{least} (fewer cannot hold a round of {})",
+                self.spec.protocol
+            ),
+        }
     }
 
     /// Whether parties commit to their nonces before the roster of a round is fixed.

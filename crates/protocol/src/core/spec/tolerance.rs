@@ -54,6 +54,12 @@ impl JobSpec {
         }
     }
 
+    /// Smallest number of parties of a round: as many as must survive, or as its protocol needs where that is more.
+    pub fn least_roster(&self) -> usize {
+        let least = (self.info().least_roster)(self);
+        self.least_survivors().max(least)
+    }
+
     /// `usual` survivors, or as many as the expected dropouts leave where that is fewer; of these never fewer than
     /// leave the sum of one honest party.
     pub(crate) fn usual_survivors(&self, usual: usize) -> usize {
@@ -113,9 +119,10 @@ impl JobSpec {
         Ok(())
     }
 
-    /// The rosters that a round may have, from the largest on: `parties` down to `min_parties`.
+    /// The rosters that a round may have, from the largest on: `parties` down to
+    /// [`least_roster`](Self::least_roster).
     pub(crate) fn legal_rosters(&self) -> impl Iterator<Item = usize> + use<> {
-        (self.least_survivors()..=self.parties as usize).rev()
+        (self.least_roster()..=self.parties as usize).rev()
     }
 
     /// What breaks a rule for a smaller roster than `parties`: more survivors mend it.

@@ -57,6 +57,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
         false => rounds::plan(job),
     },
     min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+    least_roster: |_| 0,
     sparsity: |spec| Flashe::of(spec).sparsity(),
     parameters: |job, parties| {
         if let Some(schedule) = job.density() {

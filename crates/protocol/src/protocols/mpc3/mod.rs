@@ -58,6 +58,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: false,
     plan,
     min_parties: least_survivors,
+    least_roster: |_| 0,
     sparsity: |_| None,
     parameters: |job, _| Ok(options::chosen(job)),
     check,

@@ -61,6 +61,7 @@ macro_rules! ways {
             asks_parties: false,
             plan: |job, parties| plan(job, parties, Way::$way),
             min_parties: |spec| spec.floor_of_survivors().min(spec.parties as usize).max(2),
+            least_roster: |_| 0,
             sparsity: |_| None,
             parameters,
             check,

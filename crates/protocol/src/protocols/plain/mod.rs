@@ -41,6 +41,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
         Plan::new(job.spec(), Opens::Coordinator, stages)
     },
     min_parties: |_| 1,
+    least_roster: |_| 0,
     sparsity: |_| None,
     parameters: |_, _| Ok(Vec::new()),
     check: |_| Ok(()),

@@ -66,6 +66,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: true,
     plan,
     min_parties,
+    least_roster,
     sparsity: |_| None,
     check,
     parameters: chosen,
@@ -88,6 +89,13 @@ fn min_parties(spec: &JobSpec) -> usize {
     honest
         .max(spec.floor_of_survivors())
         .min(spec.parties as usize)
+}
+
+/// So many that c wrong answers can be corrected with a word in a row, or as many words as the job asks for.
+fn least_roster(spec: &JobSpec) -> usize {
+    let all = spec.least_survivors()..=spec.parties as usize;
+    let is_too_small = |&n: &usize| ValidityParameters::choose(&request(spec, n, 1)).is_err();
+    all.take_while(is_too_small).last().map_or(0, |n| n + 1)
 }
 
 fn check(job: &Job) -> Result<(), SpecError> {
@@ -173,15 +181,18 @@ fn check_l2(spec: &JobSpec) -> Result<(), SpecError> {
 
 /// The parameters for a roster of `n` parties.
 fn parameters(job: &Job, n: usize) -> Result<ValidityParameters, ParameterError> {
-    let spec = job.spec();
-    ValidityParameters::choose(&ValidityRequest {
+    ValidityParameters::choose(&request(job.spec(), n, job.lanes()))
+}
+
+fn request(spec: &JobSpec, n: usize, words: usize) -> ValidityRequest {
+    ValidityRequest {
         parties: n,
         corrupt: spec.corrupt_parties(),
         dropouts: spec.losses_among(n),
-        words: job.lanes(),
+        words,
         packing: options::packing(spec),
         active: spec.adversary == Adversary::Active,
-    })
+    }
 }
 
 fn refused(error: ValidityError) -> SpecError {

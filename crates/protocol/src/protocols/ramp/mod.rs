@@ -63,6 +63,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: true,
     plan,
     min_parties,
+    least_roster: |_| 0,
     sparsity: |_| None,
     check,
     parameters: chosen,

@@ -54,6 +54,7 @@ static INFO: ProtocolInfo = ProtocolInfo {
     asks_parties: true,
     plan,
     min_parties,
+    least_roster: |_| 0,
     sparsity: |_| None,
     parameters,
     numbers: Some(NumberRules {

@@ -48,6 +48,16 @@ struct Told<'a> {
     pieces: &'a [u8],
 }
 
+/// A prover's column, as this party was dealt it.
+struct Opened {
+    /// Salt and column, if they can be used.
+    column: Option<Zeroizing<Vec<u8>>>,
+    /// What the prover committed to.
+    committed: Hash,
+    /// What its projections follow from.
+    seed: [u8; 32],
+}
+
 impl AwaitColumns {
     pub fn load(
         setup: Arc<ClientSetup>,
@@ -134,7 +144,7 @@ impl AwaitColumns {
         prover: PartyId,
         commitment: &Commitment,
         piece: &Piece<'_>,
-    ) -> Result<(Option<Zeroizing<Vec<u8>>>, Root), Fault> {
+    ) -> Result<Opened, Fault> {
         let ClientSetup { round, me, .. } = &*self.setup;
         let shape = self.sharing.shape();
         let root = piece.leaf.root(round, shape, (prover, *me), &piece.paths);
@@ -151,7 +161,11 @@ impl AwaitColumns {
         let header = seal_header(round.context(), prover, *me);
         let opened = open.open(&header, piece.sealed).ok();
         let column = opened.filter(|opened| piece.leaf.is_of(shape, opened));
-        Ok((column, root))
+        Ok(Opened {
+            column,
+            committed: piece.leaf.column,
+            seed: root.seed,
+        })
     }
 
     /// What this party answers about everybody, and what it keeps of their columns.
@@ -165,20 +179,27 @@ impl AwaitColumns {
         let mut received = Received::default();
         for (&prover, commitment) in &told.commitments {
             let cut = || Fault::server(FaultKind::malformed("columns", "cut short"));
-            let (column, root, committed) = match prover == *me {
-                true => (Some(self.own.clone()), own_root, [0; HASH]),
+            let Opened {
+                column,
+                committed,
+                seed,
+            } = match prover == *me {
+                true => Opened {
+                    column: Some(self.own.clone()),
+                    committed: [0; HASH],
+                    seed: own_root.seed,
+                },
                 false => {
                     let piece = pieces
                         .next()
                         .and_then(|piece| layout.read(piece))
                         .ok_or_else(cut)?;
-                    let (column, root) = self.open(prover, commitment, &piece)?;
-                    (column, root, piece.leaf.column)
+                    self.open(prover, commitment, &piece)?
                 }
             };
             let column = column.as_ref().and_then(|opened| opened.get(SALT..));
             let answer = column.and_then(|column| {
-                let answer = sharing.answer(&questions, me.rank(), column, root.seed);
+                let answer = sharing.answer(&questions, me.rank(), column, seed);
                 answer.ok()
             });
             let answer = conduct::answer(&self.setup, prover, answer);
