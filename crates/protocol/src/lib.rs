@@ -68,6 +68,7 @@ pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, 
 pub use protocols::flashe::Masking;
 pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
 pub use protocols::paillier::{ExponentName, KeyBits, RingOrder};
+pub use protocols::pss_malicious::Bound;
 #[cfg(any(test, feature = "liars"))]
 pub use protocols::pss_malicious::Lie;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};

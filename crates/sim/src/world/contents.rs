@@ -1,8 +1,8 @@
 //! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
-    Clipping, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, ModelUpdate, ProtocolChoice,
-    Quantised, RoundingName, SpecError,
+    Bound, Clipping, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, ModelUpdate,
+    ProtocolChoice, Quantised, RoundingName, SpecError,
 };
 
 use super::faults::Dice;
@@ -15,8 +15,9 @@ const TENSOR: u64 = 4;
 /// A job as an episode has it: with as many losses as it can bear.
 pub(super) fn sized(spec: &JobSpec, seed: u64) -> Result<Job, SpecError> {
     let mut dice = Dice(stream("job", &[seed]));
-    // A rule may have to leave out some.
-    let least = if is_ruled(spec) { 5 } else { 4 };
+    // A rule may have to leave out some; and it takes four to outvote a liar.
+    let is_proved = matches!(spec.protocol, ProtocolChoice::PssMalicious(_));
+    let least = if is_ruled(spec) || is_proved { 5 } else { 4 };
     let parties = least + dice.below(4) as u32;
     let mut sized = JobSpec {
         parties,
@@ -108,6 +109,23 @@ fn draw(spec: &mut JobSpec, dice: &mut Dice) {
         && of.clipping == Clipping::Tensor
     {
         of.max_norm = 1.0;
+    }
+    suit_proofs(spec, dice);
+}
+
+/// What is proved has bits and no weights. Where the norm has a bound it may be proved alone.
+fn suit_proofs(spec: &mut JobSpec, dice: &mut Dice) {
+    let ProtocolChoice::PssMalicious(options) = &mut spec.protocol else {
+        return;
+    };
+    if let EncodingChoice::Fixed64(_) = spec.encoding {
+        spec.encoding = Quantised::default().into();
+    }
+    if let EncodingChoice::Quantised(of) = &mut spec.encoding {
+        of.max_weight = 1;
+        if of.max_norm > 0.0 && dice.chance(0.5) {
+            options.bound = Bound::L2;
+        }
     }
 }
 

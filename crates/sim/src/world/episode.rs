@@ -102,10 +102,11 @@ impl World {
     }
 
     /// Whether one member may end every round: nobody can tell who of them spoilt the sum of a protocol that tolerates no
-    /// corrupt party; or a rule needs the vectors of all parties.
+    /// corrupt party; or a rule, or a round that outvotes liars, needs all parties.
     fn may_last_for_ever(&self) -> bool {
         let spec = self.job.spec();
-        let needs_all = is_ruled(spec) && self.parties.len() <= self.job.least_roster();
+        let can_need = is_ruled(spec) || self.job.least_roster() > self.job.min_parties();
+        let needs_all = can_need && self.parties.len() <= self.job.least_roster();
         self.liar.is_some() && (spec.protocol.name() == ProtocolName::Flashe || needs_all)
     }
 

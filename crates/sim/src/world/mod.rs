@@ -167,7 +167,7 @@ impl World {
         // No round can do without the root, which is the last one.
         let dispensable = count - usize::from(job.spec().root().is_some());
         let liar = (kind == Kind::Liar).then(|| dice.below(dispensable as u64) as usize);
-        let bears_loss = job.spec().dropouts_among(count) > 0 && count > job.min_parties();
+        let bears_loss = job.spec().dropouts_among(count) > 0 && count > job.least_roster();
         let dies = kind == Kind::Storm && bears_loss && dice.chance(0.4);
         let mortal = dies.then(|| dice.below(dispensable as u64) as usize);
         let mut world = Self {

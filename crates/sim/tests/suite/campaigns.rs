@@ -80,6 +80,18 @@ fn case_54_campaign_of_flashe() {
     everything(ProtocolName::Flashe);
 }
 
+/// With bounds of coordinates and of norms, as they are drawn.
+#[test]
+fn case_54_campaign_of_pss_malicious() {
+    let spec = JobSpec {
+        protocol: ProtocolName::PssMalicious.into(),
+        ..JobSpec::default()
+    };
+    let tally = campaign_of(spec, 1, &Kind::ALL);
+    assert!(tally.steps >= STEPS && tally.episodes > 30 && tally.rounds > 100);
+    assert!(tally.kills > 100 && tally.cuts > 100 && tally.rollbacks > 5 && tally.lies > 20);
+}
+
 /// Abuse case 52: one member says whatever it likes: the job comes to its end, and everybody else is told every sum.
 #[test]
 fn case_52_campaign_with_a_liar() {
@@ -136,6 +148,11 @@ fn case_52_beside_ten_honest_parties_of_secagg_plus() {
 #[test]
 fn case_52_beside_ten_honest_parties_of_pss() {
     beside_ten_honest_parties(ProtocolName::Pss);
+}
+
+#[test]
+fn case_52_beside_ten_honest_parties_of_pss_malicious() {
+    beside_ten_honest_parties(ProtocolName::PssMalicious);
 }
 
 /// Abuse case 55: connections break all the time, while parties train and while they do not.

@@ -11,7 +11,7 @@ use blindsum_math::words::Words;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::protocols::pss_malicious::Bound;
+use crate::Bound;
 use crate::testing::{Cohort, Rig, assert_ended, body, parties, restart, with_body};
 use crate::{
     Adversary, Culprit, Fault, FaultKind, JobMemory, JobSpec, Lie, Outcome, PartyId, PssMalicious,
