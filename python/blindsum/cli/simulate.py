@@ -220,7 +220,10 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
     else:
         print(f"no sum: {result.fault}")
     for one in result.excluded:
-        print(f"party {one.party} has lied: {one.test}, shown by {len(one.evidence) // 2} bytes")
+        if one.evidence:
+            print(f"party {one.party} has lied: {one.test}, shown by {len(one.evidence) // 2} bytes")
+        else:
+            print(f"party {one.party} showed nothing to those who accuse it, or was lost: {one.test}")
     if "rounds" in result.to_dict() and (wrong := _wrong_rounds(result)):
         print(f"rounds with a WRONG sum: {', '.join(map(str, wrong))}")
     chosen = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())

@@ -47,10 +47,12 @@ impl Member {
                 round: number,
                 reason,
             };
-            Err((RoundRefusalCode::RoundRefusalUnable, error))
+            (RoundRefusalCode::RoundRefusalUnable, error)
         };
         if self.lacks_model(start)? {
-            return Ok(unable("it starts from another model than the one offered"));
+            return Ok(Err(unable(
+                "it starts from another model than the one offered",
+            )));
         }
         let round = match self.certified(start)? {
             Ok(round) => round,
@@ -58,16 +60,16 @@ impl Member {
         };
         let ready = self.ready.as_ref();
         let Some(pledge) = ready.filter(|pledge| pledge.ready.round == number) else {
-            return Ok(unable("this party was not ready for it"));
+            return Ok(Err(unable("this party was not ready for it")));
         };
         let me = round.roster().rank_of(&self.identity.name);
         let key = me.and_then(|me| round.roster().verifying_key(me));
         let member = me.and_then(|me| round.roster().member(me));
         let committed = member.is_some_and(|member| member.nonce[..] == pledge.ready.commitment);
         if key != Some(self.identity.key.verifying_key()) || !committed {
-            return Ok(unable(
+            return Ok(Err(unable(
                 "the roster lacks this party, or holds another key or commitment of it",
-            ));
+            )));
         }
         if let Err(refused) = self.judge_roster(&round, &cohort(&round)).await {
             return Ok(Err(refused));
@@ -78,7 +80,7 @@ impl Member {
             return Ok(Err((RoundRefusalCode::RoundRefusalUnable, error)));
         }
         let Some(pledge) = &mut self.ready else {
-            return Ok(unable("this party was not ready for it"));
+            return Ok(Err(unable("this party was not ready for it")));
         };
         Ok(pledge.open(fixed).map_err(fault))
     }

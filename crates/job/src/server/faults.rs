@@ -51,11 +51,33 @@ impl Lead {
         }
     }
 
-    /// Who was found to lie in a round sits out the next ones.
-    pub(super) fn note_liars(&mut self, faults: &[Fault]) {
+    /// What parties did wrong in a round is kept, and whoever was found to lie sits out the next ones.
+    pub(super) async fn found_out(&mut self, number: u64, faults: &[Fault]) {
         for fault in faults {
-            // A party with another key than the others may have got it of a party that lies.
-            let proven = fault.kind != FaultKind::OtherKey;
+            let (Culprit::Party(party), Some(running)) = (fault.culprit, &mut self.running) else {
+                continue;
+            };
+            let (name, what) = (running.name(party).clone(), running.told(&fault.kind));
+            running.add_fault(format!("{name}: {what}"));
+            if let Some(evidence) = fault.evidence.clone() {
+                self.keep_fault(ShownFault {
+                    round: number,
+                    culprit: name.to_string(),
+                    accuser: None,
+                    what,
+                    evidence,
+                })
+                .await;
+            }
+        }
+        self.note_liars(faults);
+    }
+
+    fn note_liars(&mut self, faults: &[Fault]) {
+        for fault in faults {
+            // A party with another key than the others may have got it of a party that lies, and one that shows nothing may
+            // have been lost.
+            let proven = !matches!(fault.kind, FaultKind::OtherKey | FaultKind::Unshown);
             if let (Culprit::Party(party), Some(running), true) =
                 (fault.culprit, &self.running, proven)
             {

@@ -149,7 +149,14 @@ impl Lead {
             } = self.run_stage(&round, server).await?;
             let mut rng = self.hand.random();
             let closed = self.hand.work(move || ended.close(&mut rng)).await;
-            match closed?.map_err(|fault| self.ended_by(&fault))? {
+            let closed = match closed? {
+                Ok(closed) => closed,
+                Err(fault) => {
+                    self.found_out(number, fault.found()).await;
+                    return Err(self.ended_by(&fault));
+                }
+            };
+            match closed {
                 Closed::Next {
                     server: next,
                     messages,
@@ -356,7 +363,8 @@ impl Lead {
                 self.conduct.kept(&member.name);
             }
         }
-        self.note_liars(&finished.outcome.faults);
+        self.found_out(round.number(), &finished.outcome.faults)
+            .await;
         let Some(running) = &mut self.running else {
             return Err(Halt::Aborted("the round has no parties".into()));
         };

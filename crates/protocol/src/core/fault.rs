@@ -17,7 +17,12 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The bytes that show it, if it came from outside.
     pub evidence: Option<Evidence>,
+    found: Option<Box<Found>>,
 }
+
+/// What was found out before. Behind a pointer: faults are results of most functions.
+#[derive(Clone, Debug)]
+struct Found(Vec<Fault>);
 
 /// Who is to blame, before what happened; nothing where that is nobody.
 fn blamed(culprit: &Culprit) -> String {
@@ -143,6 +148,14 @@ pub enum FaultKind {
     )]
     TooFewSurvivors {
         /// How many answers there are, so far or on a list. More parties may be left that have not answered yet.
+        have: usize,
+        /// How many are needed.
+        need: usize,
+    },
+    /// Too few vectors can be summed.
+    #[error("only {have} vectors of parties that have not lied are left, and a sum needs {need}")]
+    TooFewHonest {
+        /// Vectors that could be summed.
         have: usize,
         /// How many are needed.
         need: usize,
@@ -372,6 +385,7 @@ impl Fault {
             culprit,
             kind,
             evidence: None,
+            found: None,
         }
     }
 
@@ -412,6 +426,21 @@ impl Fault {
     pub(crate) fn shown_by(mut self, bytes: &[u8]) -> Self {
         self.evidence.get_or_insert_with(|| Evidence::of(bytes));
         self
+    }
+
+    /// The same fault, which ends a round in which these were found out.
+    pub(crate) fn after(mut self, found: impl IntoIterator<Item = Fault>) -> Self {
+        let mut all: Vec<Fault> = found.into_iter().collect();
+        if !all.is_empty() {
+            all.extend(self.found.take().into_iter().flat_map(|found| found.0));
+            self.found = Some(Box::new(Found(all)));
+        }
+        self
+    }
+
+    /// What else was found out in the round before it ended with this fault.
+    pub fn found(&self) -> &[Fault] {
+        self.found.as_ref().map_or(&[], |found| &found.0)
     }
 
     /// Whether somebody else than this program and its caller caused it.

@@ -238,14 +238,19 @@ impl Server {
     /// Ends the stage with the answers that have come. Who has not answered has dropped out.
     ///
     /// # Errors
-    /// The round cannot go on. There is no partial sum.
+    /// The round cannot go on. There is no partial sum. The fault has what was found out before.
     pub fn close(mut self, rng: &mut dyn CryptoRng) -> Result<Closed, Fault> {
         let waiting = self.waiting();
         if waiting.answered < waiting.required {
             let (have, need) = (waiting.answered, waiting.required);
-            return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
+            let few = Fault::nobody(FaultKind::TooFewSurvivors { have, need });
+            return Err(few.after(self.faults));
         }
-        match self.state.close(rng)? {
+        let step = match self.state.close(rng) {
+            Ok(step) => step,
+            Err(fault) => return Err(fault.after(self.faults)),
+        };
+        match step {
             ServerStep::Next {
                 next,
                 bodies,

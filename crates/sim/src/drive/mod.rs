@@ -117,8 +117,11 @@ pub(crate) struct Finished {
 impl Finished {
     /// Parties that were found to lie.
     pub(crate) fn excluded(&self) -> Vec<Excluded> {
-        let faults = self.outcome.iter().flat_map(|outcome| &outcome.faults);
-        let excluded = faults.filter_map(|fault| {
+        let faults = match &self.outcome {
+            Ok(outcome) => outcome.faults.as_slice(),
+            Err(ended) => ended.found(),
+        };
+        let excluded = faults.iter().filter_map(|fault| {
             let (party, test) = liar_of(fault)?;
             let bytes = fault
                 .evidence

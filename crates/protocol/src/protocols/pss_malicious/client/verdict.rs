@@ -130,6 +130,14 @@ impl AwaitVerdict {
         if accusers.is_empty() {
             return Err(malformed("nobody accuses this party".into()));
         }
+        // More would be guilty themselves, or show that more lie than this round withstands.
+        let most = sharing.parameters().corrupt();
+        if accusers.len() > most {
+            return Err(malformed(format!(
+                "{} accuse, but at most {most} may",
+                accusers.len()
+            )));
+        }
         let parties: Vec<PartyId> = accusers.iter().map(|(accuser, _)| *accuser).collect();
         let shown = self
             .dealt

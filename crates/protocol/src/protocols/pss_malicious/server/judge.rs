@@ -146,6 +146,18 @@ impl Judgement {
         &self.accused
     }
 
+    /// Provers that are accused and were lost before they could hear of it show nothing.
+    pub fn settle_the_lost(&mut self, rng: &mut dyn CryptoRng) {
+        let lost = self
+            .accused
+            .keys()
+            .filter(|prover| !self.heard.contains_key(prover));
+        for prover in lost.copied().collect::<Vec<_>>() {
+            self.settle(prover, None, rng);
+            self.accused.remove(&prover);
+        }
+    }
+
     /// A verifier's response, as it was signed.
     pub fn response_of(&self, verifier: PartyId) -> &[u8] {
         self.heard.get(&verifier).map_or(&[], |heard| &heard.body)
@@ -206,9 +218,12 @@ impl Judgement {
         let ranks: Vec<usize> = verifiers.iter().map(|party| party.rank()).collect();
         let verdict = self.told.common.sharing.judge(&ranks, &about, rng).pop();
         match verdict {
+            // What an honest prover shows leaves nothing that does not fit.
+            Some(Verdict::Fits(wrong)) if wrong.is_empty() => None,
             Some(Verdict::Fits(wrong)) => {
                 let wrong = wrong.into_iter().map(|rank| PartyId(rank as u32));
-                wrong.into_iter().find(|party| right.contains_key(party))
+                let shown = wrong.into_iter().find(|party| right.contains_key(party));
+                shown.or_else(|| right.keys().next().copied())
             }
             _ => right.keys().next().copied(),
         }
@@ -255,7 +270,8 @@ impl Judgement {
         let survivors = PartySet::of(round.parties(), honest);
         let (have, need) = (survivors.len(), round.job().min_parties());
         if have < need {
-            return Err(Fault::nobody(FaultKind::TooFewSurvivors { have, need }));
+            let few = Fault::nobody(FaultKind::TooFewHonest { have, need });
+            return Err(few.after(guilty.into_values()));
         }
         let stay: BTreeSet<PartyId> = heard
             .keys()

@@ -65,7 +65,8 @@ impl ServerStage for CollectResponses {
     }
 
     fn close(self: Box<Self>, rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
-        let judgement = Judgement::new(self.told, self.heard, rng);
+        let mut judgement = Judgement::new(self.told, self.heard, rng);
+        judgement.settle_the_lost(rng);
         if judgement.accused().is_empty() {
             return judgement.conclude(1);
         }
