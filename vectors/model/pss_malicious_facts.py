@@ -84,7 +84,7 @@ def statements() -> list[Statement]:
         # Bits of projections are a whole number of rows, and not.
         Statement(4, 5, 10, 7, 3, 2, L2),
         Statement(2, 4, 1, 7, 4, 3, L2),
-        Statement(16, 10, 13 * 10**9, 9, 5, 4, L2),
+        Statement(16, 10, 10**9, 9, 5, 4, L2),
     ]
 
 

@@ -256,7 +256,7 @@ class Party:
         shares = statement.share(statement.word_rows(self.words), self.derived(b"words"))
         self.word_hashes = [self.committed(rank, FIELD.pack(shares[rank])) for rank in ranks]
         leaves = [
-            self.round.words_leaf(self.me, rank, self.word_hashes[rank]) if rank in self.keys else ZEROS
+            self.round.words_leaf(self.me, rank, self.word_hashes[rank] if rank in self.keys else ZEROS)
             for rank in ranks
         ]
         self.words_tree = levels(leaves)

@@ -130,12 +130,12 @@ fn rank_of(ranks: &[usize], party: PartyId) -> Option<PartyId> {
     ranks.get(party.rank()).map(|rank| PartyId(*rank as u32))
 }
 
-fn of_whole(ranks: &[usize], fault: Fault) -> Fault {
+fn of_whole(ranks: &[usize], mut fault: Fault) -> Fault {
     let Culprit::Party(party) = fault.culprit else {
         return fault;
     };
-    let culprit = Culprit::Party(rank_of(ranks, party).unwrap_or(party));
-    Fault { culprit, ..fault }
+    fault.culprit = Culprit::Party(rank_of(ranks, party).unwrap_or(party));
+    fault
 }
 
 impl Script {
