@@ -108,6 +108,9 @@ const MIXED: [LieKind; 11] = [
     LieKind::WrongNorm,
 ];
 
+/// Lies about what is there only where the norm has a bound.
+const OF_NORM: [LieKind; 2] = [LieKind::WrongSquare, LieKind::WrongNorm];
+
 impl Liars {
     /// Checks the rules: the protocol withstands liars, there are so many parties, and there is such a lie.
     pub(crate) fn check(&self, job: &Job, parties: usize) -> Result<(), SimError> {
@@ -123,8 +126,7 @@ impl Liars {
             let rule = format!("liars = {} <= parties = {parties}", self.count);
             return Err(SimError::scenario("liars", rule));
         }
-        let of_norm = [LieKind::WrongSquare, LieKind::WrongNorm];
-        if of_norm.contains(&self.kind) && job.encoding().squared_norm().is_none() {
+        if OF_NORM.contains(&self.kind) && job.encoding().squared_norm().is_none() {
             let rule = format!(
                 "{} needs a job with max_norm: nothing is said of norms without",
                 self.kind
@@ -174,6 +176,21 @@ impl Liars {
     pub(crate) fn coordinator(&self) -> Option<Equivocator> {
         (self.kind == LieKind::Equivocator).then(Equivocator::default)
     }
+}
+
+/// One of the lies that a party of this job can tell, if its protocol finds liars.
+pub(crate) fn lie_of_seed(job: &Job, seed: u64) -> Option<Lie> {
+    if job.spec().protocol.name() != ProtocolName::PssMalicious {
+        return None;
+    }
+    let parties = job.spec().parties;
+    let victim = PartyId((seed % u64::from(parties)) as u32);
+    let kinds = MIXED
+        .iter()
+        .filter(|kind| !OF_NORM.contains(kind) || job.encoding().squared_norm().is_some());
+    let kinds: Vec<&LieKind> = kinds.collect();
+    let kind = kinds.get(seed as usize % kinds.len())?;
+    Some(lie(**kind, vec![victim]))
 }
 
 fn lie(kind: LieKind, victims: Vec<PartyId>) -> Lie {

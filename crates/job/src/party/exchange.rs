@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_encode::Judged;
-use blindsum_protocol::{Job, ServerRole};
+use blindsum_protocol::{Job, JobMemory, ServerRole};
 use bytes::Bytes;
 
 use super::policy::Policy;
@@ -38,6 +38,9 @@ pub struct Settings {
     pub mask_memory: usize,
     /// Where it is, in the words of its owner; empty to say nothing.
     pub location: String,
+    /// What its machines keep of the job between rounds, while this process lives: empty, but for parties that the simulator
+    /// lets lie.
+    pub job_memory: Arc<JobMemory>,
 }
 
 /// A connection to the coordinator. A later one has a higher number.

@@ -125,6 +125,7 @@ impl Member {
         hand.random().fill_bytes(&mut process);
         Self {
             hand,
+            job_memory: settings.job_memory.clone(),
             settings,
             identity,
             introduction: Introduction::of(process),
@@ -155,7 +156,6 @@ impl Member {
             state: None,
             snapshot: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
-            job_memory: Arc::default(),
             leftover: None,
             sent: None,
             clipping_told: false,

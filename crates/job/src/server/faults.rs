@@ -75,11 +75,8 @@ impl Lead {
 
     fn note_liars(&mut self, faults: &[Fault]) {
         for fault in faults {
-            // A party with another key than the others may have got it of a party that lies, and one that shows nothing may
-            // have been lost.
-            let proven = !matches!(fault.kind, FaultKind::OtherKey | FaultKind::Unshown);
             if let (Culprit::Party(party), Some(running), true) =
-                (fault.culprit, &self.running, proven)
+                (fault.culprit, &self.running, fault.kind.proves_a_lie())
             {
                 self.conduct.lied(running.name(party), self.begun);
             }

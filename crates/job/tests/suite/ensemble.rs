@@ -283,6 +283,7 @@ impl Ensemble {
                 policy: policy(),
                 mask_memory: 0,
                 location: String::new(),
+                job_memory: Arc::default(),
             };
             let identity = Identity {
                 name,

@@ -130,6 +130,7 @@ fn parts(dim: u64) -> (Job, Settings, Identity) {
         policy: policy(),
         mask_memory: 0,
         location: String::new(),
+        job_memory: Arc::default(),
     };
     (spec.validate().unwrap(), settings, identity)
 }

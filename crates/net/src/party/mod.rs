@@ -308,6 +308,7 @@ fn machine(config: &PartyConfig, identity: &OwnIdentity, now: Now) -> Result<Job
         policy: config.policy.clone(),
         mask_memory: config.mask_memory,
         location: config.location.clone(),
+        job_memory: Arc::default(),
     };
     let identity = Identity {
         name: identity.name.clone(),

@@ -458,6 +458,12 @@ impl Fault {
 }
 
 impl FaultKind {
+    /// Whether a party that this is a fault of has lied, and nothing else can have led to it: one that has another key than the
+    /// others may have got it of a party that lies, and one that shows nothing may have been lost.
+    pub fn proves_a_lie(&self) -> bool {
+        !matches!(self, Self::OtherKey | Self::Unshown)
+    }
+
     /// What a party that was found to lie did, in a word or two; `None` of other faults.
     pub fn lie(&self) -> Option<&'static str> {
         match self {

@@ -81,6 +81,7 @@ impl PartyMachine {
             policy: read_policy(py, policy)?,
             mask_memory,
             location: String::new(),
+            job_memory: Arc::default(),
         };
         let desk = released(py, || {
             let (kept, to_keep) = (records.clone(), records.clone());

@@ -31,6 +31,8 @@ pub struct Tally {
     pub restored: u64,
     /// Frames, uploads and letters in which a liar said something else than its machine.
     pub lies: u64,
+    /// Faults that are kept with what shows them.
+    pub shown: u64,
     /// Leases that ran out, or were lost.
     pub leases: u64,
     /// Rounds without a result, in episodes in which the only fault is a lying member.
@@ -48,6 +50,7 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.restored += other.restored;
         self.lies += other.lies;
+        self.shown += other.shown;
         self.leases += other.leases;
         self.spoilt += other.spoilt;
     }

@@ -311,11 +311,14 @@ impl World {
             return Ok(());
         };
         let (name, lied) = (&*liar.name, format!("{}: ", liar.name));
-        // With another key than the others it need not have lied: it may have got it of somebody who did.
-        let other_key = FaultKind::OtherKey.to_string();
+        // With another key than the others it need not have lied: it may have got it of somebody who did. And whoever shows
+        // nothing may have been lost.
+        let no_lies = [FaultKind::OtherKey, FaultKind::Unshown].map(|kind| kind.to_string());
         let mut before = rounds.iter().filter(|report| {
             let mut faults = report.faults.iter();
-            faults.any(|fault| fault.starts_with(&lied) && !fault.ends_with(&other_key))
+            faults.any(|fault| {
+                fault.starts_with(&lied) && !no_lies.iter().any(|kind| fault.ends_with(kind))
+            })
         });
         let least = self.job.least_roster();
         let again = before.find_map(|report| {

@@ -94,9 +94,16 @@ impl World {
 
     fn done(self) -> Tally {
         let rounds = self.book.rounds() as u64;
+        let name = &self.job.spec().job;
+        let faults = self
+            .server
+            .store
+            .as_ref()
+            .map_or(0, |store| store.faults(name).len());
         Tally {
             rounds,
             spoilt: self.spoilt.len() as u64,
+            shown: faults as u64,
             ..self.tally
         }
     }

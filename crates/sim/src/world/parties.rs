@@ -10,7 +10,7 @@ use blindsum_job::party::{
     kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
-use blindsum_protocol::{Job, ProtocolName, RuleName};
+use blindsum_protocol::{Job, JobMemory, Lie, ProtocolName, RuleName};
 
 use super::agenda::{Event, Who};
 use super::book::News;
@@ -25,6 +25,8 @@ pub(super) struct Party {
     pub identity: Identity,
     pub certificate: Arc<[u8]>,
     pub disk: Arc<Disk>,
+    /// How its machines lie, where it is one that proves things.
+    pub lie: Option<Lie>,
     pub machine: Option<JobParty>,
     /// How often it was started.
     pub life: u32,
@@ -54,6 +56,7 @@ impl Party {
             identity,
             certificate: certificate.into(),
             disk: Arc::default(),
+            lie: None,
             machine: None,
             life: 0,
             link: None,
@@ -68,6 +71,10 @@ impl Party {
             policy: policy(),
             mask_memory: 0,
             location: String::new(),
+            job_memory: self
+                .lie
+                .clone()
+                .map_or_else(Arc::default, |lie| Arc::new(JobMemory::lying(lie))),
         };
         let number = u64::from(self.life);
         let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);

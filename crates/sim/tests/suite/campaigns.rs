@@ -129,7 +129,7 @@ fn beside_ten_honest_parties(protocol: ProtocolName) {
             Err(error) => panic!("{protocol}, {lie}: {error}"),
         };
         assert_eq!(tally.rounds, 40);
-        assert!(tally.lies > 5, "{tally:?}");
+        assert!(tally.lies + tally.shown > 5, "{tally:?}");
         assert!(tally.spoilt <= 4, "{protocol}, {lie}: {tally:?}");
     }
 }
@@ -148,6 +148,34 @@ fn case_52_beside_ten_honest_parties_of_secagg_plus() {
 #[test]
 fn case_52_beside_ten_honest_parties_of_pss() {
     beside_ten_honest_parties(ProtocolName::Pss);
+}
+
+/// One machine lies in every round that it takes part in, in each of the ways that there are: it is found out, what shows that
+/// is kept, and no round is lost.
+#[test]
+fn case_57_what_shows_a_lie_of_pss_malicious_is_kept() {
+    let spec = JobSpec {
+        protocol: ProtocolName::PssMalicious.into(),
+        parties: 11,
+        rounds: 15,
+        dim: 4,
+        ..JobSpec::default()
+    };
+    let tallies: Vec<Tally> = (0..9)
+        .map(|seed| match beside_a_liar(&spec, 0.0, seed) {
+            Ok(tally) => tally,
+            Err(error) => panic!("seed {seed}: {error}"),
+        })
+        .collect();
+    assert!(
+        tallies
+            .iter()
+            .all(|tally| (tally.rounds, tally.spoilt) == (15, 0)),
+        "{tallies:?}"
+    );
+    // Nothing shows that a party is silent.
+    let shown = tallies.iter().filter(|tally| tally.shown > 0);
+    assert_eq!(shown.count(), 8, "{tallies:?}");
 }
 
 #[test]

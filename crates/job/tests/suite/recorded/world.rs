@@ -374,6 +374,7 @@ fn open(
         policy: policy(),
         mask_memory: 0,
         location: String::new(),
+        job_memory: Arc::default(),
     };
     let identity = Identity {
         name: name.into(),

@@ -212,6 +212,7 @@ impl World {
             policy: policy(),
             mask_memory: 0,
             location: String::new(),
+            job_memory: Arc::default(),
         };
         let mut entropy = [0; 32];
         entropy[..8].copy_from_slice(&self.processes.to_le_bytes());

@@ -23,6 +23,8 @@ pub enum Lie {
     WrongShare(Vec<PartyId>),
     /// The columns of these parties have other words than were committed to before the projections.
     OtherWords(Vec<PartyId>),
+    /// The columns of these parties have something in them that is no element of the field.
+    NoColumn(Vec<PartyId>),
     /// What is sealed for these parties is not what was committed to.
     Rubbish(Vec<PartyId>),
     /// As [`Lie::WrongShare`], and an accused party shows nothing.

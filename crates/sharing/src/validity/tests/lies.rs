@@ -158,6 +158,32 @@ fn case_17_verifiers_that_lie_are_pointed_at_and_the_prover_is_not() {
     assert_eq!(play.verdict(&verifiers[..21], &most), fails);
 }
 
+/// What is wrong of two provers' answers adds up to nothing: the first test of all together must not add it up.
+#[test]
+fn case_17_wrong_answers_about_two_provers_do_not_cancel() {
+    let play = Play::new(statement(), &words(4), |_| {});
+    let challenge = play.sharing.challenge([7; 32]);
+    let answers: Vec<Answer> = (0..24)
+        .map(|j| {
+            let column = &play.columns[j];
+            play.sharing.answer(&challenge, j, column, SEED).unwrap()
+        })
+        .collect();
+    let wrong = |by: Field47| {
+        let mut answers = answers.clone();
+        answers[5].0.iter_mut().for_each(|element| *element += by);
+        answers
+    };
+    let both = [wrong(Field47::ONE), wrong(-Field47::ONE)];
+    let about: Vec<Vec<Option<&Answer>>> = both
+        .iter()
+        .map(|of| of.iter().map(Some).collect())
+        .collect();
+    let everybody: Vec<usize> = (0..24).collect();
+    let verdicts = play.sharing.judge(&everybody, &about, &mut rng(1));
+    assert_eq!(verdicts, [fits(&[5]), fits(&[5])]);
+}
+
 #[test]
 fn missing_answers_count_as_erased() {
     let play = Play::new(statement(), &words(4), |_| {});

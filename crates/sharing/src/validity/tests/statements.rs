@@ -104,6 +104,14 @@ fn case_24_statements_that_break_a_rule_quote_it() {
     );
     assert!(refused(with(bound(0))).contains("1 <= T = 0"));
     assert!(refused(with(bound(p))).contains("T = 1073741824 < p"));
+    let zero = |offset, slope| NormBound {
+        offset,
+        slope,
+        most: 5,
+    };
+    for norm in [zero(256, 1), zero(128, 2)] {
+        assert!(refused(with(norm)).contains("the word for zero must be a word"));
+    }
     let wide = Statement {
         bits: 14,
         words: 17,

@@ -173,6 +173,13 @@ pub(super) fn words(setup: &ClientSetup, sharing: &ValiditySharing, places: &mut
             {
                 add(column, F::ONE);
             }
+            // It could not go on with such a column itself.
+            Some(Lie::NoColumn(victims)) if victims.contains(&victim) && victim != setup.me => {
+                column
+                    .iter_mut()
+                    .take(F::ENCODED_LEN)
+                    .for_each(|byte| *byte = 0xff);
+            }
             _ => {}
         }
     }
@@ -207,7 +214,7 @@ pub(super) fn answer(
 pub(super) fn is_careful(setup: &ClientSetup) -> bool {
     !matches!(
         lie(setup),
-        Some(Lie::WrongShare(_) | Lie::SilentDiscloser(_))
+        Some(Lie::WrongShare(_) | Lie::SilentDiscloser(_) | Lie::NoColumn(_))
     )
 }
 

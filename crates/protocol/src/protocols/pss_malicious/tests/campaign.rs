@@ -19,7 +19,7 @@ fn some_victims(rng: &mut ChaCha20Rng, most: u64) -> Vec<PartyId> {
 }
 
 fn some_lie(rng: &mut ChaCha20Rng) -> Lie {
-    match pick(rng, 14) {
+    match pick(rng, 15) {
         0 => Lie::BadDegree,
         1 => Lie::NonBit,
         2 => Lie::WrongSquare,
@@ -32,6 +32,7 @@ fn some_lie(rng: &mut ChaCha20Rng) -> Lie {
         9 => Lie::LyingVerifier,
         10 => Lie::MassAccuser,
         11 => Lie::FalseAccuser(some_victims(rng, 5)),
+        13 => Lie::NoColumn(some_victims(rng, 5)),
         12 => Lie::OtherWords(some_victims(rng, 5)),
         _ => Lie::LyingAggregator,
     }
@@ -47,11 +48,11 @@ fn play(seed: u64) {
         .map(|_| (pick(&mut rng, 12) as u32, some_lie(&mut rng)))
         .collect();
     let [entries, norm] = specs(adversary);
-    let spec = if pick(&mut rng, 2) == 0 {
-        entries
-    } else {
-        norm
+    let mut spec = match pick(&mut rng, 2) {
+        0 => entries,
+        _ => norm,
     };
+    spec.min_parties = [0, 0, 11][pick(&mut rng, 3) as usize];
     let mut rig = rig(spec, seed, &lies);
     let liars: Vec<u32> = lies.iter().map(|(liar, _)| *liar).collect();
     let losses = pick(&mut rng, 3);
@@ -133,8 +134,21 @@ fn play(seed: u64) {
             }
         }
         Err(fault) => {
-            let few = matches!(fault.kind, FaultKind::TooFewSurvivors { .. });
-            assert!(few && !lost.is_empty(), "{what}: {fault}");
+            for found in fault.found() {
+                let Culprit::Party(party) = found.culprit else {
+                    panic!("{what}: {found}");
+                };
+                let silent = found.kind == FaultKind::Unshown && is_lost(party.0);
+                assert!(
+                    silent || liars.contains(&party.0),
+                    "{what}: {party} is named"
+                );
+            }
+            match fault.kind {
+                FaultKind::TooFewSurvivors { .. } => assert!(!lost.is_empty(), "{what}: {fault}"),
+                FaultKind::TooFewHonest { .. } => assert!(!fault.found().is_empty(), "{what}"),
+                _ => panic!("{what}: {fault}"),
+            }
         }
     }
 }

@@ -162,6 +162,49 @@ fn case_17_accusations_that_nobody_made() {
     assert!(refused(vec![2]).contains("neither accusations"));
 }
 
+/// Where projections are proved, too: what a verifier has answered rightly depends on the party's seed.
+#[test]
+fn case_17_columns_of_honest_verifiers_are_not_shown() {
+    for job in specs(Adversary::Active) {
+        let lies = [(6, Lie::LyingVerifier)];
+        let mut rig = rig_at(job, &lies, RESPOND);
+        let response = body(&rig.up[&PartyId(5)]).to_vec();
+        rig.serve().unwrap();
+        let accusation = [&[ACCUSED][..], &5_u32.to_be_bytes(), &response].concat();
+        let fault = hears(&mut rig, 0, |body| *body = accusation);
+        assert!(
+            fault
+                .kind
+                .to_string()
+                .contains("party 5 has answered rightly"),
+            "{fault}"
+        );
+    }
+}
+
+/// More accusers than may lie: the round does not withstand them, and what they are shown together would be too much.
+#[test]
+fn case_17_more_accusers_than_may_lie() {
+    let lies = [5, 6, 7].map(|liar| (liar, Lie::LyingVerifier));
+    let liars = rig_at(spec(Adversary::Active, 0.5), &lies, RESPOND);
+    let accusation = |by: u32| {
+        let response = body(&liars.up[&PartyId(by)]);
+        [&by.to_be_bytes(), response].concat()
+    };
+    let mut rig = told(&lies[..1], RESPOND);
+    let accusations = [5, 6, 7].map(accusation).concat();
+    let fault = hears(&mut rig, 0, |body| {
+        *body = [&[ACCUSED][..], &accusations].concat()
+    });
+    assert!(
+        fault
+            .kind
+            .to_string()
+            .contains("3 accuse, but at most 2 may"),
+        "{fault}"
+    );
+}
+
 #[test]
 fn case_17_a_party_is_accused_once() {
     let lies = [(6, Lie::LyingVerifier)];
@@ -169,6 +212,8 @@ fn case_17_a_party_is_accused_once() {
     let accusation = rig.down[&PartyId(0)].clone();
     rig.answer_all().unwrap();
     rig.serve().unwrap();
+    // It remembers when it is started again.
+    assert!(restart(&mut rig, PartyId(0)));
     let verdict = rig.down[&PartyId(0)].clone();
     let again = with_body(&verdict, body(&accusation));
     let fault = rig.answer_to(PartyId(0), &again).unwrap_err();

@@ -177,6 +177,86 @@ fn case_57_rubbish_sealed_for_some() {
 }
 
 #[test]
+fn case_16_columns_that_are_none() {
+    found_out(
+        &[(3, Lie::NoColumn(victims([7])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+    found_out(
+        &[(3, Lie::NoColumn(victims([0, 7])))],
+        &[(3, "wrong-share")],
+        &[3],
+    );
+}
+
+/// A round without a sum names who was found out in it, by what.
+#[test]
+fn case_14_a_round_that_ends_for_want_of_vectors_names_who_lied() {
+    for lie in [
+        Lie::WrongSquare,
+        Lie::MassAccuser,
+        Lie::WrongShare(victims([7])),
+    ] {
+        let all = JobSpec {
+            min_parties: 12,
+            dropout: 0.0,
+            ..spec(Adversary::Active, 0.5)
+        };
+        let fault = rig(all, 5, &[(4, lie.clone())]).finish().unwrap_err();
+        assert_eq!(fault.kind, FaultKind::TooFewHonest { have: 11, need: 12 });
+        let [found] = fault.found() else {
+            panic!("{lie:?}: {:?}", fault.found());
+        };
+        assert_eq!(found.culprit, Culprit::Party(PartyId(4)));
+        assert!(found.evidence.is_some(), "{lie:?}");
+    }
+}
+
+#[test]
+fn case_14_a_round_that_ends_later_names_who_lied() {
+    let mut rig = rig_at(spec(Adversary::Active, 0.5), &[(4, Lie::WrongSquare)], 4);
+    rig.serve().unwrap();
+    rig.drop_out(parties(5..11));
+    let fault = rig.finish().unwrap_err();
+    assert!(
+        matches!(fault.kind, FaultKind::TooFewSurvivors { .. }),
+        "{fault}"
+    );
+    assert_eq!(fault.found().len(), 1);
+}
+
+/// It cannot show anything. It is left out, and is no liar for that.
+#[test]
+fn case_17_an_accused_party_that_was_lost_is_not_asked() {
+    for lies in [
+        vec![(6, Lie::LyingVerifier)],
+        vec![(6, Lie::FalseAccuser(victims([3])))],
+    ] {
+        let mut rig = rig_at(spec(Adversary::Active, 0.5), &lies, 2);
+        rig.serve().unwrap();
+        rig.drop_out(parties([3]));
+        rig.answer_all().unwrap();
+        rig.serve().unwrap();
+        rig.answer_all().unwrap();
+        rig.serve().unwrap();
+        assert!(!rig.down.contains_key(&PartyId(3)), "{lies:?}");
+        rig.answer_all().unwrap();
+        let outcome = rig.finish().unwrap();
+        let lied = outcome
+            .faults
+            .iter()
+            .filter(|fault| fault.kind.proves_a_lie());
+        let lied: Vec<Culprit> = lied.map(|fault| fault.culprit).collect();
+        match lies[0].1 {
+            Lie::LyingVerifier => assert_eq!(lied, [Culprit::Party(PartyId(6))]),
+            _ => assert_eq!(lied, []),
+        }
+        assert!(!outcome.survivors.contains(PartyId(3)));
+    }
+}
+
+#[test]
 fn case_17_verifiers_that_lie_about_honest_provers() {
     found_out(&[(6, Lie::LyingVerifier)], &[(6, "lying-verifier")], &[6]);
     found_out(&[(6, Lie::MassAccuser)], &[(6, "mass-accuser")], &[6]);
