@@ -258,6 +258,13 @@ def checked_update(spec: JobSpec, update: object, weight: object) -> tuple[Vecto
     return vector, checks.weight("weight", weight, spec)
 
 
+LONGER = (
+    "raise max_norm in the job, where bound is l2 clip as well; or take more bits, "
+    "for rounding takes its part of the norm"
+)
+"""What helps where the bound of the norm shortens updates."""
+
+
 class ClippingLog:
     """Tells the log that updates of this party are clipped: a warning at first, then a line a round."""
 
@@ -278,8 +285,11 @@ class ClippingLog:
             logger.info("job %r, round %d: %s", spec.job, number, what)
             return
         self._told = True
-        advice = "raise clip in the job"
-        if isinstance(spec.encoding, Quantised) and spec.encoding.clipping == "aciq":
-            advice = f"a few are meant to be; if there are many, {advice}"
-        text = "job %r, round %d: %s (clip = %g); the mean does not have what was cut off: %s"
-        logger.warning(text, spec.job, number, what, spec.clip, advice)
+        bound, advice = f"clip = {spec.clip:g}", "raise clip in the job"
+        if isinstance(spec.encoding, Quantised):
+            if spec.encoding.clipping == "aciq":
+                advice = f"a few are meant to be; if there are many, {advice}"
+            elif spec.encoding.max_norm and clipped.scaled_by is not None:
+                bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
+        text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"
+        logger.warning(text, spec.job, number, what, bound, advice)

@@ -44,9 +44,9 @@ class Policy:
     ----------
     allowed_protocols : sequence of str or None
         Protocols that may protect this party's updates; ``None`` allows ``secagg``, ``secagg+``, ``fssa``,
-        ``pss`` and ``mpc3``. The coordinator reads every update of ``plain``, and together with any one party
-        every update of ``flashe``: these must be named. In ``mpc3`` two of the three servers together read
-        every update, so a party names all three in :func:`join`.
+        ``pss``, ``pss-malicious`` and ``mpc3``. The coordinator reads every update of ``plain``, and together
+        with any one party every update of ``flashe``: these must be named. In ``mpc3`` two of the three
+        servers together read every update, so a party names all three in :func:`join`.
     allowed_rules : sequence of str or None
         What the servers of ``mpc3`` may make of this party's updates; ``None`` allows the rules whose result
         is a mean of many: ``fedavg``, ``weighted``, ``clipped``, ``multi-krum`` and ``trimmed-mean``. The

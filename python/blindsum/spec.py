@@ -185,7 +185,7 @@ class JobSpec(JobFields):
 
     @property
     def least_roster(self) -> int:
-        """Smallest number of parties that begin a round: as many as must survive, or more in ``pss-malicious``."""
+        """Smallest number of parties of a round: as many as must survive, or more in ``pss-malicious``."""
         return int(self._checked["least_roster"])
 
     @property

@@ -276,6 +276,16 @@ def test_the_advice_on_clipping_is_a_wider_clip_and_nothing_narrower(caplog, cli
     assert ("was multiplied by 0.1 " in said) == (clipping == "l2")
 
 
+def test_the_advice_on_a_bound_of_the_norm_names_it(caplog):
+    encoding = bs.Quantised(bits=8, max_norm=0.5)
+    log = ClippingLog(bs.JobSpec(protocol="plain", parties=3, dim=4, encoding=encoding))
+    log.tell(1, Clipped(0, 0.1))
+    (said,) = caplog.messages
+    assert "was multiplied by 0.1 (max_norm = 0.5)" in said
+    assert "raise max_norm in the job" in said
+    assert "more bits" in said
+
+
 def test_every_round_says_how_an_update_was_clipped():
     assert _clipping({"coordinates": 0, "scaled_by": 0.1}).endswith("clipped: multiplied by 0.1")
     assert (

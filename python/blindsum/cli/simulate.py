@@ -245,7 +245,9 @@ def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
     what = " and ".join(ways)
     error = result.max_abs_error_unclipped
     cost = "" if error is None else f"; error of the mean against unclipped updates {error:.2e}"
-    print(f"updates of {changed} parties were {what} (clip = {spec.clip:g}){cost}")
+    norm = getattr(spec.encoding, "max_norm", 0.0)
+    bounds = f"clip = {spec.clip:g}" + (f", max_norm = {norm:g}" if norm else "")
+    print(f"updates of {changed} parties were {what} ({bounds}){cost}")
 
 
 def _show_servers(servers: Sequence[ServerReport]) -> None:

@@ -29,6 +29,10 @@ impl Member {
     }
 }
 
+/// What helps where the norm has a bound.
+const LONGER: &str = "where coordinates were cut off, raise clip in the job; where the update was scaled, raise max_norm, \
+    and clip as well where bound is l2, or take more bits, for rounding takes its part of the norm";
+
 /// What a job may change so that less is clipped.
 fn advice(job: &Job) -> String {
     let spec = job.spec();
@@ -39,7 +43,7 @@ fn advice(job: &Job) -> String {
     match options.clipping {
         Clipping::L2 => raise.into(),
         Clipping::Aciq => format!("a few are meant to be; where it is many, {raise}"),
-        Clipping::Tensor if options.max_norm > 0.0 => "raise clip or max_norm in the job".into(),
+        Clipping::Tensor if options.max_norm > 0.0 => LONGER.into(),
         Clipping::Tensor => {
             let others = [("\"aciq\"", Clipping::Aciq), ("\"l2\"", Clipping::L2)];
             let may_be = others.into_iter().filter(|(_, clipping)| {
@@ -99,8 +103,7 @@ mod tests {
             encoding: encoding.into(),
             ..JobSpec::default()
         };
-        let either = "raise clip or max_norm in the job";
-        assert_eq!(advice(&spec.validate().unwrap()), either);
+        assert_eq!(advice(&spec.validate().unwrap()), LONGER);
         // Two of the servers have no model.
         assert_eq!(advised(ProtocolName::Mpc3, ModelUpdate::Add), norm);
     }

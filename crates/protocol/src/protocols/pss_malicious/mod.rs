@@ -200,7 +200,10 @@ fn refused(error: ValidityError) -> SpecError {
         ValidityError::Statement {
             field: "norm",
             rule,
-        } => SpecError::new("max_norm", rule),
+        } => {
+            let hint = "T is the largest sum of squares in steps of the encoding: take fewer bits, or another max_norm";
+            SpecError::new("max_norm", format!("{rule}; {hint}"))
+        }
         ValidityError::Statement { rule, .. } => SpecError::new("bits", rule),
         other => SpecError::new("parties", other.to_string()),
     }

@@ -19,7 +19,7 @@ choice! {
     Bound {
         /// Every coordinate, by the bits of its word; and the L2 norm of the vector where `max_norm` says so.
         Entries = "entries",
-        /// The L2 norm alone, for a seventh of the upload; `max_norm` must be set, and be no larger than `clip`.
+        /// The L2 norm alone, for less upload from about 200 coordinates on; `max_norm` must be set, and be no larger than `clip`.
         L2 = "l2",
     }
 }
