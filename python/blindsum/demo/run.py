@@ -177,9 +177,10 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
     model = network.initial_model(settings.seed)
     spec = _spec(settings, data)
     if settings.kill and spec.least_roster >= settings.parties:
+        least, protocol = spec.least_roster, settings.protocol
         rule = (
-            f"{spec.least_roster + 1} <= parties = {settings.parties} must hold where one is killed, as a "
-            f"round of {settings.protocol} needs {spec.least_roster}: have more parties, or kill nobody (--no-kill)"
+            f"{least + 1} <= parties = {settings.parties} must hold where one is killed, as a round "
+            f"of {protocol} needs {least}: have more parties, or kill nobody (--no-kill)"
         )
         raise ConfigError("parties", rule)
     with tempfile.TemporaryDirectory(prefix="blindsum-demo-") as name:
