@@ -111,8 +111,8 @@ class PssMalicious(Protocol):
         How many words share one polynomial; 0 chooses. By default ``0``.
     bound : str
         What is proved to be bounded. ``entries``: Every coordinate, by the bits of its word; and the L2 norm
-        of the vector where ``max_norm`` says so; ``l2``: The L2 norm alone, for a seventh of the upload;
-        ``max_norm`` must be set, and be no larger than ``clip``. By default ``"entries"``.
+        of the vector where ``max_norm`` says so; ``l2``: The L2 norm alone, for less upload from about 200
+        coordinates on; ``max_norm`` must be set, and be no larger than ``clip``. By default ``"entries"``.
     """
 
     name: ClassVar[str] = "pss-malicious"
