@@ -34,6 +34,8 @@ class Tally:
         of one.
     lies : int
         Frames, uploads and letters in which a liar said something else than its machine.
+    shown : int
+        Faults that were kept with what shows them.
     leases : int
         Leases of parties that ran out, or were lost.
     spoilt : int
@@ -49,6 +51,7 @@ class Tally:
     rollbacks: int
     restored: int
     lies: int
+    shown: int
     leases: int
     spoilt: int
 
@@ -71,8 +74,8 @@ def campaign(
     Parameters
     ----------
     spec : JobSpec
-        The job. An episode gives it four to seven parties (five to eight, where the rule of ``mpc3`` is no
-        sum), a few rounds and short vectors. Where the job leaves encoding, ``model_update`` and ``density``
+        The job. An episode gives it four to seven parties (five to eight in ``pss-malicious``, and where the
+        rule of ``mpc3`` is no sum), a few rounds and short vectors. Where the job leaves encoding, ``model_update`` and ``density``
         at their defaults, these are drawn for each episode.
     steps : int
         After this many events no further episode begins.

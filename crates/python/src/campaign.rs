@@ -77,6 +77,7 @@ fn named(tally: &Tally) -> Vec<(&'static str, u64)> {
         ("rollbacks", tally.rollbacks),
         ("restored", tally.restored),
         ("lies", tally.lies),
+        ("shown", tally.shown),
         ("leases", tally.leases),
         ("spoilt", tally.spoilt),
     ]
