@@ -261,9 +261,9 @@ proptest! {
         if policy.check_job(&job).is_err() {
             return Ok(());
         }
-        let (least, most) = (job.min_parties(), job.spec().parties as usize);
+        let (least, most) = (job.least_roster(), job.spec().parties as usize);
         let c = most.div_ceil(10);
-        prop_assert!(least >= c + policy.min_honest);
+        prop_assert!(job.min_parties() >= c + policy.min_honest);
         let between = least + seed as usize % (most - least + 1);
         for n in BTreeSet::from([least, between, most]) {
             check_round(&job, n, c, seed);
