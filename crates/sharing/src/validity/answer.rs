@@ -3,6 +3,7 @@
 use blindsum_math::prime_field::NttField;
 
 use super::challenge::{Challenge, Factors};
+use super::points::inner;
 use super::{Layout, REPETITIONS, Test};
 
 /// A column of one prover, read: its rows' shares, then its masks' shares.
@@ -10,14 +11,6 @@ pub(super) struct Shares<'a, F> {
     pub rows: &'a [F],
     /// For each repetition one of each test.
     pub masks: &'a [F],
-}
-
-/// Σ a_i · b_i. Products are added up before they are reduced: they have less than 96 bits, so that 2^32 of them fit.
-pub(super) fn inner<F: NttField>(a: &[F], b: &[F]) -> F {
-    let products = a.iter().zip(b);
-    F::from_wide(products.fold(0, |sum, (a, b)| {
-        sum + u128::from(a.to_canonical()) * u128::from(b.to_canonical())
-    }))
 }
 
 /// What a verifier knows of its point.

@@ -2,7 +2,7 @@
 
 use blindsum_math::field::Field;
 use blindsum_math::polynomial::Polynomial;
-use blindsum_math::prime_field::Field47;
+use blindsum_math::prime_field::{Field47, NttField};
 use zeroize::Zeroizing;
 
 use super::Test;
@@ -84,4 +84,12 @@ impl<E: Field> Points<E> {
 pub(super) fn evaluate<E: Field>(coefficients: &[E], point: E) -> E {
     let coefficients = coefficients.iter().rev();
     coefficients.fold(E::ZERO, |value, &coefficient| value * point + coefficient)
+}
+
+/// Σ a_i · b_i. Products are added up before they are reduced: they have less than 96 bits, so that 2^32 of them fit.
+pub(super) fn inner<F: NttField>(a: &[F], b: &[F]) -> F {
+    let products = a.iter().zip(b);
+    F::from_wide(products.fold(0, |sum, (a, b)| {
+        sum + u128::from(a.to_canonical()) * u128::from(b.to_canonical())
+    }))
 }

@@ -33,8 +33,8 @@ use blindsum_math::words::TileMut;
 use zeroize::Zeroizing;
 
 use super::REPETITIONS;
-use super::answer::inner;
 use super::bounded::BoundedBits;
+use super::points::inner;
 
 /// Projections of a vector.
 pub const PROJECTIONS: usize = 128;

@@ -10,8 +10,8 @@ use blindsum_math::prime_field::NttField;
 use blindsum_math::transform::{CosetTransform, Interpolation, MAX_POINTS};
 use zeroize::Zeroizing;
 
-use super::answer::{PointOf, Shares, answers, inner};
-use super::points::{F, Points, evaluate};
+use super::answer::{PointOf, Shares, answers};
+use super::points::{F, Points, evaluate, inner};
 use super::{
     Challenge, Layout, ProofShape, REPETITIONS, Statement, Test, ValidityError, ValidityParameters,
     Witness,

@@ -7,8 +7,7 @@ use blindsum_math::lagrange;
 use blindsum_math::reed_solomon::ReedSolomon;
 use rand_core::CryptoRng;
 
-use super::answer::inner;
-use super::points::{F, Points};
+use super::points::{F, Points, inner};
 use super::{Answer, REPETITIONS, Test, ValiditySharing};
 
 /// What the answers say about a prover.

@@ -6,9 +6,12 @@ use blindsum_crypto::kdf;
 use blindsum_crypto::merkle::{Hash, MerkleTree, path_len, root_of_path};
 use blindsum_sharing::validity::{ProofShape, RangeProof};
 
-use super::messages::{HASH, SALT};
 use crate::{PartyId, Round};
 
+/// Bytes of the random salt of a column's commitment.
+pub(super) const SALT: usize = 32;
+/// Bytes of a hash.
+pub(super) const HASH: usize = 32;
 /// What a prover commits to for one verifier. Zeros for parties that get nothing.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Leaf {

@@ -20,6 +20,7 @@ use blindsum_crypto::sign::SIGNATURE_LEN;
 use blindsum_sharing::validity::{ProofShape, ValiditySharing};
 use tls_codec::{TlsDeserializeBytes, TlsSerializeBytes, TlsSize};
 
+pub(super) use super::commitments::{HASH, SALT};
 use super::commitments::{Leaf, Paths, Root, has_words, path_bytes, sealed_hash};
 use crate::kit::wire::{Bounded, KEY, Opaque, PARTY, PREFIX, list};
 use crate::{FaultKind, PartyId, PartySet, Round};
@@ -35,10 +36,6 @@ pub(super) const SIGN_RESPONSE: &str = "blindsum validity response";
 /// Label of what parties sign over the challenge.
 pub(super) const SIGN_CHALLENGE: &str = "blindsum validity challenge";
 
-/// Bytes of the random salt of a column's commitment.
-pub(super) const SALT: usize = 32;
-/// Bytes of a hash.
-pub(super) const HASH: usize = 32;
 /// Bytes of a [`Commitment`].
 pub(super) const COMMITMENT: usize = HASH + SIGNATURE_LEN;
 /// What a message after the responses begins with where the receiver is accused.

@@ -3,7 +3,7 @@
 
 use blindsum_sharing::validity::{Answer, ValiditySharing, Witness};
 
-use super::dealt::Places;
+use super::places::Places;
 use crate::core::round::ClientSetup;
 use crate::{FaultKind, PartyId};
 

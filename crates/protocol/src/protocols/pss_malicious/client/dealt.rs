@@ -9,6 +9,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::conduct;
+use super::places::{Places, columns};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::{Reader, Writer};
 use crate::protocols::pss_malicious::commitments::{Leaf, Trees};
@@ -24,17 +25,6 @@ pub(super) struct Dealt {
     words: Zeroizing<Vec<u64>>,
     /// For each party by rank.
     pub leaves: Vec<Leaf>,
-}
-
-/// Where `salt ‖ column` goes, by rank.
-pub(super) type Places<'a> = [Option<&'a mut [u8]>];
-
-/// Where the columns go.
-fn columns<'a>(places: &'a mut Places<'_>) -> Vec<Option<&'a mut [u8]>> {
-    let places = places.iter_mut();
-    places
-        .map(|place| place.as_mut()?.get_mut(SALT..))
-        .collect()
 }
 
 impl Dealt {

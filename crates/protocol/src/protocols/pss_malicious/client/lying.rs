@@ -6,7 +6,7 @@ use blindsum_math::field::Field;
 use blindsum_math::prime_field::Field47;
 use blindsum_sharing::validity::{Answer, ValiditySharing, Witness};
 
-use super::dealt::Places;
+use super::places::Places;
 use crate::core::round::ClientSetup;
 use crate::protocols::pss_malicious::lies::Lie;
 use crate::protocols::pss_malicious::messages::SALT;

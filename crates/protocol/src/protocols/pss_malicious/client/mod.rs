@@ -10,6 +10,7 @@ mod conduct;
 #[path = "lying.rs"]
 mod conduct;
 mod dealt;
+mod places;
 mod share;
 mod survivors;
 mod verdict;
