@@ -75,8 +75,8 @@ def campaign(
     ----------
     spec : JobSpec
         The job. An episode gives it four to seven parties (five to eight in ``pss-malicious``, and where the
-        rule of ``mpc3`` is no sum), a few rounds and short vectors. Where the job leaves encoding, ``model_update`` and ``density``
-        at their defaults, these are drawn for each episode.
+        rule of ``mpc3`` is no sum), a few rounds and short vectors. Where the job leaves encoding,
+        ``model_update`` and ``density`` at their defaults, these are drawn for each episode.
     steps : int
         After this many events no further episode begins.
     seed : int
