@@ -139,7 +139,7 @@ fn case_47_small_rosters_of_ramp_sharing() {
 fn assert_rosters(job: Job) {
     let spec = job.spec();
     let corrupt = corrupt_parties(spec);
-    for n in job.min_parties()..=spec.parties as usize {
+    for n in job.least_roster()..=spec.parties as usize {
         let found = job
             .parameters_for(n)
             .unwrap_or_else(|error| panic!("{error}: {spec:?}"));
