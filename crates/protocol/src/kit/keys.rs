@@ -9,7 +9,7 @@ use blindsum_crypto::seal::{SealKey, seal_key};
 
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
-use crate::kit::wire::VERSION;
+use crate::kit::wire::{VERSION, ascending};
 use crate::{Adversary, FaultKind, PartyId, Round, SuiteName};
 
 /// Label of what parties sign over their fresh keys.
@@ -123,6 +123,43 @@ impl SeenKeys {
         self.0.extend(bytes.map(|key| (key.to_vec(), owner)));
         Ok(())
     }
+}
+
+/// The others' keys of a list, one of each party, every one checked by `check`; the own one must be there as it was sent.
+pub(crate) fn keys_of_others<T>(
+    setup: &ClientSetup,
+    own: &PublicKey,
+    entries: &[T],
+    party_of: impl Fn(&T) -> u32,
+    check: impl Fn(PartyId, &T) -> Result<PublicKey, FaultKind>,
+) -> Result<BTreeMap<PartyId, PublicKey>, FaultKind> {
+    let malformed = |rule: String| FaultKind::malformed("keys", rule);
+    if !ascending(entries.iter().map(&party_of)) {
+        return Err(malformed("parties must ascend, each listed once".into()));
+    }
+    let mut seen = SeenKeys::default();
+    let mut all = BTreeMap::new();
+    for entry in entries {
+        let party = PartyId(party_of(entry));
+        if party.rank() >= setup.round.parties() {
+            return Err(malformed(format!("{party} is not in the roster")));
+        }
+        let key = check(party, entry)?;
+        seen.add(party, [&key])?;
+        all.insert(party, key);
+    }
+    let found = all.remove(&setup.me);
+    if found.as_ref() == Some(own) {
+        return Ok(all);
+    }
+    let reason = match found {
+        None => "the server does not list this party's key",
+        Some(_) => "the server lists another key than this party sent",
+    };
+    Err(FaultKind::BadKey {
+        owner: setup.me,
+        reason: reason.into(),
+    })
 }
 
 /// The keys of the one message of a purpose to another party, and of the one from it.

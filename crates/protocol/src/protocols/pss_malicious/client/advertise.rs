@@ -10,9 +10,9 @@ use rand_core::CryptoRng;
 
 use super::share::share_vector;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::keys::{SeenKeys, advertised_bytes, parse_keys, suite_of};
-use crate::kit::wire::{Bounded, ascending, encode};
-use crate::protocols::pss_malicious::messages::{Advertise, Keys, SIGN_KEYS, is_signed};
+use crate::kit::keys::{advertised_bytes, keys_of_others, parse_keys, suite_of};
+use crate::kit::wire::{Bounded, encode};
+use crate::protocols::pss_malicious::messages::{Advertise, KeyEntry, Keys, SIGN_KEYS, is_signed};
 use crate::protocols::pss_malicious::required;
 use crate::{Fault, FaultKind, PartyId, Round};
 
@@ -66,35 +66,12 @@ struct AwaitKeys {
 impl AwaitKeys {
     /// The others' keys, every one checked, and the own one as it was sent; and the commitment to the nonce.
     fn check(&self, message: &Keys) -> Result<(BTreeMap<PartyId, PublicKey>, Hash), FaultKind> {
-        let ClientSetup { round, me, .. } = &*self.setup;
-        let malformed = |rule: String| FaultKind::malformed("keys", rule);
+        let round = &self.setup.round;
         let nonce = message.nonce.as_slice().try_into();
-        let nonce = nonce.map_err(|_| malformed("a commitment has 32 bytes".into()))?;
-        if !ascending(message.entries.iter().map(|entry| entry.party)) {
-            return Err(malformed("parties must ascend, each listed once".into()));
-        }
-        let mut seen = SeenKeys::default();
-        let mut all = BTreeMap::new();
-        for entry in &message.entries {
-            let party = PartyId(entry.party);
-            if party.rank() >= round.parties() {
-                return Err(malformed(format!("{party} is not in the roster")));
-            }
-            let key = check_advert(round, party, &entry.keys)?;
-            seen.add(party, [&key])?;
-            all.insert(party, key);
-        }
-        let own = all.remove(me);
-        if own.as_ref() != Some(self.pair.public()) {
-            let reason = match own {
-                None => "the server does not list this party's key",
-                Some(_) => "the server lists another key than this party sent",
-            };
-            return Err(FaultKind::BadKey {
-                owner: *me,
-                reason: reason.into(),
-            });
-        }
+        let nonce = nonce.map_err(|_| FaultKind::malformed("keys", "a commitment has 32 bytes"))?;
+        let check = |party, entry: &KeyEntry| check_advert(round, party, &entry.keys);
+        let (own, entries) = (self.pair.public(), &message.entries);
+        let all = keys_of_others(&self.setup, own, entries, |entry| entry.party, check)?;
         let (have, need) = (all.len() + 1, required(round, &self.sharing));
         if have < need {
             return Err(FaultKind::TooFewSurvivors { have, need });

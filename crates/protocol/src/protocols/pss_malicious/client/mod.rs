@@ -12,7 +12,6 @@ mod conduct;
 mod dealt;
 mod places;
 mod share;
-mod survivors;
 mod verdict;
 
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use blindsum_sharing::validity::ValiditySharing;
 
 use crate::FaultKind;
 use crate::core::round::{ClientSetup, ClientStage};
+use crate::kit::confirmed_sum::AwaitConfirmation;
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
@@ -47,11 +47,11 @@ pub(super) fn restore(
         (2 | 3, false) | (3 | 4, true) => {
             Box::new(verdict::AwaitVerdict::load(setup, sharing, &mut reader)?)
         }
-        (5, true) => Box::new(survivors::AwaitSurvivors::load(
-            setup,
-            sharing,
-            &mut reader,
-        )?),
+        (5, true) => {
+            let quorum = sharing.parameters().quorum();
+            let sum = (sharing.words().column_len(), quorum);
+            Box::new(AwaitConfirmation::load(setup, sum, &mut reader)?)
+        }
         (4, false) | (6, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };

@@ -11,11 +11,9 @@ use zeroize::Zeroizing;
 
 use super::conduct;
 use super::dealt::Dealt;
-use super::survivors::AwaitSurvivors;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::consistency::signed_message;
-use crate::kit::keys::is_active;
-use crate::kit::result::{AwaitResult, load_survivors, split_survivors};
+use crate::kit::confirmed_sum::send_sum;
+use crate::kit::result::{load_survivors, split_survivors};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::kit::wire::PARTY;
 use crate::protocols::pss_malicious::commitments::Leaf;
@@ -236,22 +234,8 @@ impl ClientStage for AwaitVerdict {
         let mut sum = self.add_up(&survivors)?;
         conduct::sum(&self.setup, &mut sum);
         let Self { setup, sharing, .. } = *self;
-        if !is_active(&setup.round) {
-            return Ok(ClientStep::Send {
-                body: sum,
-                next: Box::new(AwaitResult::new(setup, survivors)),
-            });
-        }
-        let body = signed_message(&setup.round, &setup.identity, &survivors);
-        Ok(ClientStep::Send {
-            body: body.map_err(Fault::caller)?,
-            next: Box::new(AwaitSurvivors {
-                setup,
-                sharing,
-                survivors,
-                sum: Zeroizing::new(sum),
-            }),
-        })
+        let quorum = sharing.parameters().quorum();
+        send_sum(setup, survivors, sum, quorum)
     }
 
     fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use rand_core::CryptoRng;
 
 use super::Shared;
-use super::confirm::Confirmations;
 use super::respond::CollectResponses;
 use crate::core::round::{ServerStage, ServerStep};
+use crate::kit::confirmations::Confirmations;
 use crate::protocols::pss_malicious::messages::{SIGN_CHALLENGE, challenge_bytes, is_signed};
 use crate::{Fault, FaultKind, PartyId};
 
@@ -49,7 +49,7 @@ impl ServerStage for ConfirmChallenge {
 
     fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let quorum = self.quorum();
-        let (signers, bodies) = self.confirmations.close(quorum)?;
+        let (signers, bodies) = self.confirmations.close(|_| true, quorum)?;
         Ok(ServerStep::Next {
             next: Box::new(CollectResponses::new(self.told, signers)),
             bodies,

@@ -4,7 +4,6 @@
 mod advertise;
 mod aggregate;
 mod challenge;
-mod confirm;
 mod dispute;
 mod judge;
 mod respond;

@@ -6,8 +6,8 @@ use rand_core::CryptoRng;
 
 use super::Common;
 use super::aggregate::CollectSums;
-use super::confirm::Confirmations;
 use crate::core::round::{Excuse, ServerStage, ServerStep};
+use crate::kit::confirmations::Confirmations;
 use crate::kit::consistency::signed_survivors;
 use crate::{Fault, FaultKind, PartyId, PartySet};
 
@@ -67,7 +67,7 @@ impl ServerStage for ConfirmSurvivors {
 
     fn close(self: Box<Self>, _rng: &mut dyn CryptoRng) -> Result<ServerStep, Fault> {
         let quorum = self.quorum();
-        let (signers, bodies) = self.confirmations.close(quorum)?;
+        let (signers, bodies) = self.confirmations.close(|_| true, quorum)?;
         let how = (0, Vec::new());
         Ok(ServerStep::Next {
             next: Box::new(CollectSums::new(self.common, self.survivors, signers, how)),

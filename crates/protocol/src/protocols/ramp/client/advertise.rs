@@ -9,9 +9,9 @@ use rand_core::CryptoRng;
 
 use super::share::share_vector;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::keys::{SeenKeys, check_keys, sign_keys, suite_of};
-use crate::kit::wire::{Bounded, ascending, encode};
-use crate::protocols::ramp::messages::{Advertise, Keys};
+use crate::kit::keys::{check_keys, keys_of_others, sign_keys, suite_of};
+use crate::kit::wire::{Bounded, encode};
+use crate::protocols::ramp::messages::{Advertise, KeyEntry, Keys};
 use crate::protocols::ramp::required_inputs;
 use crate::{Fault, FaultKind, PartyId};
 
@@ -50,35 +50,14 @@ pub(super) struct AwaitKeys {
 impl AwaitKeys {
     /// The others' keys, every one checked, and the own one as it was sent.
     fn check(&self, message: &Keys) -> Result<BTreeMap<PartyId, PublicKey>, FaultKind> {
-        let ClientSetup { round, me, .. } = &*self.setup;
-        if !ascending(message.entries.iter().map(|entry| entry.party)) {
-            let rule = "parties must ascend, each listed once";
-            return Err(FaultKind::malformed("keys", rule));
-        }
-        let mut seen = SeenKeys::default();
-        let mut all = BTreeMap::new();
-        for entry in &message.entries {
-            let party = PartyId(entry.party);
-            if party.rank() >= round.parties() {
-                let rule = format!("{party} is not in the roster");
-                return Err(FaultKind::malformed("keys", rule));
-            }
+        let round = &self.setup.round;
+        let check = |party, entry: &KeyEntry| {
             let sent = [entry.keys.key.as_slice()];
             let [key] = check_keys(round, party, sent, entry.keys.signature.as_slice())?;
-            seen.add(party, [&key])?;
-            all.insert(party, key);
-        }
-        let own = all.remove(me);
-        if own.as_ref() != Some(self.pair.public()) {
-            let reason = match own {
-                None => "the server does not list this party's key",
-                Some(_) => "the server lists another key than this party sent",
-            };
-            return Err(FaultKind::BadKey {
-                owner: *me,
-                reason: reason.into(),
-            });
-        }
+            Ok(key)
+        };
+        let (own, entries) = (self.pair.public(), &message.entries);
+        let all = keys_of_others(&self.setup, own, entries, |entry| entry.party, check)?;
         let (have, need) = (all.len() + 1, required_inputs(round, &self.sharing));
         if have < need {
             return Err(FaultKind::TooFewSurvivors { have, need });

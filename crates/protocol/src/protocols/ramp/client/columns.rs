@@ -10,11 +10,9 @@ use blindsum_sharing::ramp::{ColumnSum, RampSharing};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::consistency::AwaitSignatures;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
-use crate::kit::consistency::signed_message;
-use crate::kit::keys::{is_active, load_key, load_pair, seal_header, seal_keys};
-use crate::kit::result::AwaitResult;
+use crate::kit::confirmed_sum::send_sum;
+use crate::kit::keys::{load_key, load_pair, seal_header, seal_keys};
 use crate::kit::snapshot::{Reader, Writer};
 use crate::protocols::ramp::messages::{PURPOSE, sealed_len};
 use crate::protocols::ramp::required_inputs;
@@ -129,25 +127,8 @@ impl ClientStage for AwaitColumns {
         self.setup.allow(&survivors)?;
         let sum = self.add_up(&survivors, columns)?;
         let sum = self.sharing.pack(&sum);
-        let round = &self.setup.round;
-        if is_active(round) {
-            let body = signed_message(round, &self.setup.identity, &survivors);
-            let next = AwaitSignatures {
-                setup: self.setup,
-                sharing: self.sharing,
-                survivors,
-                sum: Zeroizing::new(sum),
-            };
-            return Ok(ClientStep::Send {
-                body: body.map_err(Fault::caller)?,
-                next: Box::new(next),
-            });
-        }
-        let (body, next) = (sum, AwaitResult::new(self.setup, survivors));
-        Ok(ClientStep::Send {
-            body,
-            next: Box::new(next),
-        })
+        let quorum = self.sharing.parameters().quorum();
+        send_sum(self.setup, survivors, sum, quorum)
     }
 
     fn save(&self) -> Result<Option<Zeroizing<Vec<u8>>>, FaultKind> {

@@ -3,7 +3,6 @@
 
 mod advertise;
 mod columns;
-mod consistency;
 mod share;
 
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use blindsum_sharing::ramp::RampSharing;
 
 use crate::FaultKind;
 use crate::core::round::{ClientSetup, ClientStage};
+use crate::kit::confirmed_sum::AwaitConfirmation;
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
@@ -29,11 +29,10 @@ pub(crate) fn restore(
     let (setup, sharing) = (setup.clone(), sharing.clone());
     let next: Box<dyn ClientStage> = match (stage, is_active(&setup.round)) {
         (1, _) => Box::new(columns::AwaitColumns::load(setup, sharing, &mut reader)?),
-        (2, true) => Box::new(consistency::AwaitSignatures::load(
-            setup,
-            sharing,
-            &mut reader,
-        )?),
+        (2, true) => {
+            let sum = (sharing.column_len(), sharing.parameters().quorum());
+            Box::new(AwaitConfirmation::load(setup, sum, &mut reader)?)
+        }
         (2, false) | (3, true) => Box::new(AwaitResult::load(setup, &mut reader)?),
         _ => return Err(FaultKind::Snapshot("no such stage".into())),
     };

@@ -1,4 +1,4 @@
-//! Signatures over what all were told, of which everybody hears enough.
+//! At the server: signatures over what all were told, of which everybody hears enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::kit::wire::{Bounded, Opaque, encode};
 use crate::{Fault, FaultKind, PartyId};
 
 /// Those who may sign, and signatures that came.
-pub(super) struct Confirmations {
+pub(crate) struct Confirmations {
     pub expected: BTreeSet<PartyId>,
     signatures: BTreeMap<PartyId, Opaque>,
 }
@@ -37,14 +37,29 @@ impl Confirmations {
         Ok(())
     }
 
-    /// Who has signed, and what they are told: as many signatures as are needed, for each costs every party a verification.
-    pub fn close(self, quorum: usize) -> Result<(BTreeSet<PartyId>, Bodies), Fault> {
+    /// How many of these have signed.
+    pub fn count(&self, counts: impl Fn(PartyId) -> bool) -> usize {
+        self.signatures
+            .keys()
+            .filter(|signer| counts(**signer))
+            .count()
+    }
+
+    /// Who has signed, and what they are told: the first `most` signatures of those that count, for each costs every party a
+    /// verification.
+    pub fn close(
+        self,
+        counts: impl Fn(PartyId) -> bool,
+        most: usize,
+    ) -> Result<(BTreeSet<PartyId>, Bodies), Fault> {
         let signers: BTreeSet<PartyId> = self.signatures.keys().copied().collect();
-        let enough = self.signatures.into_iter().take(quorum);
-        let entries = enough.map(|(signer, signature)| SignatureEntry {
-            party: signer.0,
-            signature,
-        });
+        let counted = (self.signatures.into_iter()).filter(|(signer, _)| counts(*signer));
+        let entries = counted
+            .take(most)
+            .map(|(signer, signature)| SignatureEntry {
+                party: signer.0,
+                signature,
+            });
         let signatures = Signatures {
             entries: entries.collect(),
         };
