@@ -75,9 +75,9 @@ pub struct Broken {
 /// A series of episodes of one job.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The job. Whatever it says, it gets between four and seven parties (five and eight in `pss-malicious`, and where a rule of `mpc3`
-    /// is no sum), a few rounds and short vectors. If encoding,
-    /// model and density have their defaults, they are drawn for each episode.
+    /// The job. Whatever it says, it gets between four and seven parties (five and eight in `pss-malicious`, and where a
+    /// rule of `mpc3` is no sum), a few rounds and short vectors. If encoding, model and density have their defaults,
+    /// they are drawn for each episode.
     pub spec: JobSpec,
     /// After this many events no further episode begins.
     pub steps: u64,
