@@ -316,6 +316,8 @@ def simulate(
     checks.job_spec(spec)
     if progress is not None and not callable(progress):
         raise ConfigError("progress", f"{progress!r} must be a function, or None")
+    if lie != "mixed" and not liars:
+        raise ConfigError("lie", f"{lie} needs liars of at least 1: nobody lies")
     vectors = None if updates is None else _vectors(spec, updates)
     if weights is not None and vectors is None:
         raise InputError("weights: only together with updates")

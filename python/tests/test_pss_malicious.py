@@ -86,6 +86,7 @@ def test_what_cannot_be_is_refused_by_its_rule():
         ({"lie": "shout"}, "lie: .* must be one of bad-degree"),
         ({"liars": 21}, "liars = 21 <= parties = 20"),
         ({"liars": -1}, "liars"),
+        ({"liars": 0, "lie": "non-bit"}, "lie: .*non-bit needs liars of at least 1"),
     ]:
         with pytest.raises(bs.ConfigError, match=rule):
             bs.simulate(spec(), **{"liars": 1, **fields})
@@ -107,7 +108,7 @@ def test_what_cannot_be_is_refused_by_its_rule():
             {"protocol": bs.PssMalicious(bound="l2"), "encoding": Quantised(bits=18, max_norm=1.0)},
             "148 \\* Y\\^2",
         ),
-        ({"parties": 4}, "2k - 1 \\+ 2c"),
+        ({"parties": 4}, "2k - 1 \\+ 2c.*have more parties"),
         ({"dim": 200_000, "encoding": Quantised(max_norm=5.0)}, "largest square"),
     ]:
         with pytest.raises(bs.ConfigError, match=rule):

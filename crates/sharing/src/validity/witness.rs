@@ -108,7 +108,7 @@ impl Witness {
             is_right &= moved <= most;
             let near_zero = F::MODULUS - moved < moved.saturating_sub(most);
             let nearest = if near_zero { 0 } else { moved.min(most) };
-            bits.extend(bounded.split(nearest));
+            bits.extend_from_slice(&Zeroizing::new(bounded.split(nearest)));
         }
         write_bits(&mut self.numbers, &layout, layout.projection_bits(), &bits);
         match is_right {

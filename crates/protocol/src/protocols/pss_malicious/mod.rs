@@ -102,7 +102,10 @@ fn check(job: &Job) -> Result<(), SpecError> {
     let spec = job.spec();
     spec.check_survivors()?;
     let full = spec.parties as usize;
-    let of_field = |error: ParameterError| SpecError::new(error.field, error.rule);
+    let of_field = |error: ParameterError| {
+        let hint = "have more parties, or fewer that may lie (corrupt) or be lost (dropout)";
+        SpecError::new(error.field, format!("{}; {hint}", error.rule))
+    };
     let statement = statement(job)?;
     let shape = |found| ProofShape::new(found, statement).map_err(refused);
     ValiditySharing::new(
