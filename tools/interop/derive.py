@@ -33,7 +33,7 @@ LOW_ORDER = {
         bytes.fromhex("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"), "little"
     ),
 }
-# Version of protocol messages and of the header of sealed bytes; it is 1, though the wire is at version 3.
+# Version of protocol messages and of the header of sealed bytes; it is 1, though the wire is at version 4.
 MESSAGE_VERSION = 1
 
 

@@ -20,7 +20,7 @@ pb: Any
 services: Any
 pb, services = grpc.protos_and_services("blindsum.proto")
 
-VERSION = 3
+VERSION = 4
 PIECE = 262_144
 INPUT_STAGE = 2  # of secagg and secagg+: the answer that is the masked vector
 FINAL = {

@@ -14,7 +14,7 @@ from .protobuf import frame
 from .said import said
 from .words import unpack
 
-VERSION, HEADER, PIECE = 3, 34, 262_144
+VERSION, HEADER, PIECE = 4, 34, 262_144
 FRAMES = {"party": "PartyFrame", "coordinator": "CoordinatorFrame"}
 Said = dict[str, Any]
 

@@ -4,7 +4,7 @@
 include!("generated/messages.rs");
 
 /// The versions of the wire format, oldest to newest, that this program speaks.
-pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=3;
+pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = 4..=4;
 
 /// Name and version of this program, for logs and messages.
 pub const PROGRAM: &str = concat!("blindsum ", env!("CARGO_PKG_VERSION"));

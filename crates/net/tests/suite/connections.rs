@@ -281,7 +281,7 @@ fn case_42_versions_that_do_not_meet_are_refused_with_both_in_the_message() {
     let (code, reason) = Raw::open(&coordinator.url(), pki.party("a"), newer).refusal();
     assert_eq!(code, RefusalCode::RefusalVersion);
     assert!(
-        reason.contains("3 to 3") && reason.contains("9.9 speaks 7 to 9"),
+        reason.contains("4 to 4") && reason.contains("9.9 speaks 7 to 9"),
         "{reason}"
     );
 }
