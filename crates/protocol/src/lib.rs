@@ -15,6 +15,10 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)
 )]
 
+// The simulator's corrupt parties are part of the unit tests, under the name that they know this crate by.
+#[cfg(test)]
+extern crate self as blindsum_protocol;
+
 mod core;
 mod kit;
 mod machine;
@@ -69,8 +73,8 @@ pub use protocols::flashe::Masking;
 pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
 pub use protocols::paillier::{ExponentName, KeyBits, RingOrder};
 pub use protocols::pss_malicious::Bound;
-#[cfg(any(test, feature = "liars"))]
-pub use protocols::pss_malicious::Lie;
+#[doc(hidden)]
+pub use protocols::pss_malicious::Misbehaviour;
 pub use protocols::secagg::{AggregationGraph, GraphParameters, ParameterError};
 
 use crate::core::protocol::{ProtocolInfo, ProtocolTable};

@@ -5,10 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use blindsum_protocol::{
-    Adversary, Fault, Job, JobMemory, Lie, Message, PartyId, ProtocolName, Round,
-};
+use blindsum_protocol::{Adversary, Fault, Job, JobMemory, Message, PartyId, ProtocolName, Round};
 
+use crate::deviation::Deviation;
 use crate::seeds::{below, choose, stream};
 use crate::{Action, Cohort, Hooks, SimError};
 
@@ -167,7 +166,10 @@ impl Liars {
                 LieKind::Mixed => mixed,
                 kind => kind,
             };
-            (liar, Arc::new(JobMemory::lying(lie(kind, victims))))
+            (
+                liar,
+                Arc::new(JobMemory::misbehaving(Box::new(deviation(kind, victims)))),
+            )
         });
         lies.collect()
     }
@@ -179,7 +181,7 @@ impl Liars {
 }
 
 /// One of the lies that a party of this job can tell, if its protocol finds liars.
-pub(crate) fn lie_of_seed(job: &Job, seed: u64) -> Option<Lie> {
+pub(crate) fn deviation_of_seed(job: &Job, seed: u64) -> Option<Deviation> {
     if job.spec().protocol.name() != ProtocolName::PssMalicious {
         return None;
     }
@@ -190,22 +192,24 @@ pub(crate) fn lie_of_seed(job: &Job, seed: u64) -> Option<Lie> {
         .filter(|kind| !OF_NORM.contains(kind) || job.encoding().squared_norm().is_some());
     let kinds: Vec<&LieKind> = kinds.collect();
     let kind = kinds.get(seed as usize % kinds.len())?;
-    Some(lie(**kind, vec![victim]))
+    Some(deviation(**kind, vec![victim]))
 }
 
-fn lie(kind: LieKind, victims: Vec<PartyId>) -> Lie {
+fn deviation(kind: LieKind, victims: Vec<PartyId>) -> Deviation {
     match kind {
-        LieKind::BadDegree => Lie::BadDegree,
-        LieKind::NonBit => Lie::NonBit,
-        LieKind::WrongSquare => Lie::WrongSquare,
-        LieKind::OutOfBound => Lie::OutOfBound,
-        LieKind::CancellingPair => Lie::CancellingPair,
-        LieKind::WrongNorm => Lie::WrongNorm,
-        LieKind::WrongShare | LieKind::Equivocator | LieKind::Mixed => Lie::WrongShare(victims),
-        LieKind::LyingVerifier => Lie::LyingVerifier,
-        LieKind::MassAccuser => Lie::MassAccuser,
-        LieKind::SilentDiscloser => Lie::SilentDiscloser(victims),
-        LieKind::LyingAggregator => Lie::LyingAggregator,
+        LieKind::BadDegree => Deviation::BadDegree,
+        LieKind::NonBit => Deviation::NonBit,
+        LieKind::WrongSquare => Deviation::WrongSquare,
+        LieKind::OutOfBound => Deviation::OutOfBound,
+        LieKind::CancellingPair => Deviation::CancellingPair,
+        LieKind::WrongNorm => Deviation::WrongNorm,
+        LieKind::WrongShare | LieKind::Equivocator | LieKind::Mixed => {
+            Deviation::WrongShare(victims)
+        }
+        LieKind::LyingVerifier => Deviation::LyingVerifier,
+        LieKind::MassAccuser => Deviation::MassAccuser,
+        LieKind::SilentDiscloser => Deviation::SilentDiscloser(victims),
+        LieKind::LyingAggregator => Deviation::LyingAggregator,
     }
 }
 

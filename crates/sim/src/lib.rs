@@ -26,6 +26,7 @@
 mod clock;
 mod cohort;
 mod costs;
+mod deviation;
 mod drive;
 mod error;
 mod hooks;
@@ -50,6 +51,7 @@ mod world;
 pub use blindsum_encode::{Integers, Values};
 pub use clock::peak_rss_bytes;
 pub use cohort::Cohort;
+pub use deviation::Deviation;
 pub use error::SimError;
 pub use hooks::{Action, Hooks};
 pub use inputs::{Given, Inputs, Scratch, Synthetic};

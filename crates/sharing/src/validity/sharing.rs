@@ -46,15 +46,6 @@ pub struct ValiditySharing {
     verifiers: Vec<PointOf<F>>,
 }
 
-impl Answer {
-    /// Another answer, which fits nothing.
-    #[must_use]
-    pub fn moved(mut self) -> Self {
-        self.0.iter_mut().for_each(|element| *element += F::ONE);
-        self
-    }
-}
-
 impl ValiditySharing {
     /// Prepares the sharing.
     ///

@@ -57,7 +57,7 @@ use blindsum_protocol::{Job, ModelUpdate, ServerIdentity, ServerIndex, ServerRol
 
 use crate::SimError;
 use crate::cohort::Cohort;
-use crate::liars::lie_of_seed;
+use crate::liars::deviation_of_seed;
 use crate::seeds::stream;
 use agenda::{Agenda, Event, Micros, Who};
 use book::{Book, Kept};
@@ -170,7 +170,7 @@ impl World {
         let liar = (kind == Kind::Liar).then(|| dice.below(dispensable as u64) as usize);
         let mut parties: Vec<Party> = parties.collect();
         if let Some(party) = liar.and_then(|liar| parties.get_mut(liar)) {
-            party.lie = lie_of_seed(&job, seed);
+            party.deviation = deviation_of_seed(&job, seed);
         }
         let bears_loss = job.spec().dropouts_among(count) > 0 && count > job.least_roster();
         let dies = kind == Kind::Storm && bears_loss && dice.chance(0.4);

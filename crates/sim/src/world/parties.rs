@@ -10,13 +10,14 @@ use blindsum_job::party::{
     kept_leftover,
 };
 use blindsum_job::pb::PartyFrame;
-use blindsum_protocol::{Job, JobMemory, Lie, ProtocolName, RuleName};
+use blindsum_protocol::{Job, JobMemory, ProtocolName, RuleName};
 
 use super::agenda::{Event, Who};
 use super::book::News;
 use super::disk::Disk;
 use super::updates::Gift;
 use super::{Broken, Kind, World};
+use crate::deviation::Deviation;
 use crate::seeds::{seed_bytes, stream};
 
 /// A party, alive or not.
@@ -26,7 +27,7 @@ pub(super) struct Party {
     pub certificate: Arc<[u8]>,
     pub disk: Arc<Disk>,
     /// How its machines lie, where it is one that proves things.
-    pub lie: Option<Lie>,
+    pub deviation: Option<Deviation>,
     pub machine: Option<JobParty>,
     /// How often it was started.
     pub life: u32,
@@ -56,7 +57,7 @@ impl Party {
             identity,
             certificate: certificate.into(),
             disk: Arc::default(),
-            lie: None,
+            deviation: None,
             machine: None,
             life: 0,
             link: None,
@@ -71,10 +72,13 @@ impl Party {
             policy: policy(),
             mask_memory: 0,
             location: String::new(),
-            job_memory: self
-                .lie
-                .clone()
-                .map_or_else(Arc::default, |lie| Arc::new(JobMemory::lying(lie))),
+            job_memory: Arc::new(
+                self.deviation
+                    .clone()
+                    .map_or_else(JobMemory::default, |deviation| {
+                        JobMemory::misbehaving(Box::new(deviation))
+                    }),
+            ),
         };
         let number = u64::from(self.life);
         let entropy = seed_bytes(&format!("party {}", self.name), &[seed, number]);

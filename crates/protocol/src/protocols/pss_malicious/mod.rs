@@ -22,14 +22,11 @@
 
 mod client;
 mod commitments;
-#[cfg(any(test, feature = "liars"))]
-mod lies;
 mod messages;
 mod options;
 mod server;
 
-#[cfg(any(test, feature = "liars"))]
-pub use lies::Lie;
+pub use client::Misbehaviour;
 pub use options::{Bound, PssMalicious};
 
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::challenge::AwaitChallenge;
-use super::conduct;
 use super::dealt::Dealt;
+use super::misbehaviour::behaviour;
 use super::verdict::{AwaitVerdict, Received};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::consistency::Signed;
@@ -177,6 +177,7 @@ impl AwaitColumns {
         let mut pieces = told.pieces.chunks_exact(layout.len());
         let (mut unusable, mut answers) = (PartySet::empty(round.parties()), Vec::new());
         let mut received = Received::default();
+        let behaviour = behaviour(&self.setup);
         for (&prover, commitment) in &told.commitments {
             let cut = || Fault::server(FaultKind::malformed("columns", "cut short"));
             let Opened {
@@ -200,14 +201,14 @@ impl AwaitColumns {
             let column = column.as_ref().and_then(|opened| opened.get(SALT..));
             let answer = column.and_then(|column| {
                 let answer = sharing.answer(&questions, me.rank(), column, seed);
-                answer.ok()
+                Some(sharing.write_answer(&answer.ok()?))
             });
-            let answer = conduct::answer(&self.setup, prover, answer);
+            let answer = behaviour.edit_answer(*me, prover, answer);
             let words = column.and_then(|column| sharing.words_of(column).ok());
             let answer = answer.zip(words);
             match answer {
                 Some((answer, words)) => {
-                    answers.extend(sharing.write_answer(&answer));
+                    answers.extend(answer);
                     received
                         .columns
                         .insert(prover, Zeroizing::new(words.to_vec()));

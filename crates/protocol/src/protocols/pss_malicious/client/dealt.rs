@@ -8,7 +8,7 @@ use blindsum_sharing::validity::{ProofSeeds, ValiditySharing, Witness};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::conduct;
+use super::misbehaviour::behaviour;
 use super::places::{Places, columns};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::{Reader, Writer};
@@ -67,7 +67,8 @@ impl Dealt {
         places: &mut Places<'_>,
     ) -> Result<Witness, FaultKind> {
         let mut witness = Witness::new(*sharing.layout(), &self.words)?;
-        conduct::rows(setup, &mut witness);
+        let behaviour = behaviour(setup);
+        behaviour.edit_witness(&mut witness);
         for (rank, place) in (0_u32..).zip(places.iter_mut()) {
             if let Some(salt) = place.as_mut().and_then(|place| place.get_mut(..SALT)) {
                 let drawn = self.derive(setup, &[b"salt", &rank.to_be_bytes()]);
@@ -75,7 +76,7 @@ impl Dealt {
             }
         }
         sharing.deal_words(&self.seeds(setup), &witness, &mut columns(places))?;
-        conduct::words(setup, sharing, places);
+        behaviour.edit_words(setup.me, sharing, &mut columns(places));
         Ok(witness)
     }
 
@@ -88,10 +89,11 @@ impl Dealt {
         places: &mut Places<'_>,
     ) -> Result<(), FaultKind> {
         let seed = self.trees(setup, sharing).root.seed;
-        let projected = witness.project(seed).map_err(FaultKind::from);
-        conduct::projected(setup, witness, projected)?;
+        let written = witness.project(seed).map_err(FaultKind::from);
+        let behaviour = behaviour(setup);
+        behaviour.edit_projections(witness, written)?;
         sharing.deal_proof(&self.seeds(setup), witness, &mut columns(places))?;
-        conduct::proof(setup, places);
+        behaviour.edit_columns(&mut columns(places));
         Ok(())
     }
 

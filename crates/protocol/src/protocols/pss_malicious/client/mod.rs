@@ -4,12 +4,8 @@
 mod advertise;
 mod challenge;
 mod columns;
-#[cfg(not(any(test, feature = "liars")))]
-mod conduct;
-#[cfg(any(test, feature = "liars"))]
-#[path = "lying.rs"]
-mod conduct;
 mod dealt;
+mod misbehaviour;
 mod places;
 mod share;
 mod verdict;
@@ -24,6 +20,8 @@ use crate::kit::confirmed_sum::AwaitConfirmation;
 use crate::kit::keys::is_active;
 use crate::kit::result::AwaitResult;
 use crate::kit::snapshot::Reader;
+
+pub use misbehaviour::Misbehaviour;
 
 pub(super) use advertise::{check_advert, start};
 

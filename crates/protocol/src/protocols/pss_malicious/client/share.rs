@@ -12,8 +12,8 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::columns::AwaitColumns;
-use super::conduct;
 use super::dealt::Dealt;
+use super::misbehaviour::behaviour;
 use crate::core::round::{ClientSetup, ClientStep};
 use crate::kit::keys::{seal_header, seal_keys};
 use crate::kit::vector::biased_words;
@@ -55,12 +55,12 @@ pub(super) fn share_vector(
         .deal(&setup, &sharing, &mut places)
         .map_err(Fault::caller)?;
     set_sealed(&mut dealt, setup.me, &[]);
-    let context = setup.round.context();
+    let (context, behaviour) = (setup.round.context(), behaviour(&setup));
     let pieces = body.get_mut(COMMITMENT..).unwrap_or_default();
     for ((&party, key), piece) in peers.iter().zip(pieces.chunks_exact_mut(layout.len())) {
         let (send, _) = seal_keys(&setup, &pair, party, key, PURPOSE).map_err(Fault::server)?;
         let sealed = piece.get_mut(..layout.sealed).unwrap_or_default();
-        if !conduct::seals(&setup, party) {
+        if !behaviour.seals_what_it_committed_to(party) {
             sealed.fill(0);
         }
         send.seal_in_place(&seal_header(context, setup.me, party), sealed);

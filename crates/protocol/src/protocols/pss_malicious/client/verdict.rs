@@ -9,8 +9,8 @@ use blindsum_sharing::validity::ValiditySharing;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::conduct;
 use super::dealt::Dealt;
+use super::misbehaviour::behaviour;
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef};
 use crate::kit::confirmed_sum::send_sum;
 use crate::kit::result::{load_survivors, split_survivors};
@@ -143,6 +143,7 @@ impl AwaitVerdict {
             .map_err(Fault::caller)?;
         let questions = sharing.challenge(self.challenge);
         let seed = self.dealt.trees(&self.setup, sharing).root.seed;
+        let is_protected = behaviour(&self.setup).protects_honest_verifiers();
         for ((accuser, answer), shown) in accusers.iter().zip(&shown) {
             let Some(answer) = answer else { continue };
             let column = shown
@@ -150,7 +151,7 @@ impl AwaitVerdict {
                 .unwrap_or_default();
             let right = sharing.answer(&questions, accuser.rank(), column, seed);
             let right = right.map_err(|error| Fault::caller(error.into()))?;
-            if sharing.write_answer(&right) == *answer && conduct::is_careful(&self.setup) {
+            if sharing.write_answer(&right) == *answer && is_protected {
                 return Err(malformed(format!("{accuser} has answered rightly")));
             }
         }
@@ -218,7 +219,7 @@ impl ClientStage for AwaitVerdict {
             Some((&ACCUSED, accusations)) if !self.was_accused => {
                 let body = self.show(accusations)?;
                 self.was_accused = true;
-                return Ok(match conduct::shows(&self.setup) {
+                return Ok(match behaviour(&self.setup).shows_columns() {
                     true => ClientStep::Send { body, next: self },
                     false => ClientStep::Wait { next: self },
                 });
@@ -232,7 +233,7 @@ impl ClientStage for AwaitVerdict {
         let survivors = self.judged(rest)?;
         self.setup.allow(&survivors)?;
         let mut sum = self.add_up(&survivors)?;
-        conduct::sum(&self.setup, &mut sum);
+        behaviour(&self.setup).edit_sum(&mut sum);
         let Self { setup, sharing, .. } = *self;
         let quorum = sharing.parameters().quorum();
         send_sum(setup, survivors, sum, quorum)

@@ -18,23 +18,23 @@ fn some_victims(rng: &mut ChaCha20Rng, most: u64) -> Vec<PartyId> {
     victims
 }
 
-fn some_lie(rng: &mut ChaCha20Rng) -> Lie {
+fn some_lie(rng: &mut ChaCha20Rng) -> Deviation {
     match pick(rng, 15) {
-        0 => Lie::BadDegree,
-        1 => Lie::NonBit,
-        2 => Lie::WrongSquare,
-        3 => Lie::OutOfBound,
-        4 => Lie::CancellingPair,
-        5 => Lie::WrongNorm,
-        6 => Lie::WrongShare(some_victims(rng, 5)),
-        7 => Lie::Rubbish(some_victims(rng, 5)),
-        8 => Lie::SilentDiscloser(some_victims(rng, 2)),
-        9 => Lie::LyingVerifier,
-        10 => Lie::MassAccuser,
-        11 => Lie::FalseAccuser(some_victims(rng, 5)),
-        13 => Lie::NoColumn(some_victims(rng, 5)),
-        12 => Lie::OtherWords(some_victims(rng, 5)),
-        _ => Lie::LyingAggregator,
+        0 => Deviation::BadDegree,
+        1 => Deviation::NonBit,
+        2 => Deviation::WrongSquare,
+        3 => Deviation::OutOfBound,
+        4 => Deviation::CancellingPair,
+        5 => Deviation::WrongNorm,
+        6 => Deviation::WrongShare(some_victims(rng, 5)),
+        7 => Deviation::Rubbish(some_victims(rng, 5)),
+        8 => Deviation::SilentDiscloser(some_victims(rng, 2)),
+        9 => Deviation::LyingVerifier,
+        10 => Deviation::MassAccuser,
+        11 => Deviation::FalseAccuser(some_victims(rng, 5)),
+        13 => Deviation::NoColumn(some_victims(rng, 5)),
+        12 => Deviation::OtherWords(some_victims(rng, 5)),
+        _ => Deviation::LyingAggregator,
     }
 }
 
@@ -44,7 +44,7 @@ fn play(seed: u64) {
         0 => Adversary::SemiHonest,
         _ => Adversary::Active,
     };
-    let lies: Vec<(u32, Lie)> = (0..pick(&mut rng, 3))
+    let lies: Vec<(u32, Deviation)> = (0..pick(&mut rng, 3))
         .map(|_| (pick(&mut rng, 12) as u32, some_lie(&mut rng)))
         .collect();
     let [entries, norm] = specs(adversary);
@@ -113,12 +113,12 @@ fn play(seed: u64) {
             let invalid = lies.iter().filter(|(_, lie)| {
                 matches!(
                     lie,
-                    Lie::BadDegree
-                        | Lie::NonBit
-                        | Lie::WrongSquare
-                        | Lie::OutOfBound
-                        | Lie::CancellingPair
-                        | Lie::WrongNorm
+                    Deviation::BadDegree
+                        | Deviation::NonBit
+                        | Deviation::WrongSquare
+                        | Deviation::OutOfBound
+                        | Deviation::CancellingPair
+                        | Deviation::WrongNorm
                 )
             });
             for (liar, lie) in invalid {

@@ -23,7 +23,7 @@ fn hears(rig: &mut Rig, party: u32, change: impl FnOnce(&mut Vec<u8>)) -> Fault 
 }
 
 /// A round in which everybody has heard of stage `stage` what it will answer next.
-fn told(lies: &[(u32, Lie)], stage: u8) -> Rig {
+fn told(lies: &[(u32, Deviation)], stage: u8) -> Rig {
     let mut rig = rig_at(spec(Adversary::Active, 0.5), lies, stage);
     rig.serve().unwrap();
     rig
@@ -124,7 +124,7 @@ fn case_20_a_set_of_survivors_without_a_quorum() {
 #[test]
 fn case_17_accusations_that_nobody_made() {
     // Party 6 answers wrongly about all, so that all are accused by it.
-    let lies = [(6, Lie::LyingVerifier)];
+    let lies = [(6, Deviation::LyingVerifier)];
     let honest = told(&lies, RESPOND).down;
     assert_eq!(honest.len(), 11);
     let responses: BTreeMap<PartyId, Vec<u8>> = {
@@ -166,7 +166,7 @@ fn case_17_accusations_that_nobody_made() {
 #[test]
 fn case_17_columns_of_honest_verifiers_are_not_shown() {
     for job in specs(Adversary::Active) {
-        let lies = [(6, Lie::LyingVerifier)];
+        let lies = [(6, Deviation::LyingVerifier)];
         let mut rig = rig_at(job, &lies, RESPOND);
         let response = body(&rig.up[&PartyId(5)]).to_vec();
         rig.serve().unwrap();
@@ -185,7 +185,7 @@ fn case_17_columns_of_honest_verifiers_are_not_shown() {
 /// More accusers than may lie: the round does not withstand them, and what they are shown together would be too much.
 #[test]
 fn case_17_more_accusers_than_may_lie() {
-    let lies = [5, 6, 7].map(|liar| (liar, Lie::LyingVerifier));
+    let lies = [5, 6, 7].map(|liar| (liar, Deviation::LyingVerifier));
     let liars = rig_at(spec(Adversary::Active, 0.5), &lies, RESPOND);
     let accusation = |by: u32| {
         let response = body(&liars.up[&PartyId(by)]);
@@ -207,7 +207,7 @@ fn case_17_more_accusers_than_may_lie() {
 
 #[test]
 fn case_17_a_party_is_accused_once() {
-    let lies = [(6, Lie::LyingVerifier)];
+    let lies = [(6, Deviation::LyingVerifier)];
     let mut rig = told(&lies, RESPOND);
     let accusation = rig.down[&PartyId(0)].clone();
     rig.answer_all().unwrap();

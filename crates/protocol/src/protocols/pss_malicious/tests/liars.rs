@@ -4,14 +4,14 @@ use super::*;
 use crate::protocols::pss_malicious::messages::JUDGED;
 
 /// Runs a round with these liars; these, and nobody else, must be named for these lies, and left out.
-fn found_out(lies: &[(u32, Lie)], expected: &[(u32, &'static str)], without: &[u32]) {
+fn found_out(lies: &[(u32, Deviation)], expected: &[(u32, &'static str)], without: &[u32]) {
     found_out_in(&[0, 1], lies, expected, without);
 }
 
 /// As [`found_out`], with these of [`specs`].
 fn found_out_in(
     which: &[usize],
-    lies: &[(u32, Lie)],
+    lies: &[(u32, Deviation)],
     expected: &[(u32, &'static str)],
     without: &[u32],
 ) {
@@ -43,11 +43,11 @@ fn victims<const N: usize>(ranks: [u32; N]) -> Vec<PartyId> {
 #[test]
 fn case_14_vectors_that_are_not_valid() {
     for (lie, test) in [
-        (Lie::BadDegree, "degree"),
-        (Lie::NonBit, "input-bit"),
-        (Lie::WrongSquare, "quadratic"),
-        (Lie::OutOfBound, "input-bound"),
-        (Lie::WrongNorm, "norm"),
+        (Deviation::BadDegree, "degree"),
+        (Deviation::NonBit, "input-bit"),
+        (Deviation::WrongSquare, "quadratic"),
+        (Deviation::OutOfBound, "input-bound"),
+        (Deviation::WrongNorm, "norm"),
     ] {
         found_out_in(&[0], &[(4, lie)], &[(4, test)], &[4]);
     }
@@ -56,13 +56,13 @@ fn case_14_vectors_that_are_not_valid() {
 #[test]
 fn case_14_vectors_whose_norm_is_not_valid() {
     for (lie, test) in [
-        (Lie::BadDegree, "degree"),
-        (Lie::NonBit, "projection-bit"),
-        (Lie::WrongSquare, "quadratic"),
+        (Deviation::BadDegree, "degree"),
+        (Deviation::NonBit, "projection-bit"),
+        (Deviation::WrongSquare, "quadratic"),
         // The sum of squares wraps around, and is right in the field.
-        (Lie::OutOfBound, "projection"),
-        (Lie::CancellingPair, "norm"),
-        (Lie::WrongNorm, "norm"),
+        (Deviation::OutOfBound, "projection"),
+        (Deviation::CancellingPair, "norm"),
+        (Deviation::WrongNorm, "norm"),
     ] {
         found_out_in(&[1], &[(4, lie)], &[(4, test)], &[4]);
     }
@@ -73,10 +73,10 @@ fn case_14_vectors_whose_norm_is_not_valid() {
 #[test]
 fn case_14_words_that_were_changed_behind_the_projections() {
     for victims in [victims([7]).to_vec(), victims([0, 7])] {
-        let lies = [(3, Lie::OtherWords(victims))];
+        let lies = [(3, Deviation::OtherWords(victims))];
         found_out_in(&[1], &lies, &[(3, "silent-discloser")], &[3]);
     }
-    let many = [(3, Lie::OtherWords(victims([0, 7, 8])))];
+    let many = [(3, Deviation::OtherWords(victims([0, 7, 8])))];
     found_out_in(&[1], &many, &[(3, "wrong-share")], &[3]);
 }
 
@@ -84,7 +84,7 @@ fn case_14_words_that_were_changed_behind_the_projections() {
 fn case_15_words_that_err_in_opposite_directions() {
     found_out_in(
         &[0],
-        &[(0, Lie::CancellingPair)],
+        &[(0, Deviation::CancellingPair)],
         &[(0, "input-bound")],
         &[0],
     );
@@ -143,23 +143,23 @@ fn case_14_what_is_above_the_bounds_is_refused_before_anything_is_sent() {
 #[test]
 fn case_16_wrong_shares_for_one_for_c_and_for_more() {
     found_out(
-        &[(3, Lie::WrongShare(victims([7])))],
+        &[(3, Deviation::WrongShare(victims([7])))],
         &[(3, "wrong-share")],
         &[3],
     );
     found_out(
-        &[(3, Lie::WrongShare(victims([0, 11])))],
+        &[(3, Deviation::WrongShare(victims([0, 11])))],
         &[(3, "wrong-share")],
         &[3],
     );
     found_out(
-        &[(3, Lie::WrongShare(victims([0, 5, 11])))],
+        &[(3, Deviation::WrongShare(victims([0, 5, 11])))],
         &[(3, "wrong-share")],
         &[3],
     );
     // All others have shares of another word, one above.
     let all: Vec<PartyId> = (0..12).filter(|rank| *rank != 3).map(PartyId).collect();
-    let all = || Lie::WrongShare(all.clone());
+    let all = || Deviation::WrongShare(all.clone());
     found_out_in(&[0], &[(3, all())], &[(3, "input-bound")], &[3]);
     found_out_in(&[1], &[(3, all())], &[(3, "quadratic")], &[3]);
 }
@@ -168,10 +168,10 @@ fn case_16_wrong_shares_for_one_for_c_and_for_more() {
 /// the two lied: the victim gets its column late, and both stay.
 #[test]
 fn case_57_rubbish_sealed_for_some() {
-    found_out(&[(3, Lie::Rubbish(victims([7])))], &[], &[]);
-    found_out(&[(3, Lie::Rubbish(victims([0, 7])))], &[], &[]);
+    found_out(&[(3, Deviation::Rubbish(victims([7])))], &[], &[]);
+    found_out(&[(3, Deviation::Rubbish(victims([0, 7])))], &[], &[]);
     found_out(
-        &[(3, Lie::Rubbish(victims([0, 7, 8])))],
+        &[(3, Deviation::Rubbish(victims([0, 7, 8])))],
         &[(3, "wrong-share")],
         &[3],
     );
@@ -180,12 +180,12 @@ fn case_57_rubbish_sealed_for_some() {
 #[test]
 fn case_16_columns_that_are_none() {
     found_out(
-        &[(3, Lie::NoColumn(victims([7])))],
+        &[(3, Deviation::NoColumn(victims([7])))],
         &[(3, "wrong-share")],
         &[3],
     );
     found_out(
-        &[(3, Lie::NoColumn(victims([0, 7])))],
+        &[(3, Deviation::NoColumn(victims([0, 7])))],
         &[(3, "wrong-share")],
         &[3],
     );
@@ -195,9 +195,9 @@ fn case_16_columns_that_are_none() {
 #[test]
 fn case_14_a_round_that_ends_for_want_of_vectors_names_who_lied() {
     for lie in [
-        Lie::WrongSquare,
-        Lie::MassAccuser,
-        Lie::WrongShare(victims([7])),
+        Deviation::WrongSquare,
+        Deviation::MassAccuser,
+        Deviation::WrongShare(victims([7])),
     ] {
         let all = JobSpec {
             min_parties: 12,
@@ -216,7 +216,11 @@ fn case_14_a_round_that_ends_for_want_of_vectors_names_who_lied() {
 
 #[test]
 fn case_14_a_round_that_ends_later_names_who_lied() {
-    let mut rig = rig_at(spec(Adversary::Active, 0.5), &[(4, Lie::WrongSquare)], 4);
+    let mut rig = rig_at(
+        spec(Adversary::Active, 0.5),
+        &[(4, Deviation::WrongSquare)],
+        4,
+    );
     rig.serve().unwrap();
     rig.drop_out(parties(5..11));
     let fault = rig.finish().unwrap_err();
@@ -231,8 +235,8 @@ fn case_14_a_round_that_ends_later_names_who_lied() {
 #[test]
 fn case_17_an_accused_party_that_was_lost_is_not_asked() {
     for lies in [
-        vec![(6, Lie::LyingVerifier)],
-        vec![(6, Lie::FalseAccuser(victims([3])))],
+        vec![(6, Deviation::LyingVerifier)],
+        vec![(6, Deviation::FalseAccuser(victims([3])))],
     ] {
         let mut rig = rig_at(spec(Adversary::Active, 0.5), &lies, 2);
         rig.serve().unwrap();
@@ -241,7 +245,7 @@ fn case_17_an_accused_party_that_was_lost_is_not_asked() {
         rig.serve().unwrap();
         assert!(!rig.down.contains_key(&PartyId(3)), "{lies:?}");
         // Where it alone is accused nobody is asked.
-        if let Lie::FalseAccuser(_) = lies[0].1 {
+        if let Deviation::FalseAccuser(_) = lies[0].1 {
             assert_eq!(body(&rig.down[&PartyId(0)])[0], JUDGED);
         }
         rig.answer_all().unwrap();
@@ -252,7 +256,7 @@ fn case_17_an_accused_party_that_was_lost_is_not_asked() {
             .filter(|fault| fault.kind.proves_a_lie());
         let lied: Vec<Culprit> = lied.map(|fault| fault.culprit).collect();
         match lies[0].1 {
-            Lie::LyingVerifier => assert_eq!(lied, [Culprit::Party(PartyId(6))]),
+            Deviation::LyingVerifier => assert_eq!(lied, [Culprit::Party(PartyId(6))]),
             _ => assert_eq!(lied, []),
         }
         assert!(!outcome.survivors.contains(PartyId(3)));
@@ -261,16 +265,20 @@ fn case_17_an_accused_party_that_was_lost_is_not_asked() {
 
 #[test]
 fn case_17_verifiers_that_lie_about_honest_provers() {
-    found_out(&[(6, Lie::LyingVerifier)], &[(6, "lying-verifier")], &[6]);
-    found_out(&[(6, Lie::MassAccuser)], &[(6, "mass-accuser")], &[6]);
+    found_out(
+        &[(6, Deviation::LyingVerifier)],
+        &[(6, "lying-verifier")],
+        &[6],
+    );
+    found_out(&[(6, Deviation::MassAccuser)], &[(6, "mass-accuser")], &[6]);
     // Accusations that the provers answer cost nobody anything.
-    found_out(&[(6, Lie::FalseAccuser(victims([2, 9])))], &[], &[]);
+    found_out(&[(6, Deviation::FalseAccuser(victims([2, 9])))], &[], &[]);
 }
 
 #[test]
 fn case_17_provers_that_show_nothing() {
     found_out(
-        &[(1, Lie::SilentDiscloser(victims([4])))],
+        &[(1, Deviation::SilentDiscloser(victims([4])))],
         &[(1, "silent-discloser")],
         &[1],
     );
@@ -279,11 +287,14 @@ fn case_17_provers_that_show_nothing() {
 #[test]
 fn case_19_wrong_sums_of_columns() {
     found_out(
-        &[(1, Lie::LyingAggregator)],
+        &[(1, Deviation::LyingAggregator)],
         &[(1, "lying-aggregator")],
         &[],
     );
-    let two = [(1, Lie::LyingAggregator), (8, Lie::LyingAggregator)];
+    let two = [
+        (1, Deviation::LyingAggregator),
+        (8, Deviation::LyingAggregator),
+    ];
     found_out(
         &two,
         &[(1, "lying-aggregator"), (8, "lying-aggregator")],
@@ -294,7 +305,9 @@ fn case_19_wrong_sums_of_columns() {
 #[test]
 fn case_19_more_liars_than_can_be_corrected_make_no_sum() {
     for adversary in [Adversary::SemiHonest, Adversary::Active] {
-        let lies: Vec<(u32, Lie)> = (0..5).map(|liar| (liar, Lie::LyingAggregator)).collect();
+        let lies: Vec<(u32, Deviation)> = (0..5)
+            .map(|liar| (liar, Deviation::LyingAggregator))
+            .collect();
         let fault = rig(spec(adversary, 0.5), 5, &lies).finish().unwrap_err();
         assert!(
             matches!(fault.kind, FaultKind::Undecodable { .. }),
@@ -307,16 +320,19 @@ fn case_19_more_liars_than_can_be_corrected_make_no_sum() {
 #[test]
 fn case_18_provers_with_different_victims() {
     let lies = [
-        (2, Lie::WrongShare(victims([0, 4]))),
-        (9, Lie::WrongShare(victims([5, 7]))),
+        (2, Deviation::WrongShare(victims([0, 4]))),
+        (9, Deviation::WrongShare(victims([5, 7]))),
     ];
     found_out(&lies, &[(2, "wrong-share"), (9, "wrong-share")], &[2, 9]);
     let mixed = [
-        (2, Lie::WrongShare(victims([0, 4]))),
-        (9, Lie::LyingAggregator),
+        (2, Deviation::WrongShare(victims([0, 4]))),
+        (9, Deviation::LyingAggregator),
     ];
     found_out(&mixed, &[(2, "wrong-share"), (9, "lying-aggregator")], &[2]);
-    let accomplices = [(2, Lie::WrongShare(victims([9]))), (9, Lie::LyingVerifier)];
+    let accomplices = [
+        (2, Deviation::WrongShare(victims([9]))),
+        (9, Deviation::LyingVerifier),
+    ];
     found_out(
         &accomplices,
         &[(2, "wrong-share"), (9, "lying-verifier")],

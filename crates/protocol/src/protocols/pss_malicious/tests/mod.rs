@@ -2,6 +2,8 @@
 
 mod campaign;
 mod coordinator;
+#[path = "../../../../../sim/src/deviation.rs"]
+mod deviation;
 mod liars;
 mod rounds;
 
@@ -11,10 +13,12 @@ use blindsum_math::words::Words;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use deviation::Deviation;
+
 use crate::Bound;
 use crate::testing::{Cohort, Rig, assert_ended, body, parties, restart, with_body};
 use crate::{
-    Adversary, Culprit, Fault, FaultKind, JobMemory, JobSpec, Lie, Outcome, PartyId, PssMalicious,
+    Adversary, Culprit, Fault, FaultKind, JobMemory, JobSpec, Outcome, PartyId, PssMalicious,
     Quantised,
 };
 
@@ -62,26 +66,26 @@ fn small_words(cohort: &Cohort, rng: &mut ChaCha20Rng) -> Words {
 }
 
 /// A cohort in which these parties lie.
-fn cohort(spec: JobSpec, seed: u64, lies: &[(u32, Lie)]) -> Cohort {
+fn cohort(spec: JobSpec, seed: u64, lies: &[(u32, Deviation)]) -> Cohort {
     let mut cohort = Cohort::new(spec, seed);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     cohort.inputs = (0..cohort.inputs.len())
         .map(|_| small_words(&cohort, &mut rng))
         .collect();
     for (liar, lie) in lies {
-        cohort.memories[*liar as usize] = Arc::new(JobMemory::lying(lie.clone()));
+        cohort.memories[*liar as usize] = Arc::new(JobMemory::misbehaving(Box::new(lie.clone())));
     }
     cohort
 }
 
-fn rig(spec: JobSpec, seed: u64, lies: &[(u32, Lie)]) -> Rig {
+fn rig(spec: JobSpec, seed: u64, lies: &[(u32, Deviation)]) -> Rig {
     let cohort = cohort(spec, seed, lies);
     let everybody: Vec<u32> = cohort.round.everyone().map(|party| party.0).collect();
     Rig::of_parties(cohort, ChaCha20Rng::seed_from_u64(seed + 1), &everybody)
 }
 
 /// A cohort where everything has happened up to the answers of stage `stage`, which are on their way.
-fn rig_at(spec: JobSpec, lies: &[(u32, Lie)], stage: u8) -> Rig {
+fn rig_at(spec: JobSpec, lies: &[(u32, Deviation)], stage: u8) -> Rig {
     let mut rig = rig(spec, 7, lies);
     for _ in 0..stage {
         rig.serve().unwrap();

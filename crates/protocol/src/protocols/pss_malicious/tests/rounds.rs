@@ -71,7 +71,7 @@ fn case_03_parties_that_are_started_again_say_the_same() {
     for spec in BOTH.into_iter().flat_map(specs) {
         for stage in SHARE..stages(spec.adversary) + 1 {
             // A liar, so that there is a dispute to be started again in.
-            let lies = [(2, Lie::WrongShare(vec![PartyId(5)]))];
+            let lies = [(2, Deviation::WrongShare(vec![PartyId(5)]))];
             let mut rig = rig(spec.clone(), 7, &lies);
             for _ in 0..stage {
                 rig.serve().unwrap();
