@@ -32,6 +32,7 @@ CRATES = (
     "sim",
     "net",
     "daemon",
+    "paper",
     "python",
     "bench",
 )

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use blindsum_math::dense::Matrix;
 use blindsum_math::field::Field;
-use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field47, NttField};
 use blindsum_math::residues::pack_columns;
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
+use blindsum_paper::PaperSharing;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use rayon::ThreadPoolBuilder;
 

@@ -13,7 +13,6 @@ pub mod field61;
 mod ifma;
 pub mod inner_product;
 pub mod lagrange;
-pub mod paper;
 pub mod polynomial;
 pub mod prime_field;
 pub mod reed_solomon;

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_math::field::Field;
-use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field47, NttField};
 use blindsum_math::transform::{Backend, CosetTransform, Interpolation, Row};
+use blindsum_paper::PaperSharing;
 use blindsum_sharing::SharingError;
 use blindsum_sharing::ramp::{Embedding, RampParameters, RampRequest, RampSharing, Residues};
 

@@ -23,7 +23,7 @@ mod tile;
 
 pub use column::ColumnSum;
 pub use embedding::Embedding;
-pub use parameters::{PaperParameters, ParameterError, RampParameters, RampRequest, RampTold};
+pub use parameters::{ParameterError, RampParameters, RampRequest, RampTold};
 pub(crate) use random::fill as fill_uniform;
 pub use sharing::{RampReconstructor, RampSharing};
 pub use tile::TILE_BLOCKS;

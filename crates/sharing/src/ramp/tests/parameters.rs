@@ -1,5 +1,7 @@
 //! The choice of parameters, beside that of the thesis.
 
+use blindsum_paper::PaperParameters;
+
 use super::*;
 
 /// Case 24: every feasible choice keeps all inequalities; every other is refused with one of them.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use blindsum_math::field::Field;
-use blindsum_math::paper::PaperSharing;
 use blindsum_math::prime_field::{Field17, Field31, Field47, NttField};
 use blindsum_math::transform::{CosetTransform, Interpolation, Row};
+use blindsum_paper::PaperSharing;
 
 use super::*;
 

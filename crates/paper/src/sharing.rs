@@ -1,13 +1,13 @@
-//! Packed sharing as the literature describes it, for comparison in benches and experiments: not for use.
+//! Packed sharing with transforms of radix 2 and 3, step by step.
 //!
 //! Values are put at the roots of unity of order 2^a by an inverse radix-2 transform, the 2^a coefficients are padded
 //! with zeros to 3^b, and a radix-3 transform evaluates at the roots of order 3^b; one block at a time, no step left out.
 //!
-//! The trap: both groups of roots contain 1, so share 0 is value 0 in clear. [`transform`](crate::transform) evaluates on
+//! The trap: both groups of roots contain 1, so share 0 is value 0 in clear. [`blindsum_math::transform`] evaluates on
 //! a coset instead.
 
-use crate::MathError;
-use crate::prime_field::NttField;
+use blindsum_math::MathError;
+use blindsum_math::prime_field::NttField;
 
 /// Sharing of 2^a values in 3^b shares.
 pub struct PaperSharing<F> {
@@ -160,8 +160,8 @@ fn reorder<F>(elements: &mut [F], places: &[usize]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::polynomial::Polynomial;
-    use crate::prime_field::{Field31, Field47, Field48};
+    use blindsum_math::polynomial::Polynomial;
+    use blindsum_math::prime_field::{Field31, Field47, Field48};
 
     /// Values of the polynomial with coefficients 3, 10, 29, .. (i^3 + 2 i + 3 and so on), shared and by Horner's rule.
     fn check<F: NttField>(log_values: u32, log_shares: u32) {
