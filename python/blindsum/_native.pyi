@@ -11,6 +11,8 @@ from blindsum.machines import Event, LinkEvent, Outgoing, Suspended
 from blindsum.rounds import RoundResult
 
 __version__: str
+build_profile: str
+build_features: list[str]
 
 def validate_job(spec: str) -> str: ...
 def validate_flat_job(settings: str) -> str: ...

@@ -26,10 +26,25 @@ mod wait;
 
 use pyo3::prelude::*;
 
+/// Whether the module was built for use or for tests: results of measurements name it.
+const BUILD_PROFILE: &str = match cfg!(debug_assertions) {
+    true => "debug",
+    false => "release",
+};
+
+/// The features that the module was built with. A wheel has none.
+const BUILD_FEATURES: &[&str] = match (cfg!(feature = "testing"), cfg!(feature = "timers")) {
+    (true, _) => &["testing", "timers"],
+    (false, true) => &["timers"],
+    (false, false) => &[],
+};
+
 /// The native part of Blindsum.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("build_profile", BUILD_PROFILE)?;
+    module.add("build_features", BUILD_FEATURES)?;
     module.add_function(wrap_pyfunction!(spec::validate_job, module)?)?;
     module.add_function(wrap_pyfunction!(spec::validate_flat_job, module)?)?;
     module.add_function(wrap_pyfunction!(spec::job_schema, module)?)?;
