@@ -212,7 +212,8 @@ def _load(options: argparse.Namespace) -> int:
 
 
 def _link(options: argparse.Namespace) -> int:
-    from benches.link import Link, measure
+    from benches.link import measure
+    from benches.relay import Link
     from blindsum.errors import ConfigError
 
     for name, value in (("--megabits", options.megabits), ("--round-trip", options.round_trip)):

@@ -13,6 +13,7 @@ from typing import Any
 from benches import ROOT
 from benches.load import memory
 from benches.party import DIM
+from benches.relay import Relay
 from blindsum import _native
 from blindsum.coordinator import stored_rounds
 from blindsum.demo.run import uploads_of_all
@@ -105,7 +106,7 @@ def names_of(spec: JobSpec) -> list[str]:
     return names if spec.root is None else [*names[1:], spec.root]
 
 
-def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
+def measure(spec: JobSpec, on_status: OnStatus, through: Relay | None = None) -> RoundCost:
     """Run a job with one process per party.
 
     Parameters
@@ -114,6 +115,8 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
         The job; its first round warms up and is not counted.
     on_status
         Called with the status of the job after every change.
+    through
+        Makes relays, by which processes reach each other.
 
     Raises
     ------
@@ -128,7 +131,9 @@ def measure(spec: JobSpec, on_status: OnStatus) -> RoundCost:
         # Where servers alone learn the results they must have somewhere to put them.
         results = None if spec.tells_parties else folder / "results"
         most: dict[str, int] = {}
-        with Cluster(spec, parties, folder, limits={"models_kept": 1}, results=results) as cluster:
+        with Cluster(
+            spec, parties, folder, limits={"models_kept": 1}, results=results, through=through
+        ) as cluster:
             for status in cluster.statuses():
                 most |= _most_bytes(cluster)
                 on_status(status)

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +75,9 @@ class Cluster:
         Limits of the coordinator.
     results
         A folder for what servers write of the results that they learn, with one inside for each of them.
+    through
+        Is given the address and the port that a server listens on, and gives the port of the same address by
+        which all others reach it. Without it they connect directly.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class Cluster:
         model: NDArray[np.float32] | None = None,
         limits: Mapping[str, float] | None = None,
         results: Path | None = None,
+        through: Callable[[str, int], int] | None = None,
     ) -> None:
         self.spec = spec
         self.store = folder / "job.sqlite"
@@ -107,6 +111,9 @@ class Cluster:
         self._reader: threading.Thread | None = None
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._ports = free_ports() if spec.needs_servers else {}
+        self._through = through or (lambda _host, port: port)
+        hosts = {0: "127.0.0.1", **OTHER_SERVERS}
+        self._reached = {place: self._through(hosts[place], port) for place, port in self._ports.items()}
 
     def __enter__(self) -> Self:
         try:
@@ -201,14 +208,14 @@ class Cluster:
         if ready is None:
             process.wait()
             raise self._failure("coordinator")
-        first = f"https://localhost:{ready['address'].rpartition(':')[2]}"
-        self.url = self._servers if self._ports else first
+        port = int(ready["address"].rpartition(":")[2])
+        self.url = self._servers if self._ports else f"https://localhost:{self._through('127.0.0.1', port)}"
 
     @property
     def _servers(self) -> str:
         """The URLs of all three servers."""
         hosts = {0: "localhost", **OTHER_SERVERS}
-        return ",".join(f"https://{host}:{self._ports[place]}" for place, host in hosts.items())
+        return ",".join(f"https://{host}:{self._reached[place]}" for place, host in hosts.items())
 
     def _start_servers(self) -> None:
         certificates = self._folder / "pki"

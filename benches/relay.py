@@ -1,0 +1,96 @@
+"""Links in user space: relays of this process in front of ports of this machine.
+
+Each direction of each connection carries so many bits a second, and what has gone through arrives half a
+round trip later. Other than with netem, handshakes and windows of TCP between a program and its relay do not
+wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+Relay = Callable[[str, int], int]
+"""Gives the port of a relay on an address of this machine that leads to another port there."""
+_PIECE = 16 * 1024
+_LATE = 0.01
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link.
+
+    Attributes
+    ----------
+    megabits : float
+        What each direction carries, in 10⁶ bits a second.
+    round_trip : float
+        Seconds from one end to the other and back.
+    """
+
+    megabits: float
+    round_trip: float
+
+
+@contextmanager
+def relays(link: Link) -> Iterator[Relay]:
+    """Give what makes relays, all of which end with the ``with`` statement."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    servers: list[asyncio.Server] = []
+
+    def relay(host: str, target: int) -> int:
+        async def lead(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+            try:
+                far, out = await asyncio.open_connection(host, target)
+            except OSError:
+                # Nobody listens there yet, or any more: as if there were no relay.
+                back.close()
+                return
+            try:
+                # The relay ends by it. Either side may be killed.
+                with suppress(asyncio.CancelledError, ConnectionError):
+                    await asyncio.gather(_carry(near, out, link), _carry(far, back, link))
+            finally:
+                out.close()
+                back.close()
+
+        listening = asyncio.start_server(lead, host, 0)
+        server = asyncio.run_coroutine_threadsafe(listening, loop).result()
+        servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    try:
+        yield relay
+    finally:
+        for server in servers:
+            loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(_end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    # What was closed is so from the next turn of the loop on.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter, link: Link) -> None:
+    loop = asyncio.get_running_loop()
+    free = loop.time()
+    while data := await source.read(_PIECE):
+        # Whoever is woken a little late has lost nothing of the link.
+        free = max(free, loop.time() - _LATE) + 8 * len(data) / (1e6 * link.megabits)
+        await asyncio.sleep(free - loop.time())
+        loop.call_later(link.round_trip / 2, target.write, data)
+    loop.call_later(link.round_trip / 2, target.close)
