@@ -40,6 +40,8 @@ bench: .state/bench build ## Measure against the targets, with the peer beside i
 	$(BIN)/blindsum bench round --protocol secagg+ --parties 10 --dim 100000
 
 experiments: .state/bench ## Repeat the experiments of the papers, into experiments/results/
+	$(UV) sync --locked --quiet --python $(PYTHON) --no-install-project --inexact \
+		--group dev --group bench-he --extra demo
 	$(BIN)/python -m experiments.pss_sharing
 	$(BIN)/python -m experiments.pss_rounds
 	$(BIN)/python -m experiments.fssa
@@ -47,6 +49,7 @@ experiments: .state/bench ## Repeat the experiments of the papers, into experime
 	$(BIN)/python -m experiments.flashe_wan
 	$(BIN)/python -m experiments.taylor_noise
 	$(BIN)/python -m experiments.mpc_tables
+	$(BIN)/python -m experiments.mpc_network
 	$(BIN)/python -m experiments.mystiko
 	$(BIN)/python -m experiments.attacks
 	$(BIN)/python -m experiments.poisoning

@@ -323,20 +323,16 @@ def plot(page: Page, sizes: Sizes, path: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Train, and write."""
-    options = output.options(words, "Accuracy of every rule under attack.")
+    options = output.options(words, "attacks", "Accuracy of every rule under attack.")
     sizes = trials.QUICK if options.quick else trials.FULL
     found = {
         case: [trials.train(case, seed, sizes.rounds) for seed in range(sizes.seeds)]
         for case in trials.cases(sizes)
     }
-    output.write_csv(options.out / "attacks.csv", rows(found))
+    output.write_csv(options, "attacks.csv", rows(found))
     page = Page(found, sizes)
     plot(page, sizes, options.out / "attacks.svg")
-    written = options.out / "attacks.md"
-    output.write_page(
-        written, "Rules under attack", "python -m experiments.attacks", page.parts(), timed=False
-    )
-    print(written)
+    output.write_page(options, "attacks.md", "Rules under attack", page.parts(), timed=False)
 
 
 if __name__ == "__main__":

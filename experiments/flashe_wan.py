@@ -5,22 +5,24 @@
 Plaintext and FLASHE are whole rounds of the simulator with ten parties: every message and every byte of it.
 The others take plaintext's round with their ciphertexts in place of the words, at the cost that is measured
 for 262,144 numbers. `--quick` takes those from the results that are checked in, and so does a full run for
-what is not installed.
+what is not installed: such rows are marked, and keep the date and the machine of the run that measured them.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import blindsum as bs
 from benches.he.measure import CANDIDATES, HeCost, measure
+from benches.provenance import COLUMNS
 from benches.rows import number
 from blindsum.cli import console
-from experiments import output
+from experiments import flashe_claims, output
+from experiments.flashe_claims import CORES
+from experiments.flashe_lines import Known, Line
 from experiments.wan import (
     CLIENTS,
     LOCAL_MBIT,
@@ -43,81 +45,36 @@ OTHERS = (
     "ckks-small",
     "ckks-batched",
 )
-CORES = 16
-"""Of a client and of the server in the paper. The others' work is divided by them, ours is not."""
 HE_COSTS = "flashe-he.csv"
 
 
-@dataclass(frozen=True)
-class Line:
-    """A model trained with one scheme: one aggregation, and all that follows from it."""
-
-    model: Model
-    scheme: str
-    aggregation: Round
-    training_s: float
-
-    @property
-    def iteration_s(self) -> float:
-        """Seconds of an iteration."""
-        return iteration_s(self.aggregation, self.training_s)
-
-    @property
-    def hours(self) -> float:
-        """Until convergence."""
-        return self.iteration_s * self.model.iterations / 3600
-
-    @property
-    def gigabytes(self) -> float:
-        """Of one client until convergence, 2^30 bytes each as in the paper."""
-        return self.aggregation.bytes * self.model.iterations / 2**30
-
-    @property
-    def dollars(self) -> float:
-        """Until convergence."""
-        return dollars(self.hours, self.gigabytes)
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """For a CSV file."""
-        return {
-            "model": self.model.name,
-            "parameters": self.model.parameters,
-            "scheme": self.scheme,
-            **asdict(self.aggregation),
-            "training_s": self.training_s,
-            "iteration_s": self.iteration_s,
-            "hours": self.hours,
-            "gigabytes": self.gigabytes,
-            "dollars": self.dollars,
-        }
-
-
-def he_costs(quick: bool) -> tuple[list[HeCost], list[str]]:
-    """Costs of the other schemes, and which of them were not measured now."""
-    stored = {cost.scheme: cost for cost in _stored(output.RESULTS / HE_COSTS)}
-    found, kept = [], []
+def he_costs(options: output.Options) -> list[Known]:
+    """Costs of the other schemes: measured now, or kept of the run that measured them last."""
+    stored = {known.cost.scheme: known for known in _stored(output.RESULTS / HE_COSTS)}
+    found = []
     with console.progress("other schemes", len(OTHERS)) as bar:
         for done, name in enumerate(OTHERS):
             title = CANDIDATES[name].title
             bar.update(done, title)
-            cost = None if quick else measure(name, NUMBERS)
-            if cost is None:
-                kept.append(title)
-            found.append(cost or stored[title])
-    return found, kept
+            cost = None if options.quick else measure(name, NUMBERS)
+            found.append(Known(cost, options.run.row, False) if cost else stored[title])
+    return found
 
 
-def _stored(path: Path) -> list[HeCost]:
-    """Costs as a run before has written them."""
+def _stored(path: Path) -> list[Known]:
+    """Costs as a run before has written them, with its origin."""
     if not path.exists():
         return []
     with path.open() as file:
         return [
-            HeCost(
-                row["scheme"],
-                *[int(row[name]) for name in ("numbers", "measured", "ciphertext_bytes")],
-                *[float(row[name]) for name in ("encrypt_s", "decrypt_s", "add_s")],
+            Known(
+                HeCost(
+                    row["scheme"],
+                    *[int(row[name]) for name in ("numbers", "measured", "ciphertext_bytes")],
+                    *[float(row[name]) for name in ("encrypt_s", "decrypt_s", "add_s")],
+                ),
+                {name: row[name] for name in COLUMNS},
+                True,
             )
             for row in csv.DictReader(file)
         ]
@@ -165,15 +122,30 @@ def replaced(plain: Round, cost: HeCost, parameters: int) -> Round:
     )
 
 
-def lines(model: Model, others: Sequence[HeCost], quick: bool) -> list[Line]:
+def lines(model: Model, others: Sequence[Known], quick: bool) -> list[Line]:
     """Every scheme for one model; plaintext first."""
     repetitions = 1 if quick else 5
     plain = simulated("plain", model.parameters, repetitions)
     training = model.plain_iteration_s - iteration_s(plain, 0.0)
-    aggregations = {"plaintext": plain, "FLASHE": simulated("flashe", model.parameters, repetitions)}
-    for cost in others:
-        aggregations[cost.scheme] = replaced(plain, cost, model.parameters)
-    return [Line(model, scheme, found, training) for scheme, found in aggregations.items()]
+    flashe = simulated("flashe", model.parameters, repetitions)
+    ours = [Line(model, "plaintext", plain, training), Line(model, "FLASHE", flashe, training)]
+    return ours + [
+        Line(model, known.cost.scheme, replaced(plain, known.cost, model.parameters), training, known)
+        for known in others
+    ]
+
+
+def kept(others: Sequence[Known]) -> str:
+    """Which costs are those of another run, and of which one; empty if there are none."""
+    runs: dict[tuple[str, ...], list[str]] = {}
+    for known in others:
+        if known.is_kept:
+            origin = tuple(known.origin[name] for name in ("date", "machine", "commit"))
+            runs.setdefault(origin, []).append(known.cost.scheme)
+    return "\n".join(
+        f"† Not measured in this run, but on {date} on {machine} (commit {commit}): {'; '.join(names)}."
+        for (date, machine, commit), names in runs.items()
+    )
 
 
 def _with_ratio(value: float, plain: float) -> str:
@@ -191,7 +163,7 @@ def breakdown(found: Sequence[Line]) -> str:
         rows.append(
             [
                 line.model.name,
-                line.scheme,
+                line.title,
                 _seconds(work),
                 _seconds(one.add_s),
                 _seconds(waiting),
@@ -223,7 +195,7 @@ def prices(found: Sequence[Line]) -> str:
         rows.append(
             [
                 line.model.name,
-                line.scheme,
+                line.title,
                 _with_ratio(line.hours, plain.hours),
                 _with_ratio(line.gigabytes, plain.gigabytes),
                 f"{line.dollars:.2f} ({line.dollars / plain.dollars:.2f}×)",
@@ -305,19 +277,25 @@ READING = f"""\
 """
 
 
+def row(line: Line, options: output.Options) -> dict[str, Any]:
+    """A line for a CSV file, and which run its scheme's own costs are of."""
+    origin = options.run.row if line.costs is None else line.costs.origin
+    return {**line.row, "costs_date": origin["date"], "costs_machine": origin["machine"]}
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "FLASHE over five regions.")
-    others, kept = he_costs(options.quick)
+    options = output.options(words, "flashe_wan", "FLASHE over five regions.")
+    others = he_costs(options)
     found = []
     with console.progress("rounds", len(MODELS)) as bar:
         for done, model in enumerate(MODELS):
             bar.update(done, model.name)
             found += lines(model, others, options.quick)
     plot(found, options.out / "flashe-wan.svg")
-    output.write_csv(options.out / "flashe-wan.csv", [line.row for line in found])
-    output.write_csv(options.out / HE_COSTS, [asdict(cost) for cost in others])
-    note = f"From an earlier run, as not measured in this one: {', '.join(kept)}." if kept else ""
+    output.write_csv(options, "flashe-wan.csv", [row(line, options) for line in found])
+    output.write_csv(options, HE_COSTS, [known.row for known in others])
+    note = kept(others)
     parts = [
         "![time above training and traffic](flashe-wan.svg)",
         "## An iteration (Figures 7 and 8)",
@@ -328,13 +306,12 @@ def main(words: Sequence[str] | None = None) -> None:
         prices(found),
         "## Table 4 as the paper prints it",
         printed(),
+        flashe_claims.compared(found),
         "## Links and prices",
         links(),
         READING,
     ]
-    page = options.out / "flashe-wan.md"
-    output.write_page(page, "FLASHE over five regions", "python -m experiments.flashe_wan", parts)
-    print(page)
+    output.write_page(options, "flashe-wan.md", "FLASHE over five regions", parts)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from typing import Any
 import blindsum as bs
 from blindsum.cli import console
 
+LONG = 100_000
+"""Coordinates of the longest vector that is simulated several times."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -17,11 +20,13 @@ class Case:
     Attributes
     ----------
     protocol : str
-        The protocol; semi-honest, 16-bit values, X25519.
+        The protocol; semi-honest, 16-bit values.
     parties, dim : int
         n and D.
     corrupt, dropout : float
         Fractions that the parameters are made for. So many drop out: after the keys, before the vector.
+    suite : str
+        Key agreement: ``"x25519"`` or ``"p256"``.
     """
 
     protocol: str
@@ -29,6 +34,7 @@ class Case:
     dim: int
     corrupt: float
     dropout: float
+    suite: str = "x25519"
 
     @property
     def spec(self) -> bs.JobSpec:
@@ -40,6 +46,7 @@ class Case:
             adversary="semi-honest",
             corrupt=self.corrupt,
             dropout=self.dropout,
+            suite=self.suite,
         )
 
     @property
@@ -107,11 +114,12 @@ def cost(case: Case, repetitions: int) -> Cost:
 
 
 def costs(label: str, cases: Sequence[Case], quick: bool) -> list[Cost]:
-    """Simulate cases and show how far it is. Cases of few parties are repeated more often."""
+    """Simulate cases and show how far it is. Small ones are repeated more often."""
     found = []
     with console.progress(label, len(cases)) as bar:
         for done, case in enumerate(cases):
-            bar.update(done, f"{case.protocol}, n = {case.parties}, D = {case.dim}")
-            repetitions = 1 if quick or case.parties > 200 else 3
+            bar.update(done, f"{case.protocol}, {case.suite}, n = {case.parties}, D = {case.dim}")
+            is_long = case.parties > 200 or case.dim > LONG
+            repetitions = 1 if quick or is_long else 3
             found.append(cost(case, repetitions))
     return found

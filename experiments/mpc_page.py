@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -348,13 +349,37 @@ def _network(found: Found) -> str:
             "**Nothing here went over a network**: packets could not be delayed (netem) on the machine of\n"
             f'this page when it was written: "{found.delayed.hindrance}"'
         )
+    way = "on a loopback device that delays each packet as long"
+    if found.delayed.relayed is not None:
+        way = (
+            "through relays of this machine that delay what goes over a connection as long, since its kernel "
+            f'delays no packets ("{found.delayed.relayed}")'
+        )
     said = (
-        "*Measured* is the median of rounds by `blindsum bench round`: every party and server is a process,\n"
-        "with mutual TLS between them on a loopback device that delays each packet as long, for vectors of\n"
-        f"D = {found.sizes.short:,}. Work is in it, on the cores of this machine, which all of them share."
+        "*Measured* is the median of rounds in which every party and server is a process, with mutual TLS "
+        f"between them, {way}. Vectors have D = {found.sizes.short:,}. Work is in it, on the cores of this "
+        f"machine, which all of them share.{_shortfall(found)}"
     )
     missing = found.delayed.hindrance
-    return said if missing is None else f"{said} Those that are missing: {missing}."
+    return textwrap.fill(said if missing is None else f"{said} Those that are missing: {missing}.", 110)
+
+
+def _shortfall(found: Found) -> str:
+    """How many delays a round takes by the model and as measured, at the longest delay."""
+    at = [case for case in found.delayed.seconds if case.delay_ms and case in found.costs]
+    if not at:
+        return ""
+    longest = max(case.delay_ms for case in at)
+    delays = [
+        f"{case.rule}, {case.adversary}: {1000 * found.costs[case].virtual_s / longest:.0f} modelled, "
+        f"{1000 * found.delayed.seconds[case] / longest:.0f} measured"
+        for case in at
+        if case.delay_ms == longest
+    ]
+    return (
+        " A round as `serve` reports it begins with its offer, which the model leaves out. In delays of "
+        f"{longest:g} ms a round takes: {'; '.join(delays)}."
+    )
 
 
 def rules(found: Found) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from benches.rows import number
 from experiments import output, peer_spu
-from experiments.output import HERE
+from experiments.output import HERE, Options
 from experiments.three_servers import Case, Cost, measured
 
 RULES = {"sum": "fedavg", "fltrust": "fltrust"}
@@ -100,10 +100,10 @@ def lines(peer: Peer) -> list[dict[str, Any]]:
     return found
 
 
-def write(peer: Peer, folder: Path) -> None:
+def write(peer: Peer, options: Options) -> None:
     """Write a page and a table."""
     found = lines(peer)
-    output.write_csv(folder / "mpc-peer.csv", found)
+    output.write_csv(options, "mpc-peer.csv", found)
     header = ["job", "D", "", *COLUMNS.values()]
     cells = [
         [line["job"], f"{line['dim']:,}", line["of"], *(number(line[name]) for name in COLUMNS)]
@@ -111,9 +111,8 @@ def write(peer: Peer, folder: Path) -> None:
     ]
     head = f"* SPU {peer.version}, ABY3, words of 64 bits, 18 of them behind the point; least of three."
     parts = [f"{head}\n{HOW}", output.table(header, cells)]
-    command = "python -m experiments.mpc_tables --spu PYTHON"
     title = f"Three servers beside SPU, {peer_spu.CLIENTS} clients, semi-honest"
-    output.write_page(folder / "mpc-peer.md", title, command, parts)
+    output.write_page(options, "mpc-peer.md", title, parts)
 
 
 def _ours(cost: Cost) -> list[float]:

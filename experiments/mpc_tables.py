@@ -9,12 +9,10 @@ the thesis prints, `mpc_plan.py` what is run, `three_servers.py` how, and `mpc_p
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benches.rows import machine
 from blindsum.cli import console
 from experiments import mpc_page, mpc_peer, mpc_plan, netem, output, thesis
 from experiments.mpc_page import Found
@@ -106,29 +104,25 @@ def plot_delays(found: Found, path: Path) -> None:
     output.save(drawn, path)
 
 
-def origin(before: float, seconds: float) -> str:
-    """The machine, and how busy it was."""
-    return "\n".join(
-        [
-            f"* Machine: {machine()}, of which {os.cpu_count()} are this process's.",
-            "* Build: native module in the release profile (`make experiments`).",
-            "* Each time is the median of three runs, or that of one run where a case is long: `runs` in the",
-            "  CSV file. The machine did other work at the same time, which makes CPU times longer as well:",
-            f"  its load was {before:.1f} at the start and {os.getloadavg()[0]:.1f} at the end. Of that 1 is",
-            f"  this experiment, which took {seconds / 60:.0f} minutes.",
-        ]
+def times(seconds: float) -> str:
+    """What a time is."""
+    return (
+        "Each time is the median of three runs, or that of one run where a case is long: `runs` in the CSV\n"
+        f"file. The load of the experiment itself is 1; it took {seconds / 60:.0f} minutes."
     )
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "The tables of the thesis on three servers, with mpc3.", has_spu=True)
+    options = output.options(
+        words, "mpc_tables", "The tables of the thesis on three servers, with mpc3.", has_spu=True
+    )
     sizes = mpc_plan.QUICK if options.quick else mpc_plan.FULL
-    load, start = os.getloadavg()[0], time.monotonic()
+    start = time.monotonic()
     peer = mpc_peer.beside(options.spu, options.quick)
     found = measure(sizes, 1 if options.quick else netem.ROUNDS)
     rows = [one.row for _, one in sorted(found.costs.items(), key=lambda pair: str(pair[0]))]
-    output.write_csv(options.out / "mpc-tables.csv", rows)
+    output.write_csv(options, "mpc-tables.csv", rows)
     scaling = (
         (mpc_plan.clients(sizes), "parties", "clients", "mpc-tables-clients.svg"),
         (mpc_plan.parameters(sizes), "dim", "parameters D", "mpc-tables-parameters.svg"),
@@ -136,17 +130,14 @@ def main(words: Sequence[str] | None = None) -> None:
     for cases, axis, label, name in scaling:
         plot_scaling(found, cases, axis, label, options.out / name)
     plot_delays(found, options.out / "mpc-tables-delays.svg")
-    head = ["# Three servers: the tables of the thesis", "Written by `python -m experiments.mpc_tables`."]
     sections = (
         *(mpc_page.targets, mpc_page.phases, mpc_page.trusted, mpc_page.clients),
         *(mpc_page.parameters, mpc_page.delays, mpc_page.rules),
     )
-    parts = [*head, origin(load, time.monotonic() - start), mpc_page.HOW, *[part(found) for part in sections]]
+    parts = [times(time.monotonic() - start), mpc_page.HOW, *[part(found) for part in sections]]
     if peer is not None:
-        mpc_peer.write(peer, options.out)
-    page = options.out / "mpc-tables.md"
-    page.write_text("\n\n".join(parts) + "\n")
-    print(page)
+        mpc_peer.write(peer, options)
+    output.write_page(options, "mpc-tables.md", "Three servers: the tables of the thesis", parts)
 
 
 if __name__ == "__main__":

@@ -2,23 +2,33 @@
 
     python -m experiments.mystiko [--quick] [--out FOLDER]
 
-Sums under Paillier's scheme in a ring, by broadcast and by all-reduce, beside `mpc3`, `secagg+` and `flashe`
-in the same run. `mystiko_rounds.py` says how the time of a round is composed and what is extrapolated,
-`mystiko_page.py` has the figures of the paper.
+Sums under Paillier's scheme in a ring, by broadcast and by all-reduce, beside `mpc3`, `secagg+`, `flashe` and
+`plain`, which protects nothing, in the same run. `mystiko_rounds.py` says how the time of a round is composed
+and what is extrapolated, `mystiko_page.py` has the figures of the paper.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from benches import rounds
 from blindsum.cli import console
 from blindsum.errors import SpecError
-from experiments import mystiko_page, output
+from experiments import mystiko_far, mystiko_page, output
 from experiments.mystiko_page import Found
-from experiments.mystiko_rounds import FULL, PROTOCOLS, QUICK, Case, Round, Sizes, control, measure, simulated
+from experiments.mystiko_rounds import (
+    FULL,
+    PROTOCOLS,
+    QUICK,
+    Case,
+    Round,
+    Sizes,
+    control,
+    impossible,
+    measure,
+    simulated,
+)
 
 ROUNDS = 3
 """Of processes, one of which warms up."""
@@ -32,7 +42,8 @@ def found_of(sizes: Sizes) -> Found:
         for done, (name, parties) in enumerate(cases):
             bar.update(done, f"{name}, n = {parties}")
             for model, one in zip(sizes.models, measure(sizes, name, parties), strict=True):
-                found[name, parties, model] = one
+                if one is not None:
+                    found[name, parties, model] = one
     checks = []
     with console.progress("processes", len(sizes.checked)) as bar:
         for done, (name, (parties, dim)) in enumerate(sizes.checked.items()):
@@ -41,8 +52,18 @@ def found_of(sizes: Sizes) -> Found:
             job = case.spec.replace(rounds=ROUNDS, model_update="none", stage_deadline=120.0)
             cost = rounds.measure(job.replace(input_deadline=120.0), lambda _status: None)
             checks.append((simulated(case), cost))
-    controls = [control(sizes, case) for case in sizes.controls]
-    return Found(sizes, found, checks, controls)
+    controls = []
+    with console.progress("controls", len(sizes.controls)) as bar:
+        for done, case in enumerate(sizes.controls):
+            bar.update(done, f"{case.protocol}, n = {case.parties}, D = {case.dim:,}")
+            controls.append(control(sizes, case))
+    there = {
+        (name, parties, model): Case(name, parties, dim)
+        for name, parties in cases
+        for model, dim in sizes.models.items()
+    }
+    missing = {key: case for key, case in there.items() if key not in found}
+    return Found(sizes, found, checks, controls, missing)
 
 
 def _is_job(name: str, parties: int) -> bool:
@@ -80,21 +101,18 @@ def plot(found: Found, path: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "Tables I and II and Figure 5 of MYSTIKO.")
-    load = os.getloadavg()[0]
+    options = output.options(words, "mystiko", "Tables I and II and Figure 5 of MYSTIKO.")
     found = found_of(QUICK if options.quick else FULL)
-    output.write_csv(options.out / "mystiko.csv", [one.row for one in found.rounds.values()])
+    like = next(iter(found.rounds.values()))
+    table = [one.row for one in found.rounds.values()]
+    table += [impossible(case, like) for case in found.impossible.values()]
+    output.write_csv(options, "mystiko.csv", table)
     plot(found, options.out / "mystiko.svg")
-    busy = (
-        f"Load of the machine: {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end, of which 1\n"
-        "to 2 are this experiment. Every length was simulated once."
-    )
+    busy = "Every length was simulated once. The load of the experiment itself is 1 to 2."
     pages = (mystiko_page.prices, mystiko_page.synchronisation, mystiko_page.slowdowns)
-    more = (mystiko_page.scaling, mystiko_page.checks)
+    more = (mystiko_page.scaling, mystiko_page.checks, mystiko_far.section)
     parts = [busy, *[part(found) for part in (*pages, *more)], mystiko_page.READING]
-    page = options.out / "mystiko.md"
-    output.write_page(page, "MYSTIKO: ring, broadcast and all-reduce", "python -m experiments.mystiko", parts)
-    print(page)
+    output.write_page(options, "mystiko.md", "MYSTIKO: ring, broadcast and all-reduce", parts)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any
 
 import blindsum as bs
 from blindsum.simulation import SimulationResult
 
 PAILLIER = ("paillier-ring", "paillier-broadcast", "paillier-allreduce")
-OTHERS = ("mpc3", "secagg+", "flashe")
+OTHERS = ("mpc3", "secagg+", "flashe", "plain")
 PROTOCOLS = (*PAILLIER, *OTHERS)
 RATE = 10e9 / 8
 """Bytes a second of everybody's link, each way: the paper's 10 GbE."""
@@ -36,6 +37,16 @@ class Case:
         """The job: 16-bit values; Paillier with keys of 2048 bits and full exponents."""
         job = bs.JobSpec(protocol=self.protocol, parties=self.parties, dim=self.dim)
         return job.replace(adversary="semi-honest") if self.protocol in ("mpc3", "secagg+") else job
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest message of a round."""
+        return max(message.largest for message in self.spec.plan)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether parties take messages as long as this round's, by the policy that they have by default."""
+        return self.largest <= bs.Policy().max_message
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ class Round:
             "direct_communication_s": "-" if self.direct_s is None else self.direct_s,
             "synchronisation_s": self.synchronisation_s,
         }
-        return {**asdict(self.case), "source": self.source, **made, **plain}
+        return {**asdict(self.case), "source": self.source, "largest": self.case.largest, **made, **plain}
 
     @property
     def source(self) -> str:
@@ -136,8 +147,9 @@ class Round:
         return "extrapolated" if self.extrapolated else "simulated"
 
 
+@cache
 def simulated(case: Case) -> Round:
-    """Run a case; the second round of two where the first one makes a key.
+    """Run a case, once for all who ask; the second round of two where the first one makes a key.
 
     Raises
     ------
@@ -215,6 +227,12 @@ def extrapolated(short: Round, long: Round, dim: int) -> Round:
     )
 
 
+def impossible(case: Case, like: Round) -> dict[str, Any]:
+    """The row of a CSV file of a case that no job can run; ``like`` has its columns."""
+    empty = dict.fromkeys(like.row, "-")
+    return empty | asdict(case) | {"source": "not possible", "largest": case.largest}
+
+
 @dataclass(frozen=True)
 class Sizes:
     """What is run.
@@ -247,6 +265,18 @@ class Sizes:
         """Whether a case is run, and not extrapolated."""
         return case.parties * case.dim <= (self.paillier if case.protocol in PAILLIER else self.others)
 
+    def base(self, protocol: str, parties: int, beyond: int) -> tuple[Case, Case]:
+        """The two lengths from which longer vectors than ``beyond`` are extrapolated.
+
+        Of Paillier, whose work is arithmetic, the longest that are run. Of the others the longest that is run
+        and half of it: a coordinate takes longer if the vector does not fit into the caches.
+        """
+        lengths = [self.short, *self.models.values()]
+        run = [n for n in lengths if n < beyond and self.is_run(Case(protocol, parties, n))]
+        first, long = run[-2:]
+        short = first if protocol in PAILLIER else long // 2
+        return Case(protocol, parties, short), Case(protocol, parties, long)
+
 
 FULL = Sizes(
     models={"5-layer CNN": 250_000, "ResNet-18": 11_000_000, "VGG-16": 138_000_000},
@@ -255,7 +285,10 @@ FULL = Sizes(
     paillier=10_000_000,
     others=440_000_000,
     checked=dict.fromkeys((*PAILLIER, "secagg+"), (4, 250_000)),
-    controls=(Case("paillier-ring", 3, 1_000_000), Case("paillier-broadcast", 3, 1_000_000)),
+    controls=(
+        *(Case(name, 3, 1_000_000) for name in PAILLIER),
+        *(Case(name, 3, 66_000_000) for name in OTHERS),
+    ),
 )
 QUICK = Sizes(
     models={"5-layer CNN": 1_000, "ResNet-18": 4_000, "VGG-16": 20_000},
@@ -268,23 +301,29 @@ QUICK = Sizes(
 )
 
 
-def measure(sizes: Sizes, protocol: str, parties: int) -> Sequence[Round]:
-    """All models with one protocol and so many parties: simulated, and beyond that by extrapolation."""
-    known = [simulated(Case(protocol, parties, sizes.short))]
-    found = []
+def measure(sizes: Sizes, protocol: str, parties: int) -> Sequence[Round | None]:
+    """All models with one protocol and so many parties; none where there is no such job.
+
+    Lengths that are not run are extrapolated.
+    """
+    found: list[Round | None] = []
     for dim in sizes.models.values():
         case = Case(protocol, parties, dim)
-        if sizes.is_run(case):
-            known.append(simulated(case))
-            found.append(known[-1])
+        if not case.is_possible:
+            found.append(None)
+        elif sizes.is_run(case):
+            found.append(simulated(case))
         else:
-            found.append(extrapolated(known[-2], known[-1], dim))
+            found.append(guessed(sizes, case))
     return found
+
+
+def guessed(sizes: Sizes, case: Case) -> Round:
+    """A case as it is extrapolated."""
+    short, long = sizes.base(case.protocol, case.parties, case.dim)
+    return extrapolated(simulated(short), simulated(long), case.dim)
 
 
 def control(sizes: Sizes, case: Case) -> tuple[Round, Round]:
     """A length as it is extrapolated, and as it is simulated."""
-    short, long = (
-        simulated(Case(case.protocol, case.parties, dim)) for dim in (sizes.short, min(sizes.models.values()))
-    )
-    return extrapolated(short, long, case.dim), simulated(case)
+    return guessed(sizes, case), simulated(case)

@@ -1,12 +1,14 @@
 """Rounds of three servers over connections that take their time.
 
 They run in a network namespace of their own, whose loopback device delays every packet (netem). Not every
-machine can do that: the kernel may lack netem, or forbid namespaces. The reason is said then.
+machine can do that: the kernel may lack netem, or forbid namespaces. The reason is said then, and rounds run
+through relays in user space (`benches.relay`), which delay what goes over a connection by as much.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -14,11 +16,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from benches import rounds as rounds_of
+from benches.relay import Link, relays
+from blindsum.errors import BlindsumError
 from experiments.three_servers import Case
 
 PROGRAMS = ("unshare", "ip", "tc")
 PATIENCE = 900.0
 """Seconds that a command may take."""
+WAIT = 120.0
+"""Seconds that a stage may take."""
 ROUNDS = 3
 """That count, of each job; one more warms up."""
 
@@ -39,10 +46,13 @@ class Delayed:
         The median of the rounds of each job that was run.
     hindrance : str or None
         Why the others were not, where there are others.
+    relayed : str or None
+        Why relays delayed them and not the kernel, if so.
     """
 
     seconds: Mapping[Case, float]
     hindrance: str | None
+    relayed: str | None = None
 
 
 def run(words: Sequence[str], delay_ms: float) -> str:
@@ -96,6 +106,14 @@ def command(case: Case, rounds: int) -> list[str]:
     return words + [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
 
 
+def through_relays(case: Case, rounds: int) -> float:
+    """Seconds of a round of a case, the median of so many: processes reach each other through relays."""
+    job = case.spec.replace(rounds=rounds + 1, model_update="none")
+    job = job.replace(stage_deadline=WAIT, input_deadline=WAIT)
+    with relays(Link(math.inf, 2 * case.delay_ms / 1000)) as relay:
+        return rounds_of.measure(job, lambda _status: None, relay).seconds
+
+
 def measured(
     cases: Sequence[Case], rounds: int = ROUNDS, on_case: Callable[[Case], object] = lambda _case: None
 ) -> Delayed:
@@ -112,13 +130,15 @@ def measured(
     """
     reason = hindrance()
     seconds: dict[Case, float] = {}
-    if reason is not None:
-        return Delayed(seconds, reason)
     for case in cases:
         on_case(case)
         try:
+            if reason is not None:
+                seconds[case] = through_relays(case, rounds)
+                continue
             report = json.loads(run(command(case, rounds), case.delay_ms))
-        except CommandFailedError as error:
-            return Delayed(seconds, f"{case.rule}, {case.adversary}, {case.delay_ms:g} ms: {error}")
+        except (CommandFailedError, BlindsumError) as error:
+            failed = f"{case.rule}, {case.adversary}, {case.delay_ms:g} ms: {error}"
+            return Delayed(seconds, failed, reason)
         seconds[case] = report["measured"]["seconds"]
-    return Delayed(seconds, None)
+    return Delayed(seconds, None, reason)

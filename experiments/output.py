@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
-import platform
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benches.rows import machine
+from benches.provenance import Run
 from blindsum.cli.console import markdown_table
 
 if TYPE_CHECKING:
@@ -32,18 +31,22 @@ class Options:
         Small sizes and few repetitions: says that it works.
     out : pathlib.Path
         Folder of the results.
+    run : benches.provenance.Run
+        Where its numbers come from.
     spu : pathlib.Path or None
         A Python with SPU, to be measured in the same run.
     """
 
     quick: bool
     out: Path
+    run: Run
     spu: Path | None = None
 
 
-def options(words: Sequence[str] | None, description: str, has_spu: bool = False) -> Options:
-    """Read the command line of an experiment, which has SPU as a peer or has not."""
-    parser = argparse.ArgumentParser(description=description)
+def options(words: Sequence[str] | None, name: str, description: str, has_spu: bool = False) -> Options:
+    """Read the command line of an experiment of this name, which has SPU as a peer or has not."""
+    words = sys.argv[1:] if words is None else words
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="results (default experiments/results)")
     parser.set_defaults(spu=None)
@@ -52,40 +55,33 @@ def options(words: Sequence[str] | None, description: str, has_spu: bool = False
     given = parser.parse_args(words)
     out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
     out.mkdir(parents=True, exist_ok=True)
-    return Options(quick=given.quick, out=out, spu=given.spu)
+    return Options(quick=given.quick, out=out, run=Run.begin(f"experiments.{name}", words), spu=given.spu)
 
 
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of equal keys; floats with five digits that matter."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+def write_csv(options: Options, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of equal keys; floats with five digits that matter.
+
+    Each row says where it comes from (`benches.provenance.COLUMNS`): from this run, unless it says it itself.
+    """
+    origin = options.run.row
+    with (options.out / name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys([*rows[0], *origin])), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: _cell(value) for name, value in row.items()})
+            writer.writerow({name: _cell(value) for name, value in {**origin, **row}.items()})
 
 
 def _cell(value: Any) -> Any:
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
-def write_page(path: Path, title: str, command: str, parts: Sequence[str], timed: bool = True) -> None:
-    """Write a page of results: title, command, machine where times matter, and the parts."""
-    origin = (
-        facts() if timed else "No number here depends on the machine: nothing is timed, and seeds are fixed."
-    )
-    head = [f"# {title}", f"Written by `{command}`.", origin]
-    path.write_text("\n\n".join([*head, *parts]) + "\n")
-
-
-def facts() -> str:
-    """The machine and what else a number depends on."""
-    lines = [
-        f"* Machine: {machine()}, of which {os.cpu_count()} are this process's, {platform.system()}.",
-        "* Build: native module and benches in the release profile (`make experiments`).",
-        "* Least of the repetitions; the machine did other work at the same time, so that times are upper",
-        "  bounds.",
-    ]
-    return "\n".join(lines)
+def write_page(options: Options, name: str, title: str, parts: Sequence[str], timed: bool = True) -> None:
+    """Write a page of results: title, command, where the numbers come from, and the parts."""
+    head = [f"# {title}", f"Written by `{options.run.command}`.", options.run.lines]
+    fixed = "No number here depends on the machine: nothing is timed, and seeds are fixed."
+    page = options.out / name
+    page.write_text("\n\n".join([*head, *([] if timed else [fixed]), *parts]) + "\n")
+    print(page)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

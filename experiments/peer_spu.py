@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.rows import machine, number
+from benches.rows import number
 from experiments import output
 
 CLIENTS = 16
@@ -251,7 +251,7 @@ def page(found: Sequence[Measured], version: str) -> list[str]:
         ]
         for one in found
     ]
-    text = f"""* Machine: {machine()}. It did other work at the same time, so that times are upper bounds.
+    text = f"""\
 * SPU {version}, ABY3, semi-honest, {CLIENTS} clients; least of {REPEATS}. How it is installed and run is said
   at the top of `experiments/peer_spu.py`.
 * `sum` is SPU's own sum, with the division left to the receiver, as Blindsum does. `mean` divides inside: it
@@ -269,7 +269,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if given[:1] == ["--server"]:
         serve(int(given[1]), Path(given[2]))
         return
-    options = output.options(given, "SPU's three servers, as a peer.")
+    options = output.options(given, "peer_spu", "SPU's three servers, as a peer.")
     try:
         import spu
     except ImportError:
@@ -277,11 +277,8 @@ def main(words: Sequence[str] | None = None) -> None:
     dims = QUICK_DIMS if options.quick else DIMS
     repeats = 1 if options.quick else REPEATS
     found = [measure(job, dim, repeats) for dim in dims for job in ("sum", "mean", "fltrust")]
-    output.write_csv(options.out / "peer-spu.csv", [asdict(one) for one in found])
-    written = options.out / "peer-spu.md"
-    head = ["# SPU, three servers", "Written by `python -m experiments.peer_spu`."]
-    written.write_text("\n\n".join([*head, *page(found, spu.__version__)]) + "\n")
-    print(written)
+    output.write_csv(options, "peer-spu.csv", [asdict(one) for one in found])
+    output.write_page(options, "peer-spu.md", "SPU, three servers", page(found, spu.__version__))
 
 
 if __name__ == "__main__":

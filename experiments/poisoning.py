@@ -282,19 +282,16 @@ def _draw(panel: Any, values: Sequence[float], label: str | None, **style: Any) 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Train, and write."""
-    options = output.options(words, "Accuracy under poisoning, with and without a proved bound.")
+    options = output.options(words, "poisoning", "Accuracy under poisoning, with and without a proved bound.")
     sizes = runs.QUICK if options.quick else runs.FULL
     found = {
         case: [runs.train(case, seed, sizes.rounds) for seed in range(sizes.seeds)]
         for case in runs.cases(sizes)
     }
-    output.write_csv(options.out / "poisoning.csv", rows(found))
+    output.write_csv(options, "poisoning.csv", rows(found))
     page = Page(found, sizes)
     plot(page, sizes, options.out / "poisoning.svg")
-    written = options.out / "poisoning.md"
-    command = "python -m experiments.poisoning"
-    output.write_page(written, "Poisoning and a proved bound", command, page.parts(), timed=False)
-    print(written)
+    output.write_page(options, "poisoning.md", "Poisoning and a proved bound", page.parts(), timed=False)
 
 
 if __name__ == "__main__":

@@ -138,20 +138,18 @@ READING = """\
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "Table II of the PSS thesis.")
+    options = output.options(words, "pss_sharing", "Table II of the PSS thesis.")
     with console.progress("sharing", 1) as bar:
         bar.update(0, "builds and runs a bench")
         timings = kernels.sharing(options.quick)
     sizes = {(one.inputs, one.block) for one in timings}
     lines = [printed for printed in THESIS if (printed.inputs, printed.block) in sizes]
     plot(timings, lines, options.out / "pss-sharing.svg")
-    output.write_csv(options.out / "pss-sharing.csv", [asdict(one) for one in timings])
+    output.write_csv(options, "pss-sharing.csv", [asdict(one) for one in timings])
     intro = f"Milliseconds of one thread; our backend: {backend(timings)}."
     table = output.table(HEADER, [cells(printed, timings) for printed in lines])
     parts = [intro, table, "![milliseconds against inputs](pss-sharing.svg)", READING]
-    page = options.out / "pss-sharing.md"
-    output.write_page(page, "PSS thesis, Table II: sharing", "python -m experiments.pss_sharing", parts)
-    print(page)
+    output.write_page(options, "pss-sharing.md", "PSS thesis, Table II: sharing", parts)
 
 
 if __name__ == "__main__":

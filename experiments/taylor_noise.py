@@ -337,7 +337,9 @@ about it holds for what the program adds. The counted tails above are those of i
 
 def main(words: Sequence[str] | None = None) -> None:
     """Sample, draw and write."""
-    options = output.options(words, "Gaussian noise from a Taylor series, against an exact sampler.")
+    options = output.options(
+        words, "taylor_noise", "Gaussian noise from a Taylor series, against an exact sampler."
+    )
     count = 2_000 if options.quick else 200_000
     found = all_tails(count)
     rows = [
@@ -345,15 +347,11 @@ def main(words: Sequence[str] | None = None) -> None:
         for one in found
         for t, exact, share in zip(SIGMAS, one.exact, one.counted, strict=True)
     ]
-    output.write_csv(options.out / "taylor-noise.csv", rows)
+    output.write_csv(options, "taylor-noise.csv", rows)
     plot(found, options.out / "taylor-noise.svg")
-    page = options.out / "taylor-noise.md"
     picture = "![tails, and the least δ](taylor-noise.svg)"
     parts = [tail_table(found, count), picture, delta_table(), reading()]
-    output.write_page(
-        page, "Noise from a Taylor series", "python -m experiments.taylor_noise", parts, timed=False
-    )
-    print(page)
+    output.write_page(options, "taylor-noise.md", "Noise from a Taylor series", parts, timed=False)
 
 
 if __name__ == "__main__":

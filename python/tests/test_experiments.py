@@ -3,8 +3,10 @@
 import csv
 import importlib
 import math
+import os
 import random
 import re
+import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
@@ -13,9 +15,13 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from benches import provenance
 from benches.he.measure import HeCost
+from benches.provenance import COLUMNS, Run
 from experiments import flashe_wan, fssa_secagg, mpc_peer, peer_spu, poisoning_runs, taylor_noise, wan
+from experiments.flashe_lines import Line
 from experiments.measure import Case, Cost
+from experiments.output import Options, write_csv
 
 WRITTEN = {
     "flashe_wan": ["flashe-wan.md", "flashe-wan.csv", "flashe-wan.svg", "flashe-he.csv"],
@@ -28,6 +34,7 @@ WRITTEN = {
         *("mpc-tables.md", "mpc-tables.csv"),
         *(f"mpc-tables-{name}.svg" for name in ("clients", "parameters", "delays")),
     ],
+    "mpc_network": ["mpc-network.md", "mpc-network.csv"],
     "mystiko": ["mystiko.md", "mystiko.csv", "mystiko.svg"],
     "taylor_noise": ["taylor-noise.md", "taylor-noise.csv", "taylor-noise.svg"],
     "pss_sharing": ["pss-sharing.md", "pss-sharing.csv", "pss-sharing.svg"],
@@ -39,13 +46,69 @@ def test_quick_mode_writes_its_results(name, tmp_path):
     importlib.import_module(f"experiments.{name}").main(["--quick", "--out", str(tmp_path)])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(WRITTEN[name])
     page = (tmp_path / WRITTEN[name][0]).read_text()
-    assert f"`python -m experiments.{name}`" in page
+    assert f"Written by `python -m experiments.{name} --quick --out {tmp_path}`." in page
+    for origin in ("Code: commit ", "Begun: 20", "Machine: ", "Build of the native module: ", "Load average"):
+        assert f"\n* {origin}" in page
     for picture in re.findall(r"!\[.*\]\((.*)\)", page):
         assert "<svg" in (tmp_path / picture).read_text()
     with (tmp_path / WRITTEN[name][1]).open() as file:
         rows = list(csv.DictReader(file))
     assert rows
+    assert {row["command"] for row in rows} == {f"python -m experiments.{name} --quick --out {tmp_path}"}
+    assert list(rows[0])[-len(COLUMNS) :] == list(COLUMNS)
     assert all(value != "" for row in rows for value in row.values())
+
+
+def test_a_run_says_of_which_code_it_is(tmp_path, monkeypatch):
+    """The commit, that files differ from it, and that the module is older than what it is built from."""
+
+    def git(*words):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    assert provenance.commit() == "unknown"
+    (tmp_path / "Cargo.toml").write_text("")
+    (tmp_path / "experiments" / "results").mkdir(parents=True)
+    git("init")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--message", "one")
+    assert re.fullmatch(r"[0-9a-f]{12}", provenance.commit())
+    # What an experiment writes does not change what it measures.
+    (tmp_path / "experiments" / "results" / "page.md").write_text("new")
+    assert re.fullmatch(r"[0-9a-f]{12}", provenance.commit())
+    (tmp_path / "Cargo.toml").write_text("[workspace]")
+    assert re.fullmatch(r"[0-9a-f]{12} \+ changes", provenance.commit())
+    assert provenance.build().endswith(", older than its sources")
+    os.utime(tmp_path / "Cargo.toml", (0, 0))
+    assert not provenance.build().endswith("sources")
+
+
+def test_rows_of_another_run_keep_its_origin(tmp_path):
+    run = Run.begin("experiments.fssa", ["--quick"])
+    rows = [{"a": 1.23456789}, {"a": 2, **dict.fromkeys(COLUMNS, "there")}]
+    write_csv(Options(quick=True, out=tmp_path, run=run), "a.csv", rows)
+    with (tmp_path / "a.csv").open() as file:
+        here, there = csv.DictReader(file)
+    assert here["a"] == "1.2346"
+    assert here["command"] == "python -m experiments.fssa --quick"
+    assert here["commit"] == provenance.commit()
+    assert [there[name] for name in COLUMNS] == ["there"] * len(COLUMNS)
+
+
+def test_costs_that_were_not_measured_now_are_marked(tmp_path):
+    """The results that are checked in say when and where each cost was measured, and pages repeat it."""
+    options = Options(quick=True, out=tmp_path, run=Run.begin("experiments.flashe_wan", ["--quick"]))
+    others = flashe_wan.he_costs(options)
+    assert all(known.is_kept for known in others)
+    assert all(known.origin["date"].startswith("20") for known in others)
+    assert all(known.origin["machine"] in flashe_wan.kept(others) for known in others)
+    line = Line(wan.MODELS[0], others[0].cost.scheme, wan.Round(0, 0, 0, 1, 1), 1.0, others[0])
+    assert line.title.endswith(" †")
+    cells = flashe_wan.row(line, options)
+    assert (cells["costs_date"], cells["costs_machine"]) == (
+        others[0].origin["date"],
+        others[0].origin["machine"],
+    )
 
 
 def poisoned(protocol, attack):
@@ -109,7 +172,8 @@ def python(tmp_path):
 def test_a_python_with_spu_is_measured_beside_three_servers(python, tmp_path):
     peer = mpc_peer.beside(python, quick=True)
     assert [case.rule for case in peer.costs] == ["fedavg", "fltrust"]
-    mpc_peer.write(peer, tmp_path)
+    origin = Run.begin("experiments.mpc_tables", ["--spu", "PYTHON"])
+    mpc_peer.write(peer, Options(quick=True, out=tmp_path, run=origin))
     page = (tmp_path / "mpc-peer.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| sum | 1,000 |")]
     assert [row.split(" | ")[2] for row in rows] == ["SPU", "Blindsum", "SPU ÷ Blindsum"]

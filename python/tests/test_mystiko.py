@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from experiments import mystiko, mystiko_page, mystiko_rounds
+from experiments import mystiko, mystiko_far, mystiko_page, mystiko_rounds
 from experiments.mystiko_page import Found
 from experiments.mystiko_rounds import LATENCY, PAILLIER, PROTOCOLS, QUICK, RATE, Case, Round, Step
 
@@ -89,6 +89,53 @@ def test_what_was_not_run_is_marked():
         assert "paillier-ring" in lines[0]
     assert far.row["source"] == "extrapolated"
     assert "Not run." in mystiko_page.checks(found)
+
+
+def test_controls_say_by_how_much_extrapolations_are_too_low():
+    """A protocol whose control took longer has lower bounds where it was extrapolated; bytes are exact."""
+    far = dataclasses.replace(a_round("secagg+", 20_000), extrapolated=True)
+    near = dataclasses.replace(a_round("flashe", 20_000), extrapolated=True)
+    rounds = {("secagg+", 4, MODEL): far, ("flashe", 4, MODEL): near, ("plain", 4, MODEL): a_round("plain")}
+    late = (far, a_round("secagg+", 20_000, work=9.0))
+    right = (near, a_round("flashe", 20_000, work=2.0))
+    found = Found(QUICK, rounds, [], [late, right])
+    assert found.error("secagg+") == pytest.approx(10.5 / 3.5)
+    assert found.error("flashe") == 1
+    assert found.error("mpc3") is None
+    assert found.shown(2.0, far) == "≥ 2*"
+    assert found.shown(2.0, far, is_work=False) == "2*"
+    assert found.shown(2.0, near) == "2*"
+    assert found.shown(2.0, a_round()) == "2"
+    said = mystiko_far.section(found)
+    assert "2 of the 2 rounds of VGG-16" in said
+    assert "| secagg+ | 4 | 20,000 | 3.5 | 10.5 | 3.00 |" in said
+    assert "Controls of secagg+ took more than 5% longer" in said
+
+
+def test_others_are_extrapolated_from_lengths_beyond_the_caches():
+    for name in mystiko_rounds.OTHERS:
+        for parties in mystiko_rounds.FULL.parties:
+            short, long = mystiko_rounds.FULL.base(name, parties, 138_000_000)
+            assert (short.dim, long.dim) == (5_500_000, 11_000_000)
+    ring = mystiko_rounds.FULL.base("paillier-ring", 3, 138_000_000)
+    assert [case.dim for case in ring] == [25_000, 250_000]
+    assert {case.protocol for case in mystiko_rounds.FULL.controls} == set(PROTOCOLS)
+
+
+def test_a_round_with_a_message_that_no_party_takes_is_not_possible():
+    far = Case("paillier-broadcast", 40, 138_000_000)
+    assert (far.largest, far.is_possible) == (30_391_577_800, False)
+    assert Case("paillier-broadcast", 40, 11_000_000).is_possible
+    models = {MODEL: 138_000_000}
+    sizes = dataclasses.replace(mystiko_rounds.FULL, models=models)
+    assert mystiko_rounds.measure(sizes, "paillier-broadcast", 40) == [None]
+    found = Found(QUICK, {}, [], [], {("paillier-broadcast", 4, MODEL): far})
+    for part in (mystiko_page.synchronisation, mystiko_page.scaling):
+        assert mystiko_page.NOT_POSSIBLE in part(found)
+    assert "| paillier-broadcast | 40 | 138,000,000 | 30.4 |" in mystiko_far.section(found)
+    row = mystiko_rounds.impossible(far, a_round())
+    assert (row["source"], row["work_s"], row["largest"]) == ("not possible", "-", 30_391_577_800)
+    assert list(row) == list(a_round().row)
 
 
 def test_every_protocol_has_a_row_without_a_formula(monkeypatch, tmp_path):

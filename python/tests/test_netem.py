@@ -1,9 +1,11 @@
 """Rounds over a network with delays: with stand-ins for the programs that make one, and without them."""
 
+import re
 import sys
 
 import pytest
 
+from blindsum.errors import BlindsumError
 from experiments import mpc_page, mpc_plan, netem
 from experiments.mpc_page import Found
 from experiments.mpc_plan import QUICK
@@ -67,13 +69,21 @@ def test_a_command_that_takes_too_long_is_ended(programs, monkeypatch):
         ),
     ],
 )
-def test_a_machine_without_delays_says_why(programs, name, script, reason):
+def test_a_machine_without_delays_uses_relays_and_says_why(programs, monkeypatch, name, script, reason):
     programs(name, script)
     assert netem.hindrance() == reason
-    assert netem.measured([CASE]) == Delayed({}, reason)
-    said = page(netem.measured([CASE]))
+    monkeypatch.setattr(netem, "through_relays", lambda case, rounds: 0.25 * rounds)
+    assert netem.measured([CASE], rounds=2) == Delayed({CASE: 0.5}, None, reason)
+
+    def fails(case, rounds):
+        raise BlindsumError("no port")
+
+    monkeypatch.setattr(netem, "through_relays", fails)
+    found = netem.measured([CASE])
+    assert found == Delayed({}, "fedavg, semi-honest, 25 ms: no port", reason)
+    said = page(found)
     assert "**Nothing here went over a network**" in said
-    assert f'when it was written: "{reason}"' in said
+    assert 'when it was written: "fedavg, semi-honest, 25 ms: no port"' in said
     assert "virtual / measured" not in said
 
 
@@ -99,6 +109,12 @@ def test_rounds_are_measured(programs, tmp_path):
     assert (tmp_path / "tc").read_text().splitlines()[-1].endswith("delay 25ms")
 
 
+def test_rounds_of_three_servers_go_through_relays():
+    """Every wait of the model is in the round: processes reach each other through the relays alone."""
+    seconds = netem.through_relays(CASE, rounds=1)
+    assert seconds >= simulated(CASE, runs=1).virtual_s
+
+
 def test_a_case_that_fails_ends_the_measurement_and_is_named(programs, monkeypatch):
     monkeypatch.setattr(netem, "command", lambda *_: ["false"])
     assert netem.measured([CASE]) == Delayed({}, "fedavg, semi-honest, 25 ms: exit status 1")
@@ -116,6 +132,10 @@ def test_measured_seconds_are_beside_the_virtual_ones():
     rows = [line for line in said.splitlines() if line.startswith(("| 0 |", "| 100 |"))]
     assert rows[0].startswith("| 0 | 0 / 0.123 | 0 / – |")
     assert " / 4.56 |" in rows[1]
-    assert "is the median of rounds by `blindsum bench round`" in said
+    assert "on a loopback device that delays each packet" in said
+    assert "0 modelled" not in said
     assert "Nothing here went over a network" not in said
     assert "Those that are missing: no time." in page(Delayed({first: 0.1}, "no time"))
+    said = " ".join(page(Delayed({first: 0.1, last: 4.56}, None, "no netem")).split())
+    assert 'its kernel delays no packets ("no netem")' in said
+    assert re.search(r"In delays of 100 ms a round takes: fltrust, active: \d+ modelled, 46 measured\.", said)
