@@ -68,10 +68,11 @@ def write_csv(options: Options, name: str, rows: Sequence[Mapping[str, Any]]) ->
         writer = csv.DictWriter(file, list(dict.fromkeys([*rows[0], *origin])), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: _cell(value) for name, value in {**origin, **row}.items()})
+            writer.writerow({name: cell(value) for name, value in {**origin, **row}.items()})
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """A value as files have it: floats with five digits that matter."""
     return f"{value:.5g}" if isinstance(value, float) else value
 
 

@@ -10,7 +10,7 @@ use crate::core::round::ClientSetup;
 use crate::{FaultKind, JobMemory, PartyId};
 
 /// What a party does at the points where a corrupt one can deviate. Each method's default is what an honest party does.
-/// The simulator implements it, and nothing else should: a party of a job has [`Honest`].
+/// The simulator implements it, and nothing else should: a party of a job has the defaults.
 ///
 /// Columns are given by rank, without their salts; those that are not dealt in this call are none.
 #[doc(hidden)]

@@ -1,0 +1,133 @@
+"""Results that are checked in are those of this code: deterministic columns of some rows come out again.
+
+A test here that fails says that a file is older than the code: run its experiment again (`make experiments`).
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import blindsum as bs
+from benches.provenance import COLUMNS
+from experiments import (
+    flashe_wan,
+    mystiko_rounds,
+    output,
+    poisoning_runs,
+    pss_rounds,
+    taylor_noise,
+    three_servers,
+)
+from experiments.measure import Case, cost
+from experiments.wan import MODELS
+
+MADE_BY = {
+    "attacks": "attacks",
+    "flashe-he": "flashe_wan",
+    "flashe-wan": "flashe_wan",
+    "fssa": "fssa",
+    "fssa-secagg": "fssa_secagg",
+    "mpc-network": "mpc_network",
+    "mpc-tables": "mpc_tables",
+    "mystiko": "mystiko",
+    "poisoning": "poisoning",
+    "pss-rounds": "pss_rounds",
+    "pss-sharing": "pss_sharing",
+    "taylor-noise": "taylor_noise",
+}
+SENT = ("up_bytes", "down_bytes")
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """The rows of a file of results."""
+    with (output.RESULTS / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def compare(name: str, row: Mapping[str, str], found: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """Assert that columns of a row of a file are what was found now."""
+    now = {column: str(output.cell(found[column])) for column in columns}
+    of_file = {column: row[column] for column in columns}
+    assert of_file == now, f"{name}.csv is stale: run `python -m experiments.{MADE_BY[name]}`"
+
+
+@pytest.mark.parametrize("name", MADE_BY)
+def test_every_row_says_where_it_comes_from(name):
+    for row in rows(name):
+        assert all(row[column] for column in COLUMNS)
+        assert row["command"].startswith(f"python -m experiments.{MADE_BY[name]}")
+        assert "--quick" not in row["command"]
+        assert row["build"].startswith("release")
+
+
+@pytest.mark.parametrize("name", ["fssa", "fssa-secagg"])
+def test_bytes_of_fssa_and_secagg(name):
+    short = [row for row in rows(name) if int(row["parties"]) * int(row["dim"]) <= 200_000]
+    assert len(short) >= 6
+    for row in short[:: len(short) // 6]:
+        case = Case(
+            row["protocol"],
+            int(row["parties"]),
+            int(row["dim"]),
+            float(row["corrupt"]),
+            float(row["dropout"]),
+            row.get("suite", "x25519"),
+        )
+        compare(name, row, cost(case, 1).row, SENT)
+
+
+def test_bytes_of_rounds_of_pss():
+    row = rows("pss-rounds")[0]
+    result = bs.simulate(pss_rounds.spec(int(row["parties"]), int(row["inputs"])))
+    found = {"up_bytes": result.up_bytes_per_party, "down_bytes": result.down_bytes_per_party}
+    compare("pss-rounds", row, found, SENT)
+
+
+@pytest.mark.parametrize(("protocol", "scheme"), [("plain", "plaintext"), ("flashe", "FLASHE")])
+def test_bytes_of_flashe_and_of_vectors_in_the_clear(protocol, scheme):
+    found = flashe_wan.simulated(protocol, MODELS[0].parameters, 1)
+    (row,) = [r for r in rows("flashe-wan") if (r["model"], r["scheme"]) == (MODELS[0].name, scheme)]
+    compare("flashe-wan", row, {name: getattr(found, name) for name in SENT}, SENT)
+
+
+def test_bytes_and_rounds_of_three_servers():
+    columns = [*SENT, "bits", "rounds", "virtual_s", "bound", "error", "between_bytes"]
+    servers = ("coordinator", "second", "third")
+    columns += [f"{name}_{what}_bytes" for name in servers for what in ("received", "sent")]
+    for rule, delay in (("fedavg", 0), ("fedavg", 40), ("krum", 0)):
+        for adversary in three_servers.ADVERSARIES:
+            case = three_servers.Case(rule, adversary, 16, 1_000, float(delay))
+            key = (rule, adversary, "16", "1000", str(delay))
+            names = ("rule", "adversary", "parties", "dim", "delay_ms")
+            (row,) = [r for r in rows("mpc-tables") if tuple(r[name] for name in names) == key]
+            found = three_servers.simulated(case, 1)
+            compare("mpc-tables", row, found.row, columns)
+
+
+@pytest.mark.parametrize("protocol", mystiko_rounds.OTHERS)
+def test_bytes_and_delays_of_mystikos_rounds(protocol):
+    case = mystiko_rounds.Case(protocol, 3, 250_000)
+    key = (protocol, "3", "250000")
+    (row,) = [r for r in rows("mystiko") if (r["protocol"], r["parties"], r["dim"]) == key]
+    compare(
+        "mystiko", row, mystiko_rounds.simulated(case).row, ["source", "largest", "communication_s", "bytes"]
+    )
+
+
+@pytest.mark.parametrize("protocol", poisoning_runs.PROTOCOLS)
+def test_bytes_of_poisoned_rounds(protocol):
+    (row, *_) = [r for r in rows("poisoning") if (r["protocol"], r["attack"]) == (protocol, "none")]
+    (found,) = poisoning_runs.train(poisoning_runs.Case(protocol, "none", float(row["max_norm"])), 0, 1)
+    compare("poisoning", row, {"up_bytes": float(found.up_bytes)}, ["up_bytes"])
+
+
+def test_tails_of_the_samplers():
+    found = {
+        (one.name, str(t)): exact
+        for one in taylor_noise.all_tails(10)
+        for t, exact in zip(taylor_noise.SIGMAS, one.exact, strict=True)
+    }
+    for row in rows("taylor-noise"):
+        compare("taylor-noise", row, {"exact": found[row["sampler"], row["sigmas"]]}, ["exact"])
