@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benches.provenance import Run, listed
 from blindsum.cli import EXIT_SUM, console
 from blindsum.cli.files import check_file
 from blindsum.cli.jobs import add_spec_arguments, spec_from
@@ -243,12 +244,13 @@ def _link(options: argparse.Namespace) -> int:
 
 def _secagg(options: argparse.Namespace) -> int:
     from benches import peer
-    from benches.rows import HEADER, machine
+    from benches.rows import HEADER
     from benches.secagg import steps
 
     rows: list[Row] = []
+    run = _begin(options, "secagg")
     _work(options, ((name, _adds_rows(rows, step)) for name, step in steps(options.scale)))
-    facts: dict[str, Any] = {"machine": machine(), "peer": peer.installed()}
+    facts = {**_facts(run), "peer": peer.installed()}
     if options.markdown:
         Path(options.markdown).write_text(_markdown(rows, facts))
     if options.json:
@@ -265,11 +267,11 @@ def _secagg(options: argparse.Namespace) -> int:
 
 def _pss(options: argparse.Namespace) -> int:
     from benches.pss import Cost, Measured, steps
-    from benches.rows import machine
 
     found = Measured()
+    run = _begin(options, "pss")
     _work(options, steps(found))
-    facts = {"machine": machine()}
+    facts = _facts(run)
     if options.markdown:
         Path(options.markdown).write_text(_pss_markdown(found, facts))
     if options.json:
@@ -282,6 +284,20 @@ def _pss(options: argparse.Namespace) -> int:
             print(f"{row.work}: {row.note}")
     console.table(_COSTS, Cost.HEADER, [cost.cells for cost in found.costs])
     return EXIT_SUM
+
+
+def _begin(options: argparse.Namespace, name: str) -> Run:
+    """Take note of where the numbers of this run come from."""
+    scale = ["--scale"] if getattr(options, "scale", False) else []
+    page = ["--markdown", options.markdown] if options.markdown else []
+    return Run.begin(["blindsum", "bench", name, *scale, *page])
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """The machine, and where else numbers come from, as of now."""
+    from benches.rows import machine
+
+    return {"machine": machine(), "origin": run.row}
 
 
 def _work(options: argparse.Namespace, steps: Iterable[tuple[str, Work]]) -> None:
@@ -320,7 +336,7 @@ def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
         "",
         "Written by `blindsum bench pss`. A ratio below 1 is a target that is missed.",
         "",
-        f"* Machine: {facts['machine']}; build: `make bench`.",
+        listed(facts["origin"]),
         f"* Peer: the crate {PEER} in the same run of `cargo bench -p blindsum-bench --bench pss`: the",
         "  inverse transform of a block's 64 values and the forward one to 1,024 points, both negacyclic.",
         "",
@@ -340,13 +356,13 @@ def _pss_markdown(found: Measured, facts: dict[str, Any]) -> str:
 def _pss_malicious(options: argparse.Namespace) -> int:
     from benches import pss_malicious_page as page
     from benches.pss_malicious import PROOF_HEADER, Cost, Measured, proof_cells, steps
-    from benches.rows import machine
 
     found = Measured()
+    run = _begin(options, "pss-malicious")
     _work(options, steps(found))
-    facts = {"machine": machine()}
+    facts = _facts(run)
     if options.markdown:
-        Path(options.markdown).write_text(page.markdown(found, facts["machine"]))
+        Path(options.markdown).write_text(page.markdown(found, listed(facts["origin"])))
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -361,13 +377,13 @@ def _pss_malicious(options: argparse.Namespace) -> int:
 def _paillier(options: argparse.Namespace) -> int:
     from benches import paillier_page
     from benches.paillier import PEER_HEADER, Measured, peer_cells, steps
-    from benches.rows import machine
 
     found = Measured()
+    run = _begin(options, "paillier")
     _work(options, steps(found))
-    facts = {"machine": machine()}
+    facts = _facts(run)
     if options.markdown:
-        Path(options.markdown).write_text(paillier_page.markdown(found, facts["machine"]))
+        Path(options.markdown).write_text(paillier_page.markdown(found, listed(facts["origin"])))
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -381,11 +397,11 @@ def _paillier(options: argparse.Namespace) -> int:
 def _flashe(options: argparse.Namespace) -> int:
     from benches.flashe import Measured, steps
     from benches.flashe_page import tables
-    from benches.rows import machine
 
     found = Measured()
+    run = _begin(options, "flashe")
     _work(options, steps(found))
-    facts = {"machine": machine()}
+    facts = _facts(run)
     if options.markdown:
         page = Path(options.markdown)
         page.write_text(_flashe_markdown(found, facts))
@@ -418,9 +434,9 @@ def _flashe_markdown(found: flashe.Measured, facts: dict[str, Any]) -> str:
     head = [
         "# `blindsum bench flashe`",
         "Written by `blindsum bench flashe`. A ratio below 1 is a target that is missed.",
-        f"* Machine: {facts['machine']}, of which one is used; build: `make bench`.\n"
-        "* Least of several runs; those of other libraries are CPU time of a process of their own on one\n"
-        "  core. The machine may have done other work at the same time.\n"
+        f"{listed(facts['origin'])}\n"
+        "* One core is used. Least of several runs; those of other libraries are CPU time of a process of\n"
+        "  their own on one core.\n"
         f"* {_absent(found)}",
     ]
     return "\n\n".join([*head, *[table.markdown for table in tables(found)]]) + "\n"
@@ -435,7 +451,7 @@ def _markdown(rows: list[Row], facts: dict[str, Any]) -> str:
         "",
         "Written by `blindsum bench secagg`. A ratio below 1 is a target that is missed.",
         "",
-        f"* Machine: {facts['machine']}; build: `make bench`.",
+        listed(facts["origin"]),
         f"* Peer: {peer}.",
         "",
         console.markdown_table(HEADER, [row.cells for row in rows]),

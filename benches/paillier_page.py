@@ -14,15 +14,16 @@ def absent(found: Measured) -> str:
     return f"Not installed, and not measured: {', '.join(found.absent)}. `make bench` installs what there is."
 
 
-def markdown(found: Measured, machine: str) -> str:
-    """The whole page."""
+def markdown(found: Measured, origin: str) -> str:
+    """The whole page; ``origin`` says where the numbers come from."""
     missed = [row for row in found.rows if row.ratio is not None and row.ratio < 1]
     lines = [
         "# `blindsum bench paillier`",
         "",
         "Written by `blindsum bench paillier`. A ratio below 1 is a target that is missed.",
         "",
-        f"* Machine: {machine}; build: `make bench`. One thread, and for others one core.",
+        origin,
+        "* One thread, and for others one core.",
         "* Values have 16 bits. Rates are of values: a ciphertext of 2048 bits has 93 of ours in lanes of 22",
         "  bits, for 40 parties. Others have 20 bits for ten parties, or one value in a ciphertext.",
         "* *Add 10* adds ten vectors and counts nine additions. *Read* takes bytes and checks them.",

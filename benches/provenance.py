@@ -6,7 +6,7 @@ import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,10 +44,11 @@ class Run:
     commit: str
 
     @classmethod
-    def begin(cls, module: str, words: Sequence[str]) -> Run:
-        """Take the time and the load now; ``module`` is what ``python -m`` is given."""
-        command = shlex.join(["python", "-m", module, *words])
-        return cls(command, datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"), os.getloadavg()[0], commit())
+    def begin(cls, words: Sequence[str]) -> Run:
+        """Take the time and the load now; ``words`` are the command."""
+        return cls(
+            shlex.join(words), datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"), os.getloadavg()[0], commit()
+        )
 
     @property
     def row(self) -> dict[str, str]:
@@ -63,21 +64,20 @@ class Run:
             "command": self.command,
         }
 
-    @property
-    def lines(self) -> str:
-        """A list in Markdown, as of now."""
-        row = self.row
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        return "\n".join(
-            [
-                f"* Code: commit {row['commit']}, version {row['version']}.",
-                f"* Begun: {row['date']}.",
-                f"* Machine: {row['machine']}, of which {usable} are this process's.",
-                f"* Build of the native module: {row['build']}.",
-                f"* Load average of a minute: {row['load_before']} before, {row['load_after']} after. "
-                "Times are upper bounds where it is above what the run itself needs.",
-            ]
-        )
+
+def listed(row: Mapping[str, str]) -> str:
+    """The origin of numbers as a list in Markdown, of the cells of `COLUMNS`."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return "\n".join(
+        [
+            f"* Code: commit {row['commit']}, version {row['version']}.",
+            f"* Begun: {row['date']}.",
+            f"* Machine: {row['machine']}, of which {usable} are this process's.",
+            f"* Build of the native module: {row['build']}.",
+            f"* Load average of a minute: {row['load_before']} before, {row['load_after']} after. "
+            "Times are upper bounds where it is above what the run itself needs.",
+        ]
+    )
 
 
 def commit() -> str:

@@ -21,15 +21,15 @@ def notes(found: Measured) -> list[str]:
     return made
 
 
-def markdown(found: Measured, machine: str) -> str:
-    """The whole page."""
+def markdown(found: Measured, origin: str) -> str:
+    """The whole page; ``origin`` says where the numbers come from."""
     missed = [row.work for row in found.rows if row.ratio is not None and row.ratio < 1]
     lines = [
         "# `blindsum bench pss-malicious`",
         "",
         "Written by `blindsum bench pss-malicious`. A ratio below 1 is a target that is missed.",
         "",
-        f"* Machine: {machine}; build: `make bench`.",
+        origin,
         "* Work is CPU time of all parties and the server together: parties × that of one party, the median,",
         "  and that of the server. Nobody is lost. Least of three runs, those of `pss` in turns with them.",
         f"  `max_norm` is {MAX_NORM:g}, and 1 where `bound` is `l2`; `clip` is 1.",

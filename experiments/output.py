@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benches.provenance import Run
+from benches.provenance import Run, listed
 from blindsum.cli.console import markdown_table
 
 if TYPE_CHECKING:
@@ -55,7 +55,12 @@ def options(words: Sequence[str] | None, name: str, description: str, has_spu: b
     given = parser.parse_args(words)
     out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
     out.mkdir(parents=True, exist_ok=True)
-    return Options(quick=given.quick, out=out, run=Run.begin(f"experiments.{name}", words), spu=given.spu)
+    return Options(
+        quick=given.quick,
+        out=out,
+        run=Run.begin(["python", "-m", f"experiments.{name}", *words]),
+        spu=given.spu,
+    )
 
 
 def write_csv(options: Options, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -78,7 +83,7 @@ def cell(value: Any) -> Any:
 
 def write_page(options: Options, name: str, title: str, parts: Sequence[str], timed: bool = True) -> None:
     """Write a page of results: title, command, where the numbers come from, and the parts."""
-    head = [f"# {title}", f"Written by `{options.run.command}`.", options.run.lines]
+    head = [f"# {title}", f"Written by `{options.run.command}`.", listed(options.run.row)]
     fixed = "No number here depends on the machine: nothing is timed, and seeds are fixed."
     page = options.out / name
     page.write_text("\n\n".join([*head, *([] if timed else [fixed]), *parts]) + "\n")

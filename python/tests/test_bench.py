@@ -3,11 +3,13 @@
 import json
 import os
 import subprocess
+from argparse import Namespace
 
 import pytest
 
 from benches import command as bench
-from benches import kernels, load, pss, rows, secagg
+from benches import kernels, load, provenance, pss, rows, secagg
+from benches.provenance import Run
 from benches.rows import Row
 from blindsum import _native
 from blindsum.cli import main
@@ -60,8 +62,11 @@ def test_the_python_package_is_measured():
 
 
 def test_the_page_names_machine_and_peer():
-    page = bench._markdown([Row("work", "ms", 1, 2, note="why")], {"machine": rows.machine(), "peer": None})
-    assert rows.machine() in page
+    facts = bench._facts(bench._begin(Namespace(scale=True, markdown="page.md"), "secagg"))
+    page = bench._markdown([Row("work", "ms", 1, 2, note="why")], {**facts, "peer": None})
+    assert f"* Machine: {rows.machine()}" in page
+    assert f"* Code: commit {provenance.commit()}, version " in page
+    assert facts["origin"]["command"] == "blindsum bench secagg --scale --markdown page.md"
     assert "| work | ≤ 2 ms | 1 ms | 2 |  |" in page
     assert "* work: why." in page
 
@@ -97,7 +102,7 @@ def test_a_simulated_round_is_timed_and_costs_are_counted():
     # 13 blocks of 8 words, 4 bytes each, sealed for 9 others.
     assert 9 * (4 * 13 + 16) < cost.up_bytes < 9 * (4 * 13 + 16) + 300
     found = pss.Measured([Row("work", "ms", 1, 2, note="why")], [cost])
-    page = bench._pss_markdown(found, {"machine": "a machine"})
+    page = bench._pss_markdown(found, {"origin": Run.begin(["blindsum"]).row})
     assert "| work | ≤ 2 ms | 1 ms | 2 |  |" in page
     assert "| `fssa`, semi-honest | 100 |" in page
 

@@ -9,6 +9,7 @@ from benches import command as bench
 from benches import flashe, flashe_jobs, flashe_page
 from benches.he import schemes
 from benches.he.measure import CANDIDATES, CIPHERTEXTS, Candidate, HeCost, measure, measure_here
+from benches.provenance import Run
 from benches.rows import Row, number
 from blindsum import _native
 from blindsum.errors import BlindsumError
@@ -169,7 +170,7 @@ def test_the_page_says_what_is_extrapolated_and_what_is_absent():
     slow = HeCost("Paillier", 16_384, 64, 2**23, 200.0, 100.0, 0.5)
     found = flashe.Measured([Row("work", "ms", 2, 1, note="why")], [ours, slow], ["tenseal"])
     found.sweep = [flashe.SweepPoint(20, 10, 13.0, 13.0, 11.0, 11.0, 0.9, 0.8)]
-    page = bench._flashe_markdown(found, {"machine": "a machine"})
+    page = bench._flashe_markdown(found, {"origin": Run.begin(["blindsum"]).row})
     assert "| work | ≤ 1 ms | 2 ms | 0.5 (missed) |" in page
     assert "* work: why." in page
     assert "| Paillier | ~ 8 MiB | ~ 200 s | ~ 100 s | ~ 500 ms | 205 | 20,000,000 |" in page

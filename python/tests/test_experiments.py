@@ -84,7 +84,7 @@ def test_a_run_says_of_which_code_it_is(tmp_path, monkeypatch):
 
 
 def test_rows_of_another_run_keep_its_origin(tmp_path):
-    run = Run.begin("experiments.fssa", ["--quick"])
+    run = Run.begin(["python", "-m", "experiments.fssa", "--quick"])
     rows = [{"a": 1.23456789}, {"a": 2, **dict.fromkeys(COLUMNS, "there")}]
     write_csv(Options(quick=True, out=tmp_path, run=run), "a.csv", rows)
     with (tmp_path / "a.csv").open() as file:
@@ -97,7 +97,9 @@ def test_rows_of_another_run_keep_its_origin(tmp_path):
 
 def test_costs_that_were_not_measured_now_are_marked(tmp_path):
     """The results that are checked in say when and where each cost was measured, and pages repeat it."""
-    options = Options(quick=True, out=tmp_path, run=Run.begin("experiments.flashe_wan", ["--quick"]))
+    options = Options(
+        quick=True, out=tmp_path, run=Run.begin(["python", "-m", "experiments.flashe_wan", "--quick"])
+    )
     others = flashe_wan.he_costs(options)
     assert all(known.is_kept for known in others)
     assert all(known.origin["date"].startswith("20") for known in others)
@@ -172,7 +174,7 @@ def python(tmp_path):
 def test_a_python_with_spu_is_measured_beside_three_servers(python, tmp_path):
     peer = mpc_peer.beside(python, quick=True)
     assert [case.rule for case in peer.costs] == ["fedavg", "fltrust"]
-    origin = Run.begin("experiments.mpc_tables", ["--spu", "PYTHON"])
+    origin = Run.begin(["python", "-m", "experiments.mpc_tables", "--spu", "PYTHON"])
     mpc_peer.write(peer, Options(quick=True, out=tmp_path, run=origin))
     page = (tmp_path / "mpc-peer.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| sum | 1,000 |")]
