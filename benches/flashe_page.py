@@ -242,9 +242,9 @@ def _sparse(found: Measured) -> Table:
         f"{KEPT:.0%} of",
         "dense, plain",
         "mask",
-        "sparse, plain",
+        "sparse, plain (computed)",
         "sparse, FLASHE",
-        "sparse, Paillier",
+        "sparse, Paillier (computed)",
         "FLASHE − plain",
         "sum, FLASHE",
     ]
@@ -253,7 +253,8 @@ def _sparse(found: Measured) -> Table:
         "ciphertexts with one number each, since those of different coordinates cannot be batched. Ten "
         "parties keep coordinates at random; the sum that they are sent has what anybody kept. The paper's "
         "text says that a tenth of the coordinates takes a fifth of the bytes in the clear, the same with "
-        "FLASHE, and up to 48 times that with Paillier."
+        "FLASHE, and up to 48 times that with Paillier. Computed columns are bytes by arithmetic: "
+        "`plain` has no sparse rounds, and sparse vectors under Paillier were not encrypted."
     )
     return Table("Sparse traffic (Figure 11)", header, rows, note)
 
