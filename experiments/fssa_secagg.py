@@ -152,7 +152,8 @@ READING = """\
   its parties are faster as well: they agree on one key with everybody instead of two, which is most of the
   work, and they expand no masks. Only few parties with long vectors pay more for sharing than for masks.
 * `secagg+`, which the paper does not compare with, talks to a number of neighbours that grows with the
-  logarithm of n. Its parties are faster from 50 on; the server is not, because it removes masks.
+  logarithm of n. "Crossover" above says where its parties are faster. Its server removes masks, and that of
+  `fssa` does not.
 * `fssa` pays in bytes: about n/l elements of 4 bytes for each coordinate, both ways, where the others send
   one packed word. For short vectors the keys and shares of `secagg` weigh more.
 * Every stage waits for the slowest party, so that over real networks a stage saved counts for more than

@@ -71,7 +71,7 @@ HOW = """\
 * **Modelled**: no network is there. *Path* is the work that is done one after the other: of a median party,
   of the slowest server, and of a party with the result. It is what a round would take on a machine for each,
   if the network took nothing. *All* is the work of all parties and servers, one after the other on one core.
-  Delays (Tables 5.18 to 5.20) are virtual time, and measured beside it where the machine can delay packets.
+  Delays (Tables 5.18 to 5.20) are virtual time, and rounds of processes are measured beside it.
   What bytes take on a line, TLS and HTTP/2 are in none of the modelled times.
 * Values have 16 bits, or as many as a rule takes where vectors are long: the tables say how many. The gate
   takes vectors with 2^bits · √D ≤ 2²⁴, and sums of squares must fit as well.
@@ -430,7 +430,7 @@ def targets(found: Found) -> str:
             "## Targets",
             "Each target of time stands twice, since no network is in these numbers: against the path,\n"
             "which flatters, and against all work one after the other on one core, which does not. Times\n"
-            "over TLS, and the memory of processes, are not measured here: see `docs/benchmarks.md`.",
+            "over TLS, and the memory of processes, are measured by `python -m experiments.mpc_network`.",
             output.table(
                 ["work", "target", "measured", "target ÷ measured"], [row.cells[:-1] for row in rows]
             ),
