@@ -95,6 +95,11 @@ class Quantised:
         """Words of a vector."""
         return self.dim + (self.max_weight > 1)
 
+    @property
+    def last_level(self) -> int:
+        """The level of the upper bound; with rounding to nearest there is one in the middle, for 0."""
+        return 2**self.bits - (2 if self.rounding == "nearest" else 1)
+
     def bounds(self) -> list[float]:
         """The bound of every coordinate."""
         if not self.tensors or self.clipping == "l2":
@@ -109,7 +114,7 @@ class Quantised:
             raise ValueError(f"the weight is {weight}, the job takes 1 to {self.max_weight}")
         if not all(math.isfinite(value) for value in values):
             raise ValueError("the update has values that are not finite")
-        top = weight * (2**self.bits - 1)
+        top = weight * self.last_level
         fine = min(32, 52 - top.bit_length()) if self.rounding == "stochastic" else 0
         levels = float(top * 2**fine)
         factor = self._factor(values)
@@ -130,7 +135,7 @@ class Quantised:
         if not self.max_norm:
             return math.inf
         levels = 1.0 if self.rounding == "stochastic" else 0.5 + 2.0**-20
-        rounding = levels * math.sqrt(self.dim) * (2.0 * self.clip / (2.0**self.bits - 1.0))
+        rounding = levels * math.sqrt(self.dim) * (2.0 * self.clip / self.last_level)
         return self.max_norm * (1.0 - (self.dim + 2.0**17) * 2.0**-57) - rounding
 
     def _factor(self, values: Sequence[float]) -> float:
@@ -151,7 +156,7 @@ class Quantised:
         weight = total[-1] if self.max_weight > 1 else survivors
         if not survivors <= weight <= survivors * self.max_weight:
             raise BadWords(f"a total weight of {weight} for {survivors} survivors")
-        top = weight * (2**self.bits - 1)
+        top = weight * self.last_level
         mean = []
         for word, bound in zip(total[: self.dim], self.bounds(), strict=True):
             if word > top:

@@ -60,15 +60,20 @@ class Spec:
         return self.max_norm * (1.0 - off) - levels * math.sqrt(self.dim) * step
 
     def most(self) -> int | None:
-        """The largest sum of v(v + 1), v = word - 2^(bits - 1), of a vector that is not too long."""
+        """The largest sum of squares of a vector that is not too long.
+
+        With v = word - middle, v * v with rounding to nearest and v(v + 1) otherwise.
+        """
         if not self.max_norm or self.max_weight > 1:
             return None
+        if self.rounding == "nearest":
+            return math.floor((Fraction(self.max_norm) * (self.top(1) // 2) / Fraction(self.clip)) ** 2)
         steps = Fraction(self.max_norm) * self.top(1) / (2 * Fraction(self.clip))
         return math.floor(steps**2 - Fraction(self.dim, 4))
 
     def top(self, weight: int) -> int:
         """The level that the upper bound is mapped to."""
-        return weight * ((1 << self.bits) - 1)
+        return weight * ((1 << self.bits) - (2 if self.rounding == "nearest" else 1))
 
 
 def l2_norm(values: list[float]) -> float:
@@ -124,8 +129,9 @@ def encode(spec: Spec, values: list[float], weight: int, seed: bytes) -> dict[st
             random = int.from_bytes(counter_stream(seed, 4 * i, 4), "little")
         words.append(quantise(value, clip, factor, spec.top(weight), random))
     if (most := spec.most()) is not None:
-        half = 1 << (spec.bits - 1)
-        assert sum((word - half) * (word - half + 1) for word in words) <= most
+        # Twice the distance from 0, in levels.
+        squares = sum((2 * word - spec.top(1)) ** 2 for word in words)
+        assert squares <= (4 * most if spec.rounding == "nearest" else 4 * most + spec.dim)
     if spec.max_weight > 1:
         words.append(weight)
     norm = None if scaled_norm is None else double(scaled_norm)
@@ -220,7 +226,7 @@ def check_mean(spec: Spec, parties: list[dict[str, Any]], mean: list[float]) -> 
                 value *= (spec.norm_bound() or 0.0) / norm
             exact += party["weight"] * min(max(value, -clip), clip)
             total_weight += party["weight"]
-        step = 1 / FIXED64_UNIT if spec.kind == "fixed64" else 2 * clip / (2**spec.bits - 1)
+        step = 1 / FIXED64_UNIT if spec.kind == "fixed64" else 2 * clip / spec.top(1)
         assert abs(mean[i] - exact / total_weight) <= step + clip * 1e-14
 
 

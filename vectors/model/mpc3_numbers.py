@@ -9,6 +9,8 @@ from .job import Job
 
 FRACTION = 28
 TAIL = 2
+SHORTEST_ROOT = 2.0**-40
+"""The norm that a root of zeros has."""
 
 
 def computes(job: Job) -> bool:
@@ -23,12 +25,17 @@ def sorts(job: Job) -> bool:
 
 def top(job: Job) -> int:
     """The last level."""
-    return 2**job.bits - 1
+    return 2**job.bits - (2 if job.rounding == "nearest" else 1)
+
+
+def middle(job: Job) -> int:
+    """The level of 0, or the one above it."""
+    return (top(job) + 1) // 2
 
 
 def number(job: Job, level: int) -> int:
     """What stands for a level of the encoding."""
-    return level - 2 ** (job.bits - 1) if sorts(job) else 2 * level - top(job)
+    return level - middle(job) if sorts(job) else 2 * level - top(job)
 
 
 def longest(job: Job) -> int:
@@ -48,6 +55,9 @@ def exponent(job: Job) -> int:
 def direction(job: Job, levels: list[int]) -> tuple[list[int], float]:
     """What the root shares of its vector, and its norm."""
     numbers = [number(job, level) for level in levels]
+    if not any(numbers):
+        # It has no direction: it counts as a short vector of equal coordinates.
+        return [away(SHORTEST_ROOT / sqrt(job.dim) * (2.0**26 / SHORTEST_ROOT))] * job.dim, SHORTEST_ROOT
     norm = sqrt(float(sum(value * value for value in numbers)))
     scale = 2.0**26 / norm
     return [away(float(value) * scale) for value in numbers], norm
@@ -84,6 +94,7 @@ def mean(job: Job, told: list[int]) -> list[float]:
     """The coordinates that a result stands for."""
     total = float(max(signed(told[-2]), 1)) / float(2**FRACTION)
     levels = float(top(job))
-    factor, offset = (2.0 / levels, 1.0 / levels) if sorts(job) else (1.0 / levels, 0.0)
+    scale = 2.0 if sorts(job) else 1.0
+    factor, offset = scale / levels, (scale * middle(job) - levels) / levels if sorts(job) else 0.0
     factor /= total * divisor_of(told)
     return [job.clip * (float(signed(word)) * factor + offset) for word in told[: job.dim]]

@@ -52,7 +52,7 @@ class Play(Stage):
         """A party with its randomness and its words, which are not too long unless it lies about that."""
         kind, _ = self.liars.get(rank, (Party, ""))
         statement = self.round.statement
-        words, bound = self.words(rank, 2**self.job.bits), statement.half
+        words, bound = self.words(rank, statement.last + 1), statement.half
         if kind is Wrapped:
             words = wrapping(statement)
         elif self.job.max_norm:
@@ -61,7 +61,7 @@ class Play(Stage):
             if self.job.bound == L2:
                 words = shortened(statement, words)
         else:
-            words[0] = 2**self.job.bits - 1
+            words[0] = statement.last
         return kind(self.round, rank, self.identities[rank], self.tape(rank), words)
 
     def answering(self, among: set[int] | None = None) -> list[Party]:
@@ -213,7 +213,7 @@ def jobs() -> list[Job]:
     integers = {"encoding": "integers", "model_update": "none"}
     projected = {"bound": L2}
     return [
-        job("norm", 7, max_norm=1.0),
+        job("norm", 7, max_norm=1.0, rounding="nearest"),
         job("calm", 8, dropout=0.125, suite="p256", bits=5, **integers, **calm),
         job("share", 8, dropout=0.125),
         job("verifier", 7, packing=1, dim=2, clip=0.1 + 0.2, max_norm=0.3, **calm),
@@ -222,7 +222,7 @@ def jobs() -> list[Job]:
         job("two", 11, corrupt=0.15, dim=2, bits=2, **integers),
         job("l2", 13, corrupt=0.15, dim=7, max_norm=0.45, **projected),
         job("l2-wrap", 7, dim=5, max_norm=0.45, **projected, **calm),
-        job("l2-words", 7, bits=3, max_norm=0.5, suite="p256", **projected, **calm),
+        job("l2-words", 7, bits=3, max_norm=0.5, suite="p256", rounding="nearest", **projected, **calm),
         job("l2-late", 7, bits=3, max_norm=0.5, **projected),
     ]
 

@@ -37,11 +37,18 @@ NORMS = [
 def largest_norms() -> list[dict[str, object]]:
     """T of some jobs, whose field would be too small for some of them."""
 
-    def job(bits: int, clip: float, norm: float, dim: int) -> Job:
-        encoding: dict[str, Any] = {"bits": bits, "clip": clip, "max_norm": norm, "rounding": "nearest"}
+    def job(bits: int, clip: float, norm: float, dim: int, rounding: str) -> Job:
+        encoding: dict[str, Any] = {"bits": bits, "clip": clip, "max_norm": norm, "rounding": rounding}
         return Job(protocol="plain", parties=3, dim=dim, **encoding)
 
-    return [{"spec": said(job(*of)), "most": str(largest_norm(*of))} for of in NORMS]
+    found = []
+    for of in NORMS:
+        bits, clip, norm, dim = of
+        for rounding, last, part in (("nearest", 2**bits - 2, 0.5), ("stochastic", 2**bits - 1, 1.0)):
+            # A job is refused where rounding alone may reach its norm.
+            if norm > 1.001 * part * dim**0.5 * 2 * clip / last:
+                found.append({"spec": said(job(*of, rounding)), "most": str(largest_norm(*of, rounding))})
+    return found
 
 
 # T and m. Where 34 (2T + m) is a square, Y is its root, and larger for one number more.
@@ -85,12 +92,17 @@ def statements() -> list[Statement]:
         Statement(4, 5, 10, 7, 3, 2, L2),
         Statement(2, 4, 1, 7, 4, 3, L2),
         Statement(16, 10, 10**9, 9, 5, 4, L2),
+        # Rounded to nearest: the last bit of a word counts one less.
+        Statement(4, 5, None, 7, 3, 2, nearest=True),
+        Statement(3, 4, 12, 7, 3, 2, nearest=True),
+        Statement(2, 2, 1, 5, 2, 1, nearest=True),
+        Statement(3, 3, 2, 5, 2, 1, L2, nearest=True),
     ]
 
 
 def words_of(statement: Statement, label: str) -> list[int]:
     """Words that are not too long."""
-    words = [pick(f"{label}/{i}")[0] % 2**statement.bits for i in range(statement.words)]
+    words = [pick(f"{label}/{i}")[0] % (statement.last + 1) for i in range(statement.words)]
     if statement.most is None:
         return words
     words = [statement.half] * statement.words
@@ -104,7 +116,7 @@ def words_of(statement: Statement, label: str) -> list[int]:
         longer, at = list(words), draw[0] % statement.words
         longer[at] += 1 if draw[1] % 2 else -1
         total = sum(statement.square(word) for word in longer)
-        if total <= statement.most and 0 <= longer[at] < 2**statement.bits:
+        if total <= statement.most and 0 <= longer[at] <= statement.last:
             words = longer
     return words
 
@@ -114,6 +126,7 @@ def said_of(statement: Statement) -> dict[str, Any]:
     return {
         "bound": statement.bound,
         "bits": statement.bits,
+        "rounding": "nearest" if statement.nearest else "stochastic",
         "most": None if statement.most is None else str(statement.most),
         "largest": str(statement.largest) if statement.bound == L2 else None,
         "n": statement.n,

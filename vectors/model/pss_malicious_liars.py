@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from math import isqrt
 
@@ -73,7 +74,7 @@ class TooLong(Party):
         """Rows of which only the last ones do not fit."""
         statement = self.round.statement
         assert statement.most is not None
-        true = Statement(statement.bits, statement.words, 2**40, statement.n, statement.k, statement.l)
+        true = replace(statement, most=2**40)
         rows = true.other_rows(self.words, [])[: statement.rows - statement.blocks - statement.norm_rows]
         return rows + statement.in_rows([1] * statement.most.bit_length())
 

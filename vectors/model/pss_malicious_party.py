@@ -37,8 +37,10 @@ class Round:
         """What is proved."""
         job = self.job
         k, packed = proved_shape(job, self.parties)
-        most = largest_norm(job.bits, job.clip, job.max_norm, job.dim) if job.max_norm else None
-        return Statement(job.bits, job.lanes(), most, self.parties, k, packed, job.bound)
+        nearest = job.encoding == "quantised" and job.rounding == "nearest"
+        bound = (job.bits, job.clip, job.max_norm, job.dim, job.rounding)
+        most = largest_norm(*bound) if job.max_norm else None
+        return Statement(job.bits, job.lanes(), most, self.parties, k, packed, job.bound, nearest)
 
     @property
     def height(self) -> int:

@@ -44,8 +44,14 @@ SUMS = "norm", "projection"
 """Tests in which the values at the points of words have the sum 0."""
 
 
-def largest_norm(bits: int, clip: float, max_norm: float, dim: int) -> int:
-    """T: the most that v(v + 1) may add up to, so that no norm of what words mean is above ``max_norm``."""
+def largest_norm(bits: int, clip: float, max_norm: float, dim: int, rounding: str = "stochastic") -> int:
+    """T: the most that squares may add up to, so that no norm of what words mean is above ``max_norm``.
+
+    Squares are v * v with rounding to nearest, where the word of 0 is v = 0, and v(v + 1) otherwise, where 0 lies between
+    v = -1 and v = 0.
+    """
+    if rounding == "nearest":
+        return floor((Fraction(max_norm) * (2 ** (bits - 1) - 1) / Fraction(clip)) ** 2)
     step = 2 * Fraction(clip) / (2**bits - 1)
     return floor((4 * Fraction(max_norm) ** 2 / step**2 - dim) / 4)
 
@@ -72,11 +78,13 @@ class Statement:
     Attributes
     ----------
     most
-        T, the largest sum of v(v + 1); None where there is no norm.
+        T, the largest sum of squares; None where there is no norm.
     n, k, l
         Shares of a row, shares that rebuild it, numbers in it.
     bound
         What the norm is proved by: bits of all words (``entries``) or projections (``l2``).
+    nearest
+        Whether words were rounded to nearest: 0 is a word, in the middle of an odd number of them.
     """
 
     bits: int
@@ -86,6 +94,12 @@ class Statement:
     k: int
     l: int  # noqa: E741 the letter of the papers
     bound: str = ENTRIES
+    nearest: bool = False
+
+    @property
+    def last(self) -> int:
+        """t: the largest word."""
+        return 2**self.bits - (2 if self.nearest else 1)
 
     @property
     def blocks(self) -> int:
@@ -95,7 +109,7 @@ class Statement:
     @property
     def half(self) -> int:
         """o: the word that means 0, or half a step below it."""
-        return 2 ** (self.bits - 1)
+        return 2 ** (self.bits - 1) - int(self.nearest)
 
     @property
     def norm_rows(self) -> int:
@@ -167,8 +181,8 @@ class Statement:
     # --- Rows ---
 
     def square(self, word: int) -> int:
-        """v(v + 1)."""
-        return (word - self.half) * (word - self.half + 1)
+        """v * v with rounding to nearest, v(v + 1) otherwise."""
+        return (word - self.half) * (word - self.half + int(not self.nearest))
 
     def weights(self) -> list[int]:
         """What each bit of the norm counts."""
@@ -206,7 +220,8 @@ class Statement:
         if self.most is not None:
             found += [[self.square(word) % P for word in row] for row in of_words]
         if self.bound == ENTRIES:
-            found += [[word >> s & 1 for word in row] for s in range(self.bits) for row in of_words]
+            of_bits = [[bits_to(self.last, word) for word in row] for row in of_words]
+            found += [[bits[s] for bits in row] for s in range(self.bits) for row in of_bits]
         if self.most is not None:
             total = sum(self.square(word) for row in of_words for word in row) % P
             found += self.in_rows(bits_to(self.most, total))
@@ -312,7 +327,7 @@ class Statement:
                 combined = (b - b * b for b in beta)
             case "input-bound":
                 combined = (
-                    u - sum(2**s * beta[s * blocks + b] for s in range(self.bits))
+                    u - sum(c * beta[s * blocks + b] for s, c in enumerate(weights_to(self.last)))
                     for b, u in enumerate(words)
                 )
             case "quadratic":

@@ -36,8 +36,8 @@ impl Encoding {
             let mean = &mut mean[run.clone()];
             let mask = self.width().mask();
             let bad = match self.kind() {
-                Kind::Quantised { bits, .. } => {
-                    let top = total_weight * ((1 << bits) - 1);
+                Kind::Quantised { bits, rounding, .. } => {
+                    let top = total_weight * rounding.last_level(bits);
                     let levels = Levels::new(mask, top, clip);
                     simd::run(DecodeLevels {
                         lanes,
@@ -113,7 +113,7 @@ pub(crate) fn fixed64_limit(clip: f64, unit: f64, parties: u64) -> u64 {
 #[derive(Clone, Copy)]
 pub(crate) struct Levels {
     mask: u64,
-    /// total weight * (2^q - 1), below 2^64.
+    /// total weight * last level of a coordinate, below 2^64.
     top: u64,
     clip: f64,
     slope: f64,

@@ -189,7 +189,7 @@ impl RealWords<'_> {
         let Kind::Quantised { bits, rounding, .. } = self.encoding.kind() else {
             unreachable!("the words of fixed point are 64 bits wide");
         };
-        let top = ((1 << bits) - 1) * u64::from(self.weight);
+        let top = rounding.last_level(bits) * u64::from(self.weight);
         let (mut lanes, coordinates) =
             lanes::split_weight(self.encoding, self.weight, first, lanes);
         for (run, clip) in self.encoding.clip_runs(coordinates) {

@@ -4,10 +4,13 @@
 //! words, so that their sum is known to fit and gives back the mean:
 //!
 //! ```text
-//! word  =  round(weight * (clip(x) + c) * (2^q - 1) / 2c)        one rounding, after the weight
-//! mean  =  c * (2 * sum of words / (total weight * (2^q - 1)) - 1)
-//! b     =  q + ⌈log2(parties * max_weight)⌉                      so that no sum wraps
+//! word  =  round(weight * (clip(x) + c) * t / 2c)        one rounding, after the weight
+//! mean  =  c * (2 * sum of words / (total weight * t) - 1)
+//! b     =  q + ⌈log2(parties * max_weight)⌉              so that no sum wraps
 //! ```
+//!
+//! t is the last level of a coordinate, 2^q - 1 with stochastic rounding and 2^q - 2 with rounding to nearest
+//! ([`Rounding::last_level`]).
 //!
 //! Unsigned integers become words as they are ([`EncodingKind::Integers`]), and [`Encoding::decode_sums`] gives their
 //! exact sums.
@@ -25,6 +28,7 @@ mod encoder;
 mod error;
 mod integers;
 mod lanes;
+mod levels;
 mod max_error;
 mod norm;
 mod norm_rule;

@@ -1,6 +1,5 @@
 //! How far a decoded mean may be off.
 
-use crate::norm::step;
 use crate::norm_rule::NormRule;
 use crate::spec::{FIXED64_UNIT, Kind};
 use crate::{Encoding, Rounding};
@@ -21,7 +20,7 @@ impl Encoding {
                 rounding,
                 norm,
             } => {
-                let step = step(bits, clip);
+                let step = rounding.step(bits, clip);
                 let levels = match rounding {
                     Rounding::Stochastic => 1.0,
                     Rounding::Nearest => 0.5,

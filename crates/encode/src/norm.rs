@@ -6,22 +6,20 @@ use crate::norm_rule::NormRule;
 use crate::spec::Kind;
 use crate::{EncodeError, Encoding, Rounding};
 
-/// A bound on words: sum of v(v + 1) <= most over all words, with v = word - offset, says exactly that the norm is
+/// A bound on words: sum of v(v + slope) <= most over all words, with v = word - offset, says exactly that the norm is
 /// at most `max_norm`.
 ///
-/// A word u of q bits stands for the coordinate (u - 2^(q-1) + 1/2) * step, whose square is
-/// step^2 * (v(v + 1) + 1/4).
+/// With rounding to nearest a word u of q bits stands for the coordinate (u - 2^(q-1) + 1) * step = v * step. With
+/// stochastic rounding it stands for (u - 2^(q-1) + 1/2) * step, whose square is step^2 * (v(v + 1) + 1/4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SquaredNorm {
-    /// The first word of a coordinate above 0: 2^(q-1).
+    /// The word of 0, 2^(q-1) - 1, with rounding to nearest; the first word of a coordinate above 0, 2^(q-1), with
+    /// stochastic rounding.
     pub offset: u64,
-    /// ⌊max_norm^2 / step^2 - dim / 4⌋.
+    /// 0 with rounding to nearest, 1 with stochastic rounding.
+    pub slope: u64,
+    /// ⌊max_norm^2 / step^2⌋ with rounding to nearest, ⌊max_norm^2 / step^2 - dim / 4⌋ with stochastic rounding.
     pub most: u64,
-}
-
-/// What a level is to the next one, as a coordinate.
-pub(crate) fn step(bits: u32, clip: f64) -> f64 {
-    2.0 * clip / (f64::powi(2.0, bits as i32) - 1.0)
 }
 
 /// How far rounding moves a coordinate at most, in levels. Nearest rounding takes a sum that was rounded already, by
@@ -54,7 +52,7 @@ impl Encoding {
     /// [`ClipSpec::Sent`](crate::ClipSpec::Sent). None for other encodings, for weights above 1, and if the bound has
     /// more than 64 bits.
     pub fn squared_norm(&self) -> Option<SquaredNorm> {
-        let (Kind::Quantised { bits, .. }, NormRule::Sent(max_norm)) =
+        let (Kind::Quantised { bits, rounding, .. }, NormRule::Sent(max_norm)) =
             (self.kind(), self.kind().norm())
         else {
             return None;
@@ -62,11 +60,16 @@ impl Encoding {
         if self.max_weight() > 1 {
             return None;
         }
-        let four_most = squared_ratio(max_norm, (1 << bits) - 1, self.widest_clip())?;
-        // step = 2c / (2^q - 1): 4 * most + dim <= (max_norm * (2^q - 1) / c)^2.
-        let most = four_most.checked_sub(self.dim() as u128)? / 4;
+        let four_most = squared_ratio(max_norm, rounding.last_level(bits), self.widest_clip())?;
+        // step = 2c / t for the last level t: (max_norm * t / c)^2 is 4 * most, and dim more with stochastic rounding.
+        let (offset, slope, four_quarters) = match rounding {
+            Rounding::Nearest => ((1 << (bits - 1)) - 1, 0, 0),
+            Rounding::Stochastic => (1 << (bits - 1), 1, self.dim() as u128),
+        };
+        let most = four_most.checked_sub(four_quarters)? / 4;
         Some(SquaredNorm {
-            offset: 1 << (bits - 1),
+            offset,
+            slope,
             most: u64::try_from(most).ok()?,
         })
     }
@@ -75,7 +78,9 @@ impl Encoding {
     fn rounding_norm(&self) -> f64 {
         match self.kind() {
             Kind::Quantised { bits, rounding, .. } => {
-                growth(rounding) * (self.dim() as f64).sqrt() * step(bits, self.widest_clip())
+                growth(rounding)
+                    * (self.dim() as f64).sqrt()
+                    * rounding.step(bits, self.widest_clip())
             }
             Kind::Fixed64 | Kind::Integers { .. } => 0.0,
         }
@@ -96,15 +101,15 @@ impl Encoding {
             return Ok(());
         }
         let (dim, least) = (self.dim(), self.rounding_norm());
-        let levels = match self.kind() {
+        let (levels, fewer) = match self.kind() {
             Kind::Quantised {
                 rounding: Rounding::Nearest,
                 ..
-            } => "0.5",
-            _ => "1",
+            } => ("0.5", 2),
+            _ => ("1", 1),
         };
         let rule = format!(
-            "{levels} * sqrt(dim) * 2 * clip / (2^bits - 1) = {least:e} < max_norm = {max_norm:e} <= 1e100 must hold: \
+            "{levels} * sqrt(dim) * 2 * clip / (2^bits - {fewer}) = {least:e} < max_norm = {max_norm:e} <= 1e100 must hold: \
              rounding alone may reach that norm with dim = {dim}"
         );
         Err(EncodeError::spec("max_norm", rule))

@@ -15,7 +15,7 @@ const TWO_52: f64 = (1_u64 << 52) as f64;
 /// offset to the bits of this number.
 const SIGNED_ROUND: f64 = 1.5 * TWO_52;
 
-/// The map from coordinates to levels: -c to 0, c to `top` = weight * (2^q - 1).
+/// The map from coordinates to levels: -c to 0, c to `top` = weight * last level of a coordinate.
 ///
 /// A level is a fixed-point number here: 2^f times its value, rounded to nearest (ties to even), so that f bits
 /// of its fraction are left for the rounding that makes a word of it.
@@ -277,12 +277,14 @@ mod tests {
         prop::collection::vec(prop_oneof![any::<u32>(), Just(0), Just(u32::MAX)], len)
     }
 
-    /// A number of levels 2^q - 1, times a weight, below 2^52.
+    /// A last level, 2^q - 1 or 2^q - 2, times a weight, below 2^52.
     fn tops() -> impl Strategy<Value = u64> {
-        (2..=32_u32, 0..=20_u32, any::<u32>()).prop_map(|(bits, weight_bits, weight)| {
-            let weight = 1 + (weight & ((1 << weight_bits) - 1));
-            ((1 << bits) - 1) * u64::from(weight)
-        })
+        (2..=32_u32, 0..=20_u32, any::<u32>(), 1..=2_u64).prop_map(
+            |(bits, weight_bits, weight, less)| {
+                let weight = 1 + (weight & ((1 << weight_bits) - 1));
+                ((1 << bits) - less) * u64::from(weight)
+            },
+        )
     }
 
     proptest! {

@@ -43,17 +43,17 @@ pub enum Rounding {
     /// expectation is within 2^-33 of a level of the exact value or, for large levels, within 2^-53 of the
     /// whole range.
     Stochastic,
-    /// To the nearest integer, ties to even. Needs no randomness and halves the largest error, but has a
-    /// bias: 0 lies halfway between two levels and always goes to the same one.
+    /// To the nearest integer, ties to even. Needs no randomness and halves the largest error. 0 is a level
+    /// ([`Rounding::last_level`]) and is encoded exactly, with every weight; other values have a fixed error.
     Nearest,
 }
 
 /// How a coordinate becomes a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EncodingKind {
-    /// `[-c, c]` is mapped to the levels `0..=2^bits - 1`, -c to 0 and c to the last one.
+    /// `[-c, c]` is mapped to levels, -c to 0 and c to the last one, [`Rounding::last_level`].
     Quantised {
-        /// Bits q of a value, 2 to 32.
+        /// Bits q of a value, 2 to 32. One bit would leave rounding to nearest a single level.
         bits: u32,
         /// Clipping.
         clip: ClipSpec,
@@ -353,7 +353,7 @@ impl Encoding {
         self.coordinate_lanes() + usize::from(self.has_weight_word())
     }
 
-    /// The largest number that the words of `parties` vectors can add up to in one lane, before it is
+    /// No less than the words of `parties` vectors can add up to in one lane, before it is
     /// reduced modulo 2^b; for fixed point, whose words are negative numbers too, taken as unsigned.
     pub fn largest_sum(&self) -> u128 {
         let parties = self.parties as u128;

@@ -63,7 +63,7 @@ impl Misbehaviour for Deviation {
             }
             Self::OutOfBound if bits.is_empty() => wrap_around(witness),
             Self::OutOfBound => {
-                let largest = (1 << layout.statement().bits) - 1;
+                let largest = layout.statement().largest;
                 set_word(witness, 0, 0, of(largest + 1));
             }
             Self::CancellingPair => cancelling_pair(witness),

@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn levels_of_a_small_example() {
-        // Two bits: -1, -1/3, 1/3 and 1 are the levels 0, 1, 2 and 3.
+        // Two bits, rounded to nearest: -1, 0 and 1 are the levels 0, 1 and 2.
         let spec = JobSpec {
             encoding: Quantised {
                 bits: 2,
@@ -322,7 +322,7 @@ mod tests {
         };
         let vectors = [vec![-1.0, 1.0, 5.0], vec![1.0, 1.0 / 3.0, -1.0]];
         let reference = reference(spec, &vectors, vec![1, 3]);
-        assert_eq!(reference.sum, [9, 9, 3, 4]);
+        assert_eq!(reference.sum, [6, 6, 2, 4]);
         assert_eq!(reference.weighted, Weighted::Reals(vec![2.0, 2.0, -2.0]));
         assert_eq!(reference.max_abs_error(&[0.5, 0.75, -0.5]), 0.25);
     }

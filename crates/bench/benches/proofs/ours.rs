@@ -73,7 +73,7 @@ fn sharing(dim: usize) -> ValiditySharing {
     });
     let statement = Statement {
         words: dim,
-        bits: BITS,
+        largest: (1 << BITS) - 1,
         norm: None,
         range: RangeProof::Bits,
     };

@@ -94,8 +94,8 @@ impl Encoding {
             };
             let mean = &mut mean[run.clone()];
             let bad = match self.kind() {
-                Kind::Quantised { bits, .. } => {
-                    let top = (1 << bits) - 1;
+                Kind::Quantised { bits, rounding, .. } => {
+                    let top = rounding.last_level(bits);
                     simd::run(LevelMeans { sums, top, mean })
                 }
                 Kind::Fixed64 => simd::run(FixedMeans { sums, mean }),

@@ -153,6 +153,50 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn zeros_stay_zeros_when_rounded_to_nearest(
+        bits in 2..=32_u32,
+        bound in 0..3,
+        clip in 1e-3..1e3_f64,
+        max_weight in 1..=1000_u32,
+        others in prop::collection::vec((any::<u32>(), any::<bool>()), 1..=6),
+    ) {
+        let bound = match bound {
+            0 => ClipSpec::L2(clip),
+            1 => ClipSpec::Tensor(clip),
+            _ => ClipSpec::Sent { clip, max_norm: 4.5 * clip },
+        };
+        let kind = quantised(bits, bound, Rounding::Nearest);
+        let encoding = spec(DIM, kind, 6, max_weight).validate().unwrap();
+        let mut sum = Words::zeros(encoding.width(), encoding.lanes());
+        for (weight, is_negative) in &others {
+            let zero = if *is_negative { -0.0_f32 } else { 0.0 };
+            let weight = 1 + weight % max_weight;
+            sum.add(&encode(&encoding, &[zero; DIM][..], weight, 0).unwrap()).unwrap();
+        }
+        let mut mean = [1.0_f64; DIM];
+        encoding.decode_mean(&sum, others.len(), &mut mean).unwrap();
+        prop_assert!(mean.iter().all(|mean| mean.to_bits() == 0), "{mean:?}");
+    }
+
+    #[test]
+    fn nearest_rounding_treats_both_signs_alike(bits in 2..=32_u32, values in vectors()) {
+        let kind = quantised(bits, ClipSpec::Tensor(1.0), Rounding::Nearest);
+        let encoding = spec(DIM, kind, 1, 1).validate().unwrap();
+        let decoded = |values: &[f32]| {
+            let mut mean = [0.0_f64; DIM];
+            let words = encode(&encoding, values, 1, 0).unwrap();
+            encoding.decode_mean(&words, 1, &mut mean).unwrap();
+            mean
+        };
+        let negative: Vec<f32> = values.iter().map(|value| -value).collect();
+        for (one, other) in decoded(&values).into_iter().zip(decoded(&negative)) {
+            prop_assert_eq!(one, -other);
+        }
+    }
+}
+
 #[test]
 fn vectors_longer_than_a_piece_encode_and_decode() {
     let dim = 20_003;

@@ -20,7 +20,7 @@ fn encoding(
 
 /// The norm that rounding may give to a vector of zeros.
 fn least(dim: usize, bits: u32, clip: f64, rounding: Rounding) -> f64 {
-    let step = 2.0 * clip / (f64::powi(2.0, bits as i32) - 1.0);
+    let step = rounding.step(bits, clip);
     let levels = if rounding == Rounding::Nearest {
         0.5
     } else {
@@ -29,11 +29,11 @@ fn least(dim: usize, bits: u32, clip: f64, rounding: Rounding) -> f64 {
     levels * step * (dim as f64).sqrt()
 }
 
-/// The sum of v(v + 1) over words.
-fn sum_of(words: impl Iterator<Item = u64>, offset: u64) -> u128 {
+/// The sum of v(v + slope) over words.
+fn sum_of(words: impl Iterator<Item = u64>, bound: SquaredNorm) -> u128 {
     let of = |word: u64| {
-        let v = i128::from(word) - i128::from(offset);
-        (v * (v + 1)).unsigned_abs()
+        let v = i128::from(word) - i128::from(bound.offset);
+        (v * (v + i128::from(bound.slope))).unsigned_abs()
     };
     words.map(of).sum()
 }
@@ -67,7 +67,7 @@ fn cases() -> impl Strategy<Value = Case> {
             |(bits, power, mantissa, above, rounding, mut values, times, form)| {
                 let clip = mantissa * f64::powi(2.0, power);
                 let max_norm = above * least(values.len(), bits, clip, rounding);
-                let step = 2.0 * clip / (f64::powi(2.0, bits as i32) - 1.0);
+                let step = rounding.step(bits, clip);
                 match form {
                     0 => values.iter_mut().for_each(|x| *x = 1.0),
                     1 => values.iter_mut().skip(1).for_each(|x| *x = 0.0),
@@ -101,7 +101,7 @@ proptest! {
         let encoding = encoding(values.len(), bits, (clip, max_norm), rounding).unwrap();
         let words = encode(&encoding, &values[..], 1, byte).unwrap();
         let bound = encoding.squared_norm().unwrap();
-        let sum = sum_of(words.iter(), bound.offset);
+        let sum = sum_of(words.iter(), bound);
         prop_assert!(sum <= u128::from(bound.most), "{} > {}", sum, bound.most);
         let mut decoded = vec![0.0_f64; values.len()];
         encoding.decode_mean(&words, 1, &mut decoded).unwrap();
@@ -110,7 +110,7 @@ proptest! {
         // Single precision as well.
         let single: Vec<f32> = values.iter().map(|&x| x as f32).collect();
         let words = encode(&encoding, &single[..], 1, byte).unwrap();
-        prop_assert!(sum_of(words.iter(), bound.offset) <= u128::from(bound.most));
+        prop_assert!(sum_of(words.iter(), bound) <= u128::from(bound.most));
     }
 
     #[test]
@@ -138,7 +138,7 @@ proptest! {
             let of = selection.encoding();
             let words = encode(of, selection.values(), 1, 1).unwrap();
             let bound = of.squared_norm().unwrap();
-            prop_assert!(sum_of(words.iter(), bound.offset) <= u128::from(bound.most));
+            prop_assert!(sum_of(words.iter(), bound) <= u128::from(bound.most));
             sparsifier.commit(selection.into_sent(), |_| true);
         }
     }
@@ -148,43 +148,66 @@ proptest! {
 #[test]
 fn ties_that_are_none_stay_below_the_bound() {
     let (dim, bits, clip) = (64, 32, 1.0);
-    let step = 2.0 * clip / (f64::powi(2.0, 32) - 1.0);
+    let step = Rounding::Nearest.step(bits, clip);
     for power in 20..36 {
         let norm = 1.5 * 8.0 * step * (1.0 - f64::powi(2.0, -power));
         let encoding = encoding(dim, bits, (clip, norm), Rounding::Nearest).unwrap();
         let words = encode(&encoding, &[-1.0; 64][..], 1, 0).unwrap();
         let bound = encoding.squared_norm().unwrap();
-        assert!(sum_of(words.iter(), bound.offset) <= u128::from(bound.most));
+        assert!(sum_of(words.iter(), bound) <= u128::from(bound.most));
     }
 }
 
 #[test]
 fn case_14_the_bound_on_words_is_exact() {
-    // With 2 bits and a clip of 1.5 a step is 1: 4T + dim <= 4 * max_norm^2.
-    let most = |dim, max_norm| {
-        let encoding = encoding(dim, 2, (1.5, max_norm), Rounding::Nearest).unwrap();
-        let SquaredNorm { offset, most } = encoding.squared_norm().unwrap();
-        assert_eq!(offset, 2);
-        most
+    let bound = |dim, clip, max_norm, rounding| {
+        let encoding = encoding(dim, 2, (clip, max_norm), rounding).unwrap();
+        encoding.squared_norm().unwrap()
     };
-    for (dim, max_norm, expected) in [
-        (1, 0.75, 0),
+    // With 2 bits and a clip of 1.5 a step of stochastic rounding is 1: 4T + dim <= 4 * max_norm^2.
+    for (dim, max_norm, most) in [
         (1, 1.5, 2),
         (1, 1.5_f64.next_down(), 1),
-        (2, 1.0, 0),
-        (4, 1.5, 1),
         (4, 3.0, 8),
         (4, 3.0_f64.next_down(), 7),
         (4, 3.0_f64.next_up(), 8),
         (100, 13.0, 144),
         (100, 13.0_f64.next_down(), 143),
     ] {
-        assert_eq!(most(dim, max_norm), expected, "{dim} {max_norm}");
+        let (offset, slope) = (2, 1);
+        let expected = SquaredNorm {
+            offset,
+            slope,
+            most,
+        };
+        let found = bound(dim, 1.5, max_norm, Rounding::Stochastic);
+        assert_eq!(found, expected, "{dim} {max_norm}");
+    }
+    // With 2 bits and a clip of 1 a step of rounding to nearest is 1: T <= max_norm^2.
+    for (dim, max_norm, most) in [
+        (1, 0.75, 0),
+        (1, 1.0, 1),
+        (1, 1.0_f64.next_down(), 0),
+        (4, 1.5, 2),
+        (4, 3.0, 9),
+        (4, 3.0_f64.next_down(), 8),
+        (4, 3.0_f64.next_up(), 9),
+        (100, 13.0, 169),
+        (100, 13.0_f64.next_down(), 168),
+    ] {
+        let (offset, slope) = (1, 0);
+        let expected = SquaredNorm {
+            offset,
+            slope,
+            most,
+        };
+        let found = bound(dim, 1.0, max_norm, Rounding::Nearest);
+        assert_eq!(found, expected, "{dim} {max_norm}");
     }
 }
 
-/// m^2 * top^2 <=> (4T + dim) * c^2 by schoolbook multiplication of bits, apart from the crate's long division.
-fn holds(most: u64, dim: usize, (max_norm, top, clip): (f64, u64, f64)) -> bool {
+/// m^2 * top^2 <=> (4T + quarters) * c^2 by schoolbook multiplication of bits, apart from the crate's long division.
+fn holds(most: u64, quarters: usize, (max_norm, top, clip): (f64, u64, f64)) -> bool {
     let whole = |number: f64| {
         let bits = number.to_bits();
         let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
@@ -215,7 +238,7 @@ fn holds(most: u64, dim: usize, (max_norm, top, clip): (f64, u64, f64)) -> bool 
     let root = digits(norm * u128::from(top));
     let mut larger = times(&root, &root);
     let clip = digits(clip);
-    let four = digits(4 * u128::from(most) + dim as u128);
+    let four = digits(4 * u128::from(most) + quarters as u128);
     let mut smaller = times(&times(&clip, &clip), &four);
     let shift = 2 * (norm_power - clip_power);
     let shifted = match shift > 0 {
@@ -235,11 +258,12 @@ proptest! {
         let Case { bits, clip, max_norm, rounding, values } = case;
         let dim = values.len();
         let encoding = encoding(dim, bits, (clip, max_norm), rounding).unwrap();
-        let SquaredNorm { offset, most } = encoding.squared_norm().unwrap();
-        prop_assert_eq!(offset, 1 << (bits - 1));
-        let of = (max_norm, (1 << bits) - 1, clip);
-        prop_assert!(holds(most, dim, of));
-        prop_assert!(!holds(most + 1, dim, of));
+        let SquaredNorm { offset, slope, most } = encoding.squared_norm().unwrap();
+        let top = rounding.last_level(bits);
+        prop_assert_eq!(2 * offset - slope, top);
+        let (of, quarters) = ((max_norm, top, clip), dim * slope as usize);
+        prop_assert!(holds(most, quarters, of));
+        prop_assert!(!holds(most + 1, quarters, of));
     }
 }
 
@@ -249,7 +273,7 @@ fn bounds_of_more_than_64_bits_are_none() {
         let encoding = encoding(3, 32, (1.0, max_norm), Rounding::Nearest).unwrap();
         encoding.squared_norm()
     };
-    // max_norm / step = max_norm * (2^32 - 1) / 2 must be below 2^32.
+    // max_norm / step = max_norm * (2^32 - 2) / 2 must be below 2^32.
     assert!(of(2.0).is_some());
     assert_eq!(of(2.000_001), None);
     assert_eq!(of(1e100), None);

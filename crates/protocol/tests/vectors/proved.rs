@@ -320,7 +320,7 @@ pub fn check_largest_projections(file: &str) {
         };
         let statement = Statement {
             words: of.numbers,
-            bits: 32,
+            largest: (1 << 32) - 1,
             norm: Some(norm),
             range: RangeProof::Projections,
         };
@@ -338,6 +338,7 @@ pub fn check_largest_projections(file: &str) {
 struct Shared {
     bound: String,
     bits: u32,
+    rounding: String,
     most: Option<String>,
     n: usize,
     k: usize,
@@ -347,14 +348,18 @@ struct Shared {
 impl Shared {
     fn sharing(&self, corrupt: usize, words: usize) -> ValiditySharing {
         let parameters = ValidityParameters::told(self.n, corrupt, self.k, self.l).unwrap();
+        let (largest, slope) = match self.rounding.as_str() {
+            "nearest" => ((1 << self.bits) - 2, 0),
+            _ => ((1 << self.bits) - 1, 1),
+        };
         let norm = self.most.as_ref().map(|most| NormBound {
-            offset: 1 << (self.bits - 1),
-            slope: 1,
+            offset: (largest + slope) / 2,
+            slope,
             most: most.parse().unwrap(),
         });
         let statement = Statement {
             words,
-            bits: self.bits,
+            largest,
             norm,
             range: match self.bound.as_str() {
                 "entries" => RangeProof::Bits,

@@ -67,18 +67,21 @@ pub(super) fn answers<F: NttField>(
         .collect()
 }
 
-/// u_b − Σ_s 2^s β_sb for every block b; nothing where words have no bits.
+/// u_b − Σ_s c_s β_sb for every block b, where bit s counts c_s; nothing where words have no bits.
 fn bounds<F: NttField>(layout: &Layout, rows: &[F]) -> Vec<F> {
     if layout.bits().is_empty() {
         return Vec::new();
     }
     let mut left = rows[layout.words()].to_vec();
-    let mut weight = F::ONE;
-    for of_bit in rows[layout.bits()].chunks_exact(layout.blocks()) {
+    let bits = layout.statement().bits();
+    for (s, of_bit) in rows[layout.bits()]
+        .chunks_exact(layout.blocks())
+        .enumerate()
+    {
+        let weight = F::from_canonical(bits.weight(s)).unwrap_or(F::ZERO);
         for (left, &bit) in left.iter_mut().zip(of_bit) {
             *left -= weight * bit;
         }
-        weight += weight;
     }
     left
 }

@@ -24,11 +24,15 @@ impl BoundedBits {
 
     /// The bits of a number up to the bound.
     pub fn split(self, number: u64) -> Vec<u64> {
+        self.bits_of(number).collect()
+    }
+
+    /// The bits of a number up to the bound, one after the other.
+    pub fn bits_of(self, number: u64) -> impl Iterator<Item = u64> {
         let top = self.count() - 1;
         let last = number >> top & 1;
         let rest = number - last * self.weight(top);
-        let bit = |t: usize| if t == top { last } else { rest >> t & 1 };
-        (0..=top).map(bit).collect()
+        (0..=top).map(move |t| if t == top { last } else { rest >> t & 1 })
     }
 }
 

@@ -23,21 +23,20 @@ impl Layout {
     /// The rows of a statement where l numbers go into a row and the field has p elements.
     ///
     /// # Errors
-    /// The inequality that fails. Always: 1 ≤ bits ≤ 32, 2^bits − 1 < p, slope ≤ 1, 1 ≤ T < p. With bits of words: B·l·largest
-    /// square < p. With projections, the largest of which is Y: a norm, T below the squares of words out of range,
+    /// The inequality that fails. Always: 1 ≤ largest word < 2^32, largest word < p, slope ≤ 1, 1 ≤ T < p. With bits of
+    /// words: B·l·largest square < p. With projections, the largest of which is Y: a norm, T below the squares of words out of range,
     /// 148·Y² < p, (2·B·l + 1)·Y < p.
     pub fn new(statement: Statement, packing: usize, modulus: u64) -> Result<Self, ValidityError> {
-        let Statement { words, bits, .. } = statement;
+        let Statement { words, largest, .. } = statement;
         if packing == 0 || words == 0 {
             let rule = format!("words = {words} and packing = {packing} must be at least 1");
             return broken("words", rule);
         }
-        if !(1..=32).contains(&bits) {
-            return broken("bits", format!("1 <= bits = {bits} <= 32"));
+        if !(1..1 << 32).contains(&largest) {
+            return broken("bits", format!("1 <= largest word = {largest} < 2^32"));
         }
-        let largest = (1_u64 << bits) - 1;
         if largest >= modulus {
-            return broken("bits", format!("2^bits - 1 = {largest} < p = {modulus}"));
+            return broken("bits", format!("largest word = {largest} < p = {modulus}"));
         }
         let blocks = words.div_ceil(packing);
         let numbers = (blocks * packing) as u64;
@@ -112,7 +111,7 @@ impl Layout {
     pub fn bits(&self) -> Range<usize> {
         let start = self.squares().end;
         let rows = match self.statement.range {
-            RangeProof::Bits => self.statement.bits as usize * self.blocks,
+            RangeProof::Bits => self.statement.bits().count() * self.blocks,
             RangeProof::Projections => 0,
         };
         start..start + rows

@@ -2,14 +2,14 @@
 
 use super::bounded::BoundedBits;
 
-/// What is proved of a vector: each of its words u is in 0..2^bits, and, where there is a bound, its squared norm is at
+/// What is proved of a vector: each of its words u is in 0..=largest, and, where there is a bound, its squared norm is at
 /// most that bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Words L of a vector.
     pub words: usize,
-    /// Bits S of a word.
-    pub bits: u32,
+    /// The largest word.
+    pub largest: u64,
     /// The bound of the norm, if there is one.
     pub norm: Option<NormBound>,
     /// How it is proved that words are in range.
@@ -35,6 +35,13 @@ pub struct NormBound {
     pub slope: u64,
     /// The bound T.
     pub most: u64,
+}
+
+impl Statement {
+    /// The bits of a word, S of them.
+    pub(super) fn bits(&self) -> BoundedBits {
+        BoundedBits { most: self.largest }
+    }
 }
 
 impl NormBound {

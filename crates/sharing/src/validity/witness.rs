@@ -30,7 +30,7 @@ impl Witness {
             let (got, need) = (words.len(), statement.words);
             return Err(ValidityError::Words { got, need });
         }
-        let largest = (1 << statement.bits) - 1;
+        let largest = statement.largest;
         if words.iter().fold(0, |most, &word| most.max(word)) > largest {
             return Err(ValidityError::Word { most: largest });
         }
@@ -51,8 +51,9 @@ impl Witness {
                     row[blocks + block] = square;
                     norm += u128::from(square);
                 }
-                for (bit, row_of_bit) in layout.bits().skip(block).step_by(blocks).enumerate() {
-                    row[row_of_bit] = word >> bit & 1;
+                let rows_of_bits = layout.bits().skip(block).step_by(blocks);
+                for (row_of_bit, bit) in rows_of_bits.zip(statement.bits().bits_of(word)) {
+                    row[row_of_bit] = bit;
                 }
             }
         }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::open::{result_hash, tag, word_len};
 use super::parts::{put_together, told_len};
 use super::upload::Uploads;
-use super::weighing::{Weighing, check_result, result_shape};
+use super::weighing::{SHORTEST_ROOT, Weighing, check_result, result_shape};
 use super::{COORDINATOR, Mpc3, OTHERS, ResultName, TAG, has_keys, is_active};
 use crate::core::round::{ClientSetup, ClientStage, ClientStep, InputRef, RoundSum};
 use crate::kit::result::split_survivors;
@@ -72,10 +72,13 @@ fn share(
     let squares = add_up(job, input, |level| {
         u128::from(number(level).unsigned_abs()).pow(2)
     });
-    // Not 0: no level stands for 0.
-    let norm = (squares.map_err(Fault::caller)? as f64).sqrt();
+    let (zeros, norm) = match squares.map_err(Fault::caller)? {
+        // The direction of zeros: every coordinate is that of a vector of ones.
+        0 => (weighing.zero_root(), SHORTEST_ROOT),
+        squares => (0.0, (squares as f64).sqrt()),
+    };
     let scale = f64::from(1u32 << DIRECTION_BITS) / norm;
-    let unit = |level| (number(level) as f64 * scale).round() as i64 as u64;
+    let unit = |level| ((number(level) as f64 + zeros) * scale).round() as i64 as u64;
     let packed = pack_mapped(job, input, unit, mask).map_err(Fault::caller)?;
     Ok((packed, Some(norm)))
 }

@@ -1,13 +1,17 @@
 //! What follows from a job's rule: how vectors are shared, how long they may be, and what a result means.
 //!
-//! The servers compute with signed whole numbers. A level l of the encoding, from 0 to t = 2^bits − 1, stands for the
+//! The servers compute with signed whole numbers. A level l of the encoding, from 0 to the last one t, stands for the
 //! coordinate (2l − t) / t of the clipping bound, and 2l − t is what is shared, modulo 2^64. Where coordinates are sorted it
-//! is l − 2^(bits − 1), which has one bit less.
+//! is l − ⌈t/2⌉, which has one bit less.
+//!
+//! t is 2^bits − 1 with stochastic rounding, so that no level stands for 0, and 2^bits − 2 with rounding to nearest, where
+//! level t/2 does. A vector of zeros has no direction. As a root it counts as a vector of equal coordinates with the
+//! norm [`SHORTEST_ROOT`].
 //!
 //! A result has a word for each coordinate, a sum of weights with 28 bits behind the point, and the bits of a double by
 //! which everything is divided as well.
 
-use blindsum_encode::{ClipSpec, EncodingKind};
+use blindsum_encode::{ClipSpec, EncodingKind, Rounding};
 use blindsum_math::words::{Width, Words};
 use blindsum_mpc::rules::{Bounds, Clear, Rule, Trusted, total_of};
 use blindsum_mpc::{FRACTION, Gate, Gaussian, MpcError, Vectors};
@@ -25,6 +29,9 @@ const LEAST_CLIP: f64 = 16.0;
 const NOISE_ROOM: f64 = 64.0;
 /// The same for results that are compared with the rule in the clear.
 const NOISE_SEEN: f64 = 24.0;
+/// The norm of a root of zeros, in units of what is shared: so short that nothing is seen of a vector of its length, and
+/// not 0, as results are divided by it.
+pub(super) const SHORTEST_ROOT: f64 = 1.0 / (1_u64 << 40) as f64;
 /// Words of a result behind those of its coordinates.
 const TAIL: usize = 2;
 
@@ -32,6 +39,7 @@ const TAIL: usize = 2;
 pub(super) struct Weighing {
     pub options: Mpc3,
     bits: u32,
+    rounding: Rounding,
     /// The bound of a coordinate, or of the L2 norm.
     clip: f64,
     /// What bounds whole vectors.
@@ -52,11 +60,17 @@ impl Weighing {
     pub fn of(job: &Job) -> Option<Self> {
         let spec = job.spec();
         let options = Mpc3::of(spec);
-        let EncodingKind::Quantised { bits, clip, .. } = spec.encoding.kind() else {
+        let EncodingKind::Quantised {
+            bits,
+            clip,
+            rounding,
+        } = spec.encoding.kind()
+        else {
             return None;
         };
         (!options.is_sum()).then(|| Self {
             bits,
+            rounding,
             clip: clip.clip(),
             bound: clip,
             bad: options.bad(spec),
@@ -66,24 +80,34 @@ impl Weighing {
         })
     }
 
-    /// 2^bits − 1: the last level.
+    /// t: the last level.
     fn top(&self) -> u64 {
-        (1 << self.bits) - 1
+        self.rounding.last_level(self.bits)
+    }
+
+    /// ⌈t/2⌉: the level of 0, or the one above it.
+    fn middle(&self) -> u64 {
+        self.top().div_ceil(2)
     }
 
     /// What is shared of a level.
     pub fn shared(&self, level: u64) -> u64 {
         match self.options.rule.sorts() {
-            true => level.wrapping_sub(1 << (self.bits - 1)),
+            true => level.wrapping_sub(self.middle()),
             false => (2 * level).wrapping_sub(self.top()),
         }
+    }
+
+    /// A coordinate of what a root of zeros counts as.
+    pub fn zero_root(&self) -> f64 {
+        SHORTEST_ROOT / (self.dim as f64).sqrt()
     }
 
     /// The number that is shared, as a coordinate.
     fn scale(&self) -> Signed {
         let top = self.top() as f64;
         let (factor, offset) = match self.options.rule.sorts() {
-            true => (2.0 / top, 1.0 / top),
+            true => (2.0 / top, (2 * self.middle() - self.top()) as f64 / top),
             false => (1.0 / top, 0.0),
         };
         Signed { factor, offset }
@@ -421,7 +445,11 @@ pub(super) fn in_the_clear(round: &Round, encoded: &[(PartyId, Words)]) -> Optio
     let vectors: Vec<Vec<i64>> = others.map(|(_, words)| numbers(words)).collect();
     let root = encoded.iter().find(|(party, _)| is_root(party));
     let root: Vec<f64> = root.map_or_else(Vec::new, |(_, words)| {
-        numbers(words).into_iter().map(|it| it as f64).collect()
+        let root: Vec<f64> = numbers(words).into_iter().map(|it| it as f64).collect();
+        match root.iter().any(|it| *it != 0.0) {
+            true => root,
+            false => vec![weighing.zero_root(); weighing.dim],
+        }
     });
     let rule = match weighing.rule(None) {
         Rule::FlTrust { hide_total, .. } => Rule::FlTrust {

@@ -120,9 +120,9 @@ fn check(job: &Job) -> Result<(), SpecError> {
 /// What is proved of every vector: that its words are those of the encoding, and its norm is what the job allows.
 fn statement(job: &Job) -> Result<Statement, SpecError> {
     let spec = job.spec();
-    let bits = match spec.encoding.kind() {
-        EncodingKind::Quantised { bits, .. } => bits,
-        EncodingKind::Integers { bits } if bits <= 32 => bits,
+    let largest = match spec.encoding.kind() {
+        EncodingKind::Quantised { bits, rounding, .. } => rounding.last_level(bits),
+        EncodingKind::Integers { bits } if bits <= 32 => (1 << bits) - 1,
         EncodingKind::Integers { bits } => {
             let rule = format!("bits = {bits} <= 32 for pss-malicious, which proves every bit");
             return Err(SpecError::new("bits", rule));
@@ -148,11 +148,11 @@ fn statement(job: &Job) -> Result<Statement, SpecError> {
     }
     Ok(Statement {
         words: job.lanes(),
-        bits,
+        largest,
         range,
         norm: job.encoding().squared_norm().map(|norm| NormBound {
             offset: norm.offset,
-            slope: 1,
+            slope: norm.slope,
             most: norm.most,
         }),
     })

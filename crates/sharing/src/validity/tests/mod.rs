@@ -42,7 +42,7 @@ fn bound(most: u64) -> NormBound {
 fn statement() -> Statement {
     Statement {
         words: WORDS,
-        bits: BITS,
+        largest: (1 << BITS) - 1,
         norm: Some(bound(MOST)),
         range: RangeProof::Bits,
     }

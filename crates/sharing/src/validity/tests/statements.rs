@@ -76,21 +76,21 @@ fn case_24_statements_that_break_a_rule_quote_it() {
     };
     assert!(
         refused(Statement {
-            bits: 0,
+            largest: 0,
             ..statement()
         })
-        .contains("1 <= bits = 0 <= 32")
+        .contains("1 <= largest word = 0 < 2^32")
     );
     assert!(
         refused(Statement {
-            bits: 33,
+            largest: 1 << 32,
             ..statement()
         })
-        .contains("bits = 33")
+        .contains("largest word = 4294967296 < 2^32")
     );
     assert!(
         refused(Statement {
-            bits: 31,
+            largest: 1 << 30,
             ..statement()
         })
         .contains("< p")
@@ -113,7 +113,7 @@ fn case_24_statements_that_break_a_rule_quote_it() {
         assert!(refused(with(norm)).contains("the word for zero must be a word"));
     }
     let wide = Statement {
-        bits: 14,
+        largest: (1 << 14) - 1,
         words: 17,
         range: RangeProof::Bits,
         norm: Some(NormBound {
@@ -208,15 +208,18 @@ proptest! {
 
     #[test]
     fn honest_proofs_are_accepted_and_sums_of_columns_are_columns_of_sums(
-        seed in any::<u64>(), words_count in 1usize..40, bits in 1u32..12, packing in 1usize..6,
-        (has_norm, is_projected) in (any::<bool>(), any::<bool>()),
+        seed in any::<u64>(), words_count in 1usize..40, bits in 2u32..12, packing in 1usize..6,
+        (has_norm, is_projected, has_middle) in any::<(bool, bool, bool)>(),
     ) {
         let mut draws = rng(seed);
-        let offset = 1 << (bits - 1);
-        let most = if is_projected { offset * (offset + 1) - 1 } else { 1 << 30 };
-        let norm = (has_norm || is_projected).then_some(NormBound { offset, slope: 1, most });
+        // With a word in the middle the largest is no power of 2 less one.
+        let (largest, slope) = if has_middle { ((1 << bits) - 2, 0) } else { ((1 << bits) - 1, 1) };
+        let offset = (largest + slope) / 2;
+        let outside = (offset + 1) * (offset + 1 - slope);
+        let most = if is_projected { outside - 1 } else { 1 << 30 };
+        let norm = (has_norm || is_projected).then_some(NormBound { offset, slope, most });
         let range = if is_projected { RangeProof::Projections } else { RangeProof::Bits };
-        let statement = Statement { words: words_count, bits, norm, range };
+        let statement = Statement { words: words_count, largest, norm, range };
         let parameters = ValidityParameters::choose(&ValidityRequest { words: words_count, packing, ..REQUEST }).unwrap();
         let sharing = ValiditySharing::new(parameters, statement).unwrap();
         let challenge = sharing.challenge([1; 32]);
@@ -225,11 +228,11 @@ proptest! {
         let mut expected = vec![0_u64; words_count];
         let mut provers = Vec::new();
         for prover in 0..3 {
-            let mut words: Vec<u64> = (0..words_count).map(|_| draws.next_u64() % (1 << bits)).collect();
+            let mut words: Vec<u64> = (0..words_count).map(|_| draws.next_u64() % (largest + 1)).collect();
             if is_projected {
                 // One word as large as may be, all others next to zero.
                 words.fill(offset);
-                words[draws.next_u64() as usize % words_count] = draws.next_u64() % (1 << bits);
+                words[draws.next_u64() as usize % words_count] = draws.next_u64() % (largest + 1);
             }
             expected.iter_mut().zip(&words).for_each(|(sum, word)| *sum += word);
             let mut witness = Witness::new(*sharing.layout(), &words).unwrap();
