@@ -71,6 +71,7 @@ CHOSEN: dict[str, dict[str, dict[str, Option]]] = {
             "density_steps": COUNT,
             "density_rounds": Option("whole", 1, 1),
             "min_contributors": COUNT,
+            "divisor": Option("choice", "parties", choices=("parties", "senders")),
         },
         "mpc3": {},
     },

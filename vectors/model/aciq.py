@@ -60,16 +60,40 @@ class Tensor:
     length: int
     clip: float
     power: float = 0.0
+    peak: float = 0.0
+    rounding: str = "stochastic"
 
-    def observe(self, power: float) -> None:
-        """Takes the power of another round."""
-        self.power = power if self.power == 0.0 else (self.power + power) / 2
+    def observe(self, bits: int, power: float, peak: float) -> None:
+        """Takes the power and the peak of another round."""
+        if peak == 0.0:
+            if self.rounding == "nearest":
+                # Nothing was above half a level: the bound halves.
+                self.power, self.peak = self.power / 4, self.bound(bits) / 4
+            return
+        if 4 * peak >= 3 * self.bound(bits):
+            # Somebody may have been cut off.
+            self.power = self.peak = 0.0
+        else:
+            self.power = power if self.power == 0.0 else (self.power + power) / 2
+            self.peak = max(peak, self.peak / 2)
+
+    def observe_dense(self, bits: int, values: list[float], survivors: int, scale: float) -> None:
+        """Takes the mean of a dense round."""
+        power = survivors * squares(values) / self.length
+        self.observe(bits, power, scale * max(abs(value) for value in values))
 
     def bound(self, bits: int) -> float:
         """The bound of the next round."""
-        if self.power == 0.0:
+        if self.peak == 0.0:
             return self.clip
-        return min(self.clip, max(self.clip / UNIT, factor(bits) * math.sqrt(self.power)))
+        wanted = max(self.clip / UNIT, factor(bits) * math.sqrt(self.power), 2 * self.peak)
+        return min(self.clip, wanted)
+
+
+def scale_of(survivors: int, total_weight: int, max_weight: int) -> float:
+    """The largest that a party's coordinate may be, over that of the mean."""
+    lightest = max(1, total_weight - (survivors - 1) * max_weight)
+    return total_weight / lightest
 
 
 def mean_of(label: str, tensor: Tensor, size: float) -> list[float]:
@@ -80,33 +104,49 @@ def mean_of(label: str, tensor: Tensor, size: float) -> list[float]:
 
 def state(tensors: list[Tensor]) -> str:
     """A history in bytes."""
-    powers = "".join(double(tensor.power) for tensor in tensors)
-    return "01" + len(tensors).to_bytes(4, "big").hex() + powers
+    numbers = "".join(double(tensor.power) + double(tensor.peak) for tensor in tensors)
+    return "02" + len(tensors).to_bytes(4, "big").hex() + numbers
 
 
-def case(bits: int, tensors: list[Tensor], rounds: list[tuple[int, list[float]]]) -> dict[str, object]:
+def case(
+    bits: int, tensors: list[Tensor], rounds: list[tuple[int, list[float]]], max_weight: int = 1
+) -> dict[str, object]:
     """A history of dense rounds, each given by its survivors and the size of every tensor's mean."""
     start = [[tensor.length, double(tensor.clip)] for tensor in tensors]
     steps = []
     for number, (survivors, sizes) in enumerate(rounds):
         mean: list[float] = []
+        total = max(survivors, survivors * max_weight - (max_weight - 1) * (number + 1))
         for i, (tensor, size) in enumerate(zip(tensors, sizes, strict=True)):
             values = mean_of(f"{bits}/{number}/{i}", tensor, size)
-            tensor.observe(survivors * squares(values) / tensor.length)
+            tensor.observe_dense(bits, values, survivors, scale_of(survivors, total, max_weight))
             mean += values
         steps.append(
             {
                 "mean": [double(value) for value in mean],
-                "counts": [survivors],
+                "counts": [survivors, total],
                 "state": state(tensors),
                 "clips": [double(tensor.bound(bits)) for tensor in tensors],
             }
         )
-    return {"bits": bits, "tensors": start, "minimum": 0, "rounds": steps}
+    return {
+        "bits": bits,
+        "tensors": start,
+        "rounding": tensors[0].rounding,
+        "max_weight": max_weight,
+        "minimum": 0,
+        "divisor": 0,
+        "rounds": steps,
+    }
 
 
-def sparse_case(bits: int, tensors: list[Tensor], minimum: int, sizes: list[float]) -> dict[str, object]:
-    """A history of sparse rounds, in which coordinate d is the mean of few parties or none."""
+def sparse_case(
+    bits: int, tensors: list[Tensor], minimum: int, sizes: list[float], divisor: int = 0
+) -> dict[str, object]:
+    """A history of sparse rounds, in which few parties sent coordinate d, or none.
+
+    The divisor of their sum is their number, or this one.
+    """
     start = [[tensor.length, double(tensor.clip)] for tensor in tensors]
     steps = []
     for number, size in enumerate(sizes):
@@ -120,13 +160,16 @@ def sparse_case(bits: int, tensors: list[Tensor], minimum: int, sizes: list[floa
                 0 if silent else hashlib.sha256(f"{label}/{d}/count".encode()).digest()[0] % 5
                 for d in range(tensor.length)
             ]
-            power, present = 0.0, 0
-            for value, count in zip(values, of_tensor, strict=True):
-                if count >= minimum:
-                    power += count * (value * value)
-                    present += 1
-            if present:
-                tensor.observe(power / present)
+            sums = [
+                ((divisor or count) * value, count)
+                for value, count in zip(values, of_tensor, strict=True)
+                if count >= minimum
+            ]
+            power = 0.0
+            for total, count in sums:
+                power += total * total / count
+            if sums:
+                tensor.observe(bits, power / len(sums), max(abs(total) for total, _ in sums))
             mean += values
             counts += of_tensor
         steps.append(
@@ -137,7 +180,15 @@ def sparse_case(bits: int, tensors: list[Tensor], minimum: int, sizes: list[floa
                 "clips": [double(tensor.bound(bits)) for tensor in tensors],
             }
         )
-    return {"bits": bits, "tensors": start, "minimum": minimum, "rounds": steps}
+    return {
+        "bits": bits,
+        "tensors": start,
+        "rounding": tensors[0].rounding,
+        "max_weight": 1,
+        "minimum": minimum,
+        "divisor": divisor,
+        "rounds": steps,
+    }
 
 
 def vectors() -> dict[str, object]:
@@ -154,7 +205,16 @@ def vectors() -> dict[str, object]:
             ),
             case(16, [Tensor(21, 1e30), Tensor(5, 1e-30)], [(1000, [1e20, 1e-32])]),
             case(4, [Tensor(9, 1.0), Tensor(9, 1.0)], [(5, [1e-9, 1.0]), (5, [1e-9, 1.0])]),
-            sparse_case(6, [Tensor(*layer) for layer in layers], 2, [1e-2, 2e-3]),
+            # Peaks decide: they fall by half a round, reach the bound, and begin anew; a mean of 0 changes nothing.
+            case(16, [Tensor(9, 1.0)], [(3, [size]) for size in (1e-2, 1e-4, 0.0, 1e-4, 3e-2, 3e-2, 0.4, 0.4)]),
+            case(16, [Tensor(9, 1.0)], [(3, [1e-3]), (3, [1e-3]), (2, [1e-3])], max_weight=7),
+            case(
+                4,
+                [Tensor(9, 1.0, rounding="nearest"), Tensor(3, 0.5, rounding="nearest")],
+                [(3, sizes) for sizes in ([0.0, 0.1], [0.0, 0.0], [0.01, 0.0], [0.02, 0.3], [0.0, 0.1])],
+            ),
+            sparse_case(6, [Tensor(*layer) for layer in layers], 2, [1e-2, 2e-3, 0.2, 0.2]),
             sparse_case(16, [Tensor(30, 0.5)], 1, [1e-3, 1e-3]),
+            sparse_case(16, [Tensor(30, 0.5)], 2, [1e-3, 1e-4, 1e-3], divisor=4),
         ],
     }

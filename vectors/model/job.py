@@ -50,6 +50,7 @@ class Job:
     density_steps: int = 0
     density_rounds: int = 1
     min_contributors: int = 0
+    divisor: str = "parties"
     rule: str = "fedavg"
     norm: float = 0.0
     bad: int = 0

@@ -31,7 +31,7 @@ class Model:
 
     def __post_init__(self) -> None:
         tensors = self.job.tensors or (Tensor("", self.job.dim, self.job.clip),)
-        self.history = [aciq.Tensor(t.len, t.clip) for t in tensors] if self.job.clipping == "aciq" else []
+        self.history = [aciq.Tensor(t.len, t.clip, rounding=self.job.rounding) for t in tensors] if self.job.clipping == "aciq" else []
 
     def parts(self) -> list[bytes]:
         """What is hashed."""
@@ -53,7 +53,8 @@ class Model:
         rest = mean
         for tensor in self.history:
             of_tensor, rest = rest[: tensor.length], rest[tensor.length :]
-            tensor.observe(survivors * aciq.squares(of_tensor) / tensor.length)
+            scale = aciq.scale_of(survivors, survivors, 1)
+            tensor.observe_dense(self.job.bits, of_tensor, survivors, scale)
 
     def shown(self) -> dict[str, object]:
         """What the file says of it."""

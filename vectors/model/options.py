@@ -47,6 +47,7 @@ SPARSE: dict[str, dict[str, Option]] = {
     "density_steps": {"density_steps": 3},
     "density_rounds": {"density_rounds": 2},
     "min_contributors": {"min_contributors": 4},
+    "divisor": {"divisor": "senders"},
 }
 # Options of a rule need that rule.
 RULES: dict[str, dict[str, Option]] = {

@@ -54,6 +54,7 @@ PROTOCOLS: dict[str, dict[str, Option]] = {
         "density_steps": 0,
         "density_rounds": 1,
         "min_contributors": 0,
+        "divisor": "parties",
     },
     "mpc3": {
         "rule": "fedavg",

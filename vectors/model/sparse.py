@@ -103,7 +103,13 @@ def updates(label: str, spec: Spec, kind: str) -> list[float]:
 
 
 def case(
-    label: str, spec: Spec, schedule: Schedule, kinds: list[str], minimum: int, parties: int = 3
+    label: str,
+    spec: Spec,
+    schedule: Schedule,
+    kinds: list[str],
+    minimum: int,
+    parties: int = 3,
+    divisor: str = "parties",
 ) -> dict[str, object]:
     """Rounds of some parties. In every third round the last party is lost after it has chosen."""
     everyone = [Party(spec, schedule) for _ in range(parties)]
@@ -147,7 +153,9 @@ def case(
                 "counts": counts,
                 "opened": len(opened),
                 "withheld": sum(count > 0 for count in counts) - len(opened),
-                "mean": [double(value) for value in means(spec, sum_, counts, opened)],
+                "mean": [
+                    double(value) for value in means(spec, sum_, counts, opened, (divisor, survivors))
+                ],
             }
         )
     return {
@@ -158,6 +166,7 @@ def case(
             "last": float(Fraction(schedule.last)),
         },
         "minimum": minimum,
+        "divisor": divisor,
         "rounds": rounds,
     }
 
@@ -173,13 +182,20 @@ def compact_tensors(spec: Spec, indices: list[int]) -> tuple[tuple[int, float], 
     return tuple(rows)
 
 
-def means(spec: Spec, sum_: list[int], counts: list[int], opened: set[int]) -> list[float]:
-    """Coordinate by coordinate, as if each had a vector of its own."""
+def means(
+    spec: Spec, sum_: list[int], counts: list[int], opened: set[int], divided: tuple[str, int]
+) -> list[float]:
+    """Coordinate by coordinate, as if each had a vector of its own.
+
+    ``divided`` says whether a mean is over the senders, as such a vector's is, or over so many survivors.
+    """
     clips = spec.clips()
+    divisor, survivors = divided
     result = []
     for d, (word, count) in enumerate(zip(sum_, counts, strict=True)):
         one = replace(spec, dim=1, clip=clips[d], tensors=())
-        result.append(decode(one, [word], count)[0][0] if d in opened else 0.0)
+        mean = decode(one, [word], count)[0][0] if d in opened else 0.0
+        result.append(mean * (count / survivors) if divisor == "parties" else mean)
     return result
 
 
@@ -207,6 +223,7 @@ def vectors() -> dict[str, object]:
         ],
         "cases": [
             case("plain", plain, tenth, ["small", "wide", "small", "small"], 1),
+            case("senders", plain, tenth, ["small", "wide", "small", "small"], 1, divisor="senders"),
             case("ties", plain, Schedule("3/8", "3/8", 0, 1), ["ties"] * 4, 2),
             case("layers", layers, falling, [*wide, "small", "small"], 1),
             case("minimum", layers, falling, wide, 2, parties=4),
@@ -214,5 +231,6 @@ def vectors() -> dict[str, object]:
             case("sent", replace(plain, max_norm=0.9), Schedule("1/4", "1/4", 0, 1), wide, 1),
             case("norm", replace(plain, clipping="l2"), Schedule("1/4", "1/4", 0, 1), wide, 1),
             case("fixed", replace(layers, kind="fixed64"), falling, wide, 2),
+            case("fixed senders", replace(layers, kind="fixed64"), falling, wide, 2, divisor="senders"),
         ],
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    ClipSpec, DensitySchedule, Encoder, Encoding, EncodingKind, EncodingSpec, Rounding, Sparsifier,
-    UpdateHistory,
+    Averaged, ClipSpec, DensitySchedule, Divisor, Encoder, Encoding, EncodingKind, EncodingSpec,
+    Rounding, Sparsifier, UpdateHistory,
 };
 use blindsum_math::words::Words;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
@@ -109,12 +109,21 @@ fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
             .collect();
         let mut mean = vec![0.0_f32; dim];
         work("counted", name, &mut || {
-            let decoded = encoding.decode_sparse_mean(black_box(&words), &counts, 2, &mut mean);
+            let decoded = encoding.decode_sparse_mean(
+                black_box(&words),
+                &counts,
+                (2, Divisor::Parties(10)),
+                &mut mean,
+            );
             assert!(decoded.is_ok());
         });
+        let of = Averaged {
+            survivors: 10,
+            total_weight: 10,
+        };
         if let Ok(mut history) = UpdateHistory::new(&encoding) {
             work("observe", name, &mut || {
-                assert!(history.observe(black_box(&values), 10).is_ok());
+                assert!(history.observe(black_box(&values), of).is_ok());
             });
         }
     }

@@ -2,42 +2,64 @@
 //! what everybody knows, as FLASHE §5.2 proposes.
 //!
 //! A party that chose its bound by its own values would tell something about them, and everybody needs the
-//! same one. So the spread of a tensor is estimated from the means that earlier rounds opened, and the bound
-//! is the one that loses least of a Gaussian with that spread ([`gaussian_factor`]). The bounds are part of
-//! what the parties of a round must agree on, to the last bit: nothing here uses a function that two machines
-//! may round differently.
+//! same one. So the spread of a tensor is estimated from the means that earlier rounds opened. The bound is the one
+//! that loses least of a Gaussian with that spread ([`gaussian_factor`]), and wider where a single party may have
+//! larger values. The bounds are part of what the parties of a round must agree on, to the last bit: nothing here uses a
+//! function that two machines may round differently.
 
 use crate::norm_rule::NormRule;
 use crate::spec::Kind;
 use crate::values::{Real, sum_of_squares};
-use crate::{EncodeError, Encoding};
+use crate::{Divisor, EncodeError, Encoding, Rounding};
 
-/// What the rounds so far tell about the spread of each tensor's updates.
+/// What the rounds so far tell about each tensor's updates.
 ///
-/// For a round with n survivors and mean u it keeps, for a tensor of L coordinates, the power
+/// Of a round with n survivors and mean u it takes, for a tensor of L coordinates, the power of one update and the
+/// largest coordinate that one party may have:
 ///
 /// ```text
 /// p  =  n * (u_1^2 + … + u_L^2) / L
+/// s  =  S * max |u_d|               S = n without weights, else W / max(1, W - (n - 1) * max_weight)
 /// ```
 ///
-/// and over all rounds a decaying average: p of the first round, then (average + p) / 2. The bound of the next round is
+/// W is the total weight. The bound of the next round is
 ///
 /// ```text
-/// c  =  min(C, max(C / 2^20, gaussian_factor(bits) * sqrt(average)))
+/// c  =  min(C, max(C / 2^20, gaussian_factor(bits) * sqrt(power), 2 * peak))
 /// ```
 ///
-/// where C is the bound in the job. As long as the average is 0, in particular before the first round, c = C.
-/// So c is never 0 nor larger than what the parties agreed to.
+/// where C is the bound in the job. `power` is a decaying average, p of the first round and then (power + p) / 2. `peak`
+/// is s of the first round and then max(s, peak / 2). c = C before the first round, and after a round with s >= 3/4 * c:
+/// somebody may have been cut off in it, so that it tells nothing, and both begin anew.
 ///
-/// Why n: updates that have nothing in common cancel in the mean, whose power is then an n-th of that of a
-/// single update. A bound that is made for the mean would cut them off, the next mean would be smaller for it,
-/// and so would the next bound, until nothing is left. With n the bound is never too narrow for one party;
-/// where all updates are alike it is sqrt(n) times wider than it had to be, which costs nothing in the end:
-/// the independent rounding errors of n parties have a sqrt(n) times smaller mean.
+/// A tensor whose mean is all 0 keeps both with stochastic rounding. With rounding to nearest such a mean says that no
+/// value was above half a level, which is c / 2 at most: the next bound is c / 2, so that small updates are seen in the
+/// end however wide C is.
+///
+/// **The law**: updates that do not grow are not cut off, and after a jump one round is cut off at most; no bound follows
+/// from values that were. Why the peak: nobody sees from a mean whether n parties have a coordinate in common or one
+/// party has it alone, whose value is up to S times that of the mean. A bound below it would cut the party off, the next
+/// mean would be smaller for it, and so would the next bound, until nothing is left. Twice, because a coordinate can
+/// meet values of other sign, and grow.
+///
+/// The limits of the law: values that cancel almost exactly in the sum once they are cut off are not seen. With weights S
+/// is that of the lightest party there can be. It is n where all have the largest weight, and up to W otherwise: then
+/// bounds are wide, up to C.
+///
+/// What it costs: dense updates that have nothing in common get a bound of about 2 * sqrt(n) times their largest
+/// coordinate, where the factor would do. That is log2 of it in bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateHistory {
-    factor: f64,
+    rule: Rule,
+    max_weight: u32,
     tensors: Vec<Tensor>,
+}
+
+/// What the bounds of all tensors of a job follow from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rule {
+    factor: f64,
+    rounding: Rounding,
 }
 
 /// One tensor of the history.
@@ -48,18 +70,50 @@ struct Tensor {
     clip: f64,
     /// Average power of a single update; 0 where nothing is known.
     power: f64,
+    /// Largest coordinate that a party may have; 0 where nothing is known.
+    peak: f64,
 }
 
-/// Widest bound over narrowest: 2^20. A tensor that stood still can begin to move, and its bound widens by a
-/// factor a round, so it must not be too far away.
+/// What a round tells about one tensor.
+#[derive(Clone, Copy)]
+struct Observed {
+    power: f64,
+    peak: f64,
+}
+
+/// What a round's mean is the mean of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Averaged {
+    /// The parties whose updates are in it.
+    pub survivors: usize,
+    /// The sum of their weights, which is their number in a job without weights.
+    pub total_weight: u64,
+}
+
+/// What a mean is the sum of, coordinate by coordinate, in a sparse round.
+#[derive(Clone, Copy, Debug)]
+pub struct Sparse<'a> {
+    /// How many parties sent each coordinate, `[dim]`.
+    pub counts: &'a [u32],
+    /// The mean is 0 where fewer parties than this sent a coordinate.
+    pub minimum: u32,
+    /// What the sum of each coordinate was divided by.
+    pub divisor: Divisor,
+}
+
+/// Narrowest bound over widest: 2^-20. Levels below that are finer than a single is at the job's bound.
 const NARROWEST: f64 = 1.0 / (1 << 20) as f64;
 
 /// Bounds of the job for which no square and no sum of squares leaves the exponents of `f64`, nor any mean
 /// those of `f32`.
 const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 
+/// A peak from this part of its bound on says that somebody may have been cut off: the sum of others, and rounding, may
+/// have taken a little from it.
+const REACHED: f64 = 0.75;
+
 /// First byte of a history.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl UpdateHistory {
     /// The history before the first round of a job with this encoding.
@@ -70,8 +124,8 @@ impl UpdateHistory {
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         let Kind::Quantised {
             bits,
+            rounding,
             norm: NormRule::Free,
-            ..
         } = encoding.kind()
         else {
             let rule =
@@ -89,84 +143,93 @@ impl UpdateHistory {
                 len: run.len(),
                 clip,
                 power: 0.0,
+                peak: 0.0,
             });
         }
         Ok(Self {
-            factor: gaussian_factor(bits),
+            rule: Rule {
+                factor: gaussian_factor(bits),
+                rounding,
+            },
+            max_weight: encoding.max_weight(),
             tensors,
         })
     }
 
-    /// Adds a finished round: `mean`, `[dim]`, is the mean of the updates of `survivors` parties. All parties must call
+    /// Adds a finished round: `mean`, `[dim]`, is the mean of the updates of these parties. All parties must call
     /// this with the same numbers: a mean decoded to `f32` differs from one decoded to `f64`.
     ///
     /// # Errors
     /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for a mean that is not finite in `f32`. The history is
     /// unchanged then.
-    pub fn observe<R: Real>(&mut self, mean: &[R], survivors: usize) -> Result<(), EncodeError> {
-        let powers = self.powers(mean, |_, of_tensor| {
-            Some(survivors as f64 * sum_of_squares(of_tensor) / of_tensor.len() as f64)
+    pub fn observe<R: Real>(&mut self, mean: &[R], of: Averaged) -> Result<(), EncodeError> {
+        let scale = self.scale(of);
+        let observed = self.each(mean, |_, values| {
+            let largest = values
+                .iter()
+                .fold(0.0, |most: f64, u| most.max(u.to_f64().abs()));
+            Some(Observed {
+                power: of.survivors as f64 * sum_of_squares(values) / values.len() as f64,
+                peak: scale * largest,
+            })
         })?;
-        self.average(&powers);
+        self.add(&observed);
         Ok(())
     }
 
-    /// Adds a finished sparse round: `mean[d]` is the mean over `counts[d]` parties, and is ignored where these are
-    /// fewer than `minimum`. The power of a tensor is the average of count * u^2 over its other coordinates, added in
-    /// order; a tensor without any keeps its average.
+    /// Adds a finished sparse round. With s the sum of a coordinate, which is its mean times what it was divided by, the
+    /// power of a tensor is the average of s^2 / count over the coordinates that have a mean, added in order, and the
+    /// peak the largest |s|. A tensor without any keeps both.
     ///
     /// # Errors
     /// As for [`UpdateHistory::observe`].
     pub fn observe_sparse<R: Real>(
         &mut self,
         mean: &[R],
-        counts: &[u32],
-        minimum: u32,
+        of: Sparse<'_>,
     ) -> Result<(), EncodeError> {
-        let (got, dim) = (counts.len(), self.dim());
+        let (got, dim) = (of.counts.len(), self.dim());
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
-        let powers = self.powers(mean, |first, of_tensor| {
-            let (mut sum, mut present) = (0.0, 0_u64);
-            for (value, &count) in of_tensor.iter().zip(&counts[first..]) {
-                if count >= minimum.max(1) {
-                    sum += f64::from(count) * (value.to_f64() * value.to_f64());
+        let observed = self.each(mean, |first, values| {
+            let (mut squares, mut peak, mut present) = (0.0, 0.0_f64, 0_u64);
+            for (value, &count) in values.iter().zip(&of.counts[first..]) {
+                if count >= of.minimum.max(1) {
+                    let sum = f64::from(of.divisor.of(count)) * value.to_f64();
+                    squares += sum * sum / f64::from(count);
+                    peak = peak.max(sum.abs());
                     present += 1;
                 }
             }
-            (present > 0).then(|| sum / present as f64)
+            let power = squares / present as f64;
+            (present > 0).then_some(Observed { power, peak })
         })?;
-        self.average(&powers);
+        self.add(&observed);
         Ok(())
     }
 
     /// The clipping bound of every tensor in the next round, for [`Encoding::with_clips`]; a single bound if the job
     /// lists no tensors.
     pub fn clips(&self) -> Vec<f64> {
-        let clip = |tensor: &Tensor| match tensor.power {
-            0.0 => tensor.clip,
-            power => {
-                let best = self.factor * power.sqrt();
-                best.clamp(tensor.clip * NARROWEST, tensor.clip)
-            }
-        };
-        self.tensors.iter().map(clip).collect()
+        let bound = |tensor: &Tensor| tensor.bound(self.rule);
+        self.tensors.iter().map(bound).collect()
     }
 
     /// Bytes of [`UpdateHistory::to_bytes`].
     pub fn encoded_len(&self) -> usize {
-        5 + 8 * self.tensors.len()
+        5 + 16 * self.tensors.len()
     }
 
-    /// The encoded history: a version byte (1), the number of tensors (4 bytes, big-endian), and the
-    /// average power of each (IEEE 754 double precision, big-endian).
+    /// The encoded history: a version byte (2), the number of tensors (4 bytes, big-endian), and of each
+    /// its average power and its peak (IEEE 754 double precision, big-endian).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         bytes.push(VERSION);
         bytes.extend((self.tensors.len() as u32).to_be_bytes());
         for tensor in &self.tensors {
             bytes.extend(tensor.power.to_be_bytes());
+            bytes.extend(tensor.peak.to_be_bytes());
         }
         bytes
     }
@@ -187,15 +250,23 @@ impl UpdateHistory {
             return Err(refused(format!("{got} bytes must be {expected}")));
         }
         let empty = history.to_bytes();
-        let (head, powers) = bytes.split_at(5);
+        let (head, numbers) = bytes.split_at(5);
         if !empty.starts_with(head) {
             return Err(refused("it is of another version or job".into()));
         }
-        let (powers, _) = powers.as_chunks::<8>();
-        for (tensor, power) in history.tensors.iter_mut().zip(powers) {
-            tensor.power = f64::from_be_bytes(*power);
-            if !tensor.power.is_finite() || tensor.power.is_sign_negative() {
-                return Err(refused("a power must be finite and not below 0".into()));
+        let (numbers, _) = numbers.as_chunks::<8>();
+        let mut numbers = numbers.iter().map(|bytes| f64::from_be_bytes(*bytes));
+        for tensor in &mut history.tensors {
+            for part in [&mut tensor.power, &mut tensor.peak] {
+                *part = numbers.next().unwrap_or(f64::NAN);
+                if !part.is_finite() || part.is_sign_negative() {
+                    return Err(refused("a number must be finite and not below 0".into()));
+                }
+            }
+            if tensor.power > 0.0 && tensor.peak == 0.0 {
+                return Err(refused(
+                    "a peak must not be 0 where the power is not".into(),
+                ));
             }
         }
         Ok(history)
@@ -205,12 +276,20 @@ impl UpdateHistory {
         self.tensors.iter().map(|tensor| tensor.len).sum()
     }
 
-    /// The power of each tensor of a mean, by a function of its first coordinate and its values.
-    fn powers<R: Real>(
+    /// The largest that a party's coordinate may be, over that of the mean.
+    fn scale(&self, of: Averaged) -> f64 {
+        let others = (of.survivors as u64).saturating_sub(1);
+        let heaviest = others.saturating_mul(self.max_weight.into());
+        let lightest = of.total_weight.saturating_sub(heaviest).max(1);
+        of.total_weight as f64 / lightest as f64
+    }
+
+    /// What a mean tells of each tensor, by a function of its first coordinate and its values.
+    fn each<R: Real>(
         &self,
         mean: &[R],
-        power: impl Fn(usize, &[R]) -> Option<f64>,
-    ) -> Result<Vec<Option<f64>>, EncodeError> {
+        observe: impl Fn(usize, &[R]) -> Option<Observed>,
+    ) -> Result<Vec<Option<Observed>>, EncodeError> {
         let (got, dim) = (mean.len(), self.dim());
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
@@ -219,22 +298,51 @@ impl UpdateHistory {
         if let Some(index) = mean.iter().position(|value| !is_single(value)) {
             return Err(EncodeError::NotFinite { index });
         }
-        let (mut first, mut powers) = (0, Vec::with_capacity(self.tensors.len()));
+        let (mut first, mut observed) = (0, Vec::with_capacity(self.tensors.len()));
         for tensor in &self.tensors {
-            powers.push(power(first, &mean[first..first + tensor.len]));
+            observed.push(observe(first, &mean[first..first + tensor.len]));
             first += tensor.len;
         }
-        Ok(powers)
+        Ok(observed)
     }
 
-    fn average(&mut self, powers: &[Option<f64>]) {
-        for (tensor, power) in self.tensors.iter_mut().zip(powers) {
-            tensor.power = match (tensor.power, *power) {
-                (before, None) => before,
-                (0.0, Some(power)) => power,
-                (before, Some(power)) => (before + power) / 2.0,
-            };
+    fn add(&mut self, observed: &[Option<Observed>]) {
+        for (tensor, observed) in self.tensors.iter_mut().zip(observed) {
+            if let Some(observed) = observed {
+                tensor.add(*observed, self.rule);
+            }
         }
+    }
+}
+
+impl Tensor {
+    /// The bound of the next round.
+    fn bound(&self, rule: Rule) -> f64 {
+        if self.peak == 0.0 {
+            return self.clip;
+        }
+        let wanted = (rule.factor * self.power.sqrt()).max(2.0 * self.peak);
+        wanted.clamp(self.clip * NARROWEST, self.clip)
+    }
+
+    /// Adds a round.
+    fn add(&mut self, Observed { power, peak }: Observed, rule: Rule) {
+        let bound = self.bound(rule);
+        let known = if peak == 0.0 {
+            match rule.rounding {
+                Rounding::Stochastic => (self.power, self.peak),
+                Rounding::Nearest => (self.power / 4.0, bound / 4.0),
+            }
+        } else if peak < REACHED * bound {
+            let average = match self.power {
+                0.0 => power,
+                before => (before + power) / 2.0,
+            };
+            (average, peak.max(self.peak / 2.0))
+        } else {
+            (0.0, 0.0)
+        };
+        (self.power, self.peak) = known;
     }
 }
 

@@ -43,12 +43,12 @@ mod update;
 mod values;
 mod weight;
 
-pub use aciq::{UpdateHistory, gaussian_factor};
+pub use aciq::{Averaged, Sparse, UpdateHistory, gaussian_factor};
 pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
 pub use norm::SquaredNorm;
-pub use sparse::{DensitySchedule, Selection, Sent, SparseMean, Sparsifier};
+pub use sparse::{DensitySchedule, Divisor, LeftoverSize, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,
 };

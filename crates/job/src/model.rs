@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_crypto::seal::STORAGE_OVERHEAD;
-use blindsum_encode::{EncodeError, UpdateHistory};
+use blindsum_encode::{Averaged, EncodeError, Sparse, UpdateHistory};
 use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
 
@@ -167,34 +167,30 @@ impl Model {
         }
     }
 
-    /// The model after a round whose mean, of `survivors` parties, is `mean`, by the job's `model_update`.
+    /// The model after a round with this mean of the updates of these parties, by the job's `model_update`.
     ///
     /// # Errors
     /// A mean that the history cannot take.
     pub fn after(
         &self,
         mean: &[f32],
-        survivors: usize,
+        of: Averaged,
         update: ModelUpdate,
     ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| history.observe(mean, survivors))
+        self.updated(mean, update, |history| history.observe(mean, of))
     }
 
-    /// The model after a sparse round with this mean: coordinate d is the mean of `counts[d]` parties, and 0 if these
-    /// are fewer than `minimum`.
+    /// The model after a sparse round with this mean, of sums of these parties.
     ///
     /// # Errors
     /// A mean that the history cannot take.
     pub fn after_sparse(
         &self,
         mean: &[f32],
-        counts: &[u32],
-        minimum: u32,
+        of: Sparse<'_>,
         update: ModelUpdate,
     ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| {
-            history.observe_sparse(mean, counts, minimum)
-        })
+        self.updated(mean, update, |history| history.observe_sparse(mean, of))
     }
 
     fn updated(
@@ -302,6 +298,13 @@ mod tests {
 
     use super::*;
 
+    fn of(survivors: usize) -> Averaged {
+        Averaged {
+            survivors,
+            total_weight: survivors as u64,
+        }
+    }
+
     fn job(clipping: Clipping) -> Job {
         let spec = JobSpec {
             protocol: ProtocolName::Plain.into(),
@@ -330,12 +333,14 @@ mod tests {
     #[test]
     fn updates_count_versions() {
         let model = Model::new(0, vec![1.0, 2.0]);
-        let added = model.after(&[0.5, -1.0], 2, ModelUpdate::Add).unwrap();
+        let added = model.after(&[0.5, -1.0], of(2), ModelUpdate::Add).unwrap();
         assert_eq!((added.version(), &added.values()[..]), (1, &[1.5, 1.0][..]));
-        let replaced = added.after(&[9.0, 8.0], 2, ModelUpdate::Replace).unwrap();
+        let replaced = added
+            .after(&[9.0, 8.0], of(2), ModelUpdate::Replace)
+            .unwrap();
         assert_eq!(replaced.values()[..], [9.0, 8.0]);
         assert_eq!(replaced.version(), 2);
-        let same = replaced.after(&[1.0, 1.0], 2, ModelUpdate::Nothing);
+        let same = replaced.after(&[1.0, 1.0], of(2), ModelUpdate::Nothing);
         assert_eq!(same.unwrap(), replaced);
         assert_ne!(model.hash(), added.hash());
     }
@@ -364,7 +369,7 @@ mod tests {
         let (job, plain) = (job(Clipping::Aciq), job(Clipping::Tensor));
         let model = Model::initial(&job);
         assert_ne!(model.hash(), Model::initial(&plain).hash());
-        let after = |survivors| model.after(&[0.1, 0.0, -0.1], survivors, ModelUpdate::Add);
+        let after = |survivors| model.after(&[0.1, 0.0, -0.1], of(survivors), ModelUpdate::Add);
         let (two, three) = (after(2).unwrap(), after(3).unwrap());
         assert_eq!(two.values(), three.values());
         assert_ne!(two.hash(), three.hash());
@@ -378,6 +383,10 @@ mod tests {
         damaged[12] ^= 1;
         let error = read(&job, &damaged).unwrap_err().to_string();
         assert!(error.contains("update history"), "{error}");
-        assert!(model.after(&[f32::NAN; 3], 2, ModelUpdate::Add).is_err());
+        assert!(
+            model
+                .after(&[f32::NAN; 3], of(2), ModelUpdate::Add)
+                .is_err()
+        );
     }
 }

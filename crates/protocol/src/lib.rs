@@ -69,7 +69,7 @@ pub use crate::core::vault::{Kept, KeyName, MemoryVault, Vault};
 pub use blindsum_mpc::ServerIndex;
 pub use kit::wire::Message;
 pub use machine::{Answer, Client, Closed, Follower, Outcome, Outgoing, Receipt, Server, Waiting};
-pub use protocols::flashe::Masking;
+pub use protocols::flashe::{DivisorName, Masking};
 pub use protocols::mpc3::{ResultName, RuleName, TruncationName, TrustName};
 pub use protocols::paillier::{ExponentName, KeyBits, RingOrder};
 pub use protocols::pss_malicious::Bound;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf;
-use blindsum_encode::UpdateHistory;
+use blindsum_encode::{Averaged, Sparse, UpdateHistory};
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -48,6 +48,8 @@ pub struct RoundResult {
     pub contributors: Option<Vec<u32>>,
     /// The weighted mean of the survivors' updates, `[dim]`, if there is a sum.
     pub mean: Option<Vec<f64>>,
+    /// The sum of the survivors' weights, if there is a sum.
+    pub total_weight: Option<u64>,
     /// The exact weighted sums of the survivors' integers, `[dim]`, if there is a sum of integers.
     pub sums: Option<Vec<u128>>,
     /// How the round ended for each party, by rank.
@@ -283,7 +285,8 @@ impl Simulation {
         let spec = round.job().spec();
         let mut mean = vec![0.0; spec.dim as usize];
         let (encoding, survivors) = (round.encoding(), survivors.len());
-        let decoded = round.decode_mean(sum, survivors, &mut mean).is_ok();
+        let total_weight = round.decode_mean(sum, survivors, &mut mean).ok();
+        let decoded = total_weight.is_some();
         let sums = spec.encoding.integer_bits().map(|_| {
             let mut sums = vec![0; mean.len()];
             let decoded = encoding.decode_sums(sum, survivors, &mut sums);
@@ -299,6 +302,7 @@ impl Simulation {
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             max_abs_error_unclipped: decoded.then(|| reference.max_abs_error_unclipped(&mean)),
             clipping: reference.clipping,
+            total_weight,
             mean: decoded.then_some(mean),
             sums: sums.filter(|_| decoded),
         })
@@ -322,17 +326,19 @@ impl Simulation {
         } = around;
         let seed = self.scenario.seed;
         let reference = SparseReference::of(round, *inputs, sparsifiers, seed, survivors)?;
-        let least = round.job().spec().least_contributors();
+        let spec = round.job().spec();
+        let (least, divisor) = (spec.least_contributors(), spec.divisor(survivors.len()));
         let mut mean = vec![0.0; round.job().spec().dim as usize];
         let decoded = round
             .encoding()
-            .decode_sparse_mean(sum, contributors, least, &mut mean)
+            .decode_sparse_mean(sum, contributors, (least, divisor), &mut mean)
             .is_ok();
         Ok(Checked {
             exact: decoded && all_agree(seats) && reference.equals(sum, contributors),
             error_bound: None,
             max_abs_error: decoded.then(|| reference.max_abs_error(&mean)),
             max_abs_error_unclipped: None,
+            total_weight: None,
             clipping: reference.clipping,
             mean: decoded.then_some(mean),
             sums: None,
@@ -402,6 +408,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         outcome: finished.outcome,
         sum: finished.sum,
         contributors: finished.contributors,
+        total_weight: checked.total_weight,
         mean: checked.mean,
         sums: checked.sums,
         ends,
@@ -420,10 +427,23 @@ fn remember(
 ) -> Result<(), SimError> {
     let mean = result.mean.iter().flatten();
     let mean: Vec<f32> = mean.map(|&value| value as f32).collect();
-    let least = round.job().spec().least_contributors();
+    let spec = round.job().spec();
     match &result.contributors {
-        Some(contributors) => history.observe_sparse(&mean, contributors, least),
-        None => history.observe(&mean, survivors),
+        Some(counts) => {
+            let of = Sparse {
+                counts,
+                minimum: spec.least_contributors(),
+                divisor: spec.divisor(survivors),
+            };
+            history.observe_sparse(&mean, of)
+        }
+        None => {
+            let of = Averaged {
+                survivors,
+                total_weight: result.total_weight.unwrap_or(survivors as u64),
+            };
+            history.observe(&mean, of)
+        }
     }
     .map_err(|error| SimError::scenario("clip", error.to_string()))
 }
@@ -436,6 +456,7 @@ struct Checked {
     max_abs_error: Option<f64>,
     max_abs_error_unclipped: Option<f64>,
     clipping: Vec<PartyClipping>,
+    total_weight: Option<u64>,
     mean: Option<Vec<f64>>,
     sums: Option<Vec<u128>>,
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{Encoder, Selection, Sparsifier, Values};
+use blindsum_encode::{Divisor, Encoder, Selection, Sparsifier, Values};
 use blindsum_math::words::Words;
 use blindsum_protocol::{Job, PartyId, PartySet, Round};
 
@@ -88,6 +88,8 @@ fn refused(party: PartyId, error: &blindsum_encode::EncodeError) -> SimError {
 /// The sum of a sparse round, computed in the clear and without the machines.
 pub(crate) struct SparseReference {
     least: u32,
+    /// What sums are divided by; none where the senders of a coordinate are counted.
+    parties: Option<u32>,
     /// Of the words, by coordinate.
     sum: Vec<u64>,
     /// Of the clipped values.
@@ -110,6 +112,10 @@ impl SparseReference {
         let dim = spec.dim as usize;
         let mut reference = Self {
             least: spec.least_contributors(),
+            parties: match spec.divisor(survivors.len()) {
+                Divisor::Parties(parties) => Some(parties),
+                Divisor::Senders => None,
+            },
             sum: vec![0; dim],
             values: vec![0.0; dim],
             contributors: vec![0; dim],
@@ -167,12 +173,14 @@ impl SparseReference {
             && sum.iter().all(|word| expected.next() == Some(word))
     }
 
-    /// Largest difference between `mean` and the mean of those who sent a coordinate, at all that were opened.
+    /// Largest difference between `mean` and the mean of all, or of those who sent a coordinate, at all that were opened.
     pub(crate) fn max_abs_error(&self, mean: &[f64]) -> f64 {
         let sums = self.values.iter().zip(&self.contributors).zip(mean);
         let opened = sums.filter(|((_, count), _)| **count >= self.least);
         opened
-            .map(|((sum, &count), mean)| (sum / f64::from(count) - mean).abs())
+            .map(|((sum, &count), mean)| {
+                (sum / f64::from(self.parties.unwrap_or(count)) - mean).abs()
+            })
             .fold(0.0, f64::max)
     }
 }

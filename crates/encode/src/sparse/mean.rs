@@ -1,4 +1,4 @@
-//! The mean of each coordinate over the parties that sent it.
+//! The mean of each coordinate over all parties, or over those that sent it.
 
 use blindsum_math::words::{Tile, Words};
 
@@ -6,7 +6,7 @@ use crate::decode::{Levels, fixed64_limit};
 use crate::simd::{self, Kernel};
 use crate::spec::{FIXED64_UNIT, Kind};
 use crate::values::Real;
-use crate::{EncodeError, Encoding};
+use crate::{Divisor, EncodeError, Encoding};
 
 /// How many coordinates of a sparse round have a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,21 +40,22 @@ impl Encoding {
         Ok(())
     }
 
-    /// Decodes the sum of a sparse round: writes the mean of each coordinate over the parties that sent it to `mean`,
-    /// `[dim]`. Word d of `sum` is the sum of the words of `counts[d]` parties. Where fewer than `minimum` parties sent
-    /// a coordinate, or nobody did, the mean is 0 and the word is not looked at.
+    /// Decodes the sum of a sparse round: writes the mean of each coordinate to `mean`, `[dim]`. Word d of `sum` is the
+    /// sum of the words of `counts[d]` parties, and the mean is over these or over all, as the divisor says. Where
+    /// fewer than `minimum` parties sent a coordinate, or nobody did, the mean is 0 and the word is not looked at.
     ///
-    /// Where all counts are n, this is [`Encoding::decode_mean`] with n survivors.
+    /// Where all counts are n, this is [`Encoding::decode_mean`] with n survivors. Over all n parties it is the mean over
+    /// the senders times count / n.
     ///
     /// # Errors
     /// [`EncodeError::Spec`] as for [`Sparsifier::new`](crate::Sparsifier::new); [`EncodeError::Dim`] if `mean`
     /// or `counts` has another length than `dim`, [`EncodeError::SumShape`], [`EncodeError::Survivors`] for a
-    /// count above the number of parties, [`EncodeError::Sum`]. What `mean` holds after an error is unspecified.
+    /// count above the number of parties, or above that of the divisor, [`EncodeError::Sum`]. What `mean` holds after an error is unspecified.
     pub fn decode_sparse_mean<R: Real>(
         &self,
         sum: &Words,
         counts: &[u32],
-        minimum: u32,
+        (minimum, divisor): (u32, Divisor),
         mean: &mut [R],
     ) -> Result<SparseMean, EncodeError> {
         self.check_sparse()?;
@@ -65,14 +66,17 @@ impl Encoding {
             }
         }
         self.check_sum_shape(sum)?;
-        let parties = self.parties();
+        let parties = match divisor {
+            Divisor::Parties(all) => self.parties().min(all as usize),
+            Divisor::Senders => self.parties(),
+        };
         if let Some(&count) = counts.iter().find(|&&count| count as usize > parties) {
             let survivors = count as usize;
             return Err(EncodeError::Survivors { survivors, parties });
         }
         match sum.tile(0..dim) {
-            Tile::W32(lanes) => self.decode_counted(lanes, counts, minimum, mean),
-            Tile::W64(lanes) => self.decode_counted(lanes, counts, minimum, mean),
+            Tile::W32(lanes) => self.decode_counted(lanes, counts, (minimum, divisor), mean),
+            Tile::W64(lanes) => self.decode_counted(lanes, counts, (minimum, divisor), mean),
         }
     }
 
@@ -80,7 +84,7 @@ impl Encoding {
         &self,
         lanes: &[L],
         counts: &[u32],
-        minimum: u32,
+        (minimum, divisor): (u32, Divisor),
         mean: &mut [R],
     ) -> Result<SparseMean, EncodeError> {
         let least = minimum.max(1);
@@ -90,6 +94,7 @@ impl Encoding {
                 counts: &counts[run.clone()],
                 mask: self.width().mask(),
                 least,
+                divisor,
                 clip,
             };
             let mean = &mut mean[run.clone()];
@@ -123,12 +128,13 @@ struct Sums<'a, L> {
     mask: u64,
     /// Means are those of sums of at least so many words, which is at least one.
     least: u32,
+    divisor: Divisor,
     clip: f64,
 }
 
 impl<L: Copy + Into<u64>> Sums<'_, L> {
     /// Writes the means over `mean`; gives the index of a word that no sum of so many can be, if there is one.
-    /// `decode(word, count)` says the mean, and whether the word can be. Without branches, which would be hard to
+    /// `decode(word, count)` says the mean over the senders, and whether the word can be. Without branches, which would be hard to
     /// predict, so that compilers make vectors of it.
     #[inline(always)]
     fn decode<R: Real>(
@@ -141,7 +147,8 @@ impl<L: Copy + Into<u64>> Sums<'_, L> {
             let (value, possible) = decode(lane.into() & self.mask, count.into());
             let opened = count >= self.least;
             impossible |= u64::from(opened & !possible);
-            *mean = R::from_f64(if opened { value } else { 0.0 });
+            let part = self.divisor.part(count.into());
+            *mean = R::from_f64(if opened { value * part } else { 0.0 });
         }
         if impossible == 0 {
             return None;

@@ -2,10 +2,12 @@
 //! (FLASHE Alg. 1, client side).
 //!
 //! What a [`Sparsifier`] chooses becomes words by an [`Encoder`](crate::Encoder) of its own, smaller
-//! [`Encoding`]; [`Encoding::decode_sparse_mean`] gives the mean of each coordinate over those who sent it.
+//! [`Encoding`]; [`Encoding::decode_sparse_mean`] gives the mean of each coordinate, over all or over those who sent it.
 
 mod density;
+mod divisor;
 mod largest;
+mod leftover;
 mod mean;
 mod saved;
 mod sent;
@@ -13,6 +15,8 @@ mod sent;
 use blindsum_crypto::Zeroizing;
 
 pub use density::DensitySchedule;
+pub use divisor::Divisor;
+pub use leftover::LeftoverSize;
 pub use mean::SparseMean;
 pub use sent::Sent;
 
@@ -97,17 +101,18 @@ impl Sparsifier {
         Self::selection(encoding, indices, total, report)
     }
 
-    /// Finds what arrives of the chosen coordinates, and what is left.
+    /// Finds what arrives of the chosen coordinates, and what is left. Those that the bound cuts off count as clipped.
     fn selection(
         encoding: &Encoding,
         indices: Vec<u32>,
         total: Zeroizing<Vec<f32>>,
-        report: EncodeReport,
+        mut report: EncodeReport,
     ) -> Result<Selection, EncodeError> {
         let values: Zeroizing<Vec<f32>> =
             Zeroizing::new(indices.iter().map(|&d| total[d as usize]).collect());
         let compact = encoding.compact(&indices);
-        let (_, factor) = judge(&compact, Values::F32(&values))?;
+        let (cut, factor) = judge(&compact, Values::F32(&values))?;
+        report.clipped += cut.clipped;
         let mut left = total;
         for (run, clip) in compact.tensors() {
             for (&d, &value) in indices[run.clone()].iter().zip(&values[run]) {
@@ -131,17 +136,17 @@ impl Sparsifier {
     /// Coordinates whose sum was not opened (`opened(d)` is false), because too few parties sent them, stay in the
     /// residual.
     pub fn commit(&mut self, sent: Sent, opened: impl Fn(u32) -> bool) {
-        self.residual = sent.left;
-        for (&d, &value) in sent.indices.iter().zip(sent.values.iter()) {
-            if !opened(d) {
-                self.residual[d as usize] = value;
-            }
-        }
+        self.residual = sent.residual(opened);
     }
 
     /// The residual: what is left to send, `[dim]`. As private as the updates.
     pub fn residual(&self) -> &[f32] {
         &self.residual
+    }
+
+    /// The size of the residual.
+    pub fn leftover(&self) -> LeftoverSize {
+        LeftoverSize::of(&self.residual)
     }
 
     /// The encoded residual: a version byte (1), the number of coordinates (8 bytes, big-endian),
@@ -186,7 +191,8 @@ impl Selection {
         &self.encoding
     }
 
-    /// What clipping did to the update itself, before the residual was added.
+    /// What clipping did: to the update itself, before the residual was added, and to the chosen coordinates of the sum,
+    /// of which the residual keeps what is cut off.
     pub fn report(&self) -> EncodeReport {
         self.report
     }

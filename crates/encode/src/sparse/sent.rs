@@ -2,6 +2,7 @@
 
 use blindsum_crypto::Zeroizing;
 
+use super::LeftoverSize;
 use super::saved::{Reader, Saved, refused};
 use crate::{EncodeError, Encoding};
 
@@ -20,6 +21,23 @@ pub struct Sent {
 const WHAT: &str = "sent coordinates";
 
 impl Sent {
+    /// The size of the residual once the round is over with these coordinates opened, as
+    /// [`Sparsifier::commit`](crate::Sparsifier::commit) leaves it.
+    pub fn leftover(&self, opened: impl Fn(u32) -> bool) -> LeftoverSize {
+        LeftoverSize::of(&self.residual(opened))
+    }
+
+    /// The residual once the round is over: what was not opened stays in it.
+    pub(super) fn residual(&self, opened: impl Fn(u32) -> bool) -> Zeroizing<Vec<f32>> {
+        let mut residual = self.left.clone();
+        for (&d, &value) in self.indices.iter().zip(self.values.iter()) {
+            if !opened(d) {
+                residual[d as usize] = value;
+            }
+        }
+        residual
+    }
+
     /// The encoded form: a version byte (1), the number of coordinates (8 bytes, big-endian) and what is left of each
     /// (IEEE 754 single precision, little-endian), the number of coordinates sent (8 bytes, big-endian), their indices
     /// (4 bytes each, little-endian) and their values (as above).

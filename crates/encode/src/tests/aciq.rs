@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::vectors::double;
 use super::{hex, quantised, spec};
 use crate::{
-    ClipSpec, EncodeError, Encoder, Encoding, EncodingKind, Rounding, TensorSpec, UpdateHistory,
-    gaussian_factor,
+    Averaged, ClipSpec, Divisor, EncodeError, Encoder, Encoding, EncodingKind, EncodingSpec,
+    Rounding, Sparse, TensorSpec, UpdateHistory, gaussian_factor,
 };
 
 #[derive(Deserialize)]
@@ -21,21 +21,42 @@ struct Vectors {
 struct Case {
     bits: u32,
     tensors: Vec<(usize, String)>,
+    max_weight: u32,
+    rounding: String,
     /// 0 for dense rounds.
     minimum: u32,
+    /// Parties by whose number sums of sparse rounds are divided; 0 where senders are counted.
+    divisor: u32,
     rounds: Vec<Step>,
 }
 
 #[derive(Deserialize)]
 struct Step {
     mean: Vec<String>,
-    /// By coordinate, or the number of survivors.
+    /// By coordinate, or the number of survivors and their total weight.
     counts: Vec<u32>,
     state: String,
     clips: Vec<String>,
 }
 
+/// What a mean of so many parties without weights is of.
+pub(super) fn of(survivors: usize) -> Averaged {
+    Averaged {
+        survivors,
+        total_weight: survivors as u64,
+    }
+}
+
+fn weighted(bits: u32, tensors: &[(usize, f64)], max_weight: u32) -> Encoding {
+    let spec = unchecked(bits, tensors);
+    EncodingSpec { max_weight, ..spec }.validate().unwrap()
+}
+
 fn encoding(bits: u32, tensors: &[(usize, f64)]) -> Encoding {
+    unchecked(bits, tensors).validate().unwrap()
+}
+
+fn unchecked(bits: u32, tensors: &[(usize, f64)]) -> EncodingSpec {
     let dim = tensors.iter().map(|(len, _)| len).sum();
     let kind = quantised(bits, ClipSpec::Tensor(1.0), Rounding::Stochastic);
     let mut spec = spec(dim, kind, 1000, 1);
@@ -43,7 +64,7 @@ fn encoding(bits: u32, tensors: &[(usize, f64)]) -> Encoding {
         .iter()
         .map(|&(len, clip)| TensorSpec { len, clip })
         .collect();
-    spec.validate().unwrap()
+    spec
 }
 
 #[test]
@@ -66,17 +87,38 @@ fn check(case: &Case) {
         .iter()
         .map(|(len, clip)| (*len, double(clip)))
         .collect();
-    let encoding = encoding(case.bits, &tensors);
+    let rounding = match case.rounding.as_str() {
+        "nearest" => Rounding::Nearest,
+        _ => Rounding::Stochastic,
+    };
+    let mut spec = unchecked(case.bits, &tensors);
+    spec.kind = quantised(case.bits, ClipSpec::Tensor(1.0), rounding);
+    spec.max_weight = case.max_weight;
+    let encoding = spec.validate().unwrap();
     let mut history = UpdateHistory::new(&encoding).unwrap();
     let job_clips: Vec<f64> = tensors.iter().map(|(_, clip)| *clip).collect();
     assert_eq!(history.clips(), job_clips);
     for step in &case.rounds {
         let mean: Vec<f32> = step.mean.iter().map(|x| double(x) as f32).collect();
         match case.minimum {
-            0 => history.observe(&mean, step.counts[0] as usize).unwrap(),
-            minimum => history
-                .observe_sparse(&mean, &step.counts, minimum)
-                .unwrap(),
+            0 => {
+                let averaged = Averaged {
+                    survivors: step.counts[0] as usize,
+                    total_weight: step.counts[1].into(),
+                };
+                history.observe(&mean, averaged).unwrap()
+            }
+            minimum => {
+                let sparse = Sparse {
+                    counts: &step.counts,
+                    minimum,
+                    divisor: match case.divisor {
+                        0 => Divisor::Senders,
+                        parties => Divisor::Parties(parties),
+                    },
+                };
+                history.observe_sparse(&mean, sparse).unwrap()
+            }
         }
         assert_eq!(hex(&history.to_bytes()), step.state);
         assert_eq!(history.to_bytes().len(), history.encoded_len());
@@ -167,27 +209,30 @@ fn play(job: &Encoding, history: &mut UpdateHistory, round: usize, updates: &[Ve
     of_round
         .decode_mean(&sum, updates.len(), &mut mean)
         .unwrap();
-    history.observe(&mean, updates.len()).unwrap();
+    history.observe(&mean, of(updates.len())).unwrap();
     clipped as f64 / (job.dim() * updates.len()) as f64
 }
 
 #[test]
 fn bounds_settle_where_parties_agree_and_where_they_do_not() {
-    // With two bits the rounding adds as much to an update as there is in it.
-    for (bits, parties, noise) in [(2, 10, 3.0), (4, 25, 1.0), (8, 6, 1.0), (16, 10, 1.0)] {
+    for (bits, parties) in [(8, 6), (16, 10), (16, 3)] {
         for alike in [true, false] {
             let job = encoding(bits, &[(512, 1.0)]);
             let mut history = UpdateHistory::new(&job).unwrap();
-            let best = 0.01 * gaussian_factor(bits);
-            let widest = best * (parties as f64).sqrt() * 1.2 * noise;
+            // The largest of 512 coordinates is from 2.5 to 4.5 standard deviations.
+            let common = if alike {
+                parties as f64
+            } else {
+                (parties as f64).sqrt()
+            };
+            let (least, most) = (2.0 * 0.025 * common, 2.0 * 0.045 * common);
             for round in 0..40 {
                 let updates = updates(parties, round, alike, 0.01);
                 let clipped = play(&job, &mut history, round, &updates);
-                if round >= 25 {
-                    let clip = history.clips()[0];
-                    assert!(0.8 * best < clip && clip < widest, "{bits} bits: {clip}");
-                    assert!(clipped < 0.1, "{bits} bits: {clipped}");
-                }
+                assert_eq!(clipped, 0.0, "{bits} bits, round {round}");
+                let clip = history.clips()[0];
+                assert!(least < clip, "{bits} bits: {clip}");
+                assert!(round < 10 || clip < most, "{bits} bits: {clip}");
             }
         }
     }
@@ -196,17 +241,77 @@ fn bounds_settle_where_parties_agree_and_where_they_do_not() {
 #[test]
 fn bounds_widen_again() {
     // A tensor that stood still for long begins to move.
-    for (bits, rounds) in [(2, 60), (8, 20), (16, 16)] {
+    for bits in [2, 8, 16] {
         let job = encoding(bits, &[(512, 1.0)]);
         let mut history = UpdateHistory::new(&job).unwrap();
-        history.observe(&[1e-20_f32; 512], 10).unwrap();
+        history.observe(&[1e-20_f32; 512], of(10)).unwrap();
         assert_eq!(history.clips(), [f64::powi(2.0, -20)]);
-        for round in 0..rounds {
-            play(&job, &mut history, round, &updates(10, round, false, 0.05));
-        }
-        let clip = history.clips()[0];
-        assert!(clip > 0.05, "{bits} bits: {clip}");
+        assert!(play(&job, &mut history, 0, &updates(10, 0, false, 0.05)) > 0.9);
+        assert_eq!(history.clips(), [1.0], "{bits} bits");
+        assert_eq!(
+            play(&job, &mut history, 1, &updates(10, 1, false, 0.05)),
+            0.0
+        );
     }
+}
+
+#[test]
+fn a_tensor_that_stands_still_keeps_its_bound() {
+    let mut history = UpdateHistory::new(&encoding(16, &[(4, 1.0)])).unwrap();
+    history.observe(&[0.01_f32, 0.0, 0.0, 0.0], of(3)).unwrap();
+    let before = history.clone();
+    assert_eq!(history.clips(), [f64::from(0.01_f32) * 6.0]);
+    for _ in 0..50 {
+        history.observe(&[0.0_f32, -0.0, 0.0, 0.0], of(3)).unwrap();
+    }
+    assert_eq!(history, before);
+}
+
+#[test]
+fn updates_that_are_rounded_to_zero_are_seen_in_the_end() {
+    // Half a level of the job's bound is 1 / 14.
+    let spec = EncodingSpec {
+        kind: quantised(4, ClipSpec::Tensor(1.0), Rounding::Nearest),
+        ..unchecked(4, &[(512, 1.0)])
+    };
+    let job = spec.validate().unwrap();
+    let mut history = UpdateHistory::new(&job).unwrap();
+    for (round, bound) in [(0, 0.5), (1, 0.25), (2, 0.125), (3, 0.0625)] {
+        assert_eq!(
+            play(&job, &mut history, round, &updates(3, 0, true, 1e-3)),
+            0.0
+        );
+        assert_eq!(history.clips(), [bound]);
+    }
+    for round in 4..40 {
+        assert_eq!(
+            play(&job, &mut history, round, &updates(3, 0, true, 1e-3)),
+            0.0
+        );
+    }
+    let clip = history.clips()[0];
+    assert!(clip < 0.05 && clip > 0.003, "{clip}");
+}
+
+#[test]
+fn bounds_are_those_of_the_lightest_party_that_there_can_be() {
+    let (job, mut mean) = (weighted(16, &[(1000, 1e6)], 100), [0.0_f32; 1000]);
+    mean[7] = -0.5;
+    let bound = |survivors, total_weight| {
+        let mut history = UpdateHistory::new(&job).unwrap();
+        let averaged = Averaged {
+            survivors,
+            total_weight,
+        };
+        history.observe(&mean, averaged).unwrap();
+        history.clips()[0]
+    };
+    // All have the largest weight; one may have 10 less; one may have 1.
+    assert_eq!(bound(3, 300), 3.0);
+    assert_eq!(bound(3, 290), 290.0 / 90.0);
+    assert_eq!(bound(3, 201), 201.0);
+    assert_eq!(bound(3, 30), 30.0);
+    assert_eq!(bound(1, 7), 1.0);
 }
 
 fn rule(result: Result<UpdateHistory, EncodeError>) -> String {
@@ -234,12 +339,12 @@ fn encodings_without_a_bound_per_coordinate_have_no_history() {
 fn damaged_histories_are_refused() {
     let job = encoding(8, &[(3, 1.0), (2, 0.5)]);
     let mut history = UpdateHistory::new(&job).unwrap();
-    history.observe(&[0.1_f32; 5], 3).unwrap();
+    history.observe(&[0.1_f32; 5], of(3)).unwrap();
     let bytes = history.to_bytes();
     let other = encoding(8, &[(5, 1.0)]);
-    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("21 bytes must be 13"));
-    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 21"));
-    for (at, byte) in [(0, 2), (4, 3), (5, 0x80)] {
+    assert!(rule(UpdateHistory::from_bytes(&other, &bytes)).contains("37 bytes must be 21"));
+    assert!(rule(UpdateHistory::from_bytes(&job, &bytes[1..])).contains("must be 37"));
+    for (at, byte) in [(0, 1), (4, 3), (5, 0x80), (13, 0x80)] {
         let mut changed = bytes.clone();
         changed[at] = byte;
         assert!(
@@ -247,36 +352,49 @@ fn damaged_histories_are_refused() {
             "byte {at}"
         );
     }
-    for power in [f64::NAN, f64::INFINITY, -0.0] {
+    let changed = |number: f64| {
         let mut changed = bytes.clone();
-        changed[13..].copy_from_slice(&power.to_be_bytes());
-        let refused = rule(UpdateHistory::from_bytes(&job, &changed));
+        changed[29..].copy_from_slice(&number.to_be_bytes());
+        rule(UpdateHistory::from_bytes(&job, &changed))
+    };
+    for number in [f64::NAN, f64::INFINITY, -0.0] {
+        let refused = changed(number);
         assert!(refused.contains("finite and not below 0"), "{refused}");
+    }
+    assert!(changed(0.0).contains("a peak must not be 0"));
+}
+
+/// What a sparse mean of three parties is of.
+fn sparse(counts: &[u32], minimum: u32) -> Sparse<'_> {
+    Sparse {
+        counts,
+        minimum,
+        divisor: Divisor::Parties(3),
     }
 }
 
 #[test]
 fn means_that_are_none_leave_the_history_alone() {
     let mut history = UpdateHistory::new(&encoding(8, &[(2, 1.0), (1, 0.5)])).unwrap();
-    history.observe(&[0.1_f32, 0.2, 0.3], 2).unwrap();
+    history.observe(&[0.1_f32, 0.2, 0.3], of(2)).unwrap();
     let before = history.clone();
     let wrong_length = Err(EncodeError::Dim { got: 2, dim: 3 });
-    assert_eq!(history.observe(&[0.0_f32; 2], 2), wrong_length);
+    assert_eq!(history.observe(&[0.0_f32; 2], of(2)), wrong_length);
     assert_eq!(
-        history.observe_sparse(&[0.0_f32; 3], &[1; 2], 1),
+        history.observe_sparse(&[0.0_f32; 3], sparse(&[1; 2], 1)),
         wrong_length
     );
     for bad in [f64::NAN, f64::NEG_INFINITY, 1e39] {
         let refused = Err(EncodeError::NotFinite { index: 2 });
-        assert_eq!(history.observe(&[0.0, 0.0, bad], 2), refused);
+        assert_eq!(history.observe(&[0.0, 0.0, bad], of(2)), refused);
         assert_eq!(
-            history.observe_sparse(&[0.0, 0.0, bad], &[1; 3], 1),
+            history.observe_sparse(&[0.0, 0.0, bad], sparse(&[1; 3], 1)),
             refused
         );
     }
     assert_eq!(history, before);
     history
-        .observe_sparse(&[0.7_f32; 3], &[1, 0, 1], 2)
+        .observe_sparse(&[0.7_f32; 3], sparse(&[1, 0, 1], 2))
         .unwrap();
     assert_eq!(history, before);
 }
@@ -308,7 +426,7 @@ proptest! {
         let job = encoding(bits, &[(3, clip), (2, 1.0)]);
         let mut history = UpdateHistory::new(&job).unwrap();
         for size in sizes {
-            history.observe(&[size, 0.0, -size / 3.0, 0.0, 0.0], survivors).unwrap();
+            history.observe(&[size, 0.0, -size / 3.0, 0.0, 0.0], of(survivors)).unwrap();
             let clips = history.clips();
             prop_assert!(clips[0] <= clip && clips[0] >= clip * f64::powi(2.0, -20));
             prop_assert_eq!(clips[1], 1.0);

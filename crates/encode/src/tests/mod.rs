@@ -1,6 +1,7 @@
 //! Tests of the crate as its users see it.
 
 mod aciq;
+mod aciq_law;
 mod integers;
 mod judged;
 mod laws;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::vectors::{Spec, double, seed};
 use super::{encode, hex, quantised, spec};
 use crate::{
-    ClipSpec, DensitySchedule, EncodeError, Encoder, Encoding, EncodingKind, Rounding, Selection,
-    Sent, SparseMean, Sparsifier, TensorSpec,
+    ClipSpec, DensitySchedule, Divisor, EncodeError, Encoder, Encoding, EncodingKind, Rounding,
+    Selection, Sent, SparseMean, Sparsifier, TensorSpec,
 };
 
 #[derive(Deserialize)]
@@ -23,6 +23,7 @@ struct Case {
     spec: Spec,
     schedule: Schedule,
     minimum: u32,
+    divisor: String,
     rounds: Vec<Round>,
 }
 
@@ -86,7 +87,12 @@ fn rounds_are_those_of_the_model() {
         let mut parties: Vec<Sparsifier> = case.rounds[0].parties.iter().map(|_| new()).collect();
         for (number, round) in (0..).zip(&case.rounds) {
             let chosen = select(&encoding, number, &parties, round);
-            check_mean(&encoding, round, case.minimum);
+            let divisor = match case.divisor.as_str() {
+                "parties" => Divisor::Parties(round.survivors as u32),
+                "senders" => Divisor::Senders,
+                other => panic!("divisor {other}"),
+            };
+            check_mean(&encoding, round, (case.minimum, divisor));
             let opened = |d: u32| round.counts[d as usize] >= case.minimum;
             for (rank, selection) in chosen.into_iter().enumerate() {
                 if rank < round.survivors {
@@ -154,10 +160,10 @@ fn words(encoding: &Encoding, words: &[u64]) -> Words {
     packed
 }
 
-fn check_mean(encoding: &Encoding, round: &Round, minimum: u32) {
+fn check_mean(encoding: &Encoding, round: &Round, of: (u32, Divisor)) {
     let sum = words(encoding, &round.sum);
     let mut mean = vec![1.0_f64; encoding.dim()];
-    let found = encoding.decode_sparse_mean(&sum, &round.counts, minimum, &mut mean);
+    let found = encoding.decode_sparse_mean(&sum, &round.counts, of, &mut mean);
     let SparseMean {
         opened,
         withheld,
@@ -244,8 +250,13 @@ fn coordinates_that_were_not_opened_are_sent_again() {
     let mut party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
     let sent = party.select(&encoding, 0, &[0.5, 0.1, -0.7, 0.2]).unwrap();
     assert_eq!(sent.indices(), [0, 2]);
-    party.commit(sent.into_sent(), |d| d == 2);
+    let sent = sent.into_sent();
+    let left = sent.leftover(|d| d == 2);
+    party.commit(sent, |d| d == 2);
     assert_eq!(party.residual(), [0.5, 0.1, 0.0, 0.2]);
+    assert_eq!(party.leftover(), left);
+    assert_eq!(left.coordinates, 3);
+    assert!((left.norm - 0.3_f64.sqrt()).abs() < 1e-7);
     let sent = party.select(&encoding, 0, &[0.0; 4]).unwrap();
     assert_eq!(
         (sent.indices(), sent.values()),
@@ -261,11 +272,13 @@ fn an_outlier_counts_for_no_more_than_in_a_dense_round() {
     assert_eq!(sent.report().clipped, 1);
     party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.75, 0.0, 0.0]);
-    // What several rounds have added up to is not cut off by the bound of one.
+    // What several rounds have added up to is kept where the bound of one cuts it off, and counts as clipped.
     let sent = party.select(&encoding, 1, &[0.0, 0.75, 0.0, 0.0]).unwrap();
-    assert_eq!((sent.values(), sent.report().clipped), (&[1.5][..], 0));
+    assert_eq!((sent.values(), sent.report().clipped), (&[1.5][..], 1));
     party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.5, 0.0, 0.0]);
+    let left = party.leftover();
+    assert_eq!((left.norm, left.coordinates), (0.5, 1));
 }
 
 #[test]
@@ -300,7 +313,8 @@ fn encodings_that_sparse_rounds_cannot_use() {
         let error = Sparsifier::new(&encoding, constant(0.5)).err().unwrap();
         assert!(error.to_string().starts_with(field), "{error}");
         let sum = Words::zeros(encoding.width(), encoding.lanes());
-        let error = encoding.decode_sparse_mean(&sum, &[0; 4], 1, &mut [0.0_f32; 4]);
+        let error =
+            encoding.decode_sparse_mean(&sum, &[0; 4], (1, Divisor::Senders), &mut [0.0_f32; 4]);
         assert!(error.unwrap_err().to_string().starts_with(field));
     }
 }
@@ -368,11 +382,28 @@ fn what_was_sent_is_read_again_and_nothing_else() {
 }
 
 #[test]
+fn a_mean_over_all_parties_counts_those_that_did_not_send() {
+    let encoding = layers(16, 4, &[(2, 1.0)]);
+    let one = words(&encoding, &[65535, 2 * 65535]);
+    let decode = |divisor| {
+        let mut mean = [0.0_f64; 2];
+        let decoded = encoding.decode_sparse_mean(&one, &[1, 2], (1, divisor), &mut mean);
+        decoded.map(|_| mean)
+    };
+    assert_eq!(decode(Divisor::Senders), Ok([1.0, 1.0]));
+    assert_eq!(decode(Divisor::Parties(4)), Ok([0.25, 0.5]));
+    // More senders than parties.
+    let (survivors, parties) = (2, 1);
+    let refused = EncodeError::Survivors { survivors, parties };
+    assert_eq!(decode(Divisor::Parties(1)), Err(refused));
+}
+
+#[test]
 fn sums_that_no_parties_have_are_refused() {
     let encoding = layers(8, 4, &[(2, 1.0), (1, 0.5)]);
     let decode = |sum: &Words, counts: &[u32]| {
         let mut mean = [0.0_f32; 3];
-        encoding.decode_sparse_mean(sum, counts, 2, &mut mean)
+        encoding.decode_sparse_mean(sum, counts, (2, Divisor::Senders), &mut mean)
     };
     let sum = words(&encoding, &[2 * 255 + 1, 999, 3 * 255]);
     // A word that is not opened is not looked at.
@@ -407,7 +438,8 @@ fn sums_that_no_parties_have_are_refused() {
     for (word, good) in [(65_537 * 2, true), (65_537 * 2 + 1, false)] {
         for word in [word, -word] {
             let sum = words(&fixed, &[word as i64 as u64]);
-            let decoded = fixed.decode_sparse_mean(&sum, &[2], 1, &mut [0.0_f64]);
+            let decoded =
+                fixed.decode_sparse_mean(&sum, &[2], (1, Divisor::Senders), &mut [0.0_f64]);
             assert_eq!(decoded.is_ok(), good, "{word}");
         }
     }
@@ -467,10 +499,13 @@ proptest! {
         let (mut dense, mut sparse) = ([0.0_f64; 20], [0.0_f64; 20]);
         encoding.decode_mean(&sum, vectors.len(), &mut dense).unwrap();
         let counts = [vectors.len() as u32; 20];
-        encoding.decode_sparse_mean(&sum, &counts, 1, &mut sparse).unwrap();
-        prop_assert_eq!(dense, sparse);
+        let all = Divisor::Parties(vectors.len() as u32);
+        for divisor in [Divisor::Senders, all] {
+            encoding.decode_sparse_mean(&sum, &counts, (1, divisor), &mut sparse).unwrap();
+            prop_assert_eq!(dense, sparse);
+        }
         // Too few of them are nobody.
-        let alone = encoding.decode_sparse_mean(&sum, &counts, 9, &mut sparse).unwrap();
+        let alone = encoding.decode_sparse_mean(&sum, &counts, (9, all), &mut sparse).unwrap();
         prop_assert_eq!((alone.withheld, sparse), (20, [0.0; 20]));
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{EncodeError, Encoder, Judged, Selection, Sent, Update, Values};
+use blindsum_encode::{
+    Averaged, EncodeError, Encoder, Judged, Selection, Sent, Sparse, Update, Values,
+};
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
     SparseInput,
@@ -188,12 +190,15 @@ impl Opened {
         let dishonest = |e: EncodeError| {
             JobError::Coordinator(format!("no honest parties can have this sum: {e}"))
         };
-        let least = job.spec().least_contributors();
+        let (least, divisor) = (
+            job.spec().least_contributors(),
+            job.spec().divisor(survivors),
+        );
         let total_weight = match &sum.contributors {
             None => round.decode_mean(&sum.sum, survivors, &mut mean),
             // Sparse updates have the weight 1.
             Some(counts) => encoding
-                .decode_sparse_mean(&sum.sum, counts, least, &mut mean)
+                .decode_sparse_mean(&sum.sum, counts, (least, divisor), &mut mean)
                 .map(|_| survivors as u64),
         };
         let total_weight = total_weight.map_err(dishonest)?;
@@ -210,8 +215,21 @@ impl Opened {
         };
         let update = job.spec().model_update;
         let after = match &sum.contributors {
-            None => model.after(&mean, survivors, update),
-            Some(counts) => model.after_sparse(&mean, counts, least, update),
+            None => {
+                let of = Averaged {
+                    survivors,
+                    total_weight,
+                };
+                model.after(&mean, of, update)
+            }
+            Some(counts) => {
+                let of = Sparse {
+                    counts,
+                    minimum: least,
+                    divisor,
+                };
+                model.after_sparse(&mean, of, update)
+            }
         };
         let mut after = after.map_err(dishonest)?;
         if job.hides_sum() {

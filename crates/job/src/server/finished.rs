@@ -1,6 +1,6 @@
 //! What a round leads to: the next model, and the result for the coordinator's operator.
 
-use blindsum_encode::EncodeError;
+use blindsum_encode::{Averaged, EncodeError};
 use blindsum_protocol::{Outcome, Round, RoundKind};
 use bytes::Bytes;
 
@@ -65,7 +65,11 @@ fn next_model(
         (RoundKind::Sum, Some(sum)) => {
             let mut mean = vec![0.0f32; spec.dim as usize];
             let total_weight = round.decode_mean(sum, survivors, &mut mean)?;
-            let model = model.after(&mean, survivors, spec.model_update)?;
+            let of = Averaged {
+                survivors,
+                total_weight,
+            };
+            let model = model.after(&mean, of, spec.model_update)?;
             (model, Some(total_weight))
         }
     };

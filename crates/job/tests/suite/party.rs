@@ -9,7 +9,7 @@ use blindsum_crypto::pki::{CertificateAuthority, Kind, Validity};
 use blindsum_crypto::roster::{Member, Roster};
 use blindsum_crypto::secret::Secret;
 use blindsum_crypto::sign::{Algorithm, IdentityKey};
-use blindsum_encode::{Encoder, Values};
+use blindsum_encode::{Averaged, Encoder, Values};
 use blindsum_job::actor::Now;
 use blindsum_job::pb;
 use blindsum_job::server::{LinkId, Peer, Traffic};
@@ -226,9 +226,13 @@ impl Party {
                 self.mean = vec![0.0; self.values.len()];
                 let survivors = sum.survivors.len();
                 let mean = &mut self.mean[..];
-                encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
+                let total_weight = encoding.decode_mean(&sum.sum, survivors, mean).unwrap();
                 let update = round.job().spec().model_update;
-                self.model = self.model.after(&self.mean, survivors, update).unwrap();
+                let of = Averaged {
+                    survivors,
+                    total_weight,
+                };
+                self.model = self.model.after(&self.mean, of, update).unwrap();
                 self.result = result_name(round, message).to_vec();
                 None
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
+use blindsum_encode::Averaged;
 use blindsum_job::{Model, result_name};
 use blindsum_protocol::{JobSpec, Round};
 use serde::Deserialize;
@@ -64,7 +65,11 @@ fn models_have_the_same_values_histories_and_names() {
         first.check(&model, &shown);
         for step in rounds {
             let (mean, update) = (singles(&step.mean.0), job.spec().model_update);
-            model = model.after(&mean, step.survivors, update).unwrap();
+            let of = Averaged {
+                survivors: step.survivors,
+                total_weight: step.survivors as u64,
+            };
+            model = model.after(&mean, of, update).unwrap();
             step.model.check(&model, &shown);
             let (bytes, hash) = (&step.model.bytes.0, &step.model.hash.0);
             let read = Model::from_bytes(&job, step.model.version, bytes, hash);

@@ -9,4 +9,6 @@ pub struct Sparsity {
     pub schedule: DensitySchedule,
     /// How many parties must have sent a coordinate for its sum to be opened.
     pub least_contributors: u32,
+    /// Whether a sum is divided by the number of parties that sent the coordinate; else by that of all survivors.
+    pub counts_senders: bool,
 }

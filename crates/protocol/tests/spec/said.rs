@@ -2,9 +2,9 @@
 
 use blindsum_protocol::options::{Table, Value};
 use blindsum_protocol::{
-    Adversary, Clipping, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec, Masking,
-    ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg, SecAggPlus,
-    SuiteName, TensorLayout,
+    Adversary, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Fssa, Integers, JobSpec,
+    Masking, ModelUpdate, Mpc3, Plain, ProtocolChoice, Pss, Quantised, RoundingName, SecAgg,
+    SecAggPlus, SuiteName, TensorLayout,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,7 +44,8 @@ fn protocol() -> impl Strategy<Value = ProtocolChoice> {
             real(),
             0..3u32,
             0..3u32,
-            0..3u32
+            0..3u32,
+            select(DivisorName::ALL),
         )
             .prop_map(
                 |(
@@ -55,6 +56,7 @@ fn protocol() -> impl Strategy<Value = ProtocolChoice> {
                     density_steps,
                     density_rounds,
                     min_contributors,
+                    divisor,
                 )| {
                     Flashe {
                         masking,
@@ -64,6 +66,7 @@ fn protocol() -> impl Strategy<Value = ProtocolChoice> {
                         density_steps,
                         density_rounds,
                         min_contributors,
+                        divisor,
                     }
                     .into()
                 }

@@ -1,8 +1,8 @@
 //! The job of an episode: the given job, made small. If the job leaves open what its updates are, that is drawn.
 
 use blindsum_protocol::{
-    Bound, Clipping, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec, ModelUpdate,
-    ProtocolChoice, Quantised, RoundingName, SpecError,
+    Bound, Clipping, DivisorName, EncodingChoice, Fixed64, Flashe, Integers, Job, JobSpec,
+    ModelUpdate, ProtocolChoice, Quantised, RoundingName, SpecError,
 };
 
 use super::faults::Dice;
@@ -196,6 +196,9 @@ fn learns(encoding: &EncodingChoice) -> bool {
 fn thin_out(options: &mut Flashe, update: ModelUpdate, dice: &mut Dice) {
     options.density = dice.pick(&[0.25, 0.5]).unwrap_or(0.5);
     options.min_contributors = dice.below(4) as u32;
+    if dice.chance(0.3) {
+        options.divisor = DivisorName::Senders;
+    }
     if update != ModelUpdate::Nothing && dice.chance(0.3) {
         (options.density_start, options.density_steps) = (0.75, 2);
     }

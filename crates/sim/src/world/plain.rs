@@ -3,7 +3,8 @@
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    EncodeReport, Encoder, Encoding, EncodingKind, Rounding, UpdateHistory, Values,
+    Averaged, EncodeReport, Encoder, Encoding, EncodingKind, Rounding, Sparse, UpdateHistory,
+    Values,
 };
 use blindsum_job::party::RoundResult;
 use blindsum_job::results::LearntResult;
@@ -212,7 +213,8 @@ impl Total {
                 .is_ok(),
             Some(_) => {
                 let least = job.spec().least_contributors();
-                let decoded = encoding.decode_sparse_mean(&words, &self.counts, least, &mut mean);
+                let of = (least, job.spec().divisor(self.survivors));
+                let decoded = encoding.decode_sparse_mean(&words, &self.counts, of, &mut mean);
                 decoded.is_ok() && result.contributors.as_ref() == Some(&self.counts)
             }
         };
@@ -308,9 +310,20 @@ pub(super) fn model_after(
     let mut history = history_of(job, start)?;
     let observed = match (&mut history, &result.contributors) {
         (None, _) => Ok(()),
-        (Some(history), None) => history.observe(&result.mean, result.survivors.len()),
+        (Some(history), None) => {
+            let of = Averaged {
+                survivors: result.survivors.len(),
+                total_weight: result.total_weight,
+            };
+            history.observe(&result.mean, of)
+        }
         (Some(history), Some(counts)) => {
-            history.observe_sparse(&result.mean, counts, spec.least_contributors())
+            let of = Sparse {
+                counts,
+                minimum: spec.least_contributors(),
+                divisor: spec.divisor(result.survivors.len()),
+            };
+            history.observe_sparse(&result.mean, of)
         }
     };
     observed.map_err(|e| e.to_string())?;

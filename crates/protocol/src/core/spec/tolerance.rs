@@ -7,6 +7,8 @@
 //! * a round of n parties may lose ⌊`dropout` · n⌋ of them, as long as `min_parties` are left.
 //! * against an active adversary at least c + 2 parties survive, so that no sum is that of one honest party.
 
+use blindsum_encode::Divisor;
+
 use super::{JobSpec, SpecError};
 use crate::Adversary;
 use crate::core::sparsity::Sparsity;
@@ -26,6 +28,14 @@ impl JobSpec {
     pub fn least_contributors(&self) -> u32 {
         self.sparsity()
             .map_or(1, |sparsity| sparsity.least_contributors)
+    }
+
+    /// What the sums of a sparse round with so many survivors are divided by.
+    pub fn divisor(&self, survivors: usize) -> Divisor {
+        match self.sparsity() {
+            Some(sparsity) if sparsity.counts_senders => Divisor::Senders,
+            _ => Divisor::Parties(u32::try_from(survivors).unwrap_or(u32::MAX)),
+        }
     }
 
     /// The largest number c of parties that may work together with the server, whatever the roster: ⌈`corrupt` ·

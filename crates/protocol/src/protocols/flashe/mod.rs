@@ -15,7 +15,7 @@ mod sparse_rounds;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Flashe, Masking};
+pub use options::{DivisorName, Flashe, Masking};
 
 use blindsum_he::flashe::FlasheError;
 use blindsum_he::flashe::{Scheme, Shape, Survivors, expected_masks};

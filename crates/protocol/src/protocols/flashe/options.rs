@@ -25,6 +25,8 @@ table! {
         density_rounds: u32 = 1, at_least(1.0);
         /// Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2.
         min_contributors: u32 = 0;
+        /// What the sum of a coordinate of a sparse round is divided by.
+        divisor: DivisorName = DivisorName::Parties;
     }
 }
 
@@ -37,6 +39,16 @@ choice! {
         Double = "double",
         /// One.
         Single = "single",
+    }
+}
+
+choice! {
+    /// What the sum of a coordinate of a sparse round is divided by.
+    DivisorName {
+        /// All parties whose updates are in the round, so that what is sent late counts once.
+        Parties = "parties",
+        /// Those that sent the coordinate.
+        Senders = "senders",
     }
 }
 
@@ -63,6 +75,7 @@ impl Flashe {
             .map(|schedule| Sparsity {
                 schedule,
                 least_contributors: self.least_contributors(),
+                counts_senders: self.divisor == DivisorName::Senders,
             })
     }
 
@@ -125,7 +138,15 @@ impl Flashe {
             "min_contributors",
             self.min_contributors,
             default.min_contributors,
-        )
+        )?;
+        if self.divisor == default.divisor {
+            return Ok(());
+        }
+        let rule = format!(
+            "divisor = {} must be left at {} where density is 1",
+            self.divisor, default.divisor
+        );
+        Err(SpecError::new("divisor", rule))
     }
 
     fn check_warm_up(&self, spec: &JobSpec) -> Result<(), SpecError> {

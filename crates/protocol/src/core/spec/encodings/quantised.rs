@@ -1,4 +1,4 @@
-//! `quantised`: coordinates are clipped and become one of 2^bits levels.
+//! `quantised`: coordinates are clipped and become one of 2^bits levels, or one less.
 
 use blindsum_encode::{ClipSpec, EncodingKind, Rounding};
 
@@ -31,9 +31,10 @@ table! {
 choice! {
     /// How values are rounded to levels.
     RoundingName {
-        /// At random, so that the expectation is the value.
+        /// To one of 2^bits levels at random, so that the expectation is the value: no bias, wherever 0 lies.
         Stochastic = "stochastic",
-        /// To the nearest level.
+        /// To the nearest of 2^bits - 1 levels, of which the middle one is 0: what is 0 stays 0. Every other value
+        /// has an error of up to half a level, the same in each round.
         Nearest = "nearest",
     }
 }
@@ -46,7 +47,8 @@ choice! {
         /// The L2 norm of the whole vector.
         L2 = "l2",
         /// Every coordinate of a tensor, at most: from the second round on the bound is found from the means
-        /// of earlier rounds and never wider than `clip` (FLASHE §5.2).
+        /// of earlier rounds and never wider than `clip` (FLASHE §5.2). Updates that do not grow are not cut off;
+        /// after a jump one round is.
         Aciq = "aciq",
     }
 }
