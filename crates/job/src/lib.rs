@@ -16,6 +16,7 @@
 pub mod actor;
 pub mod chunks;
 mod error;
+mod falling;
 pub mod follower;
 pub mod frames;
 pub mod membership;

@@ -1,13 +1,20 @@
 //! What clipping did to this party's update. It is for the party only: numbers that depend on one update never go to
 //! the coordinator.
 
-use blindsum_protocol::{Clipping, EncodingChoice, Job, JobSpec, Quantised};
+use blindsum_protocol::{Clipping, EncodingChoice, Job, JobSpec, Quantised, Round};
 use tracing::{info, warn};
 
 use super::member::Member;
 use super::result::Clipped;
 
 impl Member {
+    /// Warns of clipping bounds that fall.
+    pub(super) fn watch_bounds(&mut self, round: &Round) {
+        for warning in self.falling.observe(round) {
+            warn!(party = %self.identity.name, round = round.number(), "{warning}");
+        }
+    }
+
     /// Tells the log what clipping did to an update that is sent: a warning with advice at first, then a line a
     /// round.
     pub(super) fn tell_clipping(&mut self, round: u64, clipped: Option<Clipped>) {

@@ -22,6 +22,7 @@ use super::suspended::RoundUnderWay;
 use super::untaken::Untaken;
 use crate::actor::{Hand, Time};
 use crate::chunks::Assembly;
+use crate::falling::Falling;
 use crate::pb::{self, PartyFrame};
 use crate::records::Records;
 use crate::{JobError, Model};
@@ -102,6 +103,8 @@ pub(super) struct Member {
     pub sent: Option<(u64, Sent)>,
     /// Whether the log has said already that updates are clipped, and what to do.
     pub clipping_told: bool,
+    /// The clipping bounds of rounds, where they follow from earlier ones.
+    pub falling: Falling,
 }
 
 /// How a connection stands.
@@ -159,6 +162,7 @@ impl Member {
             leftover: None,
             sent: None,
             clipping_told: false,
+            falling: Falling::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindsum_protocol::{Seat, ServerIndex};
+use blindsum_protocol::{Round, Seat, ServerIndex};
 use bytes::Bytes;
 use tracing::{error, info, warn};
 
@@ -159,12 +159,25 @@ impl Lead {
         Ok(())
     }
 
-    /// What the operator must know: of the revocation list, or of whom no round begins without.
+    /// What the operator must know: of whom no round begins without, of the revocation list, of bounds that fall.
     fn warned(&self) -> String {
-        match (self.lacks_only_needed(), &*self.warning) {
-            (false, warning) => warning.into(),
-            (true, "") => self.lacks_needed(),
-            (true, warning) => format!("{}; {warning}", self.lacks_needed()),
+        let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
+        let others = [&self.warning, &self.bounds_warning].map(String::as_str);
+        let all = lacks.as_deref().into_iter().chain(others);
+        let all: Vec<&str> = all.filter(|warning| !warning.is_empty()).collect();
+        all.join("; ")
+    }
+
+    /// Warns of clipping bounds that fall.
+    pub(super) fn watch_bounds(&mut self, round: &Round) {
+        let warnings = self.falling.observe(round);
+        for warning in &warnings {
+            warn!(job = %self.name, round = round.number(), "{warning}");
+        }
+        if !warnings.is_empty() {
+            self.bounds_warning = warnings.join("; ");
+        } else if self.falling.is_steady() {
+            self.bounds_warning.clear();
         }
     }
 

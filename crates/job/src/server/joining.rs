@@ -127,7 +127,9 @@ impl Lead {
                     .and_then(|round| self.model.bind(round))
             }
         };
-        Ok(Arc::new(round.map_err(aborted)?))
+        let round = round.map_err(aborted)?;
+        self.watch_bounds(&round);
+        Ok(Arc::new(round))
     }
 
     /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing

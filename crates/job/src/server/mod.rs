@@ -40,6 +40,7 @@ use bytes::Bytes;
 use tracing::warn;
 
 use crate::actor::{Actor, Hand, Now, Ticket, Time};
+use crate::falling::Falling;
 use crate::report::{JobState, JobStatus, RoundReport};
 use crate::store::StoredJob;
 pub use crate::traffic::Traffic;
@@ -220,6 +221,10 @@ struct Lead {
     unpublished: bool,
     /// What the operator must do soon about the revocation list; empty where that is nothing.
     warning: String,
+    /// The clipping bounds of rounds, where they follow from earlier ones.
+    falling: Falling,
+    /// What the operator must know of them; empty where that is nothing.
+    bounds_warning: String,
     /// When the list is looked at next.
     list_look: Time,
     state: JobState,
@@ -263,6 +268,8 @@ impl Lead {
             published: None,
             unpublished: false,
             warning: String::new(),
+            falling: Falling::default(),
+            bounds_warning: String::new(),
             list_look: now,
             state: JobState::Running,
             reason: String::new(),
