@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from blindsum.options import *  # noqa: F403
     from blindsum.plan import Step
-    from blindsum.rounds import Clipped, Round, RoundResult, Timings
+    from blindsum.rounds import Clipped, Leftover, Round, RoundResult, Timings
     from blindsum.server import Server
     from blindsum.session import Policy, Session, join
     from blindsum.simulation import (
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Clipped": "rounds",
+    "Leftover": "rounds",
     "Policy": "session",
     "Round": "rounds",
     "RoundResult": "rounds",
@@ -124,6 +125,7 @@ __all__ = [
     "InputError",
     "JobSpec",
     "KeySetupReport",
+    "Leftover",
     "NetworkError",
     "Policy",
     "PolicyError",

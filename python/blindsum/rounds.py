@@ -63,6 +63,24 @@ class Clipped:
 
 
 @dataclass(frozen=True)
+class Leftover:
+    """The size of what a party has not sent yet of its updates, in sparse rounds.
+
+    It is added to the party's next update. What is left when the job ends was never sent.
+
+    Attributes
+    ----------
+    norm : float
+        The L2 norm, in the unit of updates.
+    coordinates : int
+        The coordinates that are not 0.
+    """
+
+    norm: float
+    coordinates: int
+
+
+@dataclass(frozen=True)
 class RoundResult:
     """The result of a round.
 
@@ -86,10 +104,15 @@ class RoundResult:
         The time that this party worked on the round.
     contributors : numpy.ndarray or None
         In sparse rounds, how many survivors sent each coordinate, uint32, shape ``(dim,)``. The mean of a
-        coordinate that too few sent is 0.
+        coordinate that too few sent is 0. The mean of the others is over all survivors, or over those that
+        sent the coordinate where the job says ``divisor="senders"``.
     clipped : Clipped or None
         What clipping did to this party's own update; false if nothing was cut off. ``None`` if the update was
-        sent before a crash.
+        sent before a crash. In sparse rounds also coordinates of which this party had more to send than the
+        bound let through; the rest stays in what is left over.
+    leftover : Leftover or None
+        In sparse rounds, the size of what this party keeps for later after the round; ``None`` in dense ones.
+        Nobody else learns it.
     result : str
         The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
         survivors have the same one, and so has the coordinator's report of the round.
@@ -104,6 +127,7 @@ class RoundResult:
     timings: Timings
     contributors: NDArray[np.uint32] | None
     clipped: Clipped | None
+    leftover: Leftover | None
     result: str
 
 

@@ -15,6 +15,7 @@ from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
 from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
+from blindsum.rounds import Leftover
 from blindsum.spec import JobSpec
 
 DropAt: TypeAlias = "Mapping[str | int, int] | Iterable[str]"
@@ -194,6 +195,9 @@ class SimulationResult:
     begun : int
         How often the round was begun: again without whoever was lost, where a round needs all of its parties
         (``paillier``). Costs are those of the last time; ``virtual_seconds`` counts all.
+    leftovers : tuple of Leftover
+        In sparse rounds, by rank, the size of what each party has not sent yet after the last round. Over a
+        network only the party itself knows it: see :attr:`RoundResult.leftover`.
     peak_rss_bytes : int
         The most memory that this process has ever held, in bytes.
     mean : numpy.ndarray or None
@@ -226,6 +230,7 @@ class SimulationResult:
     key_setup: KeySetupReport | None
     excluded: tuple[Excluded, ...]
     begun: int
+    leftovers: tuple[Leftover, ...]
     peak_rss_bytes: int
     mean: NDArray[np.float64] | None
     sum: Sums | None
@@ -407,6 +412,7 @@ def _result(report: dict[str, Any], mean: NDArray[np.float64] | None, sums: Sums
         servers=tuple(ServerReport(**server) for server in report.get("servers", ())),
         excluded=tuple(Excluded(**one) for one in report.get("excluded", ())),
         begun=report.get("begun", 1),
+        leftovers=tuple(Leftover(**one) for one in report.get("leftovers", ())),
         key_setup=_latest_key_setup([report, *reversed(report.get("rounds", ()))]),
         mean=mean,
         sum=sums,
@@ -423,6 +429,7 @@ _MADE_HERE = (
         "key_setup",
         "begun",
         "excluded",
+        "leftovers",
         "mean",
         "sum",
         "_report",

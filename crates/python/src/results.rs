@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_encode::{Integers, Values};
+use blindsum_encode::{Integers, LeftoverSize, Values};
 use blindsum_job::hex;
 use blindsum_job::party::{Clipped, RoundResult, Timings, Update};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -56,6 +56,10 @@ pub fn round_result(
         instance!(py, "blindsum.rounds", "Clipped",
             coordinates: clipped.coordinates, scaled_by: clipped.scaled_by)
     };
+    let leftover = |left: LeftoverSize| {
+        instance!(py, "blindsum.rounds", "Leftover",
+            norm: left.norm, coordinates: left.coordinates)
+    };
     instance!(py, "blindsum.rounds", "RoundResult",
         mean: mean,
         total_weight: result.total_weight,
@@ -67,6 +71,7 @@ pub fn round_result(
             ahead: ahead, protect: protect, open: open)?,
         contributors: result.contributors.map(|counts| counts.into_pyarray(py)),
         clipped: result.clipped.map(clipped).transpose()?,
+        leftover: result.leftover.map(leftover).transpose()?,
         result: hex(&result.result),
     )
 }

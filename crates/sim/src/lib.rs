@@ -59,7 +59,7 @@ pub use liars::{Liars, LieKind};
 pub use network::Network;
 pub use progress::Progress;
 pub use report::{
-    Costs, Excluded, KeySetupReport, PartyClipping, Report, RoundOutcome, RoundReport,
+    Costs, Excluded, KeySetupReport, Leftover, PartyClipping, Report, RoundOutcome, RoundReport,
     ServerReport, Spread, SpreadBytes, StageReport,
 };
 pub use scenario::{DropAt, Event, Happening, Scenario, Stage};

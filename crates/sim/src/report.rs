@@ -98,6 +98,18 @@ pub struct RoundReport {
     /// Parties that were found to lie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<Excluded>,
+    /// After a sparse round, by rank, the size of what each party has not sent yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<Leftover>,
+}
+
+/// The size of what a party has not sent yet of its updates, and adds to its next one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// The L2 norm.
+    pub norm: f64,
+    /// The coordinates that are not 0.
+    pub coordinates: u64,
 }
 
 /// A party that was found to lie.

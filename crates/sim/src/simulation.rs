@@ -159,6 +159,7 @@ impl Simulation {
             }
             if let (Ok(outcome), Some(contributors)) = (&result.outcome, &result.contributors) {
                 sparsifiers.commit(&round, inputs, &outcome.survivors, contributors)?;
+                report.leftovers = sparsifiers.leftovers();
             }
             reports.push(report);
             let sum = result.sum.as_ref().map(Words::pack);
@@ -402,6 +403,7 @@ fn conclude(round: &Round, finished: Finished, checked: Checked) -> (RoundReport
         key_setup: None,
         begun: 1,
         excluded: finished.excluded(),
+        leftovers: Vec::new(),
     };
     let ends = finished.seats.into_iter().map(|seat| seat.end).collect();
     let result = RoundResult {

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
-use blindsum_encode::{Divisor, Encoder, Selection, Sparsifier, Values};
+use blindsum_encode::{Divisor, Encoder, LeftoverSize, Selection, Sparsifier, Values};
 use blindsum_math::words::Words;
 use blindsum_protocol::{Job, PartyId, PartySet, Round};
 
 use crate::inputs::rounding_seed;
-use crate::report::PartyClipping;
+use crate::report::{Leftover, PartyClipping};
 use crate::{Inputs, Scratch, SimError};
 
 /// What every party keeps of the updates that it did not send, by rank; nothing where rounds are dense.
@@ -42,6 +42,15 @@ impl Sparsifiers {
         let done = round.number().saturating_sub(1);
         let selection = sparsifier.select(round.encoding(), done, &single(values))?;
         Ok(Some(selection))
+    }
+
+    /// The sizes of what every party keeps, by rank; none where rounds are dense.
+    pub(crate) fn leftovers(&self) -> Vec<Leftover> {
+        let size = |sparsifier: &Sparsifier| {
+            let LeftoverSize { norm, coordinates } = sparsifier.leftover();
+            Leftover { norm, coordinates }
+        };
+        self.0.iter().map(size).collect()
     }
 
     /// The round is over: the survivors forget what was opened of what they sent.

@@ -22,7 +22,7 @@ from blindsum.cli.signals import on_hangup, stop_signals
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError
-    from blindsum.rounds import Round, RoundResult
+    from blindsum.rounds import Leftover, Round, RoundResult
     from blindsum.session import Policy, Session
 
 MASK_MIB = 256
@@ -37,7 +37,8 @@ with training.py in this folder; examples/training.py:
 
 A round that is lost (too few parties were left, this party was too slow, its policy refused the round) is
 told, and the next one is waited for. Where the update was clipped, a line says by how much, here and nowhere
-else.
+else. In sparse rounds it says how much of the updates is left over: it goes into the next update, and what is left
+at the end of the job was not sent.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
@@ -168,6 +169,7 @@ def _run(options: argparse.Namespace) -> int:
             except _TrainingError as error:
                 told.failed(current.number, error)
                 return EXIT_FAILED
+        told.ended()
         if options.out:
             _write_model(options.out, session.final_model)
     return told.status
@@ -178,6 +180,7 @@ class _Told:
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
+        self._left: Leftover | None = None
         self.status = EXIT_SUM
 
     def joined(self, session: Session) -> None:
@@ -190,7 +193,13 @@ class _Told:
     def done(self, number: int, outcome: RoundResult) -> None:
         """The round has a result."""
         self.status = EXIT_SUM
+        self._left = outcome.leftover
         _say(_report(number, outcome), self._json)
+
+    def ended(self) -> None:
+        """No more rounds come: what is left over is lost."""
+        if (left := self._left) is not None and left.coordinates:
+            _say({"outcome": "end", "leftover": dataclasses.asdict(left)}, self._json)
 
     def lost(self, error: BlindsumError) -> None:
         """The round has none for this party; the next one may."""
@@ -242,7 +251,7 @@ def _write_model(path: str, model: Any) -> None:
 
 
 def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
-    clipped = outcome.clipped
+    clipped, left = outcome.clipped, outcome.leftover
     return {
         "round": number,
         "outcome": "sum",
@@ -252,6 +261,7 @@ def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
         "result": outcome.result,
         "seconds": dataclasses.asdict(outcome.timings),
         "clipped": None if clipped is None else dataclasses.asdict(clipped),
+        "leftover": None if left is None else dataclasses.asdict(left),
     }
 
 
@@ -259,8 +269,10 @@ def _say(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(report), flush=True)
     elif report["outcome"] == "sum":
-        clipped = _clipping(report["clipped"] or {})
-        print(f"round {report['round']}: sum of {len(report['survivors'])} parties{clipped}", flush=True)
+        more = _clipping(report["clipped"] or {}) + _left(report["leftover"])
+        print(f"round {report['round']}: sum of {len(report['survivors'])} parties{more}", flush=True)
+    elif report["outcome"] == "end":
+        print(f"the job is over{_left(report['leftover'])}, which this party has not sent", flush=True)
     else:
         print(f"lost a round: {report['fault']}", flush=True)
 
@@ -271,6 +283,12 @@ def _clipping(clipped: dict[str, Any]) -> str:
         then = f", then {cut} coordinates cut" if cut else ""
         return f"; this party's update was clipped: multiplied by {factor:.3g}{then}"
     return f"; {cut} coordinates of this party's update clipped" if cut else ""
+
+
+def _left(left: dict[str, Any] | None) -> str:
+    if left is None:
+        return ""
+    return f"; left over: norm {left['norm']:.3g} in {left['coordinates']} coordinates"
 
 
 def training_function(text: str) -> Callable[..., Any]:

@@ -250,6 +250,14 @@ def _show_clipping(result: SimulationResult, spec: JobSpec) -> None:
     print(f"updates of {changed} parties were {what} ({bounds}){cost}")
 
 
+def _show_leftovers(result: SimulationResult) -> None:
+    """A line on what parties have not sent yet, where rounds are sparse."""
+    if result.leftovers:
+        norm = max(left.norm for left in result.leftovers)
+        coordinates = max(left.coordinates for left in result.leftovers)
+        print(f"left over at a party: norm {norm:.3g} in {coordinates} coordinates at most")
+
+
 def _show_servers(servers: Sequence[ServerReport]) -> None:
     """A table of servers."""
     rows = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from blindsum import errors
 from blindsum.errors import BlindsumError, DomainError
-from blindsum.rounds import Clipped, RoundResult, Timings
+from blindsum.rounds import Clipped, Leftover, RoundResult, Timings
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -89,7 +89,7 @@ def from_result(result: RoundResult) -> tuple[Header, Arrays]:
         arrays["sum"] = sums
     if result.contributors is not None:
         arrays["contributors"] = result.contributors
-    clipped = result.clipped
+    clipped, left = result.clipped, result.leftover
     times = result.timings
     plain = {
         "total_weight": result.total_weight,
@@ -99,6 +99,7 @@ def from_result(result: RoundResult) -> tuple[Header, Arrays]:
         "long_sum": [str(one) for one in sums] if sums is not None and sums.dtype == object else None,
         "timings": [times.ahead, times.protect, times.open],
         "clipped": None if clipped is None else [clipped.coordinates, clipped.scaled_by],
+        "leftover": None if left is None else [left.norm, left.coordinates],
         "result": result.result,
     }
     return plain, arrays
@@ -119,5 +120,6 @@ def to_result(plain: Header, arrays: Arrays) -> RoundResult:
         timings=Timings(*plain["timings"]),
         contributors=arrays.get("contributors"),
         clipped=None if plain["clipped"] is None else Clipped(*plain["clipped"]),
+        leftover=None if plain["leftover"] is None else Leftover(*plain["leftover"]),
         result=plain["result"],
     )

@@ -162,6 +162,7 @@ pub(super) fn result(
         model: opened.model,
         result,
         clipped: None,
+        leftover: None,
         timings: Timings::default(),
     })
 }

@@ -1,6 +1,6 @@
 //! What a caller gives to a round, and gets from it.
 
-use blindsum_encode::EncodeReport;
+use blindsum_encode::{EncodeReport, LeftoverSize};
 
 use crate::Model;
 
@@ -23,6 +23,8 @@ pub struct RoundResult {
     /// What clipping did to this party's own update, which nobody else learns. `None` if the update was sent before a
     /// crash.
     pub clipped: Option<Clipped>,
+    /// In a sparse round, the size of what this party has not sent yet of its updates, and adds to its next one.
+    pub leftover: Option<LeftoverSize>,
     /// The name of the result. Parties with the same name, and a coordinator that reports it, were told the same
     /// result.
     pub result: [u8; 32],

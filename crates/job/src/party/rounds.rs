@@ -1,6 +1,6 @@
 //! What a party does with the frames of a round and with its caller's commands.
 
-use blindsum_encode::Judged;
+use blindsum_encode::{Judged, LeftoverSize};
 use tracing::{error, info};
 
 use super::member::Member;
@@ -126,7 +126,16 @@ impl Member {
     }
 
     pub(super) fn job_done(&mut self, done: pb::JobDone) -> Result<(), JobError> {
-        info!(party = %self.identity.name, job = %self.settings.job, "job done");
+        let (party, job) = (&self.identity.name, &self.settings.job);
+        match self
+            .leftover
+            .as_ref()
+            .map(|it| it.with(|sparsifier| sparsifier.leftover()))
+        {
+            None => info!(%party, %job, "job done"),
+            Some(LeftoverSize { norm, coordinates }) => info!(%party, %job, left_norm = norm,
+                left_coordinates = coordinates, "job done: what is left was not sent"),
+        }
         let name = done.model.ok_or_else(|| wrong("JobDone names no model"))?;
         match self.comes_sealed(&name) {
             // Those who could seal it leave now: nothing would ever come.

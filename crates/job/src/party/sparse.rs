@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindsum_crypto::Zeroizing;
-use blindsum_encode::{EncodeError, Sent, Sparsifier};
+use blindsum_encode::{EncodeError, LeftoverSize, Sent, Sparsifier};
 use blindsum_protocol::Job;
 
 use super::exchange::Identity;
@@ -112,6 +112,28 @@ impl Member {
         let opened = opened.map_err(|_| state.failed("sent", advice))?;
         let sent = Sent::from_bytes(job.encoding(), &opened);
         Ok(Some(sent.map_err(|e| state.failed("sent", e))?))
+    }
+
+    /// The size of what this party keeps once a round has a result of which so many parties sent each coordinate; `None`
+    /// where rounds are dense.
+    pub(super) async fn leftover_after(
+        &mut self,
+        round: u64,
+        contributors: Option<&[u32]>,
+    ) -> Result<Option<LeftoverSize>, JobError> {
+        let (Some(leftover), Some(least), Some(counts)) = (
+            self.leftover.clone(),
+            self.least_contributors(),
+            contributors,
+        ) else {
+            return Ok(None);
+        };
+        let Some(sent) = self.sent(round).await? else {
+            return Ok(Some(leftover.with(|sparsifier| sparsifier.leftover())));
+        };
+        let size = sent.leftover(|d| counts.get(d as usize).is_some_and(|count| *count >= least));
+        self.sent = Some((round, sent));
+        Ok(Some(size))
     }
 
     /// The round has a result that counts what this party sent, and that is not told here. What too few parties have

@@ -140,18 +140,22 @@ impl Member {
         let Some(active) = &self.active else {
             return Ok(Ok(()));
         };
-        let (round, model) = (active.round.clone(), active.model.clone());
+        let (round, model, number) = (active.round.clone(), active.model.clone(), active.number);
         let model = model.ok_or_else(|| wrong("a result of a round without a model"))?;
         let compute = move || result(&round, &sum, &model, &told);
         let computed = match self.hand.work(compute).await? {
             Ok(computed) => computed,
             Err(error) => return Ok(Err(error)),
         };
+        let leftover = self
+            .leftover_after(number, computed.contributors.as_deref())
+            .await?;
         if let Some(active) = &mut self.active {
             let (timings, clipped) = (active.timings, active.clipped);
             active.computed = Some(RoundResult {
                 timings,
                 clipped,
+                leftover,
                 ..computed
             });
         }

@@ -2,6 +2,7 @@
 //! result to the coordinator and forget the round. A party that is killed in between goes on in the round, comes to the
 //! same result, and tells it again.
 
+use blindsum_encode::LeftoverSize;
 use blindsum_protocol::Job;
 use tracing::info;
 
@@ -44,7 +45,7 @@ impl Member {
         self.try_ready().await
     }
 
-    fn least_contributors(&self) -> Option<u32> {
+    pub(super) fn least_contributors(&self) -> Option<u32> {
         let job: Option<&Job> = self.job.as_deref();
         job.map(|job| job.spec().least_contributors())
     }
@@ -56,8 +57,13 @@ impl Member {
         result: RoundResult,
     ) -> Result<(), JobError> {
         let round = done.round;
-        info!(party = %self.identity.name, round, survivors = result.survivors.len(),
-            model = result.model.version(), "round done");
+        let (party, survivors) = (&self.identity.name, result.survivors.len());
+        let model = result.model.version();
+        match result.leftover {
+            None => info!(%party, round, survivors, model, "round done"),
+            Some(LeftoverSize { norm, coordinates }) => info!(%party, round, survivors, model,
+                left_norm = norm, left_coordinates = coordinates, "round done"),
+        }
         let again = self.under_way().map(|under_way| (under_way, done));
         self.untaken = Some(Untaken::new(round, &result, &self.identity.name, again));
         self.told = Some(round);
