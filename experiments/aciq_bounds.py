@@ -1,4 +1,4 @@
-"""What the bounds of `clipping = "aciq"` cost dense updates: how many bits they are wider than they had to be."""
+"""What the bounds of `clipping = "aciq"` cost dense updates: bits by which they are too wide."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def rounded(values: Array, bound: float, bits: int, rounding: str, rng: np.rando
     last = 2**bits - (2 if rounding == "nearest" else 1)
     levels = (np.clip(values, -bound, bound) + bound) * (last / (2 * bound))
     whole = np.rint(levels) if rounding == "nearest" else np.floor(levels + rng.random(values.shape))
-    return np.minimum(whole, last) * (2 * bound / last) - bound
+    found: Array = np.minimum(whole, last) * (2 * bound / last) - bound
+    return found
 
 
 def bounds(bits: int, parties: int, rounding: str) -> tuple[float, float]:
@@ -74,7 +75,15 @@ def main(words: Sequence[str] | None = None) -> None:
                     }
                 )
     output.write_csv(options.out / "aciq-bounds.csv", rows)
-    names = ["bits", "parties", "`rounding`", "bound / σ", "best / σ", "bits lost", "rounds with the job's `clip`"]
+    names = [
+        "bits",
+        "parties",
+        "`rounding`",
+        "bound / σ",
+        "best / σ",
+        "bits lost",
+        "rounds with the job's `clip`",
+    ]
     shown = [
         [
             str(row["bits"]),
@@ -88,13 +97,16 @@ def main(words: Sequence[str] | None = None) -> None:
         for row in rows
     ]
     about = (
-        f"Normal updates of {DIM:,} coordinates that have nothing in common, a job's `clip` of {CLIP:g} standard "
-        f"deviations σ, the bound of the last {ROUNDS - SETTLED} of {ROUNDS} rounds (median), beside the one with which "
-        "one such update loses least."
+        f"Normal updates of {DIM:,} coordinates that have nothing in common, a job's `clip` of {CLIP:g} "
+        f"standard deviations σ, the bound of the last {ROUNDS - SETTLED} of {ROUNDS} rounds (median), "
+        "beside the one with which one such update loses least. The last column is the part of these rounds whose "
+        "bound is the job's."
     )
     page = options.out / "aciq-bounds.md"
     command = "python -m experiments.aciq_bounds"
-    output.write_page(page, "What the bounds of aciq cost", command, [about, output.table(names, shown)], timed=False)
+    output.write_page(
+        page, "What the bounds of aciq cost", command, [about, output.table(names, shown)], timed=False
+    )
     print(page)
 
 

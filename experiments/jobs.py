@@ -1,4 +1,4 @@
-"""A coordinator and its parties in threads of this process, over mutual TLS, with certificates made on the spot."""
+"""A coordinator and its parties in threads of this process, over mutual TLS."""
 
 from __future__ import annotations
 

@@ -82,11 +82,12 @@ def test_min_max_goes_as_far_as_it_may(seed):
 def test_honest_numbers_are_those_of_the_encoding():
     dim, rows = 40, updates(6) * 3
     rows[0] /= 10
-    spec = model.Spec(dim, clip=2.5, clipping="l2", rounding="nearest", bits=16)
-    # Half a level is as good as never hit.
+    spec = model.Spec(dim, clip=2.5, clipping="l2", bits=16)
+    # What is added is half a level, which is as good as never hit.
     found = ENCODING.honest(rows, np.full(rows.shape, 0.5))
     for row, numbers in zip(rows, found, strict=True):
-        words = model.encode(spec, row.tolist(), 1, b"")["words"]
+        factor = min(1.0, 2.5 / model.l2_norm(row.tolist()))
+        words = [model.quantise(value, 2.5, factor, spec.top(1), 2**31) for value in row.tolist()]
         assert [2 * word - 65535 for word in words] == numbers.tolist()
     assert np.linalg.norm(found, axis=1).max() <= ENCODING.bound
 

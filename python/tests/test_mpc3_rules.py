@@ -12,7 +12,8 @@ from blindsum import rules
 from blindsum.cli import main
 
 PARTIES, DIM, BITS = 6, 12, 12
-TOP = 2**BITS - 1
+TOP = 2**BITS - 2
+"""The last level of rounding to nearest; the middle one stands for 0."""
 CLIP = 2.0
 ADVERSARIES = ("semi-honest", "active")
 RULES = (
@@ -57,12 +58,12 @@ def sorts(rule):
 def numbers(rule, given):
     """What the servers compute with, of updates within the clip."""
     levels = np.rint(given * (TOP / 2 / CLIP) + TOP / 2).astype(np.int64)
-    return levels - 2 ** (BITS - 1) if sorts(rule) else 2 * levels - TOP
+    return levels - TOP // 2 if sorts(rule) else 2 * levels - TOP
 
 
 def coordinates(rule, found):
     """Numbers of the servers as coordinates of updates, and how large one is."""
-    factor, offset = (2 / TOP, 1 / TOP) if sorts(rule) else (1 / TOP, 0.0)
+    factor, offset = (2 / TOP if sorts(rule) else 1 / TOP), 0.0
     return CLIP * (found * factor + offset), CLIP * factor
 
 
@@ -312,6 +313,6 @@ def test_a_clipped_mean_does_not_show_the_only_vector_that_is_clipped():
     low = [number >> zeros for number in low]
     known = next(place for place, number in enumerate(low) if number % 2)
     ratios = np.array([number * pow(low[known], -1, modulus) % modulus for number in low])
-    for first in range(1 - 2**BITS, 2**BITS, 2):
+    for first in range(-TOP, TOP + 1, 2):
         guess = (ratios * first + modulus // 2) % modulus - modulus // 2
         assert not np.array_equal(guess, longest)

@@ -205,8 +205,10 @@ def vectors() -> dict[str, object]:
             ),
             case(16, [Tensor(21, 1e30), Tensor(5, 1e-30)], [(1000, [1e20, 1e-32])]),
             case(4, [Tensor(9, 1.0), Tensor(9, 1.0)], [(5, [1e-9, 1.0]), (5, [1e-9, 1.0])]),
-            # Peaks decide: they fall by half a round, reach the bound, and begin anew; a mean of 0 changes nothing.
-            case(16, [Tensor(9, 1.0)], [(3, [size]) for size in (1e-2, 1e-4, 0.0, 1e-4, 3e-2, 3e-2, 0.4, 0.4)]),
+            # Peaks fall by half, reach the bound, and begin anew; a mean of 0 changes nothing.
+            case(
+                16, [Tensor(9, 1.0)], [(3, [size]) for size in (1e-2, 1e-4, 0.0, 1e-4, 3e-2, 3e-2, 0.4, 0.4)]
+            ),
             case(16, [Tensor(9, 1.0)], [(3, [1e-3]), (3, [1e-3]), (2, [1e-3])], max_weight=7),
             case(
                 4,

@@ -31,7 +31,11 @@ class Model:
 
     def __post_init__(self) -> None:
         tensors = self.job.tensors or (Tensor("", self.job.dim, self.job.clip),)
-        self.history = [aciq.Tensor(t.len, t.clip, rounding=self.job.rounding) for t in tensors] if self.job.clipping == "aciq" else []
+        self.history = (
+            [aciq.Tensor(t.len, t.clip, rounding=self.job.rounding) for t in tensors]
+            if self.job.clipping == "aciq"
+            else []
+        )
 
     def parts(self) -> list[bytes]:
         """What is hashed."""

@@ -250,10 +250,25 @@ def plays() -> list[Play]:
     wide = job("noise-calm", "fedavg", noise=40.0, dim=6, bits=30, adversary=calm)
     return [
         Play(Plan(job("trust", "fltrust", root="party-2", parties=6), both, missing={4: (1,)})),
-        Play(Plan(job("trust-calm", "fltrust", root="party-1", trust="hidden", adversary=calm, rounding="nearest"))),
+        Play(
+            Plan(
+                job(
+                    "trust-calm",
+                    "fltrust",
+                    root="party-1",
+                    trust="hidden",
+                    adversary=calm,
+                    rounding="nearest",
+                )
+            )
+        ),
         Play(Plan(job("noise", "fedavg", noise=0.25, dim=4), both)),
         Play(Plan(wide, missing={0: (2,)})),
-        Play(Plan(job("median", "median", clipping="tensor", dim=3, rounding="nearest"), missing={1: (0, 1, 2)})),
+        Play(
+            Plan(
+                job("median", "median", clipping="tensor", dim=3, rounding="nearest"), missing={1: (0, 1, 2)}
+            )
+        ),
         Play(Plan(job("trimmed", "trimmed-mean", clipping="tensor", clip=0.5, bits=7, adversary=calm))),
         Play(Plan(job("krum", "krum", adversary=calm), missing={3: (0,)})),
     ]

@@ -47,8 +47,8 @@ SUMS = "norm", "projection"
 def largest_norm(bits: int, clip: float, max_norm: float, dim: int, rounding: str = "stochastic") -> int:
     """T: the most that squares may add up to, so that no norm of what words mean is above ``max_norm``.
 
-    Squares are v * v with rounding to nearest, where the word of 0 is v = 0, and v(v + 1) otherwise, where 0 lies between
-    v = -1 and v = 0.
+    Squares are v * v with rounding to nearest, where the word of 0 is v = 0, and v(v + 1) otherwise, where 0
+    lies between v = -1 and v = 0.
     """
     if rounding == "nearest":
         return floor((Fraction(max_norm) * (2 ** (bits - 1) - 1) / Fraction(clip)) ** 2)
@@ -181,7 +181,7 @@ class Statement:
     # --- Rows ---
 
     def square(self, word: int) -> int:
-        """v * v with rounding to nearest, v(v + 1) otherwise."""
+        """The square: v * v with rounding to nearest, v(v + 1) otherwise."""
         return (word - self.half) * (word - self.half + int(not self.nearest))
 
     def weights(self) -> list[int]:

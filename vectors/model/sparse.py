@@ -153,9 +153,7 @@ def case(
                 "counts": counts,
                 "opened": len(opened),
                 "withheld": sum(count > 0 for count in counts) - len(opened),
-                "mean": [
-                    double(value) for value in means(spec, sum_, counts, opened, (divisor, survivors))
-                ],
+                "mean": [double(value) for value in means(spec, sum_, counts, opened, (divisor, survivors))],
             }
         )
     return {

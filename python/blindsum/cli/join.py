@@ -37,8 +37,8 @@ with training.py in this folder; examples/training.py:
 
 A round that is lost (too few parties were left, this party was too slow, its policy refused the round) is
 told, and the next one is waited for. Where the update was clipped, a line says by how much, here and nowhere
-else. In sparse rounds it says how much of the updates is left over: it goes into the next update, and what is left
-at the end of the job was not sent.
+else. In sparse rounds it says how much of the updates is left over: it goes into the next update, and what is
+left at the end of the job was not sent.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 

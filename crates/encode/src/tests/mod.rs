@@ -2,6 +2,7 @@
 
 mod aciq;
 mod aciq_law;
+mod divisor;
 mod integers;
 mod judged;
 mod laws;

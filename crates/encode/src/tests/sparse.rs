@@ -148,7 +148,7 @@ fn words_of(selection: &Selection, seed_text: &str) -> Vec<u64> {
     words.iter().collect()
 }
 
-fn words(encoding: &Encoding, words: &[u64]) -> Words {
+pub(super) fn words(encoding: &Encoding, words: &[u64]) -> Words {
     let mut packed = Words::zeros(encoding.width(), words.len());
     match packed.tile_mut(0..words.len()) {
         blindsum_math::words::TileMut::W32(lanes) => {
@@ -177,7 +177,7 @@ fn check_mean(encoding: &Encoding, round: &Round, of: (u32, Divisor)) {
 }
 
 /// Tensors of a few coordinates with bounds of their own.
-fn layers(bits: u32, parties: usize, tensors: &[(usize, f64)]) -> Encoding {
+pub(super) fn layers(bits: u32, parties: usize, tensors: &[(usize, f64)]) -> Encoding {
     let dim = tensors.iter().map(|(len, _)| len).sum();
     let kind = quantised(bits, ClipSpec::Tensor(1.0), Rounding::Stochastic);
     let mut spec = spec(dim, kind, parties, 1);
@@ -379,23 +379,6 @@ fn what_was_sent_is_read_again_and_nothing_else() {
             "{error}, not {rule}"
         );
     }
-}
-
-#[test]
-fn a_mean_over_all_parties_counts_those_that_did_not_send() {
-    let encoding = layers(16, 4, &[(2, 1.0)]);
-    let one = words(&encoding, &[65535, 2 * 65535]);
-    let decode = |divisor| {
-        let mut mean = [0.0_f64; 2];
-        let decoded = encoding.decode_sparse_mean(&one, &[1, 2], (1, divisor), &mut mean);
-        decoded.map(|_| mean)
-    };
-    assert_eq!(decode(Divisor::Senders), Ok([1.0, 1.0]));
-    assert_eq!(decode(Divisor::Parties(4)), Ok([0.25, 0.5]));
-    // More senders than parties.
-    let (survivors, parties) = (2, 1);
-    let refused = EncodeError::Survivors { survivors, parties };
-    assert_eq!(decode(Divisor::Parties(1)), Err(refused));
 }
 
 #[test]

@@ -117,13 +117,13 @@ fn what_stays_closed_is_left_over() {
         (
             [first, last, last],
             [1, 0, 0, 0, 2],
-            [0.0, 0.0, 0.0, 0.0, 1.0],
+            [0.0, 0.0, 0.0, 0.0, 2.0 / 3.0],
         ),
         // The one of before, and two halves.
         (
             [[0.0; 5], halves, halves],
             [3, 0, 0, 0, 0],
-            [2.0 / 3.0, 0.0, 0.0, 0.0, 1.0],
+            [2.0 / 3.0, 0.0, 0.0, 0.0, 2.0 / 3.0],
         ),
     ] {
         for result in together(&mut parties, &updates) {
