@@ -99,8 +99,8 @@ def main(words: Sequence[str] | None = None) -> None:
     about = (
         f"Normal updates of {DIM:,} coordinates that have nothing in common, a job's `clip` of {CLIP:g} "
         f"standard deviations σ, the bound of the last {ROUNDS - SETTLED} of {ROUNDS} rounds (median), "
-        "beside the one with which one such update loses least. The last column is the part of these rounds whose "
-        "bound is the job's."
+        "beside the one with which one such update loses least. The last column is the part of these rounds "
+        "whose bound is the job's."
     )
     page = options.out / "aciq-bounds.md"
     command = "python -m experiments.aciq_bounds"

@@ -91,9 +91,9 @@ def main(words: Sequence[str] | None = None) -> None:
     page = options.out / "flashe-density.md"
     about = (
         f"Handwritten digits, {PARTIES} parties with unequal data and equal weights, {rounds} rounds of a "
-        f"real job, {network.DIM:,} coordinates, 16 bits, seed {SEED}. *Mean step* is the average L2 norm of the "
-        "mean of a round, *opened* the part of its coordinates that are not 0, *left over* the norm of what one "
-        "party has not sent at the end."
+        f"real job, {network.DIM:,} coordinates, 16 bits, seed {SEED}. *Mean step* is the average L2 norm of "
+        "the mean of a round, *opened* the part of its coordinates that are not 0, *left over* the norm of "
+        "what one party has not sent at the end."
     )
     command = "python -m experiments.flashe_density"
     output.write_page(page, "Density in sparse flashe", command, [about, table(rows)], timed=False)

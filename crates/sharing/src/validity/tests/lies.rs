@@ -56,6 +56,21 @@ fn case_14_a_word_out_of_bounds_fails_input_bound() {
     }
 }
 
+/// With rounding to nearest the last word that has as many bits is out of bounds.
+#[test]
+fn case_14_a_word_above_the_last_level_fails_input_bound() {
+    let nearest = Statement {
+        largest: 254,
+        norm: None,
+        ..statement()
+    };
+    let honest = Play::new(nearest, &[254; WORDS], |_| {});
+    assert_eq!(honest.verdict_of_all(), fits(&[]));
+    // All its bits are 1, as those of 254.
+    let lying = Play::new(nearest, &[254; WORDS], |witness| *witness.at(0, 0) = 255);
+    assert_eq!(lying.verdict_of_all(), Verdict::Fails(Test::InputBound));
+}
+
 #[test]
 fn case_15_two_words_that_err_in_opposite_directions_fail_input_bound() {
     let shift = 1_000_000;
