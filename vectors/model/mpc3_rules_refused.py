@@ -39,6 +39,7 @@ def norms(play: Play) -> Iterator[tuple[str, bytes]]:
     yield "a norm of 0", double(0.0)
     yield "a norm of 0 with a sign", double(-0.0)
     yield "a norm below 0", double(-1.0)
+    yield "a norm between that of zeros and the shortest one", double(2.0**-39)
     yield "a norm that is no number", double(float("nan"))
     yield "an infinite norm", double(float("inf"))
     yield "a norm beyond the longest vector", double(float(longest + 1))

@@ -87,7 +87,8 @@ class Server:
         """That of the root's vector."""
         norm = reader.take(8)
         (value,) = struct.unpack(">d", norm)
-        demand(1.0 <= value <= numbers.longest(self.round.job), "a norm that no vector has")
+        is_length = 1.0 <= value <= numbers.longest(self.round.job)
+        demand(is_length or value == numbers.SHORTEST_ROOT, "a norm that no vector has")
         return norm
 
     def notice(self, rank: int) -> bytes:

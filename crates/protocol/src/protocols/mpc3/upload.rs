@@ -25,7 +25,7 @@ use blindsum_sharing::replicated::{
     seed_hash,
 };
 
-use super::weighing::upload_shape;
+use super::weighing::{SHORTEST_ROOT, upload_shape};
 use super::{COORDINATOR, TAG, has_keys, is_active};
 use crate::core::round::ClientSetup;
 use crate::kit::snapshot::Reader;
@@ -161,9 +161,11 @@ pub(super) fn check(
     }
     if let Some(longest) = longest_root {
         let norm = f64::from_be_bytes(reader.array().map_err(cut)?);
-        // No honest one is shorter: every number is odd.
-        if !(norm >= 1.0 && norm <= longest as f64) {
-            let rule = format!("norm = {norm}, but 1 <= norm <= {longest} must hold");
+        // No honest one is shorter, but for that of zeros.
+        if !(norm >= 1.0 && norm <= longest as f64) && norm != SHORTEST_ROOT {
+            let rule = format!(
+                "norm = {norm}, but 1 <= norm <= {longest} must hold, or norm = 2^-40 for zeros"
+            );
             return Err(malformed(&rule));
         }
         said.norm = Some(norm);

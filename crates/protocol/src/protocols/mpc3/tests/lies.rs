@@ -144,7 +144,8 @@ fn case_38_the_norm_of_the_root_is_that_of_a_vector() {
         let root = "party-00004".into();
         assert_eq!(kind, FaultKind::RootMissing { root }, "{wrong}");
     }
-    for right in [1.0, longest] {
+    // 2^-40 is that of a vector of zeros.
+    for right in [1.0, longest, f64::powi(2.0, -40)] {
         assert!(outcome(right).is_ok(), "{right}");
     }
 }
