@@ -116,6 +116,9 @@ class RoundResult:
     result : str
         The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
         survivors have the same one, and so has the coordinator's report of the round.
+    warnings : tuple of str
+        What the party should know of the round: clipping bounds that fall for several rounds. They are logged,
+        too.
     """
 
     mean: Array | NDArray[np.float64]
@@ -129,6 +132,7 @@ class RoundResult:
     clipped: Clipped | None
     leftover: Leftover | None
     result: str
+    warnings: tuple[str, ...] = ()
 
 
 class Round:
@@ -255,6 +259,8 @@ class Round:
             self._lose(error)
         else:
             self._clipping.tell(self.number, self._outcome.clipped)
+            for warning in self._outcome.warnings:
+                logger.warning("job %r, round %d: %s", self._clipping.job, self.number, warning)
 
     def _lose(self, error: RoundAborted | Fault) -> None:
         # A traceback has this round in its frames, which would keep the model until garbage is collected.
@@ -295,6 +301,7 @@ class ClippingLog:
     def __init__(self, spec: JobSpec) -> None:
         self._spec = spec
         self._told = False
+        self.job = spec.job
 
     def tell(self, number: int, clipped: Clipped | None) -> None:
         """Say what became of the update of a round."""
@@ -312,7 +319,7 @@ class ClippingLog:
         bound, advice = f"clip = {spec.clip:g}", "raise clip in the job"
         if isinstance(spec.encoding, Quantised):
             if spec.encoding.clipping == "aciq":
-                advice = f"a few are meant to be; if there are many, {advice}"
+                advice = f"where updates jump one round is meant to be; if it goes on, {advice}"
             elif spec.encoding.max_norm and clipped.scaled_by is not None:
                 bound, advice = f"max_norm = {spec.encoding.max_norm:g}", LONGER
         text = "job %r, round %d: %s (%s); the mean does not have what was cut off: %s"

@@ -72,6 +72,7 @@ pub fn round_result(
         contributors: result.contributors.map(|counts| counts.into_pyarray(py)),
         clipped: result.clipped.map(clipped).transpose()?,
         leftover: result.leftover.map(leftover).transpose()?,
+        warnings: PyTuple::new(py, result.warnings)?,
         result: hex(&result.result),
     )
 }

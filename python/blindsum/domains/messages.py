@@ -101,6 +101,7 @@ def from_result(result: RoundResult) -> tuple[Header, Arrays]:
         "clipped": None if clipped is None else [clipped.coordinates, clipped.scaled_by],
         "leftover": None if left is None else [left.norm, left.coordinates],
         "result": result.result,
+        "warnings": list(result.warnings),
     }
     return plain, arrays
 
@@ -122,4 +123,5 @@ def to_result(plain: Header, arrays: Arrays) -> RoundResult:
         clipped=None if plain["clipped"] is None else Clipped(*plain["clipped"]),
         leftover=None if plain["leftover"] is None else Leftover(*plain["leftover"]),
         result=plain["result"],
+        warnings=tuple(plain["warnings"]),
     )

@@ -45,6 +45,8 @@ pub(super) struct Active {
     pub update: Option<Judged>,
     /// What clipping did to the caller's update, once it was sent.
     pub clipped: Option<Clipped>,
+    /// What the caller is warned of, about the bounds of the round.
+    pub warnings: Vec<String>,
     /// The result, while the coordinator's word on the model is awaited.
     pub computed: Option<RoundResult>,
     /// Whether the caller does not want the result.

@@ -8,11 +8,13 @@ use super::member::Member;
 use super::result::Clipped;
 
 impl Member {
-    /// Warns of clipping bounds that fall.
-    pub(super) fn watch_bounds(&mut self, round: &Round) {
-        for warning in self.falling.observe(round) {
+    /// Warns of clipping bounds that fall; gives the warnings for the caller as well.
+    pub(super) fn watch_bounds(&mut self, round: &Round) -> Vec<String> {
+        let warnings = self.falling.observe(round);
+        for warning in &warnings {
             warn!(party = %self.identity.name, round = round.number(), "{warning}");
         }
+        warnings
     }
 
     /// Tells the log what clipping did to an update that is sent: a warning with advice at first, then a line a
@@ -30,9 +32,13 @@ impl Member {
         if std::mem::replace(&mut self.clipping_told, true) {
             return info!(%party, round, coordinates, of, scaled_by, "this update was clipped");
         }
-        let advice = advice(job);
-        warn!(%party, round, coordinates, of, scaled_by, clip = spec.encoding.clip(), advice,
-            "this update was clipped: the mean lacks what was cut off");
+        let (advice, clip) = (advice(job), spec.encoding.clip());
+        match job.density() {
+            None => warn!(%party, round, coordinates, of, scaled_by, clip, advice,
+                "this update was clipped: the mean lacks what was cut off"),
+            Some(_) => warn!(%party, round, coordinates, of, scaled_by, clip, advice,
+                "this update was clipped: of what had gathered the rest stays left over"),
+        }
     }
 }
 
@@ -49,7 +55,9 @@ fn advice(job: &Job) -> String {
     };
     match options.clipping {
         Clipping::L2 => raise.into(),
-        Clipping::Aciq => format!("a few are meant to be; where it is many, {raise}"),
+        Clipping::Aciq => {
+            format!("where updates jump one round is meant to be; where it goes on, {raise}")
+        }
         Clipping::Tensor if options.max_norm > 0.0 => LONGER.into(),
         Clipping::Tensor => {
             let others = [("\"aciq\"", Clipping::Aciq), ("\"l2\"", Clipping::L2)];

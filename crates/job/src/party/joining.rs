@@ -449,7 +449,7 @@ impl Member {
     ) {
         info!(party = %self.identity.name, round = round.number(), parties = round.parties(),
             resumed = client.is_some(), "round begins");
-        self.watch_bounds(&round);
+        let warnings = self.watch_bounds(&round);
         self.active = Some(Active {
             number: round.number(),
             deadline: deadline(&round, self.hand.now()),
@@ -463,6 +463,7 @@ impl Member {
             held: None,
             update: None,
             clipped: None,
+            warnings,
             computed: None,
             unwanted: false,
             holds_key: false,

@@ -163,6 +163,7 @@ pub(super) fn result(
         result,
         clipped: None,
         leftover: None,
+        warnings: Vec::new(),
         timings: Timings::default(),
     })
 }

@@ -25,6 +25,8 @@ pub struct RoundResult {
     pub clipped: Option<Clipped>,
     /// In a sparse round, the size of what this party has not sent yet of its updates, and adds to its next one.
     pub leftover: Option<LeftoverSize>,
+    /// What the caller should know: of clipping bounds that fall round by round.
+    pub warnings: Vec<String>,
     /// The name of the result. Parties with the same name, and a coordinator that reports it, were told the same
     /// result.
     pub result: [u8; 32],

@@ -156,6 +156,7 @@ impl Member {
                 timings,
                 clipped,
                 leftover,
+                warnings: active.warnings.clone(),
                 ..computed
             });
         }
