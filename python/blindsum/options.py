@@ -144,6 +144,10 @@ class Flashe(Protocol):
     min_contributors : int
         Parties that must have sent a coordinate of a sparse round for its sum to be opened; 0 means 2. By
         default ``0``.
+    divisor : str
+        What the sum of a coordinate of a sparse round is divided by. ``parties``: All parties whose updates
+        are in the round, so that what is sent late counts once; ``senders``: Those that sent the coordinate.
+        By default ``"parties"``.
     """
 
     name: ClassVar[str] = "flashe"
@@ -154,6 +158,7 @@ class Flashe(Protocol):
     density_steps: int = UNSET
     density_rounds: int = UNSET
     min_contributors: int = UNSET
+    divisor: str = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,12 +330,15 @@ class Quantised(Encoding):
     clipping : str
         What ``clip`` bounds. ``tensor``: Every coordinate of a tensor; ``l2``: The L2 norm of the whole
         vector; ``aciq``: Every coordinate of a tensor, at most: from the second round on the bound is found
-        from the means of earlier rounds and never wider than ``clip`` (FLASHE §5.2). By default ``"tensor"``.
+        from the means of earlier rounds and never wider than ``clip`` (FLASHE §5.2). Updates that do not grow
+        are not cut off; after a jump one round is. By default ``"tensor"``.
     max_norm : float
         Bound on the L2 norm of an update as it is sent; 0 has none. By default ``0.0``.
     rounding : str
-        How values are rounded to levels. ``stochastic``: At random, so that the expectation is the value;
-        ``nearest``: To the nearest level. By default ``"stochastic"``.
+        How values are rounded to levels. ``stochastic``: To one of 2^bits levels at random, so that the
+        expectation is the value: no bias, wherever 0 lies; ``nearest``: To the nearest of 2^bits - 1 levels,
+        of which the middle one is 0: what is 0 stays 0. Every other value has an error of up to half a level,
+        the same in each round. By default ``"stochastic"``.
     max_weight : int
         Largest weight of an update; 1 gives every party the same weight. By default ``1``.
     tensors : Sequence[Tensor]

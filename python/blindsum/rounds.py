@@ -117,8 +117,8 @@ class RoundResult:
         The name of the result, 64 hexadecimal digits: parties that were told the same sum of the same
         survivors have the same one, and so has the coordinator's report of the round.
     warnings : tuple of str
-        What the party should know of the round: clipping bounds that fall for several rounds. They are logged,
-        too.
+        What the party should know of the round: clipping bounds that fall for several rounds. They are
+        logged, too.
     """
 
     mean: Array | NDArray[np.float64]
