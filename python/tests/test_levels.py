@@ -13,7 +13,7 @@ RULES = {
     "median": {},
     "trimmed-mean": {},
     "clipped": {},
-    "weighted": {},
+    "weighted": {"max_weight": 9},
 }
 
 
@@ -44,8 +44,10 @@ def test_the_mean_of_zeros_is_zero_with_weights(protocol, weights):
 def test_the_result_of_every_rule_for_zeros_is_zero(rule, clipping):
     result = bs.simulate(job("mpc3", 8, rule=rule, clipping=clipping, **RULES[rule]), np.zeros((7, 60)))
     assert result.exact
-    # Hidden bits of 0 may be shown behind the point where rules divide.
-    assert np.abs(result.mean).max() < 1e-9
+    # Where weights are hidden, random bits behind the point are shown with them. They have no sign.
+    step = 2 / 254
+    assert np.abs(result.mean).max() <= min(result.error_bound or 0, 0.15 * step)
+    assert abs(result.mean.mean()) < 0.05 * step
 
 
 def test_a_root_of_zeros_lets_nothing_through():
