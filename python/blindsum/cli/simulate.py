@@ -217,6 +217,7 @@ def _show(result: SimulationResult, spec: JobSpec) -> None:
         what = "sum" if result.error_bound is None else "result"
         print(f"{what} of {result.survivors} survivors: {exact}{mean}")
         _show_clipping(result, spec)
+        _show_leftovers(result)
     else:
         print(f"no sum: {result.fault}")
     for one in result.excluded:
