@@ -27,9 +27,13 @@ pub struct Model {
     hash: [u8; 32],
     dim: u64,
     values: Arc<[f32]>,
-    history: Option<UpdateHistory>,
+    /// Apart from the rest, as most models have none.
+    history: Option<Box<UpdateHistory>>,
     hidden: bool,
 }
+
+/// Values and history.
+type Parsed = (Arc<[f32]>, Option<Box<UpdateHistory>>);
 
 impl Model {
     /// A model without a history; its hash is `H("blindsum model"; values)`, the values as little-endian
@@ -39,7 +43,7 @@ impl Model {
     }
 
     /// A model with a history, if its job needs one. The hash is then `H("blindsum model"; values, history)`.
-    fn with_history(version: u64, values: Arc<[f32]>, history: Option<UpdateHistory>) -> Self {
+    fn with_history(version: u64, values: Arc<[f32]>, history: Option<Box<UpdateHistory>>) -> Self {
         let (bytes, state) = (to_bytes(&values), history.as_ref().map(|h| h.to_bytes()));
         let parts: Vec<&[u8]> = [&bytes].into_iter().chain(&state).map(|b| &b[..]).collect();
         Self {
@@ -54,7 +58,7 @@ impl Model {
 
     /// The first model of a job that was given these values.
     pub fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
-        Self::with_history(0, values.into(), job.new_history())
+        Self::with_history(0, values.into(), job.new_history().map(Box::new))
     }
 
     /// The first model of a job that was given none: zeros, or no values if the job keeps no model.
@@ -91,7 +95,7 @@ impl Model {
     }
 
     /// Values and history out of the bytes of a model.
-    fn parse(job: &Job, bytes: &[u8]) -> Result<(Arc<[f32]>, Option<UpdateHistory>), String> {
+    fn parse(job: &Job, bytes: &[u8]) -> Result<Parsed, String> {
         let behind = history_len(job);
         let Some((values, state)) = bytes
             .len()
@@ -109,7 +113,7 @@ impl Model {
             None => None,
             Some(_) => {
                 let history = UpdateHistory::from_bytes(job.encoding(), state);
-                Some(history.map_err(|error| error.to_string())?)
+                Some(Box::new(history.map_err(|error| error.to_string())?))
             }
         };
         let (values, _) = values.as_chunks::<4>();
@@ -240,7 +244,7 @@ impl Model {
     /// The values as little-endian IEEE 754 single precision numbers, then the history if the job needs one.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = to_bytes(&self.values);
-        bytes.extend(self.history.iter().flat_map(UpdateHistory::to_bytes));
+        bytes.extend(self.history.iter().flat_map(|history| history.to_bytes()));
         bytes.into()
     }
 
