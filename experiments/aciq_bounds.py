@@ -57,7 +57,7 @@ def bounds(bits: int, parties: int, rounding: str) -> tuple[float, float]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Simulate bounds and write."""
-    options = output.options(words, "Bounds of clipping = aciq for dense updates.")
+    options = output.options(words, "aciq_bounds", "Bounds of clipping = aciq for dense updates.")
     rows = []
     for bits in BITS:
         for parties in PARTIES[:1] if options.quick else PARTIES:
@@ -74,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> None:
                         "whole": whole,
                     }
                 )
-    output.write_csv(options.out / "aciq-bounds.csv", rows)
+    output.write_csv(options, "aciq-bounds.csv", rows)
     names = [
         "bits",
         "parties",
@@ -102,12 +102,8 @@ def main(words: Sequence[str] | None = None) -> None:
         "beside the one with which one such update loses least. The last column is the part of these rounds "
         "whose bound is the job's."
     )
-    page = options.out / "aciq-bounds.md"
-    command = "python -m experiments.aciq_bounds"
-    output.write_page(
-        page, "What the bounds of aciq cost", command, [about, output.table(names, shown)], timed=False
-    )
-    print(page)
+    parts = [about, output.table(names, shown)]
+    output.write_page(options, "aciq-bounds.md", "What the bounds of aciq cost", parts, timed=False)
 
 
 if __name__ == "__main__":

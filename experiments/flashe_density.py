@@ -84,20 +84,21 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Train in all ways and write."""
-    options = output.options(words, "Accuracy of sparse flashe by density, contributors and divisor.")
+    options = output.options(
+        words, "flashe_density", "Accuracy of sparse flashe by density, contributors and divisor."
+    )
     rounds = 2 if options.quick else ROUNDS
     rows = [trained(rounds, case) for case in cases(options.quick)]
-    output.write_csv(options.out / "flashe-density.csv", rows)
-    page = options.out / "flashe-density.md"
+    output.write_csv(options, "flashe-density.csv", rows)
     about = (
         f"Handwritten digits, {PARTIES} parties with unequal data and equal weights, {rounds} rounds of a "
         f"real job, {network.DIM:,} coordinates, 16 bits, seed {SEED}. *Mean step* is the average L2 norm of "
         "the mean of a round, *opened* the part of its coordinates that are not 0, *left over* the norm of "
         "what one party has not sent at the end."
     )
-    command = "python -m experiments.flashe_density"
-    output.write_page(page, "Density in sparse flashe", command, [about, table(rows)], timed=False)
-    print(page)
+    output.write_page(
+        options, "flashe-density.md", "Density in sparse flashe", [about, table(rows)], timed=False
+    )
 
 
 if __name__ == "__main__":
