@@ -6,8 +6,26 @@ wrong and where, so that a program need not read the text.
 
 from __future__ import annotations
 
+from typing import Any, Self
 
-class BlindsumError(Exception):
+
+class Portable(Exception):
+    """An exception that survives pickling and copying with its type, text, attributes and notes.
+
+    Pickle calls the class of an exception with the text alone, which breaks where it takes something else; a
+    pool of workers then waits for ever. As with every exception, cause and traceback stay behind.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how pickle and copy make it again: without ``__init__``, from its arguments and attributes."""
+        return self._made_again, self.args, self.__dict__ or None
+
+    @classmethod
+    def _made_again(cls, *args: object) -> Self:
+        return cls.__new__(cls, *args)
+
+
+class BlindsumError(Portable):
     """Base of all errors of this package."""
 
 

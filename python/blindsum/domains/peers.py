@@ -8,6 +8,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from blindsum.errors import Portable
+
 Addable: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 """What learners add up."""
 
@@ -15,7 +17,7 @@ PATIENCE = 3
 """How many times longer the others wait for the speaker than the speaker waits for one of them."""
 
 
-class PeerLost(Exception):
+class PeerLost(Portable):
     """Another learner is gone, or was silent for too long.
 
     Attributes

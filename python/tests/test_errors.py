@@ -1,0 +1,144 @@
+"""Errors go from process to process, and into copies, as they are."""
+
+import copy
+import importlib
+import multiprocessing
+import pickle
+import pkgutil
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import pytest
+
+import blindsum as bs
+from blindsum import errors
+from blindsum.domains import PeerLost
+
+SAMPLES = [
+    errors.BlindsumError("something"),
+    errors.BlindsumError(),
+    errors.ConfigError("rounds", "1 <= rounds = 0"),
+    errors.SpecError("dim", "1 <= dim = 0"),
+    errors.InputError("update: too long"),
+    errors.InputError("update: coordinate 3 is not finite", 3),
+    errors.Fault("server", "sent something wrong"),
+    errors.Fault("round", "too few were left"),
+    errors.RoundAborted(3, "too few", True),
+    errors.RoundAborted(3, "too few"),
+    errors.ResultMissed(3, "too late"),
+    errors.PolicyError("min_honest"),
+    errors.IdentityError("no key"),
+    errors.NetworkError("not reached"),
+    errors.WaitTimeoutError("waited 3 s in vain: the next round"),
+    errors.SessionClosedError("closed"),
+    errors.StoreError("in use"),
+    errors.PromiseBroken(7, "kill", "two sums", ["a", "b"]),
+    errors.HiddenModelError("only the parties"),
+    errors.DomainError(2, "lost"),
+    errors.DomainInputError(None, "weight", "0 < 1"),
+    errors.DomainInputError(2, "update", "not finite", 5),
+    PeerLost(2, "silent"),
+]
+
+
+def classes():
+    """Every exception that a module of the package defines and that can reach a caller."""
+    found = set()
+    package = importlib.import_module("blindsum")
+    for module in pkgutil.walk_packages(package.__path__, "blindsum."):
+        # What needs a package that may be missing defines none.
+        if module.name in ("blindsum.domains.gloo", "blindsum.__main__") or module.name.startswith(
+            "blindsum.cli."
+        ):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Exception):
+                found.add(value)
+    return {kind for kind in found if kind.__module__.startswith("blindsum.")}
+
+
+def test_there_is_a_sample_of_every_class():
+    assert {type(sample) for sample in SAMPLES} == classes() - {errors.Portable}
+
+
+def same(again, error):
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.args == error.args
+    assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickle_and_copies(error):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        same(pickle.loads(pickle.dumps(error, protocol)), error)
+    same(copy.copy(error), error)
+    same(copy.deepcopy(error), error)
+    # Copies of copies too, in something else, with notes and what a program adds.
+    noted = copy.copy(error)
+    noted.add_note("in round 3")
+    noted.shard = {"rank": 2}
+    (again,) = pickle.loads(pickle.dumps([pickle.loads(pickle.dumps(noted))]))
+    same(again, noted)
+    assert again.__notes__ == ["in round 3"]
+
+
+def test_an_error_of_a_subclass_survives():
+    same(pickle.loads(pickle.dumps(Own(4))), Own(4))
+
+
+class Own(bs.ConfigError):
+    """A program's own error, with arguments of its own."""
+
+    def __init__(self, shard):
+        super().__init__("shard", f"{shard} is not there")
+        self.shard = shard
+
+
+def raise_sample(place, _=None):
+    raise SAMPLES[place]
+
+
+def bad_job(_):
+    return bs.JobSpec(protocol="secagg", parties=3, dim=0).hash
+
+
+def check_pool(start):
+    pool = multiprocessing.get_context(start).Pool(1)
+    for place, error in enumerate(SAMPLES):
+        with pytest.raises(type(error)) as raised:
+            pool.map_async(partial(raise_sample, place), [0]).get(timeout=60)
+        same(raised.value, error)
+    with pytest.raises(bs.SpecError) as raised:
+        pool.map_async(bad_job, [0]).get(timeout=60)
+    assert raised.value.field == "dim"
+    pool.close()
+    pool.join()
+
+
+def check_executor(start):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(start)) as executor:
+        for place, error in enumerate(SAMPLES):
+            with pytest.raises(type(error)) as raised:
+                executor.submit(raise_sample, place).result(timeout=60)
+            same(raised.value, error)
+        with pytest.raises(bs.SpecError):
+            executor.submit(bad_job, 0).result(timeout=60)
+
+
+CHECKS = {"pool": check_pool, "executor": check_executor}
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_workers_give_errors_to_their_caller(check, start):
+    # In a process of its own: Python keeps a process of pools that would outlive this test.
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", __file__, check, start]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    CHECKS[sys.argv[1]](sys.argv[2])
