@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime, pem::PemObject};
+use rustls_pki_types::{CertificateDer, UnixTime};
 use webpki::{
     CertRevocationList, EndEntityCert, ExpirationPolicy, KeyUsage, OwnedCertRevocationList,
     RevocationCheckDepth, RevocationOptions, RevocationOptionsBuilder, UnknownStatusPolicy,
@@ -24,6 +24,7 @@ use x509_parser::{
 use crate::{
     CryptoError, kdf,
     kex::Hex,
+    pem,
     sign::{Algorithm, VerifyingKey},
     usage::Role,
 };
@@ -341,14 +342,15 @@ pub(crate) fn verifying_key(
     VerifyingKey::parse(algorithm, &spki.subject_public_key.data).map_err(|_| CertificateError::Key)
 }
 
-fn read_authorities(pem: &str) -> Result<Vec<rustls_pki_types::TrustAnchor<'static>>, CryptoError> {
+fn read_authorities(
+    text: &str,
+) -> Result<Vec<rustls_pki_types::TrustAnchor<'static>>, CryptoError> {
     let refuse = |why: String| CryptoError::Pem {
         what: "CA certificate",
         why,
     };
     let mut authorities = Vec::new();
-    for der in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let der = der.map_err(|e| refuse(e.to_string()))?;
+    for der in pem::certificates(text).map_err(refuse)? {
         let (_, parsed) = X509Certificate::from_der(&der).map_err(|e| refuse(e.to_string()))?;
         if !parsed.is_ca() {
             return Err(refuse("must be the certificate of a CA".into()));
@@ -356,22 +358,18 @@ fn read_authorities(pem: &str) -> Result<Vec<rustls_pki_types::TrustAnchor<'stat
         let anchor = webpki::anchor_from_trusted_cert(&der).map_err(|e| refuse(e.to_string()))?;
         authorities.push(anchor.to_owned());
     }
-    if authorities.is_empty() {
-        return Err(refuse("must hold a section CERTIFICATE".into()));
-    }
     Ok(authorities)
 }
 
 /// The lists of a PEM text, and the time from which one of them is out of date.
-fn read_lists(pem: &str) -> Result<(Vec<CertRevocationList<'static>>, UnixSeconds), CryptoError> {
+fn read_lists(text: &str) -> Result<(Vec<CertRevocationList<'static>>, UnixSeconds), CryptoError> {
     let refuse = |why: String| CryptoError::Pem {
         what: "revocation list",
         why,
     };
     let mut lists = Vec::new();
     let mut valid_until = UnixSeconds::MAX;
-    for der in CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()) {
-        let der = der.map_err(|e| refuse(e.to_string()))?;
+    for der in pem::lists(text).map_err(refuse)? {
         let list = OwnedCertRevocationList::from_der(&der).map_err(|e| refuse(e.to_string()))?;
         let (_, parsed) = x509_parser::parse_x509_crl(&der).map_err(|e| refuse(e.to_string()))?;
         let next_update = parsed
@@ -379,9 +377,6 @@ fn read_lists(pem: &str) -> Result<(Vec<CertRevocationList<'static>>, UnixSecond
             .ok_or_else(|| refuse("must say when the next one comes".into()))?;
         valid_until = valid_until.min(u64::try_from(next_update.timestamp()).unwrap_or(0));
         lists.push(list.into());
-    }
-    if lists.is_empty() && !pem.trim().is_empty() {
-        return Err(refuse("must hold a section X509 CRL".into()));
     }
     Ok((lists, valid_until))
 }

@@ -13,6 +13,7 @@
 //! | [`certificate`] | what the job's CA vouches for |
 //! | [`roster`] | the parties of one round, all certified |
 //! | [`calendar`] | times in text, for people |
+//! | [`pem`] | the sections of PEM files, as people hand them around |
 //! | [`pki`] | making the CA, certificates and revocation lists |
 //! | [`fingerprint`] | recognising a message that was received before |
 //! | [`mask`] | expanding a seed and adding it to a vector of words, in one pass |
@@ -30,6 +31,7 @@ pub mod kdf;
 pub mod kex;
 pub mod mask;
 pub mod merkle;
+pub mod pem;
 pub mod pki;
 pub mod roster;
 pub mod seal;

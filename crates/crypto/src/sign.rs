@@ -22,7 +22,7 @@ use rand_core::CryptoRng;
 use std::fmt;
 use zeroize::Zeroizing;
 
-use crate::{CryptoError, kdf, kex::Hex, secret::Secret};
+use crate::{CryptoError, kdf, kex::Hex, pem, secret::Secret};
 
 /// Bytes of a signature, whatever the algorithm.
 pub const SIGNATURE_LEN: usize = 64;
@@ -83,21 +83,26 @@ impl IdentityKey {
         }
     }
 
-    /// Reads a PKCS#8 key in PEM (`-----BEGIN PRIVATE KEY-----`).
+    /// Reads a key in PEM: PKCS#8 (`-----BEGIN PRIVATE KEY-----`), of P-256 also `EC PRIVATE KEY` (RFC 5915).
     ///
     /// # Errors
     ///
     /// [`CryptoError::Pem`] if the text is no such key or of another algorithm.
-    pub fn from_pem(pem: &str) -> Result<Self, CryptoError> {
+    pub fn from_pem(text: &str) -> Result<Self, CryptoError> {
         let refuse = |why: String| CryptoError::Pem {
             what: "identity key",
             why,
         };
-        let (label, document) = SecretDocument::from_pem(pem).map_err(|e| refuse(e.to_string()))?;
+        let (label, section) = pem::key(text).map_err(refuse)?;
+        let damaged = |_| refuse(format!("section {label:?} is damaged: copy the file again"));
+        let (_, document) = SecretDocument::from_pem(&section).map_err(damaged)?;
+        if label == "EC PRIVATE KEY" {
+            let key = p256::SecretKey::from_sec1_der(document.as_bytes());
+            let key = key.map_err(|_| refuse("must be an Ed25519 or P-256 key".into()))?;
+            return Self::from_p256(key.into());
+        }
         if label != "PRIVATE KEY" {
-            return Err(refuse(format!(
-                "section {label:?}, must be PKCS#8 \"PRIVATE KEY\""
-            )));
+            return Err(refuse(pem::convert(&label)));
         }
         let key =
             PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|e| refuse(e.to_string()))?;

@@ -56,6 +56,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pki::pki_sign, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_revoke, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_describe, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_describe_request, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_describe_key, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pki_describe_list, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pem_text, module)?)?;
+    module.add_function(wrap_pyfunction!(pki::pem_labels, module)?)?;
     module.add_function(wrap_pyfunction!(pki::pki_has_signed, module)?)?;
     module.add_class::<simulation::Simulated>()?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;

@@ -1,5 +1,6 @@
 //! Certificates as PEM text; Python writes the files.
 
+use blindsum_crypto::pem;
 use blindsum_crypto::pki::{self, CertificateAuthority, Kind, Validity};
 use blindsum_crypto::sign::Algorithm;
 use pyo3::prelude::*;
@@ -144,8 +145,57 @@ pub fn pki_describe<'py>(py: Python<'py>, certificate: &str) -> PyResult<Bound<'
     fields.set_item("not_after", text.not_after)?;
     fields.set_item("fingerprint", text.fingerprint)?;
     fields.set_item("key", text.key)?;
+    fields.set_item("key_fingerprint", text.key_fingerprint)?;
     fields.set_item("is_ca", text.is_ca)?;
     fields.set_item("client", text.client)?;
     fields.set_item("server", text.server)?;
     Ok(fields)
+}
+
+/// What a signing request asks for.
+#[pyfunction]
+pub fn pki_describe_request<'py>(py: Python<'py>, request: &str) -> PyResult<Bound<'py, PyDict>> {
+    let text = pki::describe_request(request).or_raise(py)?;
+    let fields = PyDict::new(py);
+    fields.set_item("subject", text.subject)?;
+    fields.set_item("names", text.names)?;
+    fields.set_item("key", text.key)?;
+    fields.set_item("key_fingerprint", text.key_fingerprint)?;
+    Ok(fields)
+}
+
+/// What is public of a private key.
+#[pyfunction]
+pub fn pki_describe_key<'py>(py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyDict>> {
+    let text = pki::describe_key(key).or_raise(py)?;
+    let fields = PyDict::new(py);
+    fields.set_item("key", text.key)?;
+    fields.set_item("key_fingerprint", text.key_fingerprint)?;
+    Ok(fields)
+}
+
+/// What a revocation list says; nothing of it has been verified.
+#[pyfunction]
+pub fn pki_describe_list<'py>(py: Python<'py>, list: &str) -> PyResult<Bound<'py, PyDict>> {
+    let text = pki::describe_list(list).or_raise(py)?;
+    let fields = PyDict::new(py);
+    fields.set_item("issuer", text.issuer)?;
+    fields.set_item("number", text.number)?;
+    fields.set_item("this_update", text.this_update)?;
+    fields.set_item("next_update", text.next_update)?;
+    fields.set_item("serials", text.serials)?;
+    Ok(fields)
+}
+
+/// The text of a file of PEM, without a byte order mark. What it holds is secret if it is a key.
+#[pyfunction]
+pub fn pem_text(py: Python<'_>, bytes: Vec<u8>) -> PyResult<String> {
+    let text = pem::text(bytes).map_err(|why| raise(py, "IdentityError", (why,)))?;
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// The labels of the sections of a text of PEM, in order.
+#[pyfunction]
+pub fn pem_labels(py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
+    pem::labels(text).map_err(|why| raise(py, "IdentityError", (why,)))
 }

@@ -8,6 +8,7 @@
 //! bytes come out.
 
 mod describe;
+mod hosts;
 #[cfg(test)]
 mod tests;
 
@@ -18,16 +19,21 @@ use rcgen::{
     Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SanType, SerialNumber,
     SignatureAlgorithm, SigningKey,
 };
-use rustls_pki_types::{CertificateDer, pem::PemObject};
+use rustls_pki_types::CertificateDer;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
-pub use describe::{Description, describe};
+pub use describe::{
+    Description, KeyDescription, ListDescription, RequestDescription, describe, describe_key,
+    describe_list, describe_request,
+};
+use hosts::{dns_name, subject_alternatives};
 
 use crate::{
     CryptoError,
     certificate::{TrustAnchor, UnixSeconds, check_name, verifying_key},
+    pem,
     sign::{Algorithm, IdentityKey},
 };
 
@@ -155,8 +161,7 @@ impl CertificateAuthority {
             what: "CA certificate",
             why,
         };
-        let der = CertificateDer::from_pem_slice(certificate.as_bytes())
-            .map_err(|e| refuse(e.to_string()))?;
+        let der = first_certificate(certificate).map_err(refuse)?;
         let key = IdentityKey::from_pem(key)?;
         let (_, parsed) = X509Certificate::from_der(&der).map_err(|e| refuse(e.to_string()))?;
         if !parsed.is_ca() {
@@ -227,12 +232,19 @@ impl CertificateAuthority {
             what: "signing request",
             why,
         };
-        let request =
-            CertificateSigningRequestParams::from_pem(request).map_err(issue("signing request"))?;
+        let request = pem::request(request).map_err(refuse)?;
+        let request = CertificateSigningRequestParams::from_pem(&request)
+            .map_err(issue("signing request"))?;
         if request.params.subject_alt_names != [dns_name(name)?] {
+            let asked: Vec<String> = request
+                .params
+                .subject_alt_names
+                .iter()
+                .map(asked_for)
+                .collect();
             return Err(refuse(format!(
-                "asks for {:?}, must ask for {name:?}",
-                request.params.subject_alt_names
+                "asks for [{}], must ask for DNS:{name} as its only subjectAltName (a common name does not count)",
+                asked.join(", ")
             )));
         }
         let algorithm = request.public_key.algorithm();
@@ -249,12 +261,12 @@ impl CertificateAuthority {
     ///
     /// [`CryptoError::Pem`] if it is no certificate.
     pub fn has_signed(&self, certificate: &str) -> Result<bool, CryptoError> {
-        let refuse = |e: rustls_pki_types::pem::Error| CryptoError::Pem {
+        let refuse = |why| CryptoError::Pem {
             what: "certificate",
-            why: e.to_string(),
+            why,
         };
         let began = describe(certificate)?.not_before;
-        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(refuse)?;
+        let der = first_certificate(certificate).map_err(refuse)?;
         let anchor = TrustAnchor::from_pem(&self.pem, None)?;
         Ok(anchor.verify_party(&der, began).is_ok()
             || anchor.verify_coordinator(&der, &[], began).is_ok()
@@ -341,6 +353,23 @@ impl CertificateAuthority {
     }
 }
 
+/// A name that a request asks for, as OpenSSL writes it.
+fn asked_for(name: &SanType) -> String {
+    match name {
+        SanType::DnsName(name) => format!("DNS:{}", name.as_str()),
+        SanType::Rfc822Name(name) => format!("email:{}", name.as_str()),
+        SanType::URI(name) => format!("URI:{}", name.as_str()),
+        SanType::IpAddress(address) => format!("IP:{address}"),
+        _ => "other".into(),
+    }
+}
+
+/// The first certificate of a PEM text.
+fn first_certificate(text: &str) -> Result<CertificateDer<'static>, String> {
+    // There is at least one.
+    pem::certificates(text).map(|mut found| found.swap_remove(0))
+}
+
 /// Our key as rcgen wants to see it: its signatures need no randomness of the system.
 struct Signer<'a>(&'a IdentityKey);
 
@@ -399,25 +428,6 @@ fn common_name(name: &str) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     subject
-}
-
-/// Each host as a DNS name or an IP address.
-fn subject_alternatives(hosts: &[String]) -> Result<Vec<SanType>, CryptoError> {
-    hosts.iter().map(|host| subject_name(host)).collect()
-}
-
-/// A DNS name, or an IP address where the text is one.
-fn subject_name(host: &str) -> Result<SanType, CryptoError> {
-    if let Ok(address) = host.parse() {
-        return Ok(SanType::IpAddress(address));
-    }
-    dns_name(host)
-}
-
-/// A DNS name, even where the text could be an IP address: parties may be called 10.0.0.1.
-fn dns_name(name: &str) -> Result<SanType, CryptoError> {
-    let name = name.try_into().map_err(issue("host name"))?;
-    Ok(SanType::DnsName(name))
 }
 
 fn date(seconds: UnixSeconds) -> Result<OffsetDateTime, CryptoError> {

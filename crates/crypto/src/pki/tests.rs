@@ -1,3 +1,5 @@
+use rustls_pki_types::pem::PemObject;
+
 use super::*;
 use crate::{
     certificate::{CertificateError, TrustAnchor},
@@ -134,7 +136,10 @@ fn a_request_for_another_name_or_changed_on_the_way_is_refused() {
     let sign =
         |request: &str, name| ca.sign_request(request, name, &Kind::Party, year(), &mut rng(10));
     let error = sign(&made.request, "hospital").unwrap_err().to_string();
-    assert!(error.contains("must ask for \"hospital\""), "{error}");
+    assert!(
+        error.contains("asks for [DNS:clinic], must ask for DNS:hospital"),
+        "{error}"
+    );
 
     let (label, mut bytes) = {
         let document = p256::pkcs8::Document::from_pem(&made.request).unwrap();

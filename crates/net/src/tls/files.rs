@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blindsum_crypto::{Zeroizing, pem};
+
 use super::{Credentials, Part};
 use crate::NetError;
 
@@ -39,19 +41,21 @@ impl CredentialFiles {
     pub fn read(self) -> Result<Credentials, NetError> {
         let seen = self.look();
         let text = |part| self.text(part).map(Option::unwrap_or_default);
-        let mut credentials =
-            Credentials::new(text(Part::Certificate)?, text(Part::Key)?, text(Part::Ca)?);
-        credentials.revoked = self.text(Part::Revoked)?;
+        let public = |part| text(part).map(|text| text.to_string());
+        let mut credentials = Credentials::new(public(Part::Certificate)?, "", public(Part::Ca)?);
+        credentials.key = Arc::new(text(Part::Key)?);
+        credentials.revoked = self.text(Part::Revoked)?.map(|text| text.to_string());
         credentials.source = Some(Arc::new(Source { files: self, seen }));
         Ok(credentials)
     }
 
-    fn text(&self, part: Part) -> Result<Option<String>, NetError> {
+    fn text(&self, part: Part) -> Result<Option<Zeroizing<String>>, NetError> {
         let read = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|error| {
-                let reason = format!("{}: cannot be read: {error}", path.display());
-                NetError::credential(part.name(), reason)
-            })
+            let refused = |why: String| {
+                NetError::credential(part.name(), format!("{}: {why}", path.display()))
+            };
+            let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot be read: {e}")))?;
+            pem::text(bytes).map_err(refused)
         };
         self.path(part).map(read).transpose()
     }

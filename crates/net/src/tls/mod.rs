@@ -17,6 +17,7 @@ pub(crate) use renewed::Renewed;
 
 use blindsum_crypto::CryptoError;
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_crypto::pem;
 use blindsum_crypto::usage::Role;
 use files::Source;
 use roles::RoleVerifier;
@@ -90,9 +91,9 @@ impl Credentials {
 
     /// The fingerprint of the job's CA, the first one where there are several.
     pub(crate) fn ca_fingerprint(&self) -> Result<[u8; 32], NetError> {
-        let certificate = CertificateDer::from_pem_slice(self.ca.as_bytes())
-            .map_err(|e| self.wrong(Part::Ca, e))?;
-        Ok(crate::fingerprint(&certificate))
+        let certificates = pem::certificates(&self.ca).map_err(|why| self.wrong(Part::Ca, why))?;
+        let first = certificates.first().map(AsRef::as_ref);
+        Ok(crate::fingerprint(first.unwrap_or_default()))
     }
 
     /// The CA and its revocation list.
@@ -192,38 +193,26 @@ impl Credentials {
 
     /// The own certificate, and those between it and the CA.
     fn chain(&self) -> Result<Vec<CertificateDer<'static>>, NetError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(self.certificate.as_bytes())
-            .collect::<Result<_, _>>()
-            .map_err(|e| self.wrong(Part::Certificate, e))?;
-        match chain.is_empty() {
-            true => Err(self.wrong(Part::Certificate, "has no section CERTIFICATE")),
-            false => Ok(chain),
-        }
+        pem::certificates(&self.certificate).map_err(|why| self.wrong(Part::Certificate, why))
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, NetError> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|e| self.wrong(Part::Key, e))
+        let (label, section) = pem::key(&self.key).map_err(|why| self.wrong(Part::Key, why))?;
+        PrivateKeyDer::from_pem_slice(section.as_bytes())
+            .map_err(|_| self.wrong(Part::Key, pem::convert(&label)))
     }
 
     fn roots(&self) -> Result<Arc<RootCertStore>, NetError> {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(self.ca.as_bytes()) {
-            certificate
-                .map_err(|e| e.to_string())
-                .and_then(|der| roots.add(der).map_err(|e| e.to_string()))
-                .map_err(|e| self.wrong(Part::Ca, e))?;
+        for der in pem::certificates(&self.ca).map_err(|why| self.wrong(Part::Ca, why))? {
+            roots.add(der).map_err(|e| self.wrong(Part::Ca, e))?;
         }
-        match roots.is_empty() {
-            true => Err(self.wrong(Part::Ca, "has no section CERTIFICATE")),
-            false => Ok(Arc::new(roots)),
-        }
+        Ok(Arc::new(roots))
     }
 
     fn lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, NetError> {
-        let pem = self.revoked.as_deref().unwrap_or_default();
-        CertificateRevocationListDer::pem_slice_iter(pem.as_bytes())
-            .collect::<Result<_, _>>()
-            .map_err(|e| self.wrong(Part::Revoked, e))
+        let lists = self.revoked.as_deref().unwrap_or_default();
+        pem::lists(lists).map_err(|why| self.wrong(Part::Revoked, why))
     }
 }
 
