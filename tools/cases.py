@@ -96,7 +96,7 @@ CASES = {
     28: ("Messages repeated, out of turn, of other rounds, from strangers", "Ignored if equal, else a fault"),
     29: ("Random operations, loss, delay, restarts", "Exact sum of a declared set or a named abort"),
     30: (
-        "Coordinator killed in a round, two on one store, damaged store",
+        "Coordinator killed in a round, two on one store, damaged store, a store whose name keeps nothing",
         "Round aborted and job goes on; refused with the reason",
     ),
     31: ("Slow, silent and too many peers", "Bounded; the honest round finishes"),
@@ -321,6 +321,7 @@ OTHERS = {
         ("python/tests/test_session.py", "test_ctrl_c_ends_a_wait"),
         ("python/tests/test_session.py", "test_an_exception_in_training_leaves_the_round_to_the_others"),
         ("python/tests/test_session.py", "test_the_interpreter_exits_with_a_live_session"),
+        ("python/tests/test_errors.py", "test_an_error_survives_pickle_and_copies"),
         ("python/tests/test_arrays.py", "test_strided_arrays_are_copied_in_c_order"),
         ("python/tests/test_arrays.py", "test_read_only_memory_is_used_in_place"),
         ("python/tests/test_arrays.py", "test_torch_bfloat16_goes_through_float32"),

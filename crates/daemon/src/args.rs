@@ -35,7 +35,7 @@ pub struct Args {
     /// Stop once every job is over.
     #[arg(long)]
     stop_when_done: bool,
-    /// Which log lines are written: error, warn, info, debug, trace, or a filter as in net=debug.
+    /// Which log lines are written: off, error, warn, info, debug, trace, or a list as in warn,blindsum_net=debug.
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
     /// How log lines are written: text or json.

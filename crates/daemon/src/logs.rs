@@ -1,5 +1,6 @@
 //! Structured logs on standard error: names, sizes and times, never a value of an update or a key.
 
+use blindsum_net::check_log_levels;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -9,6 +10,7 @@ use crate::args::Program;
 
 /// Starts logging.
 pub fn start(program: &Program) -> Result<(), Failure> {
+    check_log_levels("program.log_level", &program.log_level)?;
     let filter: Result<Targets, ParseError> = program.log_level.parse();
     let filter = filter.map_err(|e| Failure::Program {
         field: "log_level",

@@ -70,6 +70,13 @@ impl Failure {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
+    // Handlers of signals first: process 1 gets no signal that it has no handler for.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let entered = runtime.enter();
+    let (stop, hangup) = (stop_signal()?, signal(SignalKind::hangup())?);
+    drop(entered);
     let file = ConfigFile::read(args.config.as_deref(), &args.settings())?;
     let program = args::Program::read(&file.program)?;
     let role = Role::load(file)?;
@@ -79,12 +86,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         println!("the configuration is fine: {jobs} jobs");
         return Ok(());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
     runtime.block_on(async {
-        let stop = stop_signal()?;
-        let hangup = signal(SignalKind::hangup())?;
         let health = match &program.health {
             Some(address) => Some(health::listen(address).await?),
             None => None,

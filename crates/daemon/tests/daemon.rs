@@ -192,6 +192,70 @@ fn wrong_configurations_say_what_and_where() {
 }
 
 #[test]
+fn names_of_nothing_are_refused_before_it_listens() {
+    let folder = folder();
+    for field in ["certificate", "key", "ca", "revoked", "store"] {
+        let says = [field, "must name a file or folder, not be empty"];
+        fails(folder.path(), &["--set", &format!("{field}=''")], 2, &says);
+        // Of its flags the command line says so by itself.
+        fails(folder.path(), &[&format!("--{field}"), ""], 2, &[field]);
+    }
+    for store in [":memory:", "file:x?mode=memory"] {
+        fails(folder.path(), &["--store", store], 2, &["store: ", store]);
+    }
+    let levels = "off, error, warn, info, debug, trace";
+    for level in ["x", "", "net"] {
+        fails(
+            folder.path(),
+            &["--log-level", level],
+            2,
+            &["program.log_level", levels],
+        );
+    }
+    for listen in ["::1:0", "bad host:1", "9443"] {
+        fails(
+            folder.path(),
+            &["--listen", listen],
+            2,
+            &["listen: ", listen],
+        );
+    }
+    let server = folder_of_server();
+    fails(
+        server.path(),
+        &["--set", "state_dir=''"],
+        2,
+        &["state_dir", "not be empty"],
+    );
+    fails(
+        server.path(),
+        &["--set", "jobs.0.results=''"],
+        2,
+        &["results", "not be empty"],
+    );
+}
+
+#[test]
+fn its_file_is_utf_8_with_or_without_a_mark() {
+    let folder = folder();
+    let path = folder.path().join("blindsumd.toml");
+    let text = format!(
+        "# gr\u{f6}\u{df}e\n{}",
+        std::fs::read_to_string(&path).unwrap()
+    );
+    std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
+    let output = command(folder.path(), &["--check"]).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&path, wide).unwrap();
+    fails(folder.path(), &["--check"], 2, &["UTF-16"]);
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let folder = folder();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -22,7 +22,7 @@ use tonic_prost::ProstDecoder;
 use tower::Service;
 
 use crate::NetError;
-use crate::address::Address;
+use crate::address::{Address, bare};
 use crate::ahead::Ahead;
 use crate::chunks::CHUNK;
 use crate::error::with_causes;
@@ -151,11 +151,13 @@ impl Target {
         tls: Arc<ClientConfig>,
         keepalive: Duration,
     ) -> Result<Self, NetError> {
-        let name = server_name.unwrap_or(&address.host).to_owned();
+        let name = bare(server_name.unwrap_or(&address.host)).to_owned();
         let wrong = |_| {
             NetError::config(
                 "server_name",
-                format!("{name:?}: must be a name or address"),
+                format!(
+                    "{name:?}: must be a name or address of the certificate, as in agg.example"
+                ),
             )
         };
         let server_name = ServerName::try_from(name.clone()).map_err(wrong)?;
@@ -272,7 +274,7 @@ impl Target {
             }
             C::NotValidForName | C::NotValidForNameContext { .. } => format!(
                 "the {whom}'s certificate is for other hosts than {}; connect by a host that \
-                 it names, or give its name as server_name",
+                 it names, or give its name (--server-name, in Python server_name)",
                 self.server_name.to_str()
             ),
             other => format!("the {whom}'s certificate: {other:?}"),

@@ -3,14 +3,16 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use blindsum_net::{CredentialFiles, Credentials, JobError, NetError, StoreError};
+use blindsum_net::{
+    CredentialFiles, Credentials, JobError, NetError, StoreError, check_log_levels,
+};
 use blindsum_protocol::{Culprit, Fault};
 use pyo3::prelude::*;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::errors::{IntoPyErr, raise};
+use crate::errors::{IntoPyErr, OrRaise, raise};
 
 /// Files of certificate, key, CA and revocation list, all PEM.
 pub type Pem = (PathBuf, PathBuf, PathBuf, Option<PathBuf>);
@@ -27,11 +29,12 @@ pub fn credentials(pem: Pem) -> Result<Credentials, NetError> {
     files.read()
 }
 
-/// Writes logs to stderr from now on. `filter` is one of error, warn, info, debug, trace, or a list like
+/// Writes logs to stderr from now on. `filter` is one of off, error, warn, info, debug, trace, or a list like
 /// `warn,blindsum_net=debug`.
 #[pyfunction]
 pub fn log_to_stderr(py: Python<'_>, filter: &str) -> PyResult<()> {
     let refused = |rule: String| raise(py, "ConfigError", ("log", rule));
+    check_log_levels("log", filter).or_raise(py)?;
     let filter: Result<Targets, ParseError> = filter.parse();
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())

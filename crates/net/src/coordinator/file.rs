@@ -42,8 +42,10 @@ use blindsum_protocol::JobSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::first_model::read_model;
 use super::{Config, JobConfig};
 use crate::follower::FollowerConfig;
+use crate::paths::{check_path, check_store, read_text};
 use crate::{CredentialFiles, Credentials, Limits, Membership, NetError};
 
 /// A configuration as it is written in a file, before the files that it names are read.
@@ -145,6 +147,7 @@ impl ConfigFile {
     /// # Errors
     /// The first one that is missing or wrong, with the field that names it.
     pub fn load(self) -> Result<Config, NetError> {
+        self.check_paths()?;
         if self.state_dir.is_some() {
             let rule = "only server = 1 and 2 have one; a coordinator has a store";
             return Err(NetError::config("state_dir", rule));
@@ -169,6 +172,7 @@ impl ConfigFile {
     /// As [`load`](Self::load); what only a coordinator has.
     pub fn load_server(self) -> Result<FollowerConfig, NetError> {
         let refused = |field: &str, rule: &str| Err(NetError::config(field, rule));
+        self.check_paths()?;
         let credentials = self.credentials()?;
         let mut jobs = self.read_jobs()?;
         if self.membership.is_some() {
@@ -198,12 +202,33 @@ impl ConfigFile {
         })
     }
 
+    /// That every path that is given names something, before it is taken from the configuration's folder on.
+    fn check_paths(&self) -> Result<(), NetError> {
+        let given = [
+            ("certificate", &self.certificate),
+            ("key", &self.key),
+            ("ca", &self.ca),
+            ("revoked", &self.revoked),
+            ("membership_certificate", &self.membership_certificate),
+            ("membership_key", &self.membership_key),
+            ("membership_ca", &self.membership_ca),
+            ("state_dir", &self.state_dir),
+        ];
+        for (field, path) in given {
+            path.as_deref()
+                .map_or(Ok(()), |path| check_path(field, path))?;
+        }
+        check_store(self.store.as_deref())
+    }
+
     /// A file that a field must name.
     fn file(&self, field: &'static str, path: &Option<PathBuf>) -> Result<PathBuf, NetError> {
         match path {
             Some(path) => {
                 let path = self.folder.join(path);
-                read_text(field, &path).map(|_| path)
+                let unreadable = |e| NetError::config(field, format!("{}: {e}", path.display()));
+                std::fs::File::open(&path).map_err(unreadable)?;
+                Ok(path)
             }
             None => Err(NetError::config(field, "is missing: name a PEM file")),
         }
@@ -263,7 +288,10 @@ impl ConfigFile {
 fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
     let mut path = |field| match table.remove(field) {
         None => Ok(None),
-        Some(Value::String(path)) => Ok(Some(folder.join(path))),
+        Some(Value::String(path)) => {
+            check_path(field, Path::new(&path))?;
+            Ok(Some(folder.join(path)))
+        }
         Some(_) => Err(NetError::config(field, "must be a path")),
     };
     let (initial_model, results) = (path("initial_model")?, path("results")?);
@@ -281,11 +309,6 @@ fn job(mut table: Table, folder: &Path) -> Result<JobConfig, NetError> {
         initial_model,
         results,
     })
-}
-
-fn read_text(field: &str, path: &Path) -> Result<String, NetError> {
-    std::fs::read_to_string(path)
-        .map_err(|e| NetError::config(field, format!("{}: {e}", path.display())))
 }
 
 /// Sets one value by its dotted path.
@@ -336,62 +359,6 @@ fn name_to_table(place: &mut Value) {
     if let Value::String(name) = place {
         let name = Value::String(std::mem::take(name));
         *place = Value::Table(Table::from_iter([("name".to_owned(), name)]));
-    }
-}
-
-/// Reads a vector: NumPy's `.npy` of little-endian f4 or f8 in C order, or else raw little-endian f32.
-fn read_model(path: &Path) -> Result<Vec<f32>, NetError> {
-    let wrong =
-        |rule: String| NetError::config("initial_model", format!("{}: {rule}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    let values = match bytes.strip_prefix(b"\x93NUMPY") {
-        Some(rest) => read_npy(rest).map_err(|rule| wrong(rule.into()))?,
-        None => singles(&bytes).map_err(|rule| wrong(rule.into()))?,
-    };
-    Ok(values)
-}
-
-fn read_npy(rest: &[u8]) -> Result<Vec<f32>, &'static str> {
-    const CUT: &str = "the .npy file is cut short";
-    let (version, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
-    let (length, rest) = match version {
-        [1, _] => {
-            let (length, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
-            (usize::from(u16::from_le_bytes(*length)), rest)
-        }
-        [2 | 3, _] => {
-            let (length, rest) = rest.split_first_chunk::<4>().ok_or(CUT)?;
-            (u32::from_le_bytes(*length) as usize, rest)
-        }
-        _ => return Err("this version of .npy is not read: save it with numpy.save"),
-    };
-    let (header, data) = rest.split_at_checked(length).ok_or(CUT)?;
-    let header: String = String::from_utf8_lossy(header)
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .collect();
-    if header.contains("'fortran_order':True") {
-        return Err("must be in C order: use numpy.ascontiguousarray");
-    }
-    if header.contains("'descr':'<f4'") {
-        return singles(data);
-    }
-    if header.contains("'descr':'<f8'") {
-        let (values, rest) = data.as_chunks::<8>();
-        let values = values.iter().map(|b| f64::from_le_bytes(*b) as f32);
-        return match rest {
-            [] => Ok(values.collect()),
-            _ => Err(CUT),
-        };
-    }
-    Err("must hold float32 or float64, little-endian")
-}
-
-fn singles(bytes: &[u8]) -> Result<Vec<f32>, &'static str> {
-    let (values, rest) = bytes.as_chunks::<4>();
-    match rest {
-        [] => Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect()),
-        _ => Err("must be .npy, or raw little-endian f32: its length is no multiple of 4"),
     }
 }
 
@@ -465,35 +432,59 @@ mod tests {
         };
         assert!(error.contains("protocl"), "{error}");
     }
-
     #[test]
-    fn models_are_read_from_npy_and_raw_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model");
-        let raw: Vec<u8> = [1.5f32, -2.0]
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect();
-        std::fs::write(&path, &raw).unwrap();
-        assert_eq!(read_model(&path).unwrap(), [1.5, -2.0]);
-        let npy = |descr: &str, order: &str, data: &[u8]| {
-            let header =
-                format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2,)}}\n");
-            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-            bytes.extend((header.len() as u16).to_le_bytes());
-            bytes.extend(header.as_bytes());
-            bytes.extend(data);
-            std::fs::write(&path, bytes).unwrap();
-            read_model(&path)
+    fn names_of_files_are_not_empty() {
+        let fields = [
+            "certificate",
+            "key",
+            "ca",
+            "revoked",
+            "membership_certificate",
+            "membership_key",
+            "membership_ca",
+        ];
+        let refused = |settings: &[String]| {
+            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+            let file = read("", &settings).unwrap();
+            let error = match file.server {
+                0 => file.load().map(drop).unwrap_err(),
+                _ => file.load_server().map(drop).unwrap_err(),
+            };
+            match error {
+                NetError::Config { field, rule } => (field, rule),
+                other => panic!("{other}"),
+            }
         };
-        assert_eq!(npy("<f4", "False", &raw).unwrap(), [1.5, -2.0]);
-        let wide: Vec<u8> = [1.5f64, -2.0]
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect();
-        assert_eq!(npy("<f8", "False", &wide).unwrap(), [1.5, -2.0]);
-        assert!(npy("<f4", "True", &raw).is_err());
-        assert!(npy("<i4", "False", &raw).is_err());
-        assert!(npy("<f8", "False", &wide[1..]).is_err());
+        for field in fields {
+            let (named, rule) = refused(&[format!("{field}=''")]);
+            assert!(
+                named == field && rule.contains("not be empty"),
+                "{named}: {rule}"
+            );
+        }
+        let (named, rule) = refused(&["server=1".into(), "state_dir=''".into()]);
+        assert!(
+            named == "state_dir" && rule.contains("not be empty"),
+            "{named}: {rule}"
+        );
+        for store in ["", ":memory:", "file:x?mode=memory"] {
+            let (named, rule) = refused(&[format!("store='{store}'")]);
+            assert!(
+                named == "store" && rule.contains(&format!("{store:?}")),
+                "{named}: {rule}"
+            );
+        }
+        for field in ["initial_model", "results"] {
+            let mut table = Table::new();
+            table.insert(field.into(), "".into());
+            let error = job(table, Path::new("/tmp"))
+                .map(drop)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with(field) && error.contains("not be empty"),
+                "{error}"
+            );
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod driver;
 mod file;
+mod first_model;
 mod keys;
 mod reading;
 mod service;
@@ -26,6 +27,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tracing::info;
 
+pub use crate::address::check_address;
 use crate::computing::{Door, LineDoor, LineParts, Lines};
 use crate::limits::Limits;
 use crate::membership::{Members, Membership, Place};
@@ -33,7 +35,6 @@ use crate::relay::Spools;
 use crate::report::{JobState, JobStatus};
 use crate::results::ResultFiles;
 use crate::servers::Servers;
-pub use crate::serving::check_address;
 use crate::serving::{listen, make_room, serve};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
@@ -138,6 +139,7 @@ impl Coordinator {
 
     async fn begin(config: Config) -> Result<Self, NetError> {
         check_address("listen", &config.listen)?;
+        crate::paths::check_store(config.store.as_deref())?;
         let limits = config.limits.clone();
         let Judged {
             side,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 
 use crate::NetError;
+use crate::address::check_address;
 use crate::limits::Limits;
+use crate::paths::check_path;
 use crate::results::ResultFiles;
 use crate::servers::Servers;
-use crate::serving::check_address;
 use crate::tls::{Credentials, Renewed, ServerSide};
 
 /// How a server begins that computes with a coordinator.
@@ -45,6 +46,7 @@ impl FollowerConfig {
     /// Checks everything short of the folder and the address; the first thing that is wrong.
     pub(super) fn check(&self) -> Result<Checked, NetError> {
         check_address("listen", &self.listen)?;
+        check_path("state_dir", &self.state_dir)?;
         let limits = self.limits.check();
         limits.map_err(|(field, rule)| NetError::config(format!("limits.{field}"), rule))?;
         let job = Arc::new(self.job.clone().validate()?);

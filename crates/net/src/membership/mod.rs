@@ -77,6 +77,12 @@ impl Membership {
 
 /// One address of a cluster.
 fn address(place: &str, host: &str) -> Result<Address, NetError> {
+    if place.contains('@') {
+        let rule = format!(
+            "must be {ETCD}HOST:PORT, without user and password: etcd is shown a certificate"
+        );
+        return Err(NetError::config("membership", rule));
+    }
     let has_port = host
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0));
@@ -164,12 +170,14 @@ mod tests {
             "etcd://localhost:99999",
             "etcd://a:2379,",
             "etcd://a:2379,b",
-            "etcd://user:secret@a:2379",
             "etcd://a:2379/prefix",
             "etcd://two words:2379",
         ] {
             assert!(rule(place).contains("must be HOST:PORT"), "{place}");
         }
+        let rule = rule("etcd://user:s3cret@a:2379");
+        assert!(rule.contains("without user and password"), "{rule}");
+        assert!(!rule.contains("s3cret"), "{rule}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use blindsum_protocol::JobSpec;
 
 use super::Policy;
 use crate::NetError;
+use crate::paths::check_path;
 use crate::tls::Credentials;
 
 /// The configuration of a party that joins a job.
@@ -97,6 +98,9 @@ impl PartyConfig {
                 "{location:?} must have at most {LONGEST_LOCATION} characters, on one line"
             );
             return Err(NetError::config("location", rule));
+        }
+        if let Some(folder) = &self.state_dir {
+            check_path("state_dir", folder)?;
         }
         let min_corrupt = self.policy.min_corrupt;
         if !(0.0..1.0).contains(&min_corrupt) {

@@ -35,21 +35,6 @@ pub(crate) use places::Calling;
 /// Time between two looks at the certificate at the other end of a connection that stays.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Checks that an address to listen on has a host and a port. Whether this machine has the address turns out when it is
-/// used.
-///
-/// # Errors
-/// The address has no host or no valid port. `field` is the name of the field or argument in the error.
-pub fn check_address(field: &str, address: &str) -> Result<(), NetError> {
-    let right = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
-    if address.rsplit_once(':').is_some_and(right) {
-        return Ok(());
-    }
-    let rule =
-        format!("{address:?} must be HOST:PORT with a port from 0 to 65535, as in 0.0.0.0:9443");
-    Err(NetError::config(field, rule))
-}
-
 pub(crate) async fn listen(address: &str) -> Result<TcpListener, NetError> {
     TcpListener::bind(address).await.map_err(|error| {
         let advice = match error.kind() {

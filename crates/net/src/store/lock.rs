@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::errors::store_error;
+use super::opening;
 use crate::StoreError;
 
 /// Held until it is dropped, or the process ends, however that ends.
@@ -16,18 +17,15 @@ use crate::StoreError;
 /// process that is forked off.
 pub(super) struct StoreLock {
     /// In a mutex because a store is shared between threads; nobody looks at it again.
-    _held: Option<Mutex<Connection>>,
+    _held: Mutex<Connection>,
 }
 
 impl StoreLock {
-    /// Takes the lock of a store; one in memory needs none.
+    /// Takes the lock of a store.
     pub fn take(store: &Path) -> Result<Self, StoreError> {
-        if store == Path::new(":memory:") {
-            return Ok(Self { _held: None });
-        }
         let name = store.display().to_string();
         let hold = || -> rusqlite::Result<Connection> {
-            let connection = Connection::open(lock_file(store))?;
+            let connection = opening::open(&lock_file(store))?;
             connection.busy_timeout(Duration::from_millis(200))?;
             // Nothing is ever written: the transaction is only there to be open.
             connection.execute_batch("BEGIN EXCLUSIVE")?;
@@ -35,7 +33,7 @@ impl StoreLock {
         };
         let held = hold().map_err(|error| store_error(&name, &error))?;
         Ok(Self {
-            _held: Some(Mutex::new(held)),
+            _held: Mutex::new(held),
         })
     }
 }

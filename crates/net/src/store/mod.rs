@@ -4,6 +4,7 @@ mod endings;
 mod errors;
 mod faults;
 mod lock;
+mod opening;
 mod read;
 mod reader;
 mod rounds;

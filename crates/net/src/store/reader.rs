@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use blindsum_protocol::JobSpec;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use serde::Serialize;
 
 use super::errors::store_error;
 use super::sqlite::{check_marks, is_new};
-use super::{ShownFault, faults, read};
+use super::{ShownFault, faults, opening, read};
 use crate::report::RoundReport;
 use crate::{Model, StoreError};
 
@@ -51,10 +51,9 @@ impl StoreReader {
     /// [`StoreError::Io`] if it does not exist or cannot be read, [`StoreError::Foreign`], [`StoreError::Corrupt`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let name = path.display().to_string();
-        // A write-ahead log cannot be read without a place in the index beside it, hence no SQLITE_OPEN_READ_ONLY.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // A write-ahead log cannot be read without a place in the index beside it, hence also to be written.
         let open = || -> rusqlite::Result<Connection> {
-            let connection = Connection::open_with_flags(path, flags)?;
+            let connection = opening::open_existing(path)?;
             connection.busy_timeout(Duration::from_secs(2))?;
             Ok(connection)
         };
@@ -160,7 +159,8 @@ impl StoreReader {
         }
         let mut new = to.as_os_str().to_owned();
         new.push(".new");
-        let new = Path::new(&new);
+        let new = opening::literal(Path::new(&new));
+        let new = new.as_path();
         let name = new.to_str();
         let name = name.ok_or_else(|| failed("the path must be text in UTF-8".into()))?;
         let copy = || -> Result<(), String> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::store_error;
 use super::lock::StoreLock;
-use super::{Ending, ShownFault, Store, StoredJob, endings, faults, read, rounds};
+use super::{Ending, ShownFault, Store, StoredJob, endings, faults, opening, read, rounds};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
 use crate::{Model, StoreError, hex};
@@ -78,7 +78,7 @@ pub struct SqliteStore {
     /// Bytes of models and results that were written since the log was moved into the file.
     logged: AtomicU64,
     /// Let go after the connection.
-    _lock: StoreLock,
+    _lock: Option<StoreLock>,
 }
 
 impl SqliteStore {
@@ -88,10 +88,19 @@ impl SqliteStore {
     /// [`StoreError::InUse`], [`StoreError::Corrupt`], [`StoreError::Foreign`], or
     /// [`StoreError::Io`].
     pub fn open(path: &Path, models_kept: u32) -> Result<Self, StoreError> {
-        let name = path.display().to_string();
         let lock = StoreLock::take(path)?;
+        Self::checked(path, opening::open(path), models_kept, Some(lock))
+    }
+
+    fn checked(
+        path: &Path,
+        opened: rusqlite::Result<Connection>,
+        models_kept: u32,
+        lock: Option<StoreLock>,
+    ) -> Result<Self, StoreError> {
+        let name = path.display().to_string();
         let failed = |error| store_error(&name, &error);
-        let mut connection = Connection::open(path).map_err(failed)?;
+        let mut connection = opened.map_err(failed)?;
         prepare(&connection).map_err(failed)?;
         check(&mut connection, &name)?;
         Ok(Self {
@@ -108,7 +117,8 @@ impl SqliteStore {
     /// # Errors
     /// The library has no memory left.
     pub fn in_memory(models_kept: u32) -> Result<Self, StoreError> {
-        Self::open(Path::new(":memory:"), models_kept)
+        let opened = Connection::open_in_memory();
+        Self::checked(Path::new("in memory"), opened, models_kept, None)
     }
 
     /// Runs one transaction.

@@ -1,0 +1,97 @@
+//! The model that a job begins with, from a file.
+
+use std::path::Path;
+
+use crate::NetError;
+
+/// Reads a vector: NumPy's `.npy` of little-endian f4 or f8 in C order, or else raw little-endian f32.
+pub(super) fn read_model(path: &Path) -> Result<Vec<f32>, NetError> {
+    let wrong =
+        |rule: String| NetError::config("initial_model", format!("{}: {rule}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    let values = match bytes.strip_prefix(b"\x93NUMPY") {
+        Some(rest) => read_npy(rest).map_err(|rule| wrong(rule.into()))?,
+        None => singles(&bytes).map_err(|rule| wrong(rule.into()))?,
+    };
+    Ok(values)
+}
+
+fn read_npy(rest: &[u8]) -> Result<Vec<f32>, &'static str> {
+    const CUT: &str = "the .npy file is cut short";
+    let (version, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
+    let (length, rest) = match version {
+        [1, _] => {
+            let (length, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
+            (usize::from(u16::from_le_bytes(*length)), rest)
+        }
+        [2 | 3, _] => {
+            let (length, rest) = rest.split_first_chunk::<4>().ok_or(CUT)?;
+            (u32::from_le_bytes(*length) as usize, rest)
+        }
+        _ => return Err("this version of .npy is not read: save it with numpy.save"),
+    };
+    let (header, data) = rest.split_at_checked(length).ok_or(CUT)?;
+    let header: String = String::from_utf8_lossy(header)
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    if header.contains("'fortran_order':True") {
+        return Err("must be in C order: use numpy.ascontiguousarray");
+    }
+    if header.contains("'descr':'<f4'") {
+        return singles(data);
+    }
+    if header.contains("'descr':'<f8'") {
+        let (values, rest) = data.as_chunks::<8>();
+        let values = values.iter().map(|b| f64::from_le_bytes(*b) as f32);
+        return match rest {
+            [] => Ok(values.collect()),
+            _ => Err(CUT),
+        };
+    }
+    Err("must hold float32 or float64, little-endian")
+}
+
+fn singles(bytes: &[u8]) -> Result<Vec<f32>, &'static str> {
+    let (values, rest) = bytes.as_chunks::<4>();
+    match rest {
+        [] => Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect()),
+        _ => Err("must be .npy, or raw little-endian f32: its length is no multiple of 4"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_read_from_npy_and_raw_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        let raw: Vec<u8> = [1.5f32, -2.0]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect();
+        std::fs::write(&path, &raw).unwrap();
+        assert_eq!(read_model(&path).unwrap(), [1.5, -2.0]);
+        let npy = |descr: &str, order: &str, data: &[u8]| {
+            let header =
+                format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2,)}}\n");
+            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+            bytes.extend((header.len() as u16).to_le_bytes());
+            bytes.extend(header.as_bytes());
+            bytes.extend(data);
+            std::fs::write(&path, bytes).unwrap();
+            read_model(&path)
+        };
+        assert_eq!(npy("<f4", "False", &raw).unwrap(), [1.5, -2.0]);
+        let wide: Vec<u8> = [1.5f64, -2.0]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect();
+        assert_eq!(npy("<f8", "False", &wide).unwrap(), [1.5, -2.0]);
+        assert!(npy("<f4", "True", &raw).is_err());
+        assert!(npy("<i4", "False", &raw).is_err());
+        assert!(npy("<f8", "False", &wide[1..]).is_err());
+    }
+}
