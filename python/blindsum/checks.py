@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+import pathlib
 
 from blindsum.errors import ConfigError, InputError, SpecError
 from blindsum.spec import JobSpec
@@ -13,6 +15,11 @@ SEEDS = 2**64 - 1
 PARTIES = 2**32 - 1
 ROUNDS = 2**32 - 1
 THREADS = 1024
+
+NAMES_NOTHING = (
+    "must name a file or folder, not be empty: give one, or leave it out (a variable that is not set?)"
+)
+"""What is wrong with an empty path."""
 
 
 def whole_number(value: object) -> int | None:
@@ -99,6 +106,46 @@ def line(field: str, value: object) -> str:
     if not isinstance(value, str):
         raise ConfigError(field, f"must be a text, not a {type(value).__name__}")
     return value
+
+
+def path(field: str, value: object) -> str:
+    """The path of a file or folder.
+
+    An empty or blank one is refused: it would mean the folder in which the program runs, or a file that
+    nobody finds again.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is empty, or no path.
+    """
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else value
+    if not isinstance(text, str):
+        raise ConfigError(field, f"must be a path, not a {type(value).__name__}")
+    if "\0" in text:
+        raise ConfigError(field, f"{text!r} has a zero byte, which no path may have: give another one")
+    if not text.strip():
+        raise ConfigError(field, f"{text!r} {NAMES_NOTHING}")
+    return text
+
+
+def store(value: object) -> str:
+    """The path of a coordinator's store.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        It is empty or no path, or SQLite would take it for something else than a file.
+    """
+    text = path("store", value)
+    name = pathlib.PurePath(text).name
+    if any(one.startswith(":") or one.lower().startswith("file:") for one in (text, name)):
+        rule = (
+            f"{text!r} must be the name of a file, and neither begin with ':' nor be a URI, as the name of a "
+            "store in memory does: give a file, e.g. job.sqlite"
+        )
+        raise ConfigError("store", rule)
+    return text
 
 
 def weight(name: str, value: object, spec: JobSpec) -> int:

@@ -109,12 +109,12 @@ class Coordinator:
             spec.to_json(),
             listen,
             pem_files(identity, ca, revoked),
-            None if store is None else str(store),
+            None if store is None else checks.store(store),
             start,
             json.dumps(bounds),
             stop_when_done,
             list(servers),
-            None if results is None else str(results),
+            None if results is None else checks.path("results", results),
             membership,
             _shown_to_etcd(membership_identity, membership_ca, identity, ca),
         )
@@ -267,7 +267,7 @@ def back_up(store: AnyPath, to: AnyPath) -> None:
     blindsum.StoreError
         No such store, or ``to`` exists or cannot be written.
     """
-    _native.back_up_store(_existing(store), str(to))
+    _native.back_up_store(_existing(store), checks.path("to", to))
 
 
 def _shown_to_etcd(
@@ -292,6 +292,7 @@ def _first_model(model: object, dim: int) -> NDArray[np.float32]:
 
 
 def _existing(store: AnyPath) -> str:
-    if not Path(store).is_file():
-        raise StoreError(f"store {store}: no such file")
-    return str(store)
+    path = checks.path("store", store)
+    if not Path(path).is_file():
+        raise StoreError(f"store {path}: no such file")
+    return path

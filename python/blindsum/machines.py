@@ -18,7 +18,6 @@ import json
 import ssl
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from blindsum.machine_events import (
     RoundRefused,
     Suspended,
 )
-from blindsum.pki import AnyPath, Identity, pem_files
+from blindsum.pki import AnyPath, Identity, authority_texts, pem_files
 from blindsum.rounds import checked_update
 from blindsum.session import MOST_MASK_MEMORY, Policy
 from blindsum.spec import JobSpec
@@ -316,11 +315,11 @@ class ServerMachine:
         start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
         if start is not None and (index := _native.first_not_finite(start)) is not None:
             raise InputError(f"model: coordinate {index} is not a finite number", index)
-        authority = Path(ca) / "ca.pem" if Path(ca).is_dir() else Path(ca)
+        authority, lists = authority_texts(ca, revoked)
         native = _native.ServerMachine.open(
             spec.to_json(),
-            authority.read_text(),
-            None if revoked is None else Path(revoked).read_text(),
+            authority,
+            lists,
             store,
             start,
             json.dumps(asdict(waits or Waits())),

@@ -57,8 +57,10 @@ class Identity:
             Nothing there, or more than one.
         """
         if isinstance(place, Identity):
+            checks.path("identity", place.certificate)
+            checks.path("identity", place.key)
             return place
-        path = Path(place)
+        path = Path(checks.path("identity", place))
         if not path.is_dir():
             found = cls(_with_ending(path, ".pem"), _with_ending(path, ".key"))
             missing = [file for file in (found.certificate, found.key) if not file.is_file()]
@@ -86,13 +88,32 @@ def pem_files(identity: AnyPath | Identity, ca: AnyPath, revoked: AnyPath | None
     ------
     blindsum.IdentityError
         There is no such identity.
+    blindsum.ConfigError
+        An empty path.
     """
     found = Identity.find(identity)
-    authority = Path(ca)
-    if authority.is_dir():
-        authority /= "ca.pem"
-    lists = None if revoked is None else str(revoked)
+    authority = _authority_file(ca)
+    lists = None if revoked is None else checks.path("revoked", revoked)
     return (str(found.certificate), str(found.key), str(authority), lists)
+
+
+def authority_texts(ca: AnyPath, revoked: AnyPath | None) -> tuple[str, str | None]:
+    """The certificate of a CA and its revocation list, as text.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        A file that cannot be read.
+    blindsum.ConfigError
+        An empty path.
+    """
+    lists = None if revoked is None else _read(Path(checks.path("revoked", revoked)), "revocation list")
+    return _read(_authority_file(ca), "CA certificate"), lists
+
+
+def _authority_file(ca: AnyPath) -> Path:
+    path = Path(checks.path("ca", ca))
+    return path / "ca.pem" if path.is_dir() else path
 
 
 def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519", days: int = CA_DAYS) -> Path:
@@ -119,7 +140,7 @@ def init(folder: AnyPath, name: str = "Blindsum CA", algorithm: str = "ed25519",
     blindsum.IdentityError
         The folder holds a CA already.
     """
-    folder = Path(folder)
+    folder = Path(checks.path("folder", folder))
     checks.setting("days", days, 1, MOST_DAYS)
     _refuse_existing(folder / "ca.pem", folder / "ca.key")
     certificate, key = _native.pki_create_authority(name, algorithm, days)
@@ -162,7 +183,7 @@ def issue(
         No such CA, a bad name, or the files exist.
     """
     checks.setting("days", days, 1, MOST_DAYS)
-    prefix = Path(out if out is not None else ca) / name
+    prefix = _folder(out, checks.path("ca", ca)) / name
     _refuse_existing(_with_ending(prefix, ".pem"), _with_ending(prefix, ".key"))
     certificate, key = _native.pki_issue(
         _authority(ca), name, _hosts(hosts, computes), computes, algorithm, days
@@ -183,7 +204,7 @@ def request(name: str, out: AnyPath = ".", algorithm: str = "ed25519") -> Path:
     blindsum.IdentityError
         A bad name, or the files exist.
     """
-    prefix = Path(out) / name
+    prefix = _folder(out, out) / name
     target, key_file = _with_ending(prefix, ".csr"), _with_ending(prefix, ".key")
     _refuse_existing(target, key_file)
     text, key = _native.pki_request(name, algorithm)
@@ -231,9 +252,9 @@ def sign(
         The request is malformed or asks for another name, or the certificate exists.
     """
     checks.setting("days", days, 1, MOST_DAYS)
-    path = Path(request_file)
+    path = Path(checks.path("request", request_file))
     name = path.name.removesuffix(".csr") if name is None else name
-    target = _with_ending(Path(out if out is not None else path.parent) / name, ".pem")
+    target = _with_ending(_folder(out, path.parent) / name, ".pem")
     if not replace:
         _refuse_existing(target, advice="move it away first, or renew it with --replace (replace=True)")
     text = _read(path, "signing request")
@@ -269,12 +290,12 @@ def revoke(ca: AnyPath, certificates: Sequence[AnyPath], days: int = REVOCATION_
         No such CA, or a certificate that it has not signed.
     """
     checks.setting("days", days, 1, MOST_DAYS)
-    folder = Path(ca)
+    folder = Path(checks.path("ca", ca))
     record = folder / "revoked.json"
     state: dict[str, Any] = {"number": 0, "serials": []}
     if record.exists():
-        state = json.loads(record.read_text())
-    added = [_serial(folder, Path(path)) for path in certificates]
+        state = json.loads(_read(record, "record of revocations"))
+    added = [_serial(folder, Path(checks.path("certificate", path))) for path in certificates]
     serials = sorted({*state["serials"], *added})
     number = state["number"] + 1
     text = _native.pki_revoke(_authority(folder), serials, number, days)
@@ -294,13 +315,51 @@ def _serial(ca: Path, certificate: Path) -> str:
     return str(_native.pki_describe(text)["serial"])
 
 
-def show(certificate: AnyPath) -> dict[str, Any]:
-    """Say what is in a certificate file; nothing of it is verified."""
-    return dict(_native.pki_describe(_read_certificate(Path(certificate))))
+def show(file: AnyPath) -> dict[str, Any]:
+    """Say what is in a file of a certificate, a signing request, a key or a revocation list.
+
+    Nothing of it is verified, but that a request is signed by its own key. Of a private key only what is
+    public is shown. ``key_fingerprint`` is the SHA-256 of the public key, the same for a key, its request and
+    its certificate: it can be compared on the telephone before a request is signed.
+
+    Returns
+    -------
+    dict
+        ``kind`` (``"signing request"``, ``"certificate"``, ``"revocation list"`` or ``"private key"``) and
+        what the file says, by name; times are Unix seconds. Of a file with several sections the first of the
+        first kind in this order is shown.
+
+    Raises
+    ------
+    blindsum.IdentityError
+        The file cannot be read or has none of them, or the key is encrypted.
+    """
+    path = Path(checks.path("file", file))
+    text = _read(path, "file")
+    try:
+        labels = _native.pem_labels(text)
+        for label, kind, describe in _SHOWN:
+            if any(found.endswith(label) for found in labels):
+                return {"kind": kind, **describe(text)}
+    except IdentityError as error:
+        raise IdentityError(f"{path}: {error}") from error
+    raise IdentityError(
+        f"{path}: has none of the sections CERTIFICATE, CERTIFICATE REQUEST, X509 CRL and PRIVATE KEY; give "
+        "a file .pem, .csr, .key or crl.pem"
+    )
+
+
+_SHOWN = (
+    (" REQUEST", "signing request", _native.pki_describe_request),
+    ("CERTIFICATE", "certificate", _native.pki_describe),
+    ("X509 CRL", "revocation list", _native.pki_describe_list),
+    ("PRIVATE KEY", "private key", _native.pki_describe_key),
+)
+"""How the label of a section ends, what it is, and what describes it."""
 
 
 def _authority(folder: AnyPath) -> tuple[str, str]:
-    folder = Path(folder)
+    folder = Path(checks.path("ca", folder))
     if not (folder / "ca.key").is_file():
         raise IdentityError(f"CA {folder}: no file ca.key; `blindsum pki init {folder}` makes a CA")
     return _read(folder / "ca.pem", "CA certificate"), _read(folder / "ca.key", "CA key")
@@ -313,6 +372,11 @@ def _hosts(hosts: Sequence[str] | None, computes: bool) -> list[str] | None:
         who = "server" if computes else "coordinator"
         raise IdentityError(f"a {who} needs at least one host name or address")
     return list(hosts)
+
+
+def _folder(out: AnyPath | None, otherwise: AnyPath) -> Path:
+    """The folder for what is written."""
+    return Path(otherwise if out is None else checks.path("out", out))
 
 
 def _with_ending(path: Path, ending: str) -> Path:
@@ -339,21 +403,23 @@ def _write(path: Path, text: str, mode: int) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         raise IdentityError(f"{path}: cannot be written: {error.strerror}") from error
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def _replace(path: Path, text: str) -> None:
     new = path.with_name(path.name + ".new")
-    new.write_text(text)
+    new.write_text(text, encoding="utf-8")
     new.replace(path)
 
 
 def _read(path: Path, what: str) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return _native.pem_text(path.read_bytes())
+    except OSError as error:
         raise IdentityError(f"{what} {path}: cannot be read: {error}") from error
+    except IdentityError as error:
+        raise IdentityError(f"{what} {path}: {error}") from error
 
 
 def _read_certificate(path: Path) -> str:

@@ -81,9 +81,9 @@ class Server:
             checks.setting("place", place, 1, 2),
             listen,
             pem_files(identity, ca, revoked),
-            str(state_dir),
+            checks.path("state_dir", state_dir),
             json.dumps(bounds),
-            None if results is None else str(results),
+            None if results is None else checks.path("results", results),
         )
         self.address = self._native.address
 

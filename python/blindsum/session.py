@@ -383,7 +383,7 @@ def join(
         pem_files(identity, ca, revoked),
         server_name,
         (policy or Policy()).to_json(),
-        None if state_dir is None else str(state_dir),
+        None if state_dir is None else checks.path("state_dir", state_dir),
         float(give_up_after),
         memory,
         servers,

@@ -331,7 +331,7 @@ def simulate(
         vectors,
         None if weights is None or vectors is None else _weights(spec, weights, len(vectors)),
         checks.fraction("drop", drop),
-        _drops(drop_at),
+        _drops(drop_at, spec),
         checks.seconds("latency", latency),
         checks.setting("liars", liars, 0, checks.PARTIES),
         lie,
@@ -367,7 +367,7 @@ def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
     return whole
 
 
-def _drops(drop_at: DropAt) -> list[str]:
+def _drops(drop_at: DropAt, spec: JobSpec) -> list[str]:
     if isinstance(drop_at, Mapping):
         return [f"{stage}:{_count(stage, count)}" for stage, count in drop_at.items()]
     if isinstance(drop_at, str) or not isinstance(drop_at, Iterable):
@@ -376,7 +376,10 @@ def _drops(drop_at: DropAt) -> list[str]:
     drops = list(drop_at)
     for drop in drops:
         if not isinstance(drop, str):
-            rule = f"{drop!r} must be text, STAGE:COUNT, e.g. 'input:1'; or give a mapping, {{'input': 1}}"
+            stage = spec.input_stage
+            rule = (
+                f"{drop!r} must be text, STAGE:COUNT, e.g. '{stage}:1'; or give a mapping, {{'{stage}': 1}}"
+            )
             raise ConfigError("drop_at", rule)
     return drops
 

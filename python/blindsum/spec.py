@@ -236,16 +236,24 @@ def protocols() -> tuple[str, ...]:
     return tuple(_native.protocols())
 
 
-def _plain(name: str, value: object) -> object:
+DEEPEST = 16
+"""Tables and lists within each other that are looked at; a job has three."""
+
+
+def _plain(name: str, value: object, depth: int = 0) -> object:
     """A value as JSON has it; numbers must be finite."""
+    if depth > DEEPEST:
+        raise SpecError(
+            name.partition(".")[0], f"is nested more than {DEEPEST} tables and lists deep; a job has three"
+        )
     if isinstance(value, Table):
         value = value.to_dict()
     if isinstance(value, Tensor):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        return {key: _plain(f"{name}.{key}", item) for key, item in value.items()}
+        return {key: _plain(f"{name}.{key}", item, depth + 1) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(f"{name}.{place}", item) for place, item in enumerate(value)]
+        return [_plain(f"{name}.{place}", item, depth + 1) for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise SpecError(name, f"must be a finite number, not {value}")
     return value

@@ -217,7 +217,7 @@ JOIN = ["join", "https://localhost:1", "--job", "job", "--ca", "ca.pem", "--iden
         ([*JOIN, "--train", "json:dumps", "--mask-memory", str(2**43)], ["--mask-memory"]),
         ([*JOIN, "--train", "json:dumps", "--out", "none/model.npy"], ["--out", "no folder none"]),
         ([*JOIN, "--train", "json:dumps", "--out", "."], ["--out", "not a folder"]),
-        ([*JOIN, "--train", "json:dumps", "--out", ""], ["--out", "not a folder"]),
+        ([*JOIN, "--train", "json:dumps", "--out", ""], ["--out", "must name a file"]),
         (
             ["serve", "--job", "none.toml", "--ca", "ca.pem", "--store", "s", "--out", "none/model.npy"],
             ["--out", "no folder none"],

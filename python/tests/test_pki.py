@@ -131,9 +131,12 @@ def test_a_folder_without_ca_says_how_to_make_one(tmp_path):
 
 
 def test_damaged_files_are_refused(ca, tmp_path):
-    (tmp_path / "x.pem").write_bytes(b"\xff\xfe")
+    for data, why in ((b"\xff\xfe-\0-\0", "save it as UTF-8"), (b"\x30\x82\0", "openssl x509 -inform DER")):
+        (tmp_path / "x.pem").write_bytes(data)
+        with pytest.raises(bs.IdentityError, match=f"x.pem: .*{why}"):
+            pki.show(tmp_path / "x.pem")
     with pytest.raises(bs.IdentityError, match="cannot be read"):
-        pki.show(tmp_path / "x.pem")
+        pki.show(tmp_path / "none.pem")
     (ca / "ca.key").write_text("nonsense")
     with pytest.raises(bs.IdentityError):
         pki.issue(ca, "a")
@@ -177,10 +180,10 @@ def test_a_request_that_is_signed_again_renews_the_certificate(ca, tmp_path):
 def test_a_file_that_holds_something_else_is_named(ca, tmp_path):
     wrong = tmp_path / "job.toml"
     wrong.write_text("parties = 3\n")
-    for use, section in (
-        (lambda: pki.show(wrong), "CERTIFICATE"),
-        (lambda: pki.revoke(ca, [wrong]), "CERTIFICATE"),
-        (lambda: pki.sign(ca, wrong, name="a"), "CERTIFICATE REQUEST"),
+    for use, what in (
+        (lambda: pki.show(wrong), "none of the sections CERTIFICATE, "),
+        (lambda: pki.revoke(ca, [wrong]), "no section CERTIFICATE;"),
+        (lambda: pki.sign(ca, wrong, name="a"), "no section CERTIFICATE REQUEST;"),
     ):
-        with pytest.raises(bs.IdentityError, match=f"job.toml: has no section {section};"):
+        with pytest.raises(bs.IdentityError, match=f"job.toml: has {what}"):
             use()

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from blindsum.early import StoppedEarly
+
 EXIT_SUM = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -40,9 +42,15 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status."""
+    from blindsum.cli.console import never_fail
+
     words = list(sys.argv[1:] if arguments is None else arguments)
+    never_fail()
     try:
         return _run(words)
+    except StoppedEarly:
+        # Whoever installed the handler knows what it means.
+        raise
     except KeyboardInterrupt:
         print("blindsum: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from blindsum.cli.files import check_file
+from blindsum.cli.files import check_file, named
 
 EXAMPLES = """\
 example:
@@ -19,8 +19,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Copy a store to a new file. A coordinator may use it meanwhile."
     parser.epilog = EXAMPLES
-    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
-    parser.add_argument("--out", required=True, metavar="FILE", help="the copy; must not exist")
+    parser.add_argument(
+        "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"
+    )
+    parser.add_argument("--out", required=True, type=named, metavar="FILE", help="the copy; must not exist")
     parser.set_defaults(run=run)
 
 

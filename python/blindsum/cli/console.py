@@ -6,6 +6,7 @@ something goes on. With ``--json`` nothing but JSON reaches stdout.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -144,6 +145,14 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out a table in Markdown."""
     marks = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, marks, *rows])
+
+
+def never_fail() -> None:
+    """Write letters that the terminal's encoding lacks as escapes from now on, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # What stands in its place, as in a test, takes every text.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def note(text: str) -> None:

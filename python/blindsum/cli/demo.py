@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console
-from blindsum.cli.files import check_folder
+from blindsum.cli.files import check_folder, named
 from blindsum.cli.signals import sigterm_interrupts
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=20, metavar="R", help="default 20")
     parser.add_argument("--seed", type=int, default=7, help="of data and training (default 7)")
     parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nobody")
-    parser.add_argument("--out", default="blindsum-demo", metavar="DIR", help="folder of the plot")
+    parser.add_argument(
+        "--out", default="blindsum-demo", type=named, metavar="DIR", help="folder of the plot"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -46,11 +48,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Demonstrate and report."""
     from blindsum.demo import run as demo
-    from blindsum.demo.plot import plot
+    from blindsum.demo.plot import check_plots, plot
 
     settings = demo.Settings(options.protocol, options.parties, options.rounds, options.kill, options.seed)
     title = f"{settings.protocol}, {settings.parties} parties"
     check_folder("--out", options.out)
+    check_plots()
     with sigterm_interrupts(), console.progress(title, settings.rounds, quiet=options.json) as bar:
         bar.update(0, "starting processes")
         result = demo.run(settings, lambda status: bar.update(*_progress(status, settings.parties)))
@@ -58,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     picture = folder / "demo.png"
     plot(result, picture)
     report = {**result.to_dict(), "plot": str(picture)}
-    (folder / "demo.json").write_text(json.dumps(report, indent=1) + "\n")
+    (folder / "demo.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(report))
     else:
@@ -106,6 +109,8 @@ def _show(result: DemoResult, picture: Path) -> None:
     )
     worst = max(one.deviation for one in result.rounds)
     print(f"test accuracy {result.accuracy:.4f}, plain FedAvg {result.plain_accuracy:.4f}")
+    if not result.weighted:
+        print(f"all parties weigh alike: {settings.protocol} has no weights")
     print(f"largest deviation of a mean {worst:.2e}, quantisation allows {result.bound:.2e}")
     print(f"{result.seconds:.1f} s; plot: {picture}")
     for problem in result.problems:
@@ -113,16 +118,15 @@ def _show(result: DemoResult, picture: Path) -> None:
 
 
 def _stage_rows(result: DemoResult) -> list[list[str]]:
+    """A row a stage: what it took on average, in the rounds that had it."""
     rows = []
-    count = len(result.rounds)
-    shares = sum(len(one.survivors) for one in result.rounds)
-    for place, stage in enumerate(result.rounds[0].stages):
-        same = [one.stages[place] for one in result.rounds]
+    for name, same in result.stages().items():
+        shares = sum(len(one.survivors) for one, _ in same)
         row = [
-            stage["name"],
-            console.ms_text(1000 * sum(one["seconds"] for one in same) / count),
-            console.bytes_text(sum(one["up"] for one in same) / shares),
-            console.bytes_text(sum(one["down"] for one in same) / shares),
+            name,
+            console.ms_text(1000 * sum(stage["seconds"] for _, stage in same) / len(same)),
+            console.bytes_text(sum(stage["up"] for _, stage in same) / shares),
+            console.bytes_text(sum(stage["down"] for _, stage in same) / shares),
         ]
         rows.append(row)
     return rows

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from blindsum.cli.files import check_folder
+from blindsum.cli.files import check_folder, named
 from blindsum.cli.stores import job_name
 
 EXAMPLES = """\
@@ -25,9 +25,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "List what members of a job did wrong. A coordinator may use the store meanwhile."
     parser.epilog = EXAMPLES
-    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
+    parser.add_argument(
+        "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"
+    )
     parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
-    parser.add_argument("--out", metavar="DIR", help="a folder for what shows the faults")
+    parser.add_argument("--out", type=named, metavar="DIR", help="a folder for what shows the faults")
     parser.add_argument("--json", action="store_true", help="print JSON, one object a line")
     parser.set_defaults(run=run)
 

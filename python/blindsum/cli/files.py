@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blindsum.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def named(text: str) -> str:
+    """The path of an option; the ``type`` of every option that names a file or folder.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is empty, as of a variable that is not set.
+    """
+    from blindsum import checks
+
+    try:
+        return checks.path("path", text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.rule) from error
+
+
+def write_array(path: str, array: NDArray[np.generic]) -> None:
+    """Write an array as ``.npy``, to the file of this very name: ``numpy.save`` would add an ending to it."""
+    import numpy as np
+
+    with open(path, "wb") as file:
+        np.save(file, array)
 
 
 def check_file(option: str, path: str | None) -> None:

@@ -6,15 +6,17 @@ import argparse
 import json
 import tomllib
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import Any
 
-from blindsum import _native
+from blindsum import _native, texts
 from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
 
 # Names of flags beside those of their fields.
 ALSO = {"parties": ["--clients"]}
+
+TOO_DEEP = "is nested too deeply: a job has tables in tables, and lists of these, and nothing deeper"
+"""What is wrong with a text that has brackets within brackets without end."""
 
 
 def add_spec_arguments(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
@@ -23,10 +25,10 @@ def add_spec_arguments(parser: argparse.ArgumentParser, own: Collection[str] = (
     The command has flags of its ``own`` by the names of some; ``--set`` reaches the options behind them.
     """
     group = parser.add_argument_group("the job")
-    for name, texts in _options():
+    for name, meanings in _options():
         if name not in own:
             flags = [f"--{name.replace('_', '-')}", *ALSO.get(name, [])]
-            text = "; ".join(texts).replace("%", "%%")
+            text = "; ".join(meanings).replace("%", "%%")
             group.add_argument(*flags, dest=f"job_{name}", metavar=name[0].upper(), help=text)
     group.add_argument(
         "--set",
@@ -53,14 +55,16 @@ def spec_from(options: argparse.Namespace, **defaults: Any) -> JobSpec:
 
 
 def spec_from_file(path: str) -> JobSpec:
-    """Read a specification from a TOML or JSON file."""
+    """Read a specification from a TOML or JSON file: UTF-8, whatever the locale."""
     try:
-        text = Path(path).read_text()
-        fields = _json(text) if path.endswith(".json") else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
+        text = texts.read(path)
+        fields = _json(text) if path.lower().endswith(".json") else tomllib.loads(text)
+    except OSError as error:
         raise ConfigError("--job", f"{path} cannot be read: {error}") from error
     except ValueError as error:
         raise ConfigError("--job", f"{path}: {error}") from error
+    except RecursionError as error:
+        raise ConfigError("--job", f"{path} {TOO_DEEP}") from error
     if not isinstance(fields, dict):
         raise ConfigError("--job", f"{path} must hold an object of JobSpec fields")
     return JobSpec.from_dict(fields)
@@ -86,8 +90,8 @@ def _options() -> Iterator[tuple[str, list[str]]]:
         for name, option in table["properties"].items() if dot else ():
             if name != "name":
                 found.setdefault(name, {}).setdefault(_said_of(option), []).append(owner)
-    for name, texts in found.items():
-        yield name, [f"{text} ({', '.join(owners)})" for text, owners in texts.items()]
+    for name, meanings in found.items():
+        yield name, [f"{text} ({', '.join(owners)})" for text, owners in meanings.items()]
 
 
 def _said_of(option: dict[str, Any]) -> str:
@@ -108,6 +112,8 @@ def _value(name: str, text: str) -> Any:
         return _json(text)
     except ValueError as error:
         raise ConfigError(f"--set {name}", f"must be JSON, not {text!r}: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"--set {name}", f"its JSON {TOO_DEEP}") from error
 
 
 def _json(text: str) -> Any:

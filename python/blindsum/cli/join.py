@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import json
-import os
-import sys
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, log
 from blindsum.cli.examples import example
-from blindsum.cli.files import check_file
+from blindsum.cli.files import check_file, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import servers_from
 from blindsum.cli.serve import identity_from
 from blindsum.cli.signals import on_hangup, stop_signals
+from blindsum.cli.training import RoundNumber, training_function
 
 if TYPE_CHECKING:
     from blindsum.errors import BlindsumError
@@ -35,10 +33,16 @@ example:
 with training.py in this folder; examples/training.py:
 {training}
 
+model is a read-only float32 array. round is the number of the round, an int that also has .number and
+.parties, so that round.number is right here and in blindsum.join.
+
 A round that is lost (too few parties were left, this party was too slow, its policy refused the round) is
 told, and the next one is waited for. Where the update was clipped, a line says by how much, here and nowhere
 else. In sparse rounds it says how much of the updates is left over: it goes into the next update, and what is
 left at the end of the job was not sent.
+
+The connection is direct: https_proxy and other variables of proxies are not looked at. The URL has no path,
+no user and no password.
 
 A changed certificate, CA or revocation list is read again by itself, or on SIGHUP. See docs/operations.md.
 
@@ -93,14 +97,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the coordinator, https://HOST:PORT; all three servers, joined by commas, of an mpc3 job",
     )
     parser.add_argument("--job", required=True, metavar="NAME", help="name of the job")
-    parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
-    parser.add_argument("--identity", metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder")
-    parser.add_argument("--cert", metavar="FILE", help="the certificate, in place of --identity")
-    parser.add_argument("--key", metavar="FILE", help="its key, in place of --identity")
-    parser.add_argument("--crl", metavar="FILE", help="the CA's revocation list")
+    parser.add_argument("--ca", required=True, type=named, metavar="FILE", help="certificate of the job's CA")
+    parser.add_argument(
+        "--identity", type=named, metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder"
+    )
+    parser.add_argument("--cert", type=named, metavar="FILE", help="the certificate, in place of --identity")
+    parser.add_argument("--key", type=named, metavar="FILE", help="its key, in place of --identity")
+    parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument("--train", required=True, metavar="MODULE:FUNCTION", help="the training step")
     parser.add_argument("--server-name", metavar="NAME", help="name in the coordinator's certificate")
-    parser.add_argument("--state-dir", metavar="DIR", help="remember the round under way there")
+    parser.add_argument("--state-dir", type=named, metavar="DIR", help="remember the round under way there")
     parser.add_argument("--give-up-after", type=float, default=120.0, metavar="S", help="seconds")
     parser.add_argument(
         "--mask-memory",
@@ -117,7 +123,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="RULE=VALUE",
         help="what this party agrees to: a rule of blindsum.Policy, see below",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the model after the last round there, .npy")
+    parser.add_argument(
+        "--out", type=named, metavar="FILE", help="write the model after the last round there, .npy"
+    )
     log.add(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per round")
     parser.set_defaults(run=run)
@@ -140,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
     log.start(options.log)
     train = training_function(options.train)
     policy = policy_from(options.policy)
-    with named_as_flags("job", "give_up_after", "location"):
+    with named_as_flags("job", "url", "servers", "server_name", "give_up_after", "location"):
         urls = servers_from(options.url)
         session = join(
             urls if len(urls) > 1 else options.url,
@@ -221,7 +229,7 @@ def _submit(current: Round, train: Callable[..., Any]) -> None:
     if not current.needs_update:
         return
     try:
-        step = train(current.model, current.number)
+        step = train(current.model, RoundNumber.of(current))
     except Exception as error:
         # The one traceback that a user wants to see: the one of the user's own function.
         traceback.print_exc()
@@ -238,8 +246,6 @@ def _submit(current: Round, train: Callable[..., Any]) -> None:
 
 
 def _write_model(path: str, model: Any) -> None:
-    import numpy as np
-
     from blindsum.errors import HiddenModelError
 
     if model is None:
@@ -247,7 +253,7 @@ def _write_model(path: str, model: Any) -> None:
             "--out: this party does not have the last model: it missed the last round, and the coordinator "
             "of this job never has the model; a party of that round has it in its file"
         )
-    np.save(path, model)
+    write_array(path, model)
 
 
 def _report(number: int, outcome: RoundResult) -> dict[str, Any]:
@@ -289,26 +295,6 @@ def _left(left: dict[str, Any] | None) -> str:
     if left is None:
         return ""
     return f"; left over: norm {left['norm']:.3g} in {left['coordinates']} coordinates"
-
-
-def training_function(text: str) -> Callable[..., Any]:
-    """Find ``module:function``, also in the current folder."""
-    from blindsum.errors import ConfigError
-
-    module_name, colon, name = text.partition(":")
-    if not colon or not module_name or not name:
-        raise ConfigError("--train", f"{text!r} must be MODULE:FUNCTION, e.g. training:step")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ConfigError("--train", f"module {module_name} cannot be imported: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ConfigError("--train", f"module {module_name} has no function {name}")
-    found: Callable[..., Any] = function
-    return found
 
 
 def policy_from(rules: list[str]) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from blindsum.cli.files import check_file
+from blindsum.cli.files import check_file, named, write_array
 from blindsum.cli.stores import job_name
 
 EXAMPLES = """\
@@ -20,17 +20,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Write a job's model out of a store. A coordinator may use it meanwhile."
     parser.epilog = EXAMPLES
-    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
+    parser.add_argument(
+        "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"
+    )
     parser.add_argument("--job", metavar="NAME", help="name of the job (default: the only one)")
     parser.add_argument("--version", type=int, metavar="N", help="version of the model (default: the latest)")
-    parser.add_argument("--out", required=True, metavar="FILE", help="where to, .npy")
+    parser.add_argument("--out", required=True, type=named, metavar="FILE", help="where to, .npy")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read and write."""
-    import numpy as np
-
     from blindsum.coordinator import stored_jobs, stored_model
     from blindsum.errors import StoreError
 
@@ -43,7 +43,6 @@ def run(options: argparse.Namespace) -> int:
         raise StoreError(f"store {options.store}: version {version} of the model of job {name} is not there")
     if not model.size:
         raise StoreError(f"store {options.store}: job {name} has no model")
-    with open(options.out, "wb") as file:
-        np.save(file, model)
+    write_array(options.out, model)
     print(f"version {version} of the model of job {name}: {options.out}")
     return 0

@@ -23,6 +23,7 @@ class Output:
         self._waiting: collections.deque[bytes] = collections.deque()
         self._rest = b""
         sys.stdout.flush()
+        self._encoding = sys.stdout.encoding or "utf-8"
         try:
             self._file: int | None = sys.stdout.fileno()
         except (io.UnsupportedOperation, ValueError):
@@ -34,7 +35,7 @@ class Output:
         if self._file is None:
             print(text, flush=True)
             return
-        self._waiting.append(f"{text}\n".encode())
+        self._waiting.append(f"{text}\n".encode(self._encoding, "backslashreplace"))
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
         self.go_on()

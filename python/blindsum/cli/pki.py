@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from blindsum import pki
+from blindsum.cli.files import named
 
 EXAMPLES = """\
 examples:
@@ -18,6 +19,7 @@ examples:
   blindsum pki sign ca hospital-a.csr                 # at the CA: .csr in, hospital-a.pem out
   blindsum pki sign ca hospital-a.csr --replace       # the same request again: a renewal, with the same key
   blindsum pki revoke ca hospital-a.pem               # writes ca/crl.pem
+  blindsum pki show hospital-a.csr                    # before it is signed: compare key fingerprints
   blindsum pki show hospital-a.pem
 """
 
@@ -29,43 +31,47 @@ def add(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     init = actions.add_parser("init", help="make a CA")
-    init.add_argument("folder", metavar="DIR", help="folder of the CA")
+    init.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
     init.add_argument("--name", default="Blindsum CA", help="its common name")
     _add_key(init, pki.CA_DAYS)
     init.set_defaults(run=_init)
 
     issue = actions.add_parser("issue", help="make a key and its certificate in one place")
-    issue.add_argument("folder", metavar="DIR", help="folder of the CA")
+    issue.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
     issue.add_argument("name", metavar="NAME", help="name of the party or coordinator")
     _add_kind(issue)
-    issue.add_argument("--out", metavar="DIR", help="folder of the files (default: the CA's)")
+    issue.add_argument("--out", type=named, metavar="DIR", help="folder of the files (default: the CA's)")
     _add_key(issue, pki.IDENTITY_DAYS)
     issue.set_defaults(run=_issue)
 
     request = actions.add_parser("request", help="make a key and a signing request")
     request.add_argument("name", metavar="NAME", help="name of the party or coordinator")
-    request.add_argument("--out", metavar="DIR", default=".", help="folder of the files")
+    request.add_argument("--out", type=named, metavar="DIR", default=".", help="folder of the files")
     _add_key(request, None)
     request.set_defaults(run=_request)
 
     sign = actions.add_parser("sign", help="turn a signing request into a certificate")
-    sign.add_argument("folder", metavar="DIR", help="folder of the CA")
-    sign.add_argument("request", metavar="FILE", help="the request, NAME.csr")
+    sign.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
+    sign.add_argument("request", type=named, metavar="FILE", help="the request, NAME.csr")
     sign.add_argument("--name", help="name it must ask for (default: the file's name)")
     _add_kind(sign)
-    sign.add_argument("--out", metavar="DIR", help="folder of the certificate")
+    sign.add_argument("--out", type=named, metavar="DIR", help="folder of the certificate")
     sign.add_argument("--days", type=int, default=pki.IDENTITY_DAYS, help="validity")
     sign.add_argument("--replace", action="store_true", help="renew: take the place of an older certificate")
     sign.set_defaults(run=_sign)
 
     revoke = actions.add_parser("revoke", help="write the revocation list, with these certificates")
-    revoke.add_argument("folder", metavar="DIR", help="folder of the CA")
-    revoke.add_argument("certificates", metavar="FILE", nargs="*", help="certificates to revoke")
+    revoke.add_argument("folder", type=named, metavar="DIR", help="folder of the CA")
+    revoke.add_argument("certificates", type=named, metavar="FILE", nargs="*", help="certificates to revoke")
     revoke.add_argument("--days", type=int, default=pki.REVOCATION_DAYS, help="validity of the list")
     revoke.set_defaults(run=_revoke)
 
-    show = actions.add_parser("show", help="say what is in a certificate")
-    show.add_argument("file", metavar="FILE", help="the certificate")
+    show = actions.add_parser(
+        "show", help="say what is in a certificate, a request, a key or a revocation list"
+    )
+    show.add_argument(
+        "file", type=named, metavar="FILE", help=".pem, .csr, .key (what is public of it) or crl.pem"
+    )
     show.add_argument("--json", action="store_true", help="print one JSON object")
     show.set_defaults(run=_show)
 
@@ -157,12 +163,12 @@ def _show(options: argparse.Namespace) -> int:
         print(json.dumps(fields))
         return 0
     for name, value in fields.items():
-        print(f"{name.replace('_', ' '):<12} {_readable(name, value)}")
+        print(f"{name.replace('_', ' '):<15} {_readable(name, value)}")
     return 0
 
 
 def _readable(name: str, value: Any) -> str:
-    if name in ("not_before", "not_after"):
+    if name in ("not_before", "not_after", "this_update", "next_update"):
         return datetime.fromtimestamp(value, tz=UTC).isoformat(sep=" ")
     if isinstance(value, bool):
         return "yes" if value else "no"

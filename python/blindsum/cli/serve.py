@@ -10,12 +10,14 @@ from typing import Any
 
 from blindsum.cli import EXIT_FAILED, EXIT_SUM, console, log
 from blindsum.cli.examples import example
-from blindsum.cli.files import check_file
+from blindsum.cli.files import check_file, named, write_array
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.follow import EMBEDDED, follow, servers_from
 from blindsum.cli.jobs import spec_from_file
 from blindsum.cli.output import Output
 from blindsum.cli.signals import on_hangup, on_stop, stop_signals
+from blindsum.early import StoppedEarly
+from blindsum.early import stop as stop_early
 
 LOOK_EVERY = 0.5
 """Seconds between looks whether output that nobody read can be written now."""
@@ -65,12 +67,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Run a coordinator for one job, over mutual TLS."
     parser.epilog = EXAMPLES.format(job=example("job.toml"))
-    parser.add_argument("--job", required=True, metavar="FILE", help="the job, TOML or JSON")
-    parser.add_argument("--ca", required=True, metavar="FILE", help="certificate of the job's CA")
-    parser.add_argument("--identity", metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder")
-    parser.add_argument("--cert", metavar="FILE", help="the certificate, in place of --identity")
-    parser.add_argument("--key", metavar="FILE", help="its key, in place of --identity")
-    parser.add_argument("--crl", metavar="FILE", help="the CA's revocation list")
+    parser.add_argument("--job", required=True, type=named, metavar="FILE", help="the job, TOML or JSON")
+    parser.add_argument("--ca", required=True, type=named, metavar="FILE", help="certificate of the job's CA")
+    parser.add_argument(
+        "--identity", type=named, metavar="PREFIX", help="PREFIX.pem and PREFIX.key, or their folder"
+    )
+    parser.add_argument("--cert", type=named, metavar="FILE", help="the certificate, in place of --identity")
+    parser.add_argument("--key", type=named, metavar="FILE", help="its key, in place of --identity")
+    parser.add_argument("--crl", type=named, metavar="FILE", help="the CA's revocation list")
     parser.add_argument(
         "--servers",
         default="",
@@ -86,14 +90,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="which of them this is; 0, the coordinator",
     )
     parser.add_argument(
-        "--state-dir", metavar="DIR", help="with --server 1, 2 or decryptor: remembers the latest round there"
+        "--state-dir",
+        type=named,
+        metavar="DIR",
+        help="with --server 1, 2 or decryptor: remembers the latest round there",
     )
     parser.add_argument("--listen", default="127.0.0.1:9443", metavar="HOST:PORT", help="port 0: a free one")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file that remembers rounds and models")
-    parser.add_argument("--model", metavar="FILE", help="model to start from, .npy (default: zeros)")
-    parser.add_argument("--out", metavar="FILE", help="write the final model there, .npy (needs --store)")
     parser.add_argument(
-        "--results", metavar="DIR", help="write each result that this server learns there, .npy"
+        "--store", type=named, metavar="FILE", help="SQLite file that remembers rounds and models"
+    )
+    parser.add_argument(
+        "--model", type=named, metavar="FILE", help="model to start from, .npy (default: zeros)"
+    )
+    parser.add_argument(
+        "--out", type=named, metavar="FILE", help="write the final model there, .npy (needs --store)"
+    )
+    parser.add_argument(
+        "--results", type=named, metavar="DIR", help="write each result that this server learns there, .npy"
     )
     parser.add_argument(
         "--membership",
@@ -103,11 +116,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--membership-identity",
+        type=named,
         metavar="PREFIX",
         help="what etcd is shown, PREFIX.pem and PREFIX.key (default: the coordinator's own)",
     )
     parser.add_argument(
-        "--membership-ca", metavar="FILE", help="the CA of etcd's certificate (default: the job's)"
+        "--membership-ca",
+        type=named,
+        metavar="FILE",
+        help="the CA of etcd's certificate (default: the job's)",
     )
     parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=NUMBER", help="a limit, e.g. reconnect_grace=2"
@@ -121,10 +138,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until the job is over or a signal to stop comes."""
     with stop_signals():
-        on_stop(_stop_early)
+        on_stop(stop_early)
         try:
             return _run(options)
-        except _StoppedEarlyError:
+        except StoppedEarly:
             console.note("blindsum: stopped before it was ready")
             if options.json:
                 out = Output()
@@ -139,14 +156,6 @@ def _place(text: str) -> int:
     if text not in places:
         raise argparse.ArgumentTypeError(f"must be 0, 1, 2 or decryptor, not {text!r}")
     return places[text]
-
-
-class _StoppedEarlyError(KeyboardInterrupt):
-    """A signal to stop came while the coordinator was still being started."""
-
-
-def _stop_early() -> None:
-    raise _StoppedEarlyError
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -170,7 +179,7 @@ def _run(options: argparse.Namespace) -> int:
             f"only the parties of a {spec.protocol.name} job have its model: write it at a party, "
             "with blindsum join --out",
         )
-    with named_as_flags("listen", "servers", "results", "membership"):
+    with named_as_flags("listen", "servers", "store", "results", "membership"):
         coordinator = Coordinator(
             spec,
             identity=identity_from(options),
@@ -259,13 +268,11 @@ def _model(path: str | None) -> Any:
 
 
 def _write_model(store: str, job: str, version: int, path: str) -> None:
-    import numpy as np
-
     from blindsum.coordinator import stored_model
 
     model = stored_model(store, job, version)
     if model is not None:
-        np.save(path, model)
+        write_array(path, model)
 
 
 def limits_from(settings: list[str]) -> dict[str, float]:

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from blindsum.cli import EXIT_ABORT, EXIT_FAILED, EXIT_SUM, console
+from blindsum.cli.files import named
 from blindsum.cli.flags import named_as_flags
 from blindsum.cli.jobs import add_spec_arguments, spec_from, spec_from_file_alone
 from blindsum.lies import LIES
@@ -57,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.add_argument(
-        "--job", metavar="FILE", help="the job, TOML or JSON, in place of the flags for a job"
+        "--job", type=named, metavar="FILE", help="the job, TOML or JSON, in place of the flags for a job"
     )
     add_spec_arguments(parser, own=["job", "rounds"])
     parser.add_argument(

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from blindsum.cli import EXIT_SUM
+from blindsum.cli.files import named
 
 EXAMPLES = """\
 examples:
@@ -24,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Check a job file, and print the whole job that it means with its hash."
     parser.epilog = EXAMPLES
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("job", nargs="?", metavar="JOB", help="a job file, TOML or JSON")
+    what.add_argument("job", nargs="?", type=named, metavar="JOB", help="a job file, TOML or JSON")
     what.add_argument("--schema", action="store_true", help="print the JSON schema of job files")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from blindsum.cli.files import named
+
 EXAMPLES = """\
 examples:
   blindsum status --store job.sqlite
@@ -18,7 +20,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.description = "Say how the jobs of a store stand. A coordinator may use it meanwhile."
     parser.epilog = EXAMPLES
-    parser.add_argument("--store", required=True, metavar="FILE", help="the coordinator's SQLite file")
+    parser.add_argument(
+        "--store", required=True, type=named, metavar="FILE", help="the coordinator's SQLite file"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.set_defaults(run=run)
 

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from importlib.util import find_spec
 from pathlib import Path
 
 from blindsum.demo.run import DemoResult
+from blindsum.errors import BlindsumError
+
+
+def check_plots() -> None:
+    """Check, before anything runs, that there is what draws.
+
+    Raises
+    ------
+    blindsum.BlindsumError
+        It is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise BlindsumError("the demo needs matplotlib; install it with `pip install 'blindsum[demo]'`")
 
 
 def plot(result: DemoResult, path: Path) -> None:
@@ -31,9 +46,11 @@ def plot(result: DemoResult, path: Path) -> None:
     )
     top.grid(alpha=0.3)
 
-    for place, stage in enumerate(rounds[0].stages):
-        heights = [1000 * one.stages[place]["seconds"] for one in rounds]
-        bottom.plot(numbers, heights, marker="o", markersize=4, label=stage["name"])
+    for name, same in result.stages().items():
+        # A round that has no such stage leaves a gap.
+        heights = {one.number: 1000 * stage["seconds"] for one, stage in same}
+        line = [heights.get(number, math.nan) for number in numbers]
+        bottom.plot(numbers, line, marker="o", markersize=4, label=name)
     bottom.set_yscale("log")
     bottom.set_ylabel("milliseconds per stage")
     bottom.set_xlabel("round")

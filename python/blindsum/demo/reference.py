@@ -17,19 +17,28 @@ CLIP = 2.0
 
 
 def plain_mean(
-    model: Array, data: Sequence[Examples], survivors: Sequence[int], seed: int, number: int
+    model: Array, data: Sequence[Examples], survivors: Sequence[int], seed: int, number: int, weighted: bool
 ) -> NDArray[np.float64]:
-    """Weighted mean of the survivors' updates of one round, in double precision."""
+    """Mean of the survivors' updates of one round, in double precision; if asked, weighted by examples."""
     total = np.zeros(network.DIM)
     for rank in survivors:
         part = data[rank]
         update = network.local_update(model, part.images, part.labels, [seed, number, rank])
-        total += len(part) * np.clip(update.astype(np.float64), -CLIP, CLIP)
-    return total / sum(len(data[rank]) for rank in survivors)
+        total += weight(part, weighted) * np.clip(update.astype(np.float64), -CLIP, CLIP)
+    return total / sum(weight(data[rank], weighted) for rank in survivors)
+
+
+def weight(part: Examples, weighted: bool) -> int:
+    """What the update of a party weighs."""
+    return len(part) if weighted else 1
 
 
 def plain_fedavg(
-    model: Array, data: Sequence[Examples], rounds: Sequence[tuple[int, Sequence[int]]], seed: int
+    model: Array,
+    data: Sequence[Examples],
+    rounds: Sequence[tuple[int, Sequence[int]]],
+    seed: int,
+    weighted: bool,
 ) -> list[Array]:
     """Run FedAvg from ``model``; gives the model after each round.
 
@@ -43,10 +52,12 @@ def plain_fedavg(
         Number and survivors (ranks) of each round.
     seed
         The run's seed.
+    weighted
+        Whether an update weighs as much as there are examples; otherwise all weigh alike.
     """
     models = []
     for number, survivors in rounds:
-        mean = plain_mean(model, data, survivors, seed, number)
+        mean = plain_mean(model, data, survivors, seed, number, weighted)
         model = (model + mean).astype(np.float32)
         models.append(model)
     return models

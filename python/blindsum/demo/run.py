@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import tempfile
 import time
@@ -17,7 +18,7 @@ from blindsum.coordinator import stored_model, stored_rounds
 from blindsum.demo import digits, network, reference
 from blindsum.demo.digits import Examples
 from blindsum.demo.party import SETTINGS, models_file
-from blindsum.errors import BlindsumError, ConfigError
+from blindsum.errors import BlindsumError, ConfigError, SpecError
 from blindsum.options import Quantised
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster, PartyProcess
@@ -85,7 +86,7 @@ class DemoRound:
     survivors : list of str
         Whose updates are in it.
     dropped : dict
-        Who dropped out: at which stage, and why.
+        Who dropped out in it, or in a round without a sum since the one before: at which stage, and why.
     accuracy, plain_accuracy : float
         Of the model after it, on the test examples; and of plain FedAvg.
     deviation : float
@@ -116,6 +117,8 @@ class DemoResult:
         What was asked for.
     examples : list of int
         Training examples of each party.
+    weighted : bool
+        Whether an update weighs as much as its party has examples; some protocols let all weigh alike.
     rounds : list of DemoRound
         What happened.
     bound : float
@@ -128,6 +131,7 @@ class DemoResult:
 
     settings: Settings
     examples: list[int]
+    weighted: bool
     rounds: list[DemoRound]
     bound: float
     seconds: float
@@ -142,6 +146,26 @@ class DemoResult:
     def plain_accuracy(self) -> float:
         """Of plain FedAvg."""
         return self.rounds[-1].plain_accuracy
+
+    def stages(self) -> dict[str, list[tuple[DemoRound, dict[str, Any]]]]:
+        """Every stage by its name, in order, in the rounds that had it.
+
+        A ring has a stage of one name for each party: they are told apart by a number, and a round without
+        one of the parties has fewer.
+        """
+        counts = [collections.Counter(stage["name"] for stage in one.stages) for one in self.rounds]
+        repeated = {name for count in counts for name in count if count[name] > 1}
+        found: dict[str, list[tuple[DemoRound, dict[str, Any]]]] = {}
+        # The longest round first: it has them all in their order.
+        for one in sorted(self.rounds, key=lambda one: -len(one.stages)):
+            seen = collections.Counter[str]()
+            for stage in one.stages:
+                name = stage["name"]
+                seen[name] += 1
+                found.setdefault(f"{name} {seen[name]}" if name in repeated else name, []).append(
+                    (one, stage)
+                )
+        return {name: sorted(same, key=lambda pair: pair[0].number) for name, same in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -190,30 +214,45 @@ def run(settings: Settings, on_status: OnStatus) -> DemoResult:
         limits = {"reconnect_grace": 1.0, "farewell": 5.0, "models_kept": settings.rounds + 1}
         with Cluster(spec, parties, folder, model=model, limits=limits) as cluster:
             _conduct(cluster, settings, on_status)
-        done = [one for one in stored_rounds(cluster.store, spec.job) if one["state"] == "done"]
-        reports = [one for one in done if not one["key_setup"]]
+        every = stored_rounds(cluster.store, spec.job)
+        reports = [one for one in every if one["state"] == "done" and not one["key_setup"]]
         if len(reports) < settings.rounds:
             raise BlindsumError(f"only {len(reports)} of {settings.rounds} rounds gave a sum")
         if spec.hides_sum:
             models = _written_models(folder, [report["number"] for report in reports])
         else:
             models = [_stored_model(cluster, report["model_version"] + 1) for report in reports]
-    rounds = _compare(settings, spec, data, test, [model, *models], reports)
+    rounds = _compare(settings, spec, data, test, [model, *models], reports, every)
     result = DemoResult(
-        settings, [len(part) for part in data], rounds, _bound(spec, models[-1]), time.monotonic() - begin
+        settings,
+        [len(part) for part in data],
+        spec.max_weight > 1,
+        rounds,
+        _bound(spec, models[-1]),
+        time.monotonic() - begin,
     )
     result.problems.extend(_problems(result))
     return result
 
 
 def _spec(settings: Settings, data: list[Examples]) -> JobSpec:
+    """The job; where the protocol has no weights, all parties weigh alike."""
+    try:
+        return _job(settings, max_weight=max(len(part) for part in data))
+    except SpecError as error:
+        if error.field != "encoding.max_weight":
+            raise
+        return _job(settings, max_weight=1)
+
+
+def _job(settings: Settings, max_weight: int) -> JobSpec:
     return JobSpec(
         job="digits",
         protocol=settings.protocol,
         parties=settings.parties,
         dim=network.DIM,
         rounds=settings.rounds,
-        encoding=Quantised(clip=reference.CLIP, max_weight=max(len(part) for part in data)),
+        encoding=Quantised(clip=reference.CLIP, max_weight=max_weight),
         dropout=0.25,
         stage_deadline=15.0,
         input_deadline=30.0,
@@ -228,7 +267,7 @@ def _party_processes(
         # Each party gets the path of its own examples and no other.
         path = folder / f"{name}.npz"
         part.save(path)
-        own = {"rank": rank, "seed": settings.seed, "data": str(path)}
+        own = {"rank": rank, "seed": settings.seed, "data": str(path), "weighted": spec.max_weight > 1}
         if name == settings.victim:
             own["slow_round"] = settings.kill_round
         options = []
@@ -279,21 +318,24 @@ def _compare(
     test: Examples,
     models: list[Array],
     reports: list[dict[str, Any]],
+    every: list[dict[str, Any]],
 ) -> list[DemoRound]:
     rank = {name: place for place, name in enumerate(settings.names)}
     survivors = [[rank[name] for name in report["survivors"]] for report in reports]
     numbers = [report["number"] for report in reports]
-    plain = reference.plain_fedavg(models[0], data, list(zip(numbers, survivors, strict=True)), settings.seed)
+    weighted = spec.max_weight > 1
+    pairs = list(zip(numbers, survivors, strict=True))
+    plain = reference.plain_fedavg(models[0], data, pairs, settings.seed, weighted)
     rounds = []
     for place, report in enumerate(reports):
         before, after = models[place], models[place + 1]
-        mean = reference.plain_mean(before, data, survivors[place], settings.seed, numbers[place])
+        mean = reference.plain_mean(before, data, survivors[place], settings.seed, numbers[place], weighted)
         opened = after.astype(np.float64) - before
         rounds.append(
             DemoRound(
                 number=numbers[place],
                 survivors=report["survivors"],
-                dropped=_dropped(report),
+                dropped=_dropped(every, numbers[place - 1] if place else 0, numbers[place]),
                 accuracy=network.accuracy(after, test.images, test.labels),
                 plain_accuracy=network.accuracy(plain[place], test.images, test.labels),
                 deviation=float(np.abs(opened - mean).max()),
@@ -304,9 +346,12 @@ def _compare(
     return rounds
 
 
-def _dropped(report: dict[str, Any]) -> dict[str, str]:
+def _dropped(every: list[dict[str, Any]], after: int, until: int) -> dict[str, str]:
+    """Who dropped out since an earlier sum: rounds that need all parties begin again without one of them."""
     return {
         name: f"{stage['name']}: {reason}"
+        for report in every
+        if after < report["number"] <= until
         for stage in report["stages"]
         for name, reason in stage["dropped"].items()
     }

@@ -183,7 +183,7 @@ class Cluster:
                 pki.issue(self._folder / "pki", f"server-{place}", hosts=[host], computes=True)
         for party in self._parties:
             pki.issue(self._folder / "pki", party.name)
-        (self._folder / "job.json").write_text(self.spec.to_json())
+        (self._folder / "job.json").write_text(self.spec.to_json(), encoding="utf-8")
         if self._model is not None:
             np.save(self._folder / "model.npy", self._model)
 
@@ -248,7 +248,7 @@ class Cluster:
     ) -> subprocess.Popen[str]:
         # Many processes share few cores here: one thread each for numpy is fastest.
         extra = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
-        with (self._folder / f"{name}.log").open("w") as log, _signals_deferred():
+        with (self._folder / f"{name}.log").open("w", encoding="utf-8") as log, _signals_deferred():
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", "blindsum", *words],
                 env=os.environ | extra,
@@ -274,7 +274,9 @@ class Cluster:
 
     def _failure(self, name: str) -> BlindsumError:
         status = self._running[name].returncode
-        log = (self._folder / f"{name}.log").read_text().strip().splitlines()
+        log = (
+            (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        )
         return BlindsumError(f"{name} ended with status {status}: {' | '.join(log[-5:]) or 'no log'}")
 
     def _end(self) -> None:
