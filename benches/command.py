@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benches.provenance import Run, listed
+from benches.timers import timed
 from blindsum.cli import EXIT_SUM, console
-from blindsum.cli.files import check_file
+from blindsum.cli.files import check_file, named
 from blindsum.cli.jobs import add_spec_arguments, spec_from
 from blindsum.cli.signals import sigterm_interrupts
 
@@ -52,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_spec_arguments(rounds, own=["rounds"])
     rounds.add_argument("--rounds", type=int, default=5, metavar="R", help="rounds that count (default 5)")
     rounds.add_argument("--json", action="store_true", help="print one JSON object")
-    rounds.set_defaults(run=_rounds)
+    rounds.set_defaults(run=timed(_rounds, "bench round"))
 
     load = actions.add_parser("load", help="many parties over TLS: what they cost the coordinator in memory")
     add_spec_arguments(load, own=["rounds"])
@@ -60,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=int, default=0, metavar="R", help="rounds they take part in (default 0)"
     )
     load.add_argument("--json", action="store_true", help="print one JSON object")
-    load.set_defaults(run=_load)
+    load.set_defaults(run=timed(_load, "bench load"))
 
     link = actions.add_parser("link", help="whether what parties send keeps a slow and long link full")
     add_spec_arguments(link, own=["rounds"])
@@ -71,31 +72,31 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--round-trip", type=float, default=50.0, metavar="MS", help="milliseconds (default 50)"
     )
     link.add_argument("--json", action="store_true", help="print one JSON object")
-    link.set_defaults(run=_link)
+    link.set_defaults(run=timed(_link, "bench link"))
 
     secagg = actions.add_parser("secagg", help="secagg and secagg+ against their targets")
     secagg.add_argument("--scale", action="store_true", help="also thousands of parties; takes minutes")
-    secagg.add_argument("--markdown", metavar="FILE", help="write the table into this file")
+    secagg.add_argument("--markdown", type=named, metavar="FILE", help="write the table into this file")
     secagg.add_argument("--json", action="store_true", help="print one JSON object")
-    secagg.set_defaults(run=_secagg)
+    secagg.set_defaults(run=timed(_secagg, "bench secagg"))
 
     pss = actions.add_parser("pss", help="fssa and pss against their targets; takes minutes")
-    pss.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    pss.add_argument("--markdown", type=named, metavar="FILE", help="write the tables into this file")
     pss.add_argument("--json", action="store_true", help="print one JSON object")
-    pss.set_defaults(run=_pss)
+    pss.set_defaults(run=timed(_pss, "bench pss"))
 
     proved = actions.add_parser("pss-malicious", help="pss-malicious against its targets; takes minutes")
-    proved.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    proved.add_argument("--markdown", type=named, metavar="FILE", help="write the tables into this file")
     proved.add_argument("--json", action="store_true", help="print one JSON object")
     proved.set_defaults(run=_pss_malicious)
 
     flashe = actions.add_parser("flashe", help="flashe against other homomorphic encryption; takes minutes")
-    flashe.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    flashe.add_argument("--markdown", type=named, metavar="FILE", help="write the tables into this file")
     flashe.add_argument("--json", action="store_true", help="print one JSON object")
-    flashe.set_defaults(run=_flashe)
+    flashe.set_defaults(run=timed(_flashe, "bench flashe"))
 
     paillier = actions.add_parser("paillier", help="Paillier's scheme on one core, and that of others")
-    paillier.add_argument("--markdown", metavar="FILE", help="write the tables into this file")
+    paillier.add_argument("--markdown", type=named, metavar="FILE", help="write the tables into this file")
     paillier.add_argument("--json", action="store_true", help="print one JSON object")
     paillier.set_defaults(run=_paillier)
 
@@ -252,7 +253,7 @@ def _secagg(options: argparse.Namespace) -> int:
     _work(options, ((name, _adds_rows(rows, step)) for name, step in steps(options.scale)))
     facts = {**_facts(run), "peer": peer.installed()}
     if options.markdown:
-        Path(options.markdown).write_text(_markdown(rows, facts))
+        Path(options.markdown).write_text(_markdown(rows, facts), encoding="utf-8")
     if options.json:
         print(json.dumps({**facts, "rows": [row.to_dict() for row in rows]}))
         return EXIT_SUM
@@ -273,7 +274,7 @@ def _pss(options: argparse.Namespace) -> int:
     _work(options, steps(found))
     facts = _facts(run)
     if options.markdown:
-        Path(options.markdown).write_text(_pss_markdown(found, facts))
+        Path(options.markdown).write_text(_pss_markdown(found, facts), encoding="utf-8")
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -362,7 +363,7 @@ def _pss_malicious(options: argparse.Namespace) -> int:
     _work(options, steps(found))
     facts = _facts(run)
     if options.markdown:
-        Path(options.markdown).write_text(page.markdown(found, listed(facts["origin"])))
+        Path(options.markdown).write_text(page.markdown(found, listed(facts["origin"])), encoding="utf-8")
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -383,7 +384,9 @@ def _paillier(options: argparse.Namespace) -> int:
     _work(options, steps(found))
     facts = _facts(run)
     if options.markdown:
-        Path(options.markdown).write_text(paillier_page.markdown(found, listed(facts["origin"])))
+        Path(options.markdown).write_text(
+            paillier_page.markdown(found, listed(facts["origin"])), encoding="utf-8"
+        )
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM
@@ -404,10 +407,10 @@ def _flashe(options: argparse.Namespace) -> int:
     facts = _facts(run)
     if options.markdown:
         page = Path(options.markdown)
-        page.write_text(_flashe_markdown(found, facts))
+        page.write_text(_flashe_markdown(found, facts), encoding="utf-8")
         for table in tables(found):
             if table.file:
-                page.with_name(table.file).write_text(table.csv)
+                page.with_name(table.file).write_text(table.csv, encoding="utf-8")
     if options.json:
         print(json.dumps({**facts, **found.to_dict()}))
         return EXIT_SUM

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benches.load import crowd
+from benches.load import check_one_server, crowd
 from benches.relay import Link, Relay, relays
 from blindsum.coordinator import stored_rounds
+from blindsum.errors import ConfigError
 from blindsum.spec import JobSpec
 from blindsum.testing import Cluster
 
@@ -46,7 +47,16 @@ def measure(spec: JobSpec, link: Link) -> LinkCost:
         The job, of one round.
     link
         The link.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        Parties of the protocol do not all send their vectors in one stage, to one server.
     """
+    check_one_server(spec, "bench link")
+    if spec.stages.count(spec.input_stage) > 1:
+        rule = f"parties of {spec.protocol.name} take turns, so that no link is kept full: choose another"
+        raise ConfigError("--protocol", rule)
     with tempfile.TemporaryDirectory(prefix="blindsum-link-") as name:
         with (
             Cluster(spec, [], Path(name), limits={"models_kept": 1}) as cluster,
@@ -54,8 +64,8 @@ def measure(spec: JobSpec, link: Link) -> LinkCost:
             crowd(spec, _through(relay, cluster.url), Path(name) / "pki") as parties,
         ):
             parties.round(np.linspace(-1, 1, spec.dim).tolist())
-        (report,) = stored_rounds(cluster.store, spec.job)
-    (stage,) = [stage for stage in report["stages"] if stage["name"] in ("input", "masked-input", "upload")]
+        (report,) = [one for one in stored_rounds(cluster.store, spec.job) if not one["key_setup"]]
+    (stage,) = [stage for stage in report["stages"] if stage["name"] == spec.input_stage]
     up = sum(one["up"] for one in stage["bytes"].values()) / spec.parties
     return LinkCost(stage["seconds"], 8 * up / (1e6 * link.megabits) + link.round_trip, up)
 

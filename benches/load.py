@@ -68,10 +68,11 @@ def measure(spec: JobSpec, rounds: int, on_text: OnText) -> LoadCost:
     Raises
     ------
     blindsum.ConfigError
-        This process may not open so many files.
+        This process may not open so many files, or parties send to several servers.
     blindsum.BlindsumError
         A party was refused, or a round gave no sum.
     """
+    check_one_server(spec, "bench load")
     _make_room(spec.parties)
     # So many parties of one process are slow to answer: nobody is to be lost for it.
     patient = dict.fromkeys(
@@ -96,6 +97,19 @@ def measure(spec: JobSpec, rounds: int, on_text: OnText) -> LoadCost:
                 seconds.append(time.monotonic() - begin)
             most = _memory(cluster.coordinator_pid, "VmHWM")
     return LoadCost(spec.parties, before, idle, (idle - before) / spec.parties, most, seconds)
+
+
+def check_one_server(spec: JobSpec, what: str) -> None:
+    """Refuse a job whose parties send to several servers: the parties of this process know one.
+
+    Raises
+    ------
+    blindsum.ConfigError
+        They do.
+    """
+    if spec.needs_servers:
+        rule = f"parties of {spec.protocol.name} send to three servers, and {what} knows one: use bench round"
+        raise ConfigError("--protocol", rule)
 
 
 @contextmanager

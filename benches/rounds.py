@@ -220,6 +220,18 @@ def _bytes(spec: JobSpec, reports: list[dict[str, Any]]) -> tuple[float, float]:
     return up, down
 
 
+def _stage_seconds(reports: list[dict[str, Any]]) -> dict[str, float]:
+    """The median seconds of each stage in the rounds that had it; stages of one name (hops) are added up."""
+    by_round: list[dict[str, float]] = []
+    for report in reports:
+        seconds: dict[str, float] = {}
+        for stage in report["stages"]:
+            seconds[stage["name"]] = seconds.get(stage["name"], 0.0) + stage["seconds"]
+        by_round.append(seconds)
+    names = dict.fromkeys(name for one in by_round for name in one)
+    return {name: median(one[name] for one in by_round if name in one) for name in names}
+
+
 def _cost(
     spec: JobSpec,
     reports: list[dict[str, Any]],
@@ -235,10 +247,7 @@ def _cost(
         rounds=len(reports),
         seconds=median(report["seconds"] for report in reports),
         fastest=min(report["seconds"] for report in reports),
-        stages={
-            name: median(report["stages"][place]["seconds"] for report in reports)
-            for place, name in enumerate(spec.stages)
-        },
+        stages=_stage_seconds(reports),
         up_bytes=up,
         down_bytes=down,
         raw=raw,

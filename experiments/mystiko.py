@@ -101,7 +101,7 @@ def plot(found: Found, path: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, draw and write."""
-    options = output.options(words, "mystiko", "Tables I and II and Figure 5 of MYSTIKO.")
+    options = output.options(words, "mystiko", "Tables I and II and Figure 5 of MYSTIKO.", needs_timers=True)
     found = found_of(QUICK if options.quick else FULL)
     like = next(iter(found.rounds.values()))
     table = [one.row for one in found.rounds.values()]

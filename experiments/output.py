@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benches import timers
 from benches.provenance import Run, listed
-from blindsum.cli.console import markdown_table
+from blindsum.cli.console import markdown_table, never_fail
+from blindsum.cli.files import named
+from blindsum.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,16 +46,28 @@ class Options:
     spu: Path | None = None
 
 
-def options(words: Sequence[str] | None, name: str, description: str, has_spu: bool = False) -> Options:
-    """Read the command line of an experiment of this name, which has SPU as a peer or has not."""
+def options(
+    words: Sequence[str] | None,
+    name: str,
+    description: str,
+    has_spu: bool = False,
+    needs_timers: bool = False,
+) -> Options:
+    """Read the command line of the experiment of a name, which may have SPU as a peer, or time processes."""
+    never_fail()
     words = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, seconds; not for quoting")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="results (default experiments/results)")
+    parser.add_argument("--out", type=_folder, metavar="FOLDER", help="results (default experiments/results)")
     parser.set_defaults(spu=None)
     if has_spu:
         parser.add_argument("--spu", type=Path, metavar="PYTHON", help="a Python with SPU, to measure it too")
     given = parser.parse_args(words)
+    if needs_timers:
+        try:
+            timers.need(f"experiments.{name}")
+        except ConfigError as error:
+            parser.error(str(error))
     out = given.out or (QUICK_RESULTS if given.quick else RESULTS)
     out.mkdir(parents=True, exist_ok=True)
     return Options(
@@ -63,13 +78,17 @@ def options(words: Sequence[str] | None, name: str, description: str, has_spu: b
     )
 
 
+def _folder(text: str) -> Path:
+    return Path(named(text))
+
+
 def write_csv(options: Options, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows of equal keys; floats with five digits that matter.
 
     Each row says where it comes from (`benches.provenance.COLUMNS`): from this run, unless it says it itself.
     """
     origin = options.run.row
-    with (options.out / name).open("w", newline="") as file:
+    with (options.out / name).open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(dict.fromkeys([*rows[0], *origin])), lineterminator="\n")
         writer.writeheader()
         for row in rows:

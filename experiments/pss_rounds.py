@@ -212,7 +212,7 @@ READING = """\
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure and write."""
-    options = output.options(words, "pss_rounds", "Table I of the PSS thesis.")
+    options = output.options(words, "pss_rounds", "Table I of the PSS thesis.", needs_timers=True)
     lines = QUICK if options.quick else THESIS
     found = []
     with console.progress("rounds", len(lines)) as bar:

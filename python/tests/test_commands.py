@@ -1,0 +1,281 @@
+"""Every command of ``--help``, and every protocol through it: nothing ends in a traceback, small.
+
+A command without a case here fails :func:`test_every_command_has_a_case`.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import blindsum as bs
+from benches import timers
+from blindsum import _native, pki
+from blindsum.cli import SUBCOMMANDS, Parser, main
+from blindsum.demo.digits import Examples
+from blindsum.demo.run import DemoResult, DemoRound, Settings
+from blindsum.errors import ConfigError
+from blindsum.testing import Cluster, PartyProcess
+
+PARTIES = {"pss-malicious": 8, "paillier-ring": 5, "paillier-allreduce": 5, "paillier-broadcast": 5}
+"""How many take part, so that a round can do without one; of the others 6."""
+
+COVERED = set()
+
+
+def covers(*commands):
+    """Marks a test as the case of these commands."""
+    COVERED.update(tuple(command.split()) for command in commands)
+    return lambda test: test
+
+
+def leaves():
+    """Every command that does something, by its words."""
+
+    def below(parser, path):
+        children = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        if not children:
+            yield path
+        for action in children:
+            for name, child in action.choices.items():
+                yield from below(child, (*path, name))
+
+    for name in SUBCOMMANDS:
+        parser = Parser(prog=f"blindsum {name}")
+        import_module(f"blindsum.cli.{name}").add(parser)
+        yield from below(parser, (name,))
+
+
+def parties(protocol):
+    return PARTIES.get(protocol, 6)
+
+
+def status_of(*words):
+    """The exit status of a command that runs in this process; a traceback fails the test."""
+    try:
+        return main([str(word) for word in words])
+    except SystemExit as error:
+        return error.code
+
+
+@covers("demo", "serve", "join")
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_a_demonstration_of_every_protocol_with_a_party_killed(protocol, tmp_path, capsys):
+    # Every process of it is a `blindsum serve` or a `blindsum join`.
+    words = [
+        "demo",
+        "--protocol",
+        protocol,
+        "--parties",
+        parties(protocol),
+        "--rounds",
+        "2",
+        "--out",
+        tmp_path,
+    ]
+    assert status_of(*words) == 0
+    out = capsys.readouterr().out
+    report = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
+    assert report["problems"] == []
+    assert [len(one["survivors"]) for one in report["rounds"]] == [parties(protocol), parties(protocol) - 1]
+    assert report["victim"] in report["rounds"][1]["dropped"]
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "plain FedAvg" in out
+    assert report["weighted"] == (protocol != "pss-malicious")
+    assert ("all parties weigh alike" in out) != report["weighted"]
+
+
+@covers("demo")
+def test_a_demonstration_as_json(tmp_path, capsys):
+    words = [
+        "demo",
+        "--protocol",
+        "paillier-ring",
+        "--parties",
+        "4",
+        "--rounds",
+        "2",
+        "--json",
+        "--out",
+        tmp_path,
+    ]
+    assert status_of(*words) == 0
+    report = json.loads(capsys.readouterr().out)
+    stages = [[stage["name"] for stage in one["stages"]] for one in report["rounds"]]
+    assert [names.count("hop") for names in stages] == [4, 3]
+    assert report["plot"] == str(tmp_path / "demo.png")
+
+
+def test_stages_are_matched_by_their_names():
+    def one(number, *names):
+        stages = [{"name": name, "seconds": place, "up": 1, "down": 1} for place, name in enumerate(names)]
+        return DemoRound(number, ["a"], {}, 0.9, 0.9, 0.0, 1.0, stages)
+
+    rounds = [one(1, "keys", "hop", "hop", "open"), one(2, "keys", "hop", "dispute", "open")]
+    found = DemoResult(Settings(), [1], True, rounds, 1.0, 1.0).stages()
+    shown = {
+        name: [(round_.number, stage["seconds"]) for round_, stage in same] for name, same in found.items()
+    }
+    assert shown == {
+        "keys": [(1, 0), (2, 0)],
+        "hop 1": [(1, 1), (2, 1)],
+        "hop 2": [(1, 2)],
+        "open": [(1, 3), (2, 3)],
+        "dispute": [(2, 2)],
+    }
+    assert list(found) == ["keys", "hop 1", "hop 2", "open", "dispute"]
+
+
+def test_a_demonstration_says_first_what_is_missing(monkeypatch, tmp_path, capsys):
+    began = []
+    monkeypatch.setattr(Examples, "save", lambda *_: began.append(1))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert status_of("demo", "--parties", "3", "--rounds", "1", "--out", tmp_path) == 1
+    assert "pip install 'blindsum[demo]'" in capsys.readouterr().err
+    assert began == []
+
+
+@covers("status", "model", "faults", "backup", "spec", "serve", "join")
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_a_job_of_every_protocol_is_looked_at(protocol, tmp_path, capsys):
+    (tmp_path / "own_training.py").write_text(
+        "def step(model, round):\n    return model + 0.25 * (round.number == round)\n"
+    )
+    names = [f"p{number}" for number in range(parties(protocol))]
+    environment = {"PYTHONPATH": str(tmp_path)}
+    members = [PartyProcess(name, "own_training:step", environment) for name in names]
+    deadlines = {"join_deadline": 5.0, "stage_deadline": 20.0, "input_deadline": 20.0}
+    spec = bs.JobSpec(protocol=protocol, parties=len(names), dim=4, rounds=2, dropout=0.25, **deadlines)
+    with Cluster(spec, members, tmp_path, limits={"farewell": 5.0}) as cluster:
+        last = list(cluster.statuses())[-1]
+    assert (last["state"], last["rounds_done"]) == ("done", 2)
+    store = ["--store", cluster.store]
+    for words, said in (
+        (["status", *store], f"job job ({protocol}): done"),
+        (["status", *store, "--json"], '"state": "done"'),
+        (["faults", *store], "no faults of job job"),
+        (["faults", *store, "--out", tmp_path / "evidence", "--json"], ""),
+        (["spec", tmp_path / "job.json"], f"# hash {spec.hash}"),
+        (["spec", tmp_path / "job.json", "--json"], spec.hash),
+        (["spec", "--schema"], '"$defs"'),
+        (["backup", *store, "--out", tmp_path / "copy.sqlite"], "copy of"),
+        (["status", "--store", tmp_path / "copy.sqlite"], "done"),
+    ):
+        assert status_of(*words) == 0, words
+        assert said in capsys.readouterr().out
+    assert status_of("model", *store, "--out", tmp_path / "model.npy") == int(spec.hides_sum)
+    assert (tmp_path / "model.npy").exists() != spec.hides_sum
+
+
+@covers("simulate")
+@pytest.mark.parametrize("protocol", bs.protocols())
+def test_every_protocol_is_simulated(protocol, capsys):
+    spec = bs.JobSpec(protocol=protocol, parties=parties(protocol), dim=6, dropout=0.25)
+    words = ["simulate", "--protocol", protocol, "--parties", spec.parties, "--dim", "6", "--dropout", "0.25"]
+    assert status_of(*words) == 0
+    assert "sum of" in capsys.readouterr().out
+    for stage in (spec.stages[0], spec.input_stage):
+        status = status_of(*words, "--drop-at", f"{stage}:1", "--json")
+        report = json.loads(capsys.readouterr().out)
+        assert status == (0 if report["outcome"] == "sum" else 3)
+        assert report["outcome"] in ("sum", "abort")
+
+
+@covers("simulate")
+@pytest.mark.parametrize("rule", _native.rules())
+def test_every_rule_is_simulated(rule, capsys):
+    weights = ["--set", "max_weight=9"] if rule == "weighted" else []
+    words = ["simulate", "--protocol", "mpc3", "--rule", rule, "--parties", "8", "--dim", "6", *weights]
+    assert status_of(*words) == 0
+    assert "result of 8 survivors" in capsys.readouterr().out.replace("sum of", "result of")
+
+
+@covers(*(f"pki {name}" for name in ("init", "issue", "request", "sign", "revoke", "show")))
+@pytest.mark.parametrize("algorithm", ["ed25519", "p256"])
+def test_certificates_of_every_kind(algorithm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    key = ["--algorithm", algorithm]
+    for words in (
+        ["init", "ca", *key],
+        ["issue", "ca", "agg", "--coordinator", "--host", "agg.example", "--host", "[::1]", *key],
+        ["issue", "ca", "second", "--server", "--host", "10.0.0.5", *key],
+        ["request", "hospital-a", *key],
+        ["sign", "ca", "hospital-a.csr"],
+        ["sign", "ca", "hospital-a.csr", "--replace"],
+        ["revoke", "ca", "hospital-a.pem"],
+        ["show", "ca/ca.pem"],
+        ["show", "ca/crl.pem", "--json"],
+    ):
+        assert status_of("pki", *words) == 0, words
+    assert pki.show("ca/agg.pem")["names"] == ["agg.example", "::1"]
+
+
+BENCHES = ["flashe", "link", "load", "paillier", "pss", "pss-malicious", "round", "secagg"]
+JOB = ["--protocol", "plain", "--parties", "3", "--dim", "8"]
+
+
+@covers(*(f"bench {name}" for name in BENCHES))
+@pytest.mark.parametrize("name", BENCHES)
+def test_a_bench_without_timers_says_so_before_any_work(name, monkeypatch, capsys):
+    monkeypatch.setattr(_native, "build_features", [])
+    if name in ("paillier", "pss-malicious"):
+        # These take times of cargo's own.
+        monkeypatch.setattr("benches.kernels.run", lambda *_: pytest.fail("it ran"), raising=False)
+        assert status_of("bench", name, "--markdown", "nowhere/page.md") == 2
+        assert "there is no folder nowhere" in capsys.readouterr().err
+        return
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    assert status_of("bench", name, *(JOB if name in ("link", "load", "round") else [])) == 2
+    err = capsys.readouterr().err
+    assert "run `make bench`" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["mystiko", "pss_rounds"])
+def test_an_experiment_without_timers_says_so_before_any_work(name, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(_native, "build_features", [])
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    experiment = import_module(f"experiments.{name}")
+    with pytest.raises(SystemExit) as raised:
+        experiment.main(["--quick", "--out", str(tmp_path)])
+    assert raised.value.code == 2
+    assert "run `make bench`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("protocol", [name for name in bs.protocols() if name != "plain"])
+def test_rounds_of_every_protocol_are_measured(protocol, capsys):
+    words = ["--protocol", protocol, "--parties", parties(protocol), "--dim", "8", "--rounds", "1", "--json"]
+    assert status_of("bench", "round", *words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["measured"]["protocol"] == protocol
+    assert report["ratio"]["up_bytes"] > 0
+
+
+@pytest.mark.parametrize("protocol", bs.protocols())
+@pytest.mark.parametrize("what", ["load", "link"])
+def test_many_parties_of_every_protocol_are_measured(what, protocol, capsys):
+    words = ["--protocol", protocol, "--parties", parties(protocol), "--dim", "8"]
+    status = status_of("bench", what, *words, *(["--rounds", "1"] if what == "load" else []), "--json")
+    said = capsys.readouterr()
+    taking_turns = what == "link" and protocol in ("paillier-ring", "paillier-allreduce")
+    if protocol == "mpc3" or taking_turns:
+        assert status == 2
+        assert ("take turns" if taking_turns else "three servers") in said.err
+    else:
+        assert status == 0, said.err
+        assert json.loads(said.out)["protocol"] == protocol
+
+
+def test_timers_that_are_missing_are_found(monkeypatch):
+    timers.need("bench")
+    monkeypatch.setattr(_native, "build_features", ["other"])
+    with pytest.raises(ConfigError, match="run `make bench`"):
+        timers.need("bench")
+
+
+def test_every_command_has_a_case():
+    assert set(leaves()) == COVERED
