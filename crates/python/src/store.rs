@@ -48,7 +48,8 @@ pub fn stored_faults<'py>(
             accuser: fault.accuser,
             what: fault.what,
             evidence: PyBytes::new(py, fault.evidence.bytes()),
-            length: fault.evidence.length())
+            length: fault.evidence.length(),
+            times: fault.times)
     };
     faults.into_iter().map(fault).collect()
 }

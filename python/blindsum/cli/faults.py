@@ -17,7 +17,8 @@ examples:
 Each fault is a line: the round, whose fault it is, who says so, what it is. --out writes what shows each to a
 file of its own: the message that the coordinator refused, or the bytes that another party could not use.
 Of who accuses and who is accused one lies; which of them the bytes alone do not tell.
-A store keeps the latest hundred faults of a job.
+A store keeps a hundred faults of a job that the coordinator saw itself, and apart from them a hundred claims:
+one for each accuser and accused, with how often it was repeated.
 """
 
 
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
             "accuser": fault.accuser,
             "what": fault.what,
             "bytes": fault.length,
+            "times": fault.times,
         }
         if options.out is not None:
             file = Path(options.out, f"{number:03}-round-{fault.round}.bin")
@@ -59,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             by = "" if fault.accuser is None else f", says {fault.accuser}"
             shown = f" ({said['file']})" if "file" in said else ""
-            print(f"round {fault.round}: {fault.culprit}{by}: {fault.what}{shown}")
+            times = "" if fault.times == 1 else f", {fault.times} times, the latest"
+            print(f"round {fault.round}: {fault.culprit}{by}{times}: {fault.what}{shown}")
     if not faults and not options.json:
         print(f"no faults of job {name}")
     return 0

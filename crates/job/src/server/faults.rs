@@ -34,6 +34,7 @@ impl Lead {
                 accuser: None,
                 what: what.clone(),
                 evidence,
+                times: 1,
             })
             .await;
         }
@@ -66,6 +67,7 @@ impl Lead {
                     accuser: None,
                     what,
                     evidence,
+                    times: 1,
                 })
                 .await;
             }
@@ -118,6 +120,7 @@ impl Lead {
             accuser: Some(by.to_string()),
             what,
             evidence: Evidence::of(&refusal.evidence),
+            times: 1,
         })
         .await;
     }

@@ -33,6 +33,7 @@ pub(super) struct Kept {
     pub ending: Option<Ending>,
     pub events: Vec<Happened>,
     pub faults: Vec<ShownFault>,
+    pub conduct: Vec<u8>,
 }
 
 /// An event that was recorded by [`Store::event`].
@@ -109,6 +110,11 @@ pub(super) fn failed(reason: String) -> StoreError {
     StoreError::Io { path, reason }
 }
 
+/// By whom it takes room in the store: who says it, or else who did it.
+fn author(fault: &ShownFault) -> &String {
+    fault.accuser.as_ref().unwrap_or(&fault.culprit)
+}
+
 fn gave_sum(report: &RoundReport) -> bool {
     report.state == RoundState::Done && !report.key_setup
 }
@@ -125,6 +131,7 @@ impl Kept {
             ending: None,
             events: Vec::new(),
             faults: Vec::new(),
+            conduct: Vec::new(),
         }
     }
 
@@ -139,6 +146,34 @@ impl Kept {
             report.number
         });
         interrupted.collect()
+    }
+
+    /// Keeps a fault, as [`Store::fault`] says.
+    fn add_fault(&mut self, fault: &ShownFault) {
+        let is_same = |kept: &mut ShownFault| {
+            fault.accuser.is_some()
+                && (&kept.culprit, &kept.accuser) == (&fault.culprit, &fault.accuser)
+        };
+        let before: u64 = self.faults.extract_if(.., is_same).map(|it| it.times).sum();
+        self.faults.push(fault.kept(before));
+        let is_claim = fault.accuser.is_some();
+        let of_kind = |kept: &&ShownFault| kept.accuser.is_some() == is_claim;
+        if self.faults.iter().filter(of_kind).count() <= FAULTS_KEPT {
+            return;
+        }
+        let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+        for kept in self.faults.iter().filter(of_kind) {
+            *counts.entry(author(kept)).or_default() += 1;
+        }
+        let most = counts.values().max().copied();
+        let is_most = |kept: &ShownFault| counts.get(author(kept)).copied() == most;
+        let oldest = self
+            .faults
+            .iter()
+            .position(|kept| of_kind(&kept) && is_most(kept));
+        if let Some(oldest) = oldest {
+            self.faults.remove(oldest);
+        }
     }
 
     fn rounds_done(&self) -> u64 {
@@ -171,6 +206,7 @@ impl Store for MemoryStore {
             next_round: kept.rounds.last_key_value().map_or(1, |(last, _)| last + 1),
             interrupted,
             ending: kept.ending.clone(),
+            conduct: kept.conduct.clone(),
         })
     }
 
@@ -272,9 +308,14 @@ impl Store for MemoryStore {
 
     fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError> {
         self.change(job, |kept| {
-            kept.faults.push(fault.clone());
-            let older = kept.faults.len().saturating_sub(FAULTS_KEPT);
-            kept.faults.drain(..older);
+            kept.add_fault(fault);
+            Ok(())
+        })
+    }
+
+    fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.conduct = conduct.to_vec();
             Ok(())
         })
     }

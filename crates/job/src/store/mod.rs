@@ -78,16 +78,26 @@ pub trait Store: Send + Sync {
     /// Writing failed.
     fn event(&self, job: &str, round: u64, kind: &str, detail: &str) -> Result<(), StoreError>;
 
-    /// Records what somebody did wrong, with the bytes that show it. The latest [`FAULTS_KEPT`] faults of a job are
-    /// kept.
+    /// Records what somebody did wrong, with the bytes that show it. Of what the coordinator saw itself, [`FAULTS_KEPT`] are
+    /// kept of a job; apart from these, as many claims of parties, one for each accuser and accused. Where there are more, the
+    /// oldest of that culprit or accuser goes of which the most are kept: nobody pushes out what others did.
     ///
     /// # Errors
     /// Writing failed.
     fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError>;
+
+    /// Records which parties sit out rounds and why, in the coordinator's own form.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError>;
 }
 
-/// The number of faults of a job that a store keeps.
+/// The number of faults of a job that a store keeps, and of claims as many.
 pub const FAULTS_KEPT: usize = 100;
+
+/// The most bytes that are kept of what is to show a claim: nobody can check them.
+pub const CLAIM_BYTES: usize = 4096;
 
 /// What somebody did wrong in a round, with the bytes that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +110,25 @@ pub struct ShownFault {
     pub accuser: Option<String>,
     /// The fault, for people.
     pub what: String,
-    /// What the culprit sent.
+    /// What the culprit sent. Of a claim [`CLAIM_BYTES`] are kept at most.
     pub evidence: Evidence,
+    /// How often it was recorded: more than once only for a claim that was repeated. The rest is of the latest time.
+    pub times: u64,
+}
+
+impl ShownFault {
+    /// What a store keeps of it, where it has had it so many times before.
+    pub fn kept(&self, before: u64) -> Self {
+        let evidence = match self.accuser {
+            Some(_) => self.evidence.cut(CLAIM_BYTES),
+            None => self.evidence.clone(),
+        };
+        Self {
+            evidence,
+            times: self.times.saturating_add(before),
+            ..self.clone()
+        }
+    }
 }
 
 /// The error of a store that has another job of this name.
@@ -128,6 +155,8 @@ pub struct StoredJob {
     pub interrupted: Vec<u64>,
     /// What the parties of the latest round with a result are told.
     pub ending: Option<Ending>,
+    /// Which parties sit out rounds and why, as [`Store::set_conduct`] was given it; empty if it was not.
+    pub conduct: Vec<u8>,
 }
 
 /// What the parties of a round with a result are told. It is stored, so that every party whose update is in the sum

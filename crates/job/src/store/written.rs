@@ -40,6 +40,8 @@ struct StoredBytes {
     /// Rounds that gave a sum and are not among the others any more.
     #[prost(uint64, tag = "10")]
     done_before: u64,
+    #[prost(bytes = "vec", tag = "11")]
+    conduct: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -93,6 +95,9 @@ struct StoredFault {
     evidence: Bytes,
     #[prost(uint64, tag = "6")]
     length: u64,
+    /// 0 of an earlier version means once.
+    #[prost(uint64, tag = "7")]
+    times: u64,
 }
 
 impl MemoryStore {
@@ -147,6 +152,7 @@ impl Kept {
             events: self.events.iter().map(StoredEvent::of).collect(),
             faults: self.faults.iter().map(StoredFault::of).collect(),
             done_before: self.done_before,
+            conduct: self.conduct.clone(),
         };
         Ok(stored.encode_to_vec())
     }
@@ -168,6 +174,7 @@ impl Kept {
             events: stored.events.into_iter().map(StoredEvent::read).collect(),
             faults: stored.faults.into_iter().map(StoredFault::read).collect(),
             done_before: stored.done_before,
+            conduct: stored.conduct,
         })
     }
 }
@@ -229,6 +236,7 @@ impl StoredFault {
             what: fault.what.clone(),
             evidence: fault.evidence.bytes().clone(),
             length: fault.evidence.length(),
+            times: fault.times,
         }
     }
 
@@ -239,6 +247,7 @@ impl StoredFault {
             accuser: self.accuser,
             what: self.what,
             evidence: Evidence::kept(self.evidence, self.length),
+            times: self.times.max(1),
         }
     }
 }

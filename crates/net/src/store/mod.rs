@@ -1,5 +1,6 @@
 //! What a coordinator must not forget, in a file: [`Store`] on SQLite.
 
+mod conducts;
 mod endings;
 mod errors;
 mod faults;
@@ -18,7 +19,7 @@ pub use sqlite::SqliteStore;
 mod tests {
     use std::fmt::Debug;
 
-    use blindsum_job::store::{FAULTS_KEPT, MemoryStore};
+    use blindsum_job::store::{CLAIM_BYTES, FAULTS_KEPT, MemoryStore};
     use blindsum_protocol::{Evidence, Job, JobSpec, ProtocolName};
 
     use super::*;
@@ -76,7 +77,15 @@ mod tests {
             accuser: (round == 1).then(|| "b".into()),
             what: "lied".into(),
             evidence: Evidence::kept(vec![7; round as usize % 9].into(), round),
+            times: 1,
         }
+    }
+
+    /// Who did it, who says so if not the coordinator, and how often.
+    fn kept(faults: &[ShownFault]) -> Vec<(&str, Option<&str>, u64)> {
+        let faults = faults.iter();
+        let kept = faults.map(|it| (&*it.culprit, it.accuser.as_deref(), it.times));
+        kept.collect()
     }
 
     #[test]
@@ -86,11 +95,11 @@ mod tests {
         let (file, memory) = (SqliteStore::open(&path, 1).unwrap(), MemoryStore::new(1));
         for store in [&file as &dyn Store, &memory] {
             store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
-            for round in 0..FAULTS_KEPT as u64 + 3 {
+            for round in 2..FAULTS_KEPT as u64 + 5 {
                 store.fault("job", &fault(round)).unwrap();
             }
         }
-        let kept: Vec<_> = (3..FAULTS_KEPT as u64 + 3).map(fault).collect();
+        let kept: Vec<_> = (5..FAULTS_KEPT as u64 + 5).map(fault).collect();
         assert_eq!(memory.faults("job"), kept);
         let bytes = memory.to_bytes("job").unwrap().unwrap();
         let again = MemoryStore::from_bytes(&job(1), &bytes, 1).unwrap();
@@ -98,6 +107,61 @@ mod tests {
         let reader = StoreReader::open(&path).unwrap();
         assert_eq!(reader.faults("job").unwrap(), kept);
         assert_eq!(reader.faults("other").unwrap(), []);
+    }
+
+    /// Case 52: a party floods the coordinator with accusations, another one with garbage: neither pushes out what shows
+    /// what the others did.
+    #[test]
+    fn case_52_what_shows_a_lie_is_not_pushed_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (file, memory) = (SqliteStore::open(&path, 1).unwrap(), MemoryStore::new(1));
+        let said = |by: &str, about: &str, round| ShownFault {
+            culprit: about.into(),
+            accuser: Some(by.into()),
+            evidence: Evidence::of(&[7; 2 * CLAIM_BYTES]),
+            ..fault(round)
+        };
+        let garbage = |by: &str, round| ShownFault {
+            culprit: by.into(),
+            evidence: Evidence::of(&[7; 2 * CLAIM_BYTES]),
+            ..fault(round)
+        };
+        for store in [&file as &dyn Store, &memory] {
+            store.open_job(&job(1), &Model::new(0, vec![0.0])).unwrap();
+            store.fault("job", &garbage("y", 2)).unwrap();
+            store.fault("job", &said("h", "y", 2)).unwrap();
+            for round in 3..3 + 3 * FAULTS_KEPT as u64 {
+                store.fault("job", &said("z", "a", round)).unwrap();
+                let another = format!("p{round}");
+                store.fault("job", &said("z", &another, round)).unwrap();
+                store.fault("job", &garbage("x", round)).unwrap();
+            }
+        }
+        let faults = memory.faults("job");
+        let shown = kept(&faults);
+        assert_eq!(shown[..2], [("y", None, 1), ("y", Some("h"), 1)]);
+        let of_z = |about| shown.iter().find(|it| (it.0, it.1) == (about, Some("z")));
+        assert_eq!(of_z("a"), Some(&("a", Some("z"), 3 * FAULTS_KEPT as u64)));
+        let (claims, proven): (Vec<_>, Vec<_>) = faults.iter().partition(|it| it.accuser.is_some());
+        assert_eq!((claims.len(), proven.len()), (FAULTS_KEPT, FAULTS_KEPT));
+        assert!(
+            claims
+                .iter()
+                .all(|it| it.evidence.bytes().len() == CLAIM_BYTES)
+        );
+        assert!(
+            proven
+                .iter()
+                .all(|it| it.evidence.bytes().len() == 2 * CLAIM_BYTES)
+        );
+        assert_eq!(
+            StoreReader::open(&path).unwrap().faults("job").unwrap(),
+            faults
+        );
+        let bytes = memory.to_bytes("job").unwrap().unwrap();
+        let again = MemoryStore::from_bytes(&job(1), &bytes, 1).unwrap();
+        assert_eq!(again.faults("job"), faults);
     }
 
     fn answers(store: &dyn Store) -> Vec<String> {
@@ -119,6 +183,8 @@ mod tests {
         answers.note(store.set_job_state("job", JobState::Failed, "why"));
         answers.note(store.event("job", 1, "model", "differs"));
         answers.note(store.fault("job", &fault(1)));
+        answers.note(store.set_conduct("job", b"first"));
+        answers.note(store.set_conduct("job", b"second"));
         for number in 0..=5 {
             answers.note(store.round("job", number));
             answers.note(store.model("job", number));

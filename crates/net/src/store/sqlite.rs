@@ -11,15 +11,16 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::store_error;
 use super::lock::StoreLock;
-use super::{Ending, ShownFault, Store, StoredJob, endings, faults, opening, read, rounds};
+use super::{Ending, ShownFault, Store, StoredJob, conducts, endings, faults, opening, read, rounds};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
 use crate::{Model, StoreError, hex};
 
 /// Marks a file as ours: "blsm".
 const APPLICATION_ID: i32 = 0x626c_736d;
-/// Version of the tables and of what is written in them. Up to 2, specifications had another form and other hashes.
-const TABLES_VERSION: i32 = 3;
+/// Version of the tables and of what is written in them. Up to 2, specifications had another form and other hashes; up to 3,
+/// nothing was known of who sits out rounds, and claims were kept like faults.
+const TABLES_VERSION: i32 = 4;
 /// Bytes of a row of a model: far below SQLite's limit for one value.
 const MODEL_PIECE: usize = 4 << 20;
 
@@ -189,6 +190,7 @@ fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(endings::TABLES)?;
     transaction.execute_batch(faults::TABLE)?;
+    transaction.execute_batch(conducts::TABLE)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
     transaction.commit()
@@ -241,6 +243,7 @@ impl Store for SqliteStore {
                 next_round: 1,
                 interrupted: Vec::new(),
                 ending: None,
+                conduct: Vec::new(),
             });
         };
         if hash != job.hash() {
@@ -255,6 +258,7 @@ impl Store for SqliteStore {
         let (rounds_done, last, interrupted) = self.take_up_rounds(name)?;
         let ending = self.transaction(|t| endings::get(t, name))?;
         let ending = ending.map_err(|reason| self.corrupt(format!("job {name}: {reason}")))?;
+        let conduct = self.transaction(|t| conducts::get(t, name))?;
         Ok(StoredJob {
             model,
             state: match state.as_str() {
@@ -266,6 +270,7 @@ impl Store for SqliteStore {
             next_round: last + 1,
             interrupted,
             ending,
+            conduct,
         })
     }
 
@@ -342,6 +347,10 @@ impl Store for SqliteStore {
 
     fn fault(&self, job: &str, fault: &ShownFault) -> Result<(), StoreError> {
         self.transaction(|t| faults::put(t, job, fault))
+    }
+
+    fn set_conduct(&self, job: &str, conduct: &[u8]) -> Result<(), StoreError> {
+        self.transaction(|t| conducts::put(t, job, conduct))
     }
 }
 

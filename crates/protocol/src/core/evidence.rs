@@ -29,6 +29,12 @@ impl Evidence {
         Self { bytes, length }
     }
 
+    /// The same, of which only so many bytes are kept.
+    pub fn cut(&self, most: usize) -> Self {
+        let bytes = self.bytes.get(..most).unwrap_or(&self.bytes);
+        Self::kept(Bytes::copy_from_slice(bytes), self.length)
+    }
+
     /// The bytes, or the first [`MOST`](Self::MOST) of them.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
