@@ -286,9 +286,11 @@ fn refusal(refused: pb::Refused) -> Ended {
     let code = refused.code();
     let reason = foreign(&refused.reason);
     match code {
-        // There may be a new certificate by now, or soon.
+        // There may be a new certificate by now, or soon; and a job that has failed goes on once its coordinator is started
+        // again.
         RefusalCode::RefusalStopping
         | RefusalCode::RefusalTooSlow
+        | RefusalCode::RefusalJobFailed
         | RefusalCode::RefusalCertificate => Ended::Lost(reason),
         code => Ended::Failed(JobError::Refused { code, reason }),
     }

@@ -40,6 +40,8 @@ impl Member {
         let reason = foreign(&refused.reason);
         match code {
             RefusalCode::RefusalStopping | RefusalCode::RefusalTooSlow => Ended::Lost(reason),
+            // It goes on once its coordinator is started again; a job that is done stays so.
+            RefusalCode::RefusalJobFailed if self.done.is_none() => Ended::Lost(reason),
             RefusalCode::RefusalComeAgain => {
                 self.introduction.token = refused.token;
                 Ended::Lost(reason)

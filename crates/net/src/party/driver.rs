@@ -6,6 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use blindsum_job::actor::Ticket;
+use blindsum_job::foreign;
 use blindsum_job::party::{Effect, Input, JobParty, LinkId, Over, RoundResult, Say, Told};
 use blindsum_protocol::Job;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -60,6 +61,8 @@ pub(super) struct Driver {
     pub working: Option<(Ticket, JoinHandle<()>)>,
     /// Where the caller hears what became of its round.
     pub results: Option<(u64, Sender<Result<RoundResult, NetError>>)>,
+    /// Why the coordinator says that the job has failed, since it last let the party in.
+    pub failed: Option<String>,
     /// Why the party gave up, where that was not its own doing.
     pub gave_up: Option<NetError>,
 }
@@ -108,7 +111,12 @@ impl Driver {
                 return Some(NetError::Unreachable {
                     url: self.target.url().into(),
                     seconds: self.config.give_up_after,
-                    reason,
+                    reason: match self.failed.take() {
+                        Some(failed) if failed != reason => {
+                            format!("{reason}; before that: {failed}")
+                        }
+                        _ => reason,
+                    },
                 });
             }
             let asked_before = self.asked_again;
@@ -170,6 +178,9 @@ impl Driver {
             Err(error) => return self.no_connection(error),
         };
         self.welcomed = matches!(first.frame, Some(Frame::Welcome(_)));
+        if self.welcomed {
+            self.failed = None;
+        }
         self.frame(first);
         let ended = loop {
             if let Some(ended) = self.carry_out() {
@@ -220,6 +231,7 @@ impl Driver {
             match refused.code() {
                 RefusalCode::RefusalCertificate => self.heed_newer(),
                 RefusalCode::RefusalComeAgain => self.asked_now = true,
+                RefusalCode::RefusalJobFailed => self.failed = Some(foreign(&refused.reason)),
                 _ => {}
             }
         }

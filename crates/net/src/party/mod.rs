@@ -157,6 +157,7 @@ impl Party {
             outbox: None,
             working: None,
             results: None,
+            failed: None,
             gave_up: None,
         };
         let task = threads.spawn(driver.run());

@@ -27,6 +27,7 @@ mod renewals;
 mod replays;
 mod restarts;
 mod results;
+mod resumed;
 mod rollback;
 mod rounds;
 mod sealed;

@@ -80,7 +80,7 @@ impl Scene {
         assert_eq!((ready.nonce.len(), ready.commitment.len()), (0, 32));
         play(&mut line, ready);
         drop(line);
-        let refused = pb::Refused::new(pb::RefusalCode::RefusalJobFailed, "enough");
+        let refused = pb::Refused::new(pb::RefusalCode::RefusalUnknownJob, "enough");
         if let Some(line) = self.fake.welcome_or(&self.job, || party.is_finished()) {
             line.send(refused);
         }
