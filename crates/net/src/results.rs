@@ -85,13 +85,14 @@ impl ResultFiles {
         }
         let new = self.folder.join(format!("{name}.{}.new", process::id()));
         let written = write_all(&new, &[&npy_header(kind, values.len() / 8), values]);
-        let written = written.and_then(|()| fs::rename(&new, path));
+        let written = written.and_then(|()| fs::rename(&new, &path));
+        let written = written.and_then(|()| File::open(&self.folder)?.sync_all());
         if written.is_err() {
-            // It may never have been made; the first error counts.
+            // They may never have been made; the first error counts. The result is written once more.
             let _ = fs::remove_file(&new);
+            let _ = fs::remove_file(&path);
         }
-        written?;
-        File::open(&self.folder)?.sync_all()
+        written
     }
 }
 
@@ -102,16 +103,22 @@ impl Results for ResultFiles {
 
     fn keep(&self, round: u64, result: &LearntResult) -> io::Result<()> {
         let name = format!("{}-{round:06}", self.job);
+        let sums_name = format!("{name}-sums");
         // The mean comes last: where it is, the sums are too.
         if let Some(sums) = &result.sums {
             let wide = || io::Error::other("a sum has more than 64 bits");
             let sums = sums.iter().map(|sum| u64::try_from(*sum).ok());
             let sums: Vec<_> = sums.collect::<Option<_>>().ok_or_else(wide)?;
             let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-            self.write(&format!("{name}-sums"), "<u8", &bytes)?;
+            self.write(&sums_name, "<u8", &bytes)?;
         }
         let mean: Vec<u8> = result.mean.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.write(&name, "<f8", &mean)
+        let written = self.write(&name, "<f8", &mean);
+        if written.is_err() && result.sums.is_some() {
+            // Those that were written just now.
+            let _ = fs::remove_file(self.folder.join(format!("{sums_name}.npy")));
+        }
+        written
     }
 }
 
@@ -173,6 +180,14 @@ mod tests {
         assert!(again.contains("there already"), "{again}");
         assert_eq!(fs::read(name("")).unwrap(), mean);
         assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+        // Nothing is left of what cannot be written whole: it can be written later.
+        let way = place.join(format!("{}-000013.npy", job.spec().job));
+        fs::create_dir(&way).unwrap();
+        assert!(results.keep(13, &result).is_err());
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
+        fs::remove_dir(&way).unwrap();
+        results.keep(13, &result).unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 4);
     }
 
     #[test]
