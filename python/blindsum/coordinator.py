@@ -132,7 +132,10 @@ class Coordinator:
         is how many a round needs. ``lost`` lists parties whose connection was lost since the latest round was
         offered, and ``unconfirmed`` survivors of the latest sum that have not confirmed it. ``warning`` is
         what the operator must do soon, such as to renew a revocation list: while it is out of date no round
-        begins, and none counts as failed. ``round`` is the latest round. If its ``key_setup`` is true, it
+        begins, and none counts as failed. ``blocked`` says for whom or what the job waits after a round
+        without a result, or before a round can end; ``warning`` has it, too. ``state`` is ``"running"``,
+        ``"done"``, ``"failed"``, or ``"stopped"`` if this coordinator cannot go on and the job has not
+        failed, as with a full store. ``round`` is the latest round. If its ``key_setup`` is true, it
         only gives the key of the job to its ``survivors``. Its ``total_weight`` is ``None`` before there is a
         sum, and if :attr:`JobSpec.hides_sum`. Its ``result`` is the name of the result, as in
         :attr:`RoundResult.result`.
@@ -145,7 +148,7 @@ class Coordinator:
         Raises
         ------
         blindsum.BlindsumError
-            The job failed.
+            The job failed, or its coordinator cannot go on.
         """
         while (text := self._native.next_status(min(quiet_after, 3600.0))) is not None:
             if text:
@@ -222,16 +225,21 @@ class StoredFault:
     accuser: str | None
     #: What it is, in words.
     what: str
-    #: What came from the culprit, 64 KiB of it at most. In a job of ``plain`` that is a part of its update.
+    #: What came from the culprit, 64 KiB of it at most, and 4 KiB where a party says so. In a job of
+    #: ``plain`` that is a part of its update.
     evidence: bytes = field(repr=False)
     #: Bytes that there were of it.
     length: int
+    #: How often it was recorded: more than once only if a party has accused the same party again. The
+    #: other fields are of the latest time.
+    times: int
 
 
 def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
     """What members of a job did wrong, oldest first; a coordinator may use the store meanwhile.
 
-    A store keeps the latest hundred.
+    A store keeps a hundred faults that the coordinator saw itself and a hundred claims of parties, one for
+    each accuser and accused. The oldest goes first of the culprit, or accuser, of which there are most.
 
     Raises
     ------

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blindsum_net::NetError;
 use blindsum_net::coordinator::check_address;
-use blindsum_net::report::{JobState, JobStatus};
+use blindsum_net::report::JobStatus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -52,7 +52,7 @@ fn answer(jobs: &[watch::Receiver<JobStatus>]) -> String {
     for job in jobs {
         let status = job.borrow();
         lines.push_str(&format!("{} {}\n", status.job, status.state.as_str()));
-        if status.state == JobState::Failed {
+        if status.state.has_broken_off() {
             line = "503 Service Unavailable";
         }
     }

@@ -41,6 +41,9 @@ pub enum JobState {
     Done,
     /// Too many rounds failed in a row.
     Failed,
+    /// This coordinator cannot go on, as with a full store. The job has not failed: it goes on once a coordinator is started
+    /// again on its store. No store has this state.
+    Stopped,
 }
 
 impl JobState {
@@ -50,7 +53,13 @@ impl JobState {
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Stopped => "stopped",
         }
+    }
+
+    /// Whether there are no more rounds here, though the job is not done.
+    pub fn has_broken_off(self) -> bool {
+        matches!(self, Self::Failed | Self::Stopped)
     }
 }
 
@@ -123,7 +132,7 @@ pub struct JobStatus {
     pub job: String,
     /// Where it stands.
     pub state: JobState,
-    /// Why the job failed; empty if it did not.
+    /// Why the job failed, or why its coordinator cannot go on; empty if neither is so.
     pub reason: String,
     /// The protocol.
     pub protocol: String,
@@ -145,6 +154,10 @@ pub struct JobStatus {
     /// What the operator should do soon, such as to renew a revocation list; empty if nothing.
     #[serde(default)]
     pub warning: String,
+    /// For whom or what the job waits after a round without a result, or before one can end, and until when; empty if for
+    /// nobody. The warning has it, too.
+    #[serde(default)]
+    pub blocked: String,
     /// Survivors of the latest finished round that have not confirmed its result yet.
     #[serde(default)]
     pub unconfirmed: Vec<String>,

@@ -20,6 +20,8 @@ from blindsum.early import StoppedEarly
 from blindsum.early import stop as stop_early
 
 LOOK_EVERY = 0.5
+#: States in which there are no more rounds, though the job is not done.
+BROKEN_OFF = ("failed", "stopped")
 """Seconds between looks whether output that nobody read can be written now."""
 
 EXAMPLES = """\
@@ -213,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
     last = _watch(coordinator, say, out)
     say("stopped", {"rounds_done": last.get("rounds_done", 0)})
     out.finish()
-    if last.get("state") == "failed":
+    if last.get("state") in BROKEN_OFF:
         return EXIT_FAILED
     if options.out and last:
         _write_model(options.store, spec.job, last["model_version"], options.out)
@@ -232,8 +234,8 @@ def _watch(coordinator: Any, say: Any, out: Output) -> dict[str, Any]:
                 last = status
                 say("status", status)
     except BlindsumError:
-        # That the job failed was a status, with the reason.
-        if last.get("state") != "failed":
+        # That the job failed, or its coordinator cannot go on, was a status, with the reason.
+        if last.get("state") not in BROKEN_OFF:
             raise
     return last
 
@@ -309,6 +311,7 @@ class _Lines:
         self._said: tuple[Any, ...] = ()
         self._here: int | None = None
         self._warning = ""
+        self._blocked = ""
         self._failed = False
 
     def say(self, event: str, fields: dict[str, Any]) -> None:
@@ -327,17 +330,23 @@ class _Lines:
     def _status(self, status: dict[str, Any]) -> None:
         if status["warning"] != self._warning:
             is_over = (
-                "all servers are here"
+                "the job goes on"
+                if self._blocked
+                else "all servers are here"
                 if self._warning.startswith("no round begins without")
                 else "there is a new revocation list"
             )
-            self._warning = status["warning"]
+            self._warning, self._blocked = status["warning"], status["blocked"]
             self._out.line(f"blindsum: {self._warning or is_over}")
         if (current := status["round"]) is not None:
             self._round(current)
         if status["state"] == "failed" and not self._failed:
             self._failed = True
             self._out.line(f"blindsum: the job failed: {status['reason']}")
+        if status["state"] == "stopped" and not self._failed:
+            self._failed = True
+            reason = status["reason"]
+            self._out.line(f"blindsum: stopped, the job has not failed and goes on from its store: {reason}")
         if status["state"] == "running" and (current is None or current["state"] != "running"):
             self._waiting(len(status["connected"]), status["min_parties"])
 

@@ -284,7 +284,7 @@ def _conduct(cluster: Cluster, settings: Settings, on_status: OnStatus) -> None:
     victim = settings.victim
     for status in cluster.statuses():
         on_status(status)
-        if status["state"] == "failed":
+        if status["state"] in ("failed", "stopped"):
             raise BlindsumError(f"the job failed: {status['reason']}")
         current = status["round"]
         if victim is None or current is None or status["rounds_done"] + 1 < settings.kill_round:

@@ -38,8 +38,14 @@ impl Lead {
             })
             .await;
         }
-        let Seat::Party(party) = seat else {
-            return self.drop_seat(number, seat, &what);
+        let party = match seat {
+            Seat::Party(party) => party,
+            Seat::Server(role) => {
+                if let Some(running) = &mut self.running {
+                    running.server_lied(role);
+                }
+                return self.drop_seat(number, seat, &what);
+            }
         };
         self.conduct.lied(&name.into(), self.begun);
         match fault.kind {

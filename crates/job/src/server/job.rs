@@ -9,6 +9,7 @@ use tracing::{error, info, warn};
 
 use super::face::{Effect, Hold, Input};
 use super::revocation::LIST_LOOK;
+use super::trouble::Trouble;
 use super::{Halt, Lead};
 use crate::actor::Time;
 use crate::pb::party_frame::Frame;
@@ -48,12 +49,13 @@ impl Lead {
     pub(super) async fn run(mut self) {
         let result = match self.run_rounds().await {
             Halt::Stop => Ok(()),
-            Halt::Aborted(reason) | Halt::Missed(reason) | Halt::Ended(reason) => {
-                Err(JobError::JobFailed {
-                    job: self.name.clone(),
-                    reason,
-                })
-            }
+            Halt::Aborted(reason)
+            | Halt::Missed { reason, .. }
+            | Halt::Waits { reason, .. }
+            | Halt::Ended(reason) => Err(JobError::JobFailed {
+                job: self.name.clone(),
+                reason,
+            }),
             Halt::Broken(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -75,7 +77,6 @@ impl Lead {
     }
 
     async fn run_rounds(&mut self) -> Halt {
-        let mut failed_in_row = 0;
         loop {
             let rounds = u64::from(self.parts.job.spec().rounds);
             if rounds != 0 && self.rounds_done >= rounds {
@@ -89,34 +90,17 @@ impl Lead {
                 Ok(()) => self.run_round().await,
                 Err(halt) => Err(halt),
             };
-            match halt {
-                Ok(()) => failed_in_row = 0,
-                // Nobody can be certified: no round is to blame, and none begins before there is a new list.
-                Err(Halt::Aborted(_)) if self.list_is_over() => {}
-                // Whoever ended it takes no part in the next one, which may as well begin now.
-                Err(Halt::Missed(_)) if self.has_enough_others() => {}
-                Err(Halt::Aborted(reason) | Halt::Missed(reason)) => {
-                    failed_in_row += 1;
-                    if failed_in_row >= self.parts.settings.failed_rounds {
-                        return Halt::Ended(format!(
-                            "{failed_in_row} rounds in a row gave no result; the last: {reason}"
-                        ));
-                    }
-                    if let Err(halt) = self.pause().await {
-                        return halt;
-                    }
+            let goes_on = match halt {
+                Ok(()) => {
+                    self.trouble = Trouble::default();
+                    Ok(())
                 }
-                Err(halt) => return halt,
+                Err(halt) => self.without_result(halt).await,
+            };
+            if let Err(halt) = goes_on {
+                return halt;
             }
         }
-    }
-
-    /// Whether there are parties enough for a round without those that sit out the next one.
-    fn has_enough_others(&self) -> bool {
-        let next = self.begun.saturating_add(1);
-        let takes_part = |name: &&Arc<str>| self.sits_out(name, next).is_none();
-        let enough = self.parts.job.least_roster();
-        self.members.keys().filter(takes_part).count() >= enough
     }
 
     /// Why a party takes no part in a round. There is none without the root, whatever it did before.
@@ -125,17 +109,6 @@ impl Lead {
             true => None,
             false => self.conduct.sits_out(name, round),
         }
-    }
-
-    /// After a failed round, a moment for parties to come back.
-    async fn pause(&mut self) -> Result<(), Halt> {
-        let until = self.hand.now() + self.parts.settings.reconnect_grace;
-        while self.hand.now() < until {
-            if let Some(input) = self.next_input(Some(until)).await? {
-                self.handle(input).await;
-            }
-        }
-        Ok(())
     }
 
     /// Until enough parties are connected for a round, and can be certified. While the revocation list is out of
@@ -159,10 +132,11 @@ impl Lead {
         Ok(())
     }
 
-    /// What the operator must know: of whom no round begins without, of the revocation list, of bounds that fall.
+    /// What the operator must know: of whom no round begins without, for whom the job waits, of the revocation list, of
+    /// bounds that fall.
     fn warned(&self) -> String {
         let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
-        let others = [&self.warning, &self.bounds_warning].map(String::as_str);
+        let others = [self.trouble.blocked(), &self.warning, &self.bounds_warning];
         let all = lacks.as_deref().into_iter().chain(others);
         let all: Vec<&str> = all.filter(|warning| !warning.is_empty()).collect();
         all.join("; ")
@@ -232,7 +206,10 @@ impl Lead {
                 self.not_stored("the job's end could not be stored", halt);
             }
         }
-        self.state = JobState::Failed;
+        self.state = match self.is_broken {
+            true => JobState::Stopped,
+            false => JobState::Failed,
+        };
         self.reason = reason;
         self.links.clear();
         for name in self.members.keys() {
@@ -433,6 +410,7 @@ impl Lead {
             waiting_for,
             min_parties: before.min_parties,
             warning,
+            blocked: self.trouble.blocked().into(),
             unconfirmed: self.ended.unconfirmed(),
             lost: self.lost.iter().map(|name| name.to_string()).collect(),
             round: latest.or_else(|| before.round.clone()),

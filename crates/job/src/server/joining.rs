@@ -45,6 +45,17 @@ pub(crate) struct ReadyParty {
     pub lacks_model: bool,
 }
 
+/// Why a party that is ready sits a round out, by the order in which they are in all the same where too few are left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Out {
+    /// Earlier rounds were lost with it.
+    Lossy,
+    /// It has accused somebody, or was accused.
+    Accused,
+    /// It has broken the protocol.
+    Liar,
+}
+
 impl Joining {
     pub fn has(&self, name: &str) -> bool {
         self.ready.contains_key(name)
@@ -151,13 +162,12 @@ impl Lead {
         let ready = joining.ready.into_values();
         let (mut out, mut wanted): (Vec<_>, Vec<_>) =
             ready.partition(|party| self.sits_out(&party.name, begun).is_some());
-        // Where too few are left those come first of whom nobody knows whether they lie.
-        for liars in [false, true] {
+        // Where too few are left those come first with which rounds were lost, then those of whom nobody knows whether they lie.
+        for last in [Out::Lossy, Out::Accused, Out::Liar] {
             if wanted.len() >= least {
                 break;
             }
-            let is_asked =
-                |party: &mut ReadyParty| self.conduct.is_liar(&party.name, begun) == liars;
+            let is_asked = |party: &mut ReadyParty| self.why_out(&party.name) == last;
             wanted.extend(out.extract_if(.., is_asked));
         }
         for party in out {
@@ -165,6 +175,17 @@ impl Lead {
             self.tell_dropped(number, &party.name, &reason.unwrap_or_default());
         }
         wanted
+    }
+
+    /// Why a party sits out this round that does.
+    fn why_out(&self, name: &str) -> Out {
+        if self.conduct.is_liar(name, self.begun) {
+            return Out::Liar;
+        }
+        match self.conduct.is_lossy(name, self.begun) {
+            true => Out::Lossy,
+            false => Out::Accused,
+        }
     }
 
     /// Until everybody is ready, or the deadline has passed and enough are. The job gives up where
@@ -184,6 +205,8 @@ impl Lead {
             // Where there are not enough without them, those that should sit out take part.
             let sits_out = |name: &&Arc<str>| self.sits_out(name, self.begun).is_some();
             let out = joining.ready.keys().filter(sits_out).count();
+            let is_lossy = |name: &&Arc<str>| sits_out(name) && self.why_out(name) == Out::Lossy;
+            let lossy = joining.ready.keys().filter(is_lossy).count();
             let all = joining.ready.len();
             let ready = match now >= deadline {
                 true => all,
@@ -219,7 +242,9 @@ impl Lead {
                 joining.is_open(name) && (self.conduct.is_slow(name) || in_vain(name))
             };
             let away = self.members.keys().filter(away).count();
-            let everybody = ready >= least && all + refused + away == self.members.len();
+            // Those with which rounds were lost are in where it takes them, and nobody else is here to be waited for.
+            let enough = ready >= least || all - out + lossy >= least;
+            let everybody = enough && all + refused + away == self.members.len();
             let complete = everybody && self.met;
             if has_needed && complete && now >= settled {
                 return Ok(());
@@ -384,6 +409,7 @@ impl Lead {
             .await?;
         self.next_round += 1;
         self.begun += 1;
+        self.conduct.choose(self.begun);
         Ok(report)
     }
 }

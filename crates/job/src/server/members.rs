@@ -52,7 +52,7 @@ impl Lead {
     fn welcome(&mut self, hello: &pb::Hello, link: &Link) -> Result<pb::Welcome, pb::Refused> {
         let name = &link.peer.name;
         check_hello(hello, name)?;
-        if self.state == JobState::Failed && !self.ended.owes(name, hello.round) {
+        if self.state.has_broken_off() && !self.ended.owes(name, hello.round) {
             return Err(self.job_failed());
         }
         if let Some(refusal) = self.unfit(&link.peer) {
@@ -127,7 +127,7 @@ impl Lead {
     /// A party that was let into a failed job to hear the latest result has heard it.
     pub(super) fn leave_failed(&self, name: &str) {
         let member = self.members.get(name);
-        if let Some(member) = member.filter(|_| self.state == JobState::Failed) {
+        if let Some(member) = member.filter(|_| self.state.has_broken_off()) {
             member.link.close(self.job_failed());
         }
     }

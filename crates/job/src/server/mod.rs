@@ -4,7 +4,8 @@
 //! it asks for ([`Effect`]). The code behind it goes from top to bottom. `job` is the course of a job from its first
 //! round to its end. `members` are its connected parties, `presence` decides which process speaks for a name,
 //! `failed` which parties live, `revocation` who must leave. `joining`, `opening`, `running`, `round` and `collecting` are its rounds, `ended` their
-//! results, `hidden` what differs if the coordinator learns no sum.
+//! results, `hidden` what differs if the coordinator learns no sum. `trouble` is how the job waits after rounds without a
+//! result, and `conduct` who sits out rounds.
 
 mod beginning;
 mod board;
@@ -31,6 +32,7 @@ mod servers;
 mod shared;
 mod shelf;
 mod talking;
+mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,6 +61,7 @@ use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
 pub use shelf::{MemoryShelves, Shelf, ShelfError, Shelves};
+use trouble::Trouble;
 
 /// The coordinator of a job, as a machine. It has no socket, no clock, no thread and no file: the same inputs at the
 /// same times with the same entropy lead to the same effects.
@@ -165,6 +168,7 @@ fn first_status(parts: &Parts, latest: Option<RoundReport>) -> JobStatus {
         waiting_for: Vec::new(),
         min_parties: parts.job.least_roster(),
         warning: String::new(),
+        blocked: String::new(),
         unconfirmed: Vec::new(),
         lost: Vec::new(),
         round: latest,
@@ -207,9 +211,13 @@ struct Lead {
     sealed_model: SealedModel,
     /// What members did wrong.
     conduct: Conduct,
+    /// What of that the store has.
+    conduct_stored: Vec<u8>,
+    /// The rounds without a result since the latest one with one.
+    trouble: Trouble,
     /// Whether this process cannot go on with the job, which has not failed.
     is_broken: bool,
-    /// Rounds that were begun since the coordinator started: their numbers also move by what parties say.
+    /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
     begun: u64,
     /// When somebody last came or went.
     changed: Time,
@@ -238,11 +246,15 @@ impl Lead {
     /// A job as the store has it.
     fn new(parts: Parts, stored: StoredJob, board: Arc<Board>, hand: Hand<Input, Effect>) -> Self {
         let now = hand.now();
+        let corrupt = parts.job.spec().corrupt_parties();
+        let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
         let lead = Self {
             hand,
             name: parts.job.spec().job.clone(),
-            conduct: Conduct::of(parts.job.spec().corrupt_parties()),
-            begun: 0,
+            conduct_stored: conduct.to_bytes(0),
+            conduct,
+            begun,
+            trouble: Trouble::default(),
             is_broken: false,
             parts,
             board,
@@ -280,18 +292,45 @@ impl Lead {
     }
 }
 
+/// What the store has of how parties have behaved. What cannot be read ends no job.
+fn recalled(parts: &Parts, stored: &[u8], corrupt: usize) -> (Conduct, u64) {
+    if stored.is_empty() {
+        return (Conduct::of(corrupt), 0);
+    }
+    Conduct::from_bytes(corrupt, stored).unwrap_or_else(|reason| {
+        warn!(job = %parts.job.spec().job, %reason,
+            "the store's record of who sits out rounds cannot be read: nobody does");
+        (Conduct::of(corrupt), 0)
+    })
+}
+
 /// Why a job does nothing more.
 enum Halt {
     /// The coordinator is stopping.
     Stop,
     /// The round gave no result.
     Aborted(String),
-    /// A member has ended the round without having lied: the next round does without it.
-    Missed(String),
+    /// Members have ended the round without having lied: the next round does without them, where enough others are there.
+    Missed { whom: String, reason: String },
+    /// The round gave no result because of something that will pass, as a server that was started again: no round counts
+    /// as failed, and the job waits for whom or what is named.
+    Waits { whom: String, reason: String },
     /// The job ends without being done.
     Ended(String),
     /// The job cannot go on.
     Broken(JobError),
+}
+
+impl Halt {
+    /// Why a round ends, as its parties are told.
+    fn reason(&self) -> &str {
+        match self {
+            Self::Stop => "the coordinator was stopped",
+            Self::Aborted(reason) | Self::Ended(reason) => reason,
+            Self::Missed { reason, .. } | Self::Waits { reason, .. } => reason,
+            Self::Broken(_) => "the coordinator cannot go on",
+        }
+    }
 }
 
 impl From<JobError> for Halt {

@@ -139,9 +139,6 @@ impl Lead {
         let collected = self.collect_nonces(number).await;
         let opening = self.opening.take();
         collected?;
-        for name in &names {
-            self.conduct.kept(name);
-        }
         let members = opening.map_or_else(BTreeMap::new, |opening| opening.members);
         // In the order of names, as the roster.
         let nonces = members.into_values().filter_map(|member| member.nonce);
@@ -223,7 +220,10 @@ impl Lead {
             if let Some((name, reason)) = &opening.failed {
                 warn!(job = %self.name, round = number, party = %name, %reason, "did not open its nonce");
                 let reason = format!("{name} did not open its nonce: {reason}");
-                return Err(Halt::Missed(reason));
+                let whom = format!(
+                    "waiting for other parties, or again for {name}: in round {number} {reason}"
+                );
+                return Err(Halt::Missed { whom, reason });
             }
             if opening.missing().next().is_none() {
                 return Ok(());

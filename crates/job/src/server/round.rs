@@ -18,7 +18,6 @@ use super::{Halt, Lead};
 use crate::pb;
 use crate::pb::party_frame::Frame;
 use crate::report::{RoundReport, RoundState};
-use crate::results::keep;
 use crate::store::Ending;
 use crate::{Model, foreign, seconds, server_name};
 
@@ -42,55 +41,20 @@ impl Lead {
             Err(halt) => Err(halt),
         };
         self.close_gate(number);
-        match result.map_err(|halt| self.without_lost(halt)) {
+        let result = match result.map_err(|halt| self.without_lost(number, halt)) {
             Ok(()) => Ok(()),
-            Err(Halt::Stop) => {
-                let reason = "the coordinator was stopped";
-                self.abort(report, reason).await?;
-                Err(Halt::Stop)
-            }
-            Err(Halt::Aborted(reason)) => {
-                self.abort(report, &reason).await?;
-                Err(Halt::Aborted(reason))
-            }
-            Err(Halt::Missed(reason)) => {
-                self.abort(report, &reason).await?;
-                Err(Halt::Missed(reason))
-            }
-            Err(Halt::Ended(reason)) => {
-                self.abort(report, &reason).await?;
-                Err(Halt::Ended(reason))
-            }
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
                 let _ = self.abort(report, &error.to_string()).await;
-                Err(Halt::Broken(error))
+                return Err(Halt::Broken(error));
             }
-        }
-    }
-
-    /// A round that needs all of its parties and has lost some: the next one begins without these, at once.
-    fn without_lost(&mut self, halt: Halt) -> Halt {
-        let running = self.running.as_ref();
-        let lossy = running.filter(|_| self.parts.job.needs_everybody());
-        let (Halt::Aborted(_), Some(running)) = (&halt, lossy) else {
-            return halt;
+            Err(halt) => {
+                self.abort(report, halt.reason()).await?;
+                Err(halt)
+            }
         };
-        let losses = running.losses();
-        let lost: Vec<(Arc<str>, String)> = losses
-            .map(|(name, reason)| (name.clone(), format!("{name} ({reason})")))
-            .collect();
-        if lost.is_empty() {
-            return halt;
-        }
-        for (name, _) in &lost {
-            self.conduct.lost(name, self.begun);
-        }
-        let lost: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
-        Halt::Missed(format!(
-            "lost {}: every round needs all of its parties, and the next one begins without them",
-            lost.join(", ")
-        ))
+        self.store_conduct().await;
+        result
     }
 
     /// The round has its roster: everybody in it is told.
@@ -102,6 +66,11 @@ impl Lead {
         let members = round.roster().members().iter();
         let names: Vec<Arc<str>> = members.map(|m| Arc::from(m.name.as_str())).collect();
         self.running = None;
+        self.trouble.begun();
+        if round.kind() == RoundKind::Sum {
+            let names = names.iter().cloned().collect();
+            self.conduct.took_part(&names, self.begun);
+        }
         for name in &names {
             self.settle(name);
         }
@@ -193,9 +162,7 @@ impl Lead {
         self.with_running(|running| running.begin_stage(&waiting));
         self.publish(self.current_report());
         loop {
-            if let Some(reason) = self.running.as_ref().and_then(Running::lacks_server) {
-                return Err(Halt::Aborted(reason));
-            }
+            self.needs_servers()?;
             let (overdue, next) = match &self.running {
                 Some(running) if !running.is_settled(stage.server.is_computing()) => {
                     running.overdue(self.hand.now(), grace)
@@ -246,18 +213,20 @@ impl Lead {
             && let (have, need) = running.answers()
             && have < need
         {
-            return Err(Halt::Aborted(format!(
+            let reason = format!(
                 "only {have} of the {need} uploads that the round needs came within {time} s: a party answers once the \
                  other servers have its upload, so one of these may not answer"
-            )));
+            );
+            let number = round.number();
+            let whom = format!("waiting for the other servers, without uploads in round {number}");
+            return Err(Halt::Waits { whom, reason });
         }
         let reason = format!("no answer to stage {name} within {time} s");
         let silent = self.running.as_ref().map(Running::silent);
         for seat in silent.unwrap_or_default() {
             self.drop_seat(round.number(), seat, &reason);
         }
-        let lacks = self.running.as_ref().and_then(Running::lacks_server);
-        lacks.map_or(Ok(()), |reason| Err(Halt::Aborted(reason)))
+        self.needs_servers()
     }
 
     async fn round_event(
@@ -296,9 +265,11 @@ impl Lead {
             } if round == number => self.hear(number, stage, from, letter).await,
             Event::LineLost { to, reason } if stage.server.is_computing() => {
                 let to = server_name(to);
+                let whom =
+                    format!("waiting for {to}, the line to which was lost in round {number}");
                 let reason =
                     format!("the line to {to} was lost while the servers computed: {reason}");
-                Err(Halt::Aborted(reason))
+                Err(Halt::Waits { whom, reason })
             }
             Event::Unreadable { round, reason } if round == number => Err(Halt::Aborted(reason)),
             _ => Ok(stage),
@@ -352,16 +323,12 @@ impl Lead {
         let mut finished = finished
             .await?
             .map_err(|e| Halt::Aborted(format!("no honest parties can have this sum: {e}")))?;
-        if let (Some(results), Some(learnt)) = (&self.parts.results, finished.learnt.take()) {
-            let (results, number) = (results.clone(), round.number());
-            let kept = self.hand.work(move || keep(&*results, number, &learnt));
-            kept.await?.map_err(Halt::Aborted)?;
+        if let Some(learnt) = finished.learnt.take() {
+            self.keep_result(round.number(), learnt).await?;
         }
         for member in round.roster().members() {
             self.settle(&member.name);
-            if round.job().needs_everybody() {
-                self.conduct.kept(&member.name);
-            }
+            self.conduct.kept(&member.name);
         }
         self.found_out(round.number(), &finished.outcome.faults)
             .await;

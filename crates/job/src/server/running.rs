@@ -33,6 +33,8 @@ pub(crate) struct Running {
     places: Vec<Place>,
     /// The other servers of the round.
     servers: BTreeMap<ServerRole, Place>,
+    /// Those of them that have sent what they must not send.
+    lied: BTreeSet<ServerRole>,
     /// How many letters each of them has said.
     letters: BTreeMap<ServerRole, u32>,
     /// The stage under way.
@@ -89,6 +91,7 @@ impl Running {
                 .servers()
                 .map(|role| (role, Place::default()))
                 .collect(),
+            lied: BTreeSet::new(),
             letters: BTreeMap::new(),
             stage: 0,
             missing: BTreeSet::new(),
@@ -357,15 +360,20 @@ impl Running {
         }
     }
 
-    /// Why there can be no sum, where a server has lost its part in the round without which none can be opened.
-    pub fn lacks_server(&self) -> Option<String> {
-        let gone = |(role, place): (&ServerRole, &Place)| {
-            let reason = &place.gone.as_ref()?.reason;
-            Some(format!(
-                "no sum without the {role}, which is out of the round: {reason}"
-            ))
-        };
-        self.needed_servers().find_map(gone)
+    /// A server that has lost its part in the round, without which no sum can be opened, and why.
+    pub fn lacks_server(&self) -> Option<(ServerRole, &str)> {
+        self.needed_servers()
+            .find_map(|(role, place)| Some((*role, &*place.gone.as_ref()?.reason)))
+    }
+
+    /// A server has sent what it must not send.
+    pub fn server_lied(&mut self, role: ServerRole) {
+        self.lied.insert(role);
+    }
+
+    /// Whether it has.
+    pub fn has_lied(&self, role: ServerRole) -> bool {
+        self.lied.contains(&role)
     }
 
     /// Of those who are waited for, and of servers that will be: who has failed, or been lost for longer than `grace`, and

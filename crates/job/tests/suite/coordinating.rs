@@ -234,7 +234,7 @@ fn work_without_a_result_ends_the_coordinator_and_parties_come_again() {
     scene.play_with(&[2]);
     scene.lose_work = false;
     let status = scene.server.status();
-    assert_eq!(status.state, JobState::Failed);
+    assert_eq!(status.state, JobState::Stopped);
     assert_eq!(status.reason, "internal error: a task gave no result");
     let stopping = |(_, heard): &&(_, Heard)| matches!(heard, Heard::Closed(last) if last.code() == RefusalCode::RefusalStopping);
     assert_eq!(scene.said.iter().filter(stopping).count(), 3);

@@ -60,6 +60,8 @@ pub struct Ensemble {
     pub takes_no_uploads: Option<ServerRole>,
     /// A host that hears nothing and does nothing, and keeps its connection.
     pub frozen: Option<usize>,
+    /// Parties that are ready for every round, and accuse somebody as soon as it begins.
+    pub accuses: BTreeMap<usize, String>,
     /// What servers say to each other.
     pub lines: computing::Lines,
     /// Uploads that servers have not answered, by their numbers.
@@ -146,6 +148,7 @@ impl Ensemble {
             later: Vec::new(),
             takes_no_uploads: None,
             frozen: None,
+            accuses: BTreeMap::new(),
             lines: computing::Lines::default(),
             uploads: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -221,11 +224,35 @@ impl Ensemble {
             Event::ToServer(link, say) => self.hear(link, say),
             Event::ToHost(link, frame) => {
                 self.replay(link, &frame);
+                if self.accuse(link, &frame) {
+                    return true;
+                }
                 if let Some(host) = self.links.get(&link).copied() {
                     self.frame_to(host, link, frame);
                 }
             }
         }
+        true
+    }
+
+    /// Whether a party hears that a round begins, and accuses somebody in the place of taking part.
+    fn accuse(&mut self, link: u64, frame: &CoordinatorFrame) -> bool {
+        let accused = self
+            .links
+            .get(&link)
+            .and_then(|host| self.accuses.get(host));
+        let (Some(accused), Some(DownFrame::RoundStart(start))) = (accused, &frame.frame) else {
+            return false;
+        };
+        let refused = pb::RoundRefused {
+            round: start.round,
+            code: pb::RoundRefusalCode::RoundRefusalFault.into(),
+            reason: "it lied".into(),
+            accused: accused.clone(),
+            ..pb::RoundRefused::default()
+        };
+        let refused = Event::ToServer(link, Say::Frame(refused.into()));
+        self.events.push_back(refused);
         true
     }
 

@@ -174,7 +174,7 @@ pub fn open(
             patience: Duration::from_secs(3600),
             reconnect_grace: Duration::from_secs(2),
             chunk_timeout: Duration::from_secs(5),
-            failed_rounds: 100,
+            failed_rounds: 3,
         },
     };
     JobServer::open(parts, now, [lives; 32]).unwrap()

@@ -1,5 +1,6 @@
 //! Jobs as machines, driven by hand: no network, no runtime, no clock but the test's.
 
+mod accusers;
 mod actors;
 mod computing;
 mod coordinating;
@@ -21,3 +22,4 @@ mod scene;
 mod support;
 mod suspended;
 mod vectors;
+mod waiting;

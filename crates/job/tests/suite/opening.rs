@@ -391,12 +391,21 @@ fn rounds_that_end_at_the_opening_end_no_job_that_has_enough_others() {
 }
 
 #[test]
-fn rounds_that_end_at_the_opening_end_a_job_that_needs_everybody() {
+fn rounds_that_end_at_the_opening_hold_up_a_job_that_needs_everybody_and_do_not_end_it() {
     let mut scene = needs(6, 1);
-    let rounds = play_with_members(&mut scene, 1, first_refuses);
+    let begun = scene.now.time;
+    let rounds = play_with_members(&mut scene, 1, |scene, fixed| match fixed[0].1.round {
+        ..=12 => first_refuses(scene, fixed),
+        _ => {
+            opens(scene, 0, &fixed[0].1);
+            scene.play();
+        }
+    });
     let rounds: Vec<u64> = rounds.into_iter().map(|(round, _)| round).collect();
-    assert_eq!(rounds, [1, 2, 3]);
-    assert_eq!(scene.state(), JobState::Failed);
+    assert!(rounds.into_iter().eq(1..=13));
+    assert_eq!(scene.state(), JobState::Done);
+    // Twelve pauses, each twice as long as the one before, and no longer than five minutes.
+    assert!(scene.now.time - begun > Duration::from_secs(1500));
 }
 
 /// Abuse case 46: members that end rounds in turn, each of them after the others have opened, do not end all of them.

@@ -259,8 +259,7 @@ impl Coordinator {
                 let heard =
                     |status: &JobStatus| status.unconfirmed.is_empty() && status.lost.is_empty();
                 let settled = |status: &JobStatus| {
-                    status.connected.is_empty()
-                        && (status.state == JobState::Failed || heard(status))
+                    status.connected.is_empty() && (status.state.has_broken_off() || heard(status))
                 };
                 let _ = status.wait_for(settled).await;
             }

@@ -1,0 +1,219 @@
+//! Rounds without a result: what counts as failed, and how the job waits where nothing does.
+//!
+//! A job ends after too many failed rounds in a row. Nothing small may end it, so a round does not count as failed if it
+//! was lost with some of its parties or with another server. Where enough other parties are there, the next round begins at
+//! once without those. Otherwise the job waits, longer each time, and tells for whom. Once rounds were lost with each of the
+//! parties, no result between them, something else is wrong, and they count.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::{Halt, Lead};
+use crate::results::{LearntResult, keep};
+
+/// The longest pause between two rounds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// The rounds without a result since the latest one with one.
+#[derive(Default)]
+pub(super) struct Trouble {
+    /// How many of them have failed.
+    failed: u32,
+    /// How many pauses there were after the others.
+    pauses: u32,
+    /// The parties with which some of them were lost.
+    lost: BTreeSet<Arc<str>>,
+    /// For whom or what the job waits; empty if for nobody.
+    blocked: String,
+}
+
+impl Trouble {
+    /// For whom or what the job waits; empty if for nobody.
+    pub fn blocked(&self) -> &str {
+        &self.blocked
+    }
+
+    /// A round has begun: nobody is waited for any more.
+    pub fn begun(&mut self) {
+        self.blocked.clear();
+    }
+
+    /// The job waits for somebody or something once more; gives for how long.
+    fn wait(&mut self, grace: Duration) -> Duration {
+        let factor = 1u32.checked_shl(self.pauses).unwrap_or(u32::MAX);
+        self.pauses = self.pauses.saturating_add(1);
+        grace.saturating_mul(factor).min(LONGEST_PAUSE)
+    }
+}
+
+impl Lead {
+    /// What becomes of the job after a round without a result; an error where it ends.
+    pub(super) async fn without_result(&mut self, halt: Halt) -> Result<(), Halt> {
+        match halt {
+            // Nobody can be certified: no round is to blame, and none begins before there is a new list.
+            Halt::Aborted(_) if self.list_is_over() => Ok(()),
+            // Whoever ended it takes no part in the next one, which may as well begin now.
+            Halt::Missed { .. } if self.has_enough_others() => Ok(()),
+            Halt::Missed { whom, .. } => self.wait_for(&whom, Self::has_enough_others).await,
+            Halt::Waits { whom, .. } => self.wait_for(&whom, |_| false).await,
+            Halt::Aborted(reason) => {
+                self.trouble.failed += 1;
+                let failed = self.trouble.failed;
+                if failed >= self.parts.settings.failed_rounds {
+                    let reason =
+                        format!("{failed} rounds in a row gave no result; the last: {reason}");
+                    return Err(Halt::Ended(reason));
+                }
+                let pause = match self.trouble.pauses {
+                    0 => self.parts.settings.reconnect_grace,
+                    _ => self.trouble.wait(self.parts.settings.reconnect_grace),
+                };
+                self.pause(pause, |_| false).await
+            }
+            halt => Err(halt),
+        }
+    }
+
+    /// A round that came to nothing and has lost some of its parties was lost with these: the next one begins without them, unless
+    /// rounds were lost with all of its parties since the latest result. Whoever accuses somebody had to leave, and whoever was
+    /// found to misbehave sits out already: a round that was lost with these alone has failed.
+    pub(super) fn without_lost(&mut self, number: u64, halt: Halt) -> Halt {
+        let (Halt::Aborted(reason), Some(running)) = (&halt, &self.running) else {
+            return halt;
+        };
+        let needs_all = self.parts.job.needs_everybody();
+        let is_lost = |name: &Arc<str>| {
+            let accuses = self.conduct.has_accused(name, self.begun);
+            needs_all || !(accuses || self.conduct.is_liar(name, self.begun))
+        };
+        let losses = running.losses().filter(|(name, _)| is_lost(name));
+        let losses = losses.map(|(name, reason)| (name.clone(), format!("{name} ({reason})")));
+        let (names, lost): (Vec<Arc<str>>, Vec<String>) = losses.unzip();
+        if names.is_empty() {
+            return halt;
+        }
+        for name in &names {
+            self.conduct.lost(name, self.begun);
+        }
+        self.trouble.lost.extend(names);
+        let mut all = running.names().iter();
+        if all.all(|name| self.trouble.lost.contains(name)) {
+            return halt;
+        }
+        let lost = lost.join(", ");
+        let reason = match needs_all {
+            true => format!(
+                "lost {lost}: every round needs all of its parties, and the next one begins without them"
+            ),
+            false => format!("lost {lost}: {reason}"),
+        };
+        let whom = format!(
+            "waiting for other parties than those lost in round {number}, or for these again: {lost}"
+        );
+        Halt::Missed { whom, reason }
+    }
+
+    /// An error where a server is out of the round without which no sum can be opened. One that was lost is waited for; one
+    /// that misbehaved has made the round fail.
+    pub(super) fn needs_servers(&self) -> Result<(), Halt> {
+        let Some(running) = &self.running else {
+            return Ok(());
+        };
+        let Some((role, reason)) = running.lacks_server() else {
+            return Ok(());
+        };
+        let number = running.number();
+        let told = format!("no sum without the {role}, which is out of the round: {reason}");
+        Err(match running.has_lied(role) {
+            true => Halt::Aborted(told),
+            false => Halt::Waits {
+                whom: format!("waiting for the {role}, lost in round {number}: {reason}"),
+                reason: told,
+            },
+        })
+    }
+
+    /// Whether there are parties enough for a round without those that sit out the next one.
+    fn has_enough_others(&mut self) -> bool {
+        let next = self.begun.saturating_add(1);
+        self.conduct.choose(next);
+        let takes_part = |name: &&Arc<str>| self.sits_out(name, next).is_none();
+        let enough = self.parts.job.least_roster();
+        self.members.keys().filter(takes_part).count() >= enough
+    }
+
+    /// Waits for somebody or something, longer each time, or until nobody has to be waited for.
+    async fn wait_for(
+        &mut self,
+        whom: &str,
+        is_over: impl Fn(&mut Self) -> bool,
+    ) -> Result<(), Halt> {
+        let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
+        let seconds = pause.as_secs_f64();
+        let blocked = format!("{whom}; the next round begins in {seconds} s at the earliest");
+        warn!(job = %self.name, "{blocked}");
+        self.trouble.blocked = blocked;
+        self.publish(None);
+        self.pause(pause, is_over).await
+    }
+
+    /// A moment for parties to come back.
+    async fn pause(
+        &mut self,
+        time: Duration,
+        is_over: impl Fn(&mut Self) -> bool,
+    ) -> Result<(), Halt> {
+        let until = self.hand.now() + time;
+        while self.hand.now() < until && !is_over(self) {
+            if let Some(input) = self.next_input(Some(until)).await? {
+                self.handle(input).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the result of a round, where the operator wants it: the round counts once that is done. A place that is full
+    /// is tried again, with longer pauses, until there is room or the coordinator stops.
+    pub(super) async fn keep_result(
+        &mut self,
+        round: u64,
+        learnt: LearntResult,
+    ) -> Result<(), Halt> {
+        let Some(results) = self.parts.results.clone() else {
+            return Ok(());
+        };
+        let learnt = Arc::new(learnt);
+        loop {
+            let (results, result) = (results.clone(), learnt.clone());
+            let kept = self.hand.work(move || keep(&*results, round, &result));
+            let Err(reason) = kept.await? else {
+                self.trouble.begun();
+                return Ok(());
+            };
+            let pause = self.trouble.wait(self.parts.settings.reconnect_grace);
+            self.trouble.blocked = format!(
+                "round {round} does not end: {reason}; it is tried again in {} s, see to the results folder",
+                pause.as_secs_f64()
+            );
+            self.unpublished = true;
+            self.pause(pause, |_| false).await?;
+        }
+    }
+
+    /// Writes down who sits out rounds, where that has changed or somebody does.
+    pub(super) async fn store_conduct(&mut self) {
+        let bytes = self.conduct.to_bytes(0);
+        if bytes == self.conduct_stored && self.conduct.is_at_rest(self.begun) {
+            return;
+        }
+        let dated = self.conduct.to_bytes(self.begun);
+        let stored = self.stored(move |store, job| store.set_conduct(job, &dated));
+        match stored.await {
+            Ok(()) => self.conduct_stored = bytes,
+            Err(halt) => self.not_stored("who sits out rounds could not be stored", halt),
+        }
+    }
+}

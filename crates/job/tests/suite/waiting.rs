@@ -1,0 +1,195 @@
+//! What ends no job: a server or a party whose program crashes again and again. The job waits, longer each time, and says
+//! for whom.
+
+use std::time::Duration;
+
+use blindsum_job::pb::coordinator_frame::Frame;
+use blindsum_job::report::{JobState, RoundState};
+use blindsum_job::server::Input;
+use blindsum_job::store::Store;
+use blindsum_protocol::{Adversary, JobSpec, ModelUpdate, ProtocolName};
+
+use crate::ensemble::Ensemble;
+use crate::hosts::mpc3;
+use crate::scene::Scene;
+
+/// Many more than the rounds that may fail in a row.
+const CRASHES: usize = 12;
+
+fn spec(parties: u32, min_parties: u32) -> JobSpec {
+    JobSpec {
+        protocol: ProtocolName::SecAgg.into(),
+        parties,
+        min_parties,
+        dim: 2,
+        rounds: 30,
+        model_update: ModelUpdate::Nothing,
+        join_deadline: 60.0,
+        stage_deadline: 60.0,
+        input_deadline: 600.0,
+        corrupt: 0.0,
+        dropout: 0.0,
+        ..JobSpec::default()
+    }
+}
+
+/// The parties from this number on crash whenever a round has begun, and come back at once; so often.
+fn crash(scene: &mut Scene, from: usize, mut times: usize) {
+    let all: Vec<usize> = (0..scene.parties.len()).collect();
+    let honest = &all[..from];
+    while times > 0 {
+        scene.play_with(honest);
+        let mut is_quiet = true;
+        let mut crashed = false;
+        for party in from..all.len() {
+            for frame in scene.frames_to(party) {
+                is_quiet = false;
+                match frame {
+                    Frame::RoundOffer(offer) => {
+                        let ready = scene.parties[party].ready(&scene.job.clone(), offer.round);
+                        scene.frame(party, ready);
+                    }
+                    Frame::RoundStart(_) => crashed = true,
+                    _ => {}
+                }
+            }
+        }
+        if crashed {
+            times -= 1;
+            for party in from..all.len() {
+                let (link, reason) = (scene.parties[party].link, "killed".into());
+                scene.give(Input::Lost {
+                    link,
+                    reason,
+                    returns: true,
+                });
+                scene.connect(party);
+            }
+        } else if is_quiet && scene.state() == JobState::Running {
+            scene.wait();
+        }
+        assert_eq!(
+            scene.state(),
+            JobState::Running,
+            "{:?}",
+            scene.server.status().reason
+        );
+    }
+}
+
+/// Lets time pass and everybody do its part until the job is over.
+fn finish(scene: &mut Scene) {
+    while scene.state() == JobState::Running {
+        scene.play();
+        if scene.state() == JobState::Running {
+            scene.wait();
+        }
+    }
+    assert_eq!(scene.state(), JobState::Done);
+}
+
+#[test]
+fn a_party_that_crashes_in_a_loop_is_waited_for_where_it_is_needed() {
+    let mut scene = Scene::new(spec(4, 4), 1);
+    scene.connect_all();
+    let begun = scene.now.time;
+    crash(&mut scene, 3, CRASHES);
+    while scene.server.status().blocked.is_empty() {
+        scene.play_with(&[0, 1, 2]);
+        scene.wait();
+    }
+    let status = scene.server.status();
+    assert!(status.blocked.contains("party-3"), "{}", status.blocked);
+    assert!(
+        status.warning.contains(&status.blocked),
+        "{}",
+        status.warning
+    );
+    // Pauses have grown: rounds do not begin one after the other.
+    assert!(scene.now.time - begun > Duration::from_secs(600));
+    let rounds = scene.store.rounds(&scene.job.spec().job, 100).unwrap();
+    assert!(rounds.iter().all(|it| it.state == RoundState::Aborted));
+    assert!(
+        rounds.iter().all(|it| it.reason.contains("lost party-3")),
+        "{rounds:?}"
+    );
+    finish(&mut scene);
+    assert_eq!(scene.server.status().blocked, "");
+}
+
+#[test]
+fn rounds_go_on_without_parties_that_crash_in_a_loop() {
+    // Five of six are needed in a round of six.
+    let mut scene = Scene::new(spec(6, 4), 1);
+    scene.connect_all();
+    let begun = scene.now.time;
+    crash(&mut scene, 4, 5);
+    let status = scene.server.status();
+    // They were in rounds 1, 3, 6, 11 and 20.
+    assert!(status.rounds_done >= 15, "{status:?}");
+    assert!(scene.now.time - begun < Duration::from_secs(300));
+    finish(&mut scene);
+}
+
+/// Where every party crashes sooner or later, with no result between, something else is wrong: the job fails in the end.
+#[test]
+fn rounds_that_are_lost_with_every_party_in_turn_end_the_job() {
+    let mut scene = Scene::new(spec(3, 3), 1);
+    scene.connect_all();
+    let mut rounds = 0;
+    while scene.state() == JobState::Running {
+        let mut started = Vec::new();
+        for party in 0..3 {
+            for frame in scene.frames_to(party) {
+                match frame {
+                    Frame::RoundOffer(offer) => {
+                        let ready = scene.parties[party].ready(&scene.job.clone(), offer.round);
+                        scene.frame(party, ready);
+                    }
+                    Frame::RoundStart(_) => started.push(party),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(crashes) = started.iter().find(|party| **party == rounds % 3) {
+            rounds += 1;
+            let (link, reason) = (scene.parties[*crashes].link, "killed".into());
+            scene.give(Input::Lost {
+                link,
+                reason,
+                returns: true,
+            });
+            scene.connect(*crashes);
+        } else if started.is_empty() && scene.state() == JobState::Running {
+            scene.wait();
+        }
+    }
+    assert_eq!(scene.state(), JobState::Failed);
+    // Two were lost with some of the parties alone.
+    assert_eq!(rounds, 2 + 3);
+}
+
+/// A server of three that crashes in every round ends no job: no round counts as failed, and pauses grow.
+#[test]
+fn a_server_that_crashes_again_and_again_ends_no_job() {
+    for server in [4, 5] {
+        let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 2), 1);
+        let mut pauses = Vec::new();
+        for _ in 0..CRASHES {
+            job.play_to_round();
+            let begun = job.now.time;
+            job.kill(server);
+            while job.status().blocked.is_empty() {
+                job.advance();
+            }
+            let blocked = job.status().blocked.clone();
+            assert!(blocked.starts_with("waiting for the "), "{blocked}");
+            assert!(blocked.contains("server, lost in round"), "{blocked}");
+            job.play_to_round();
+            pauses.push((job.now.time - begun).as_secs());
+        }
+        assert!(pauses.is_sorted(), "{pauses:?}");
+        assert_eq!(pauses.last(), Some(&300), "{pauses:?}");
+        job.play();
+    }
+}
