@@ -15,7 +15,7 @@ use super::{Halt, Lead};
 use crate::results::{LearntResult, keep};
 
 /// The longest pause between two rounds.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const MAX_PAUSE: Duration = Duration::from_secs(300);
 
 /// The rounds without a result since the latest one with one.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Trouble {
     fn wait(&mut self, grace: Duration) -> Duration {
         let factor = 1u32.checked_shl(self.pauses).unwrap_or(u32::MAX);
         self.pauses = self.pauses.saturating_add(1);
-        grace.saturating_mul(factor).min(LONGEST_PAUSE)
+        grace.saturating_mul(factor).min(MAX_PAUSE)
     }
 }
 

@@ -97,7 +97,7 @@ pub trait Store: Send + Sync {
 pub const FAULTS_KEPT: usize = 100;
 
 /// The most bytes that are kept of what is to show a claim: nobody can check them.
-pub const CLAIM_BYTES: usize = 4096;
+pub const MAX_CLAIM_BYTES: usize = 4096;
 
 /// What somebody did wrong in a round, with the bytes that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub struct ShownFault {
     pub accuser: Option<String>,
     /// The fault, for people.
     pub what: String,
-    /// What the culprit sent. Of a claim [`CLAIM_BYTES`] are kept at most.
+    /// What the culprit sent. Of a claim [`MAX_CLAIM_BYTES`] are kept at most.
     pub evidence: Evidence,
     /// How often it was recorded: more than once only for a claim that was repeated. The rest is of the latest time.
     pub times: u64,
@@ -120,7 +120,7 @@ impl ShownFault {
     /// What a store keeps of it, where it has had it so many times before.
     pub fn kept(&self, before: u64) -> Self {
         let evidence = match self.accuser {
-            Some(_) => self.evidence.cut(CLAIM_BYTES),
+            Some(_) => self.evidence.cut(MAX_CLAIM_BYTES),
             None => self.evidence.clone(),
         };
         Self {

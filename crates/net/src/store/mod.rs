@@ -19,7 +19,7 @@ pub use sqlite::SqliteStore;
 mod tests {
     use std::fmt::Debug;
 
-    use blindsum_job::store::{CLAIM_BYTES, FAULTS_KEPT, MemoryStore};
+    use blindsum_job::store::{FAULTS_KEPT, MAX_CLAIM_BYTES, MemoryStore};
     use blindsum_protocol::{Evidence, Job, JobSpec, ProtocolName};
 
     use super::*;
@@ -119,12 +119,12 @@ mod tests {
         let said = |by: &str, about: &str, round| ShownFault {
             culprit: about.into(),
             accuser: Some(by.into()),
-            evidence: Evidence::of(&[7; 2 * CLAIM_BYTES]),
+            evidence: Evidence::of(&[7; 2 * MAX_CLAIM_BYTES]),
             ..fault(round)
         };
         let garbage = |by: &str, round| ShownFault {
             culprit: by.into(),
-            evidence: Evidence::of(&[7; 2 * CLAIM_BYTES]),
+            evidence: Evidence::of(&[7; 2 * MAX_CLAIM_BYTES]),
             ..fault(round)
         };
         for store in [&file as &dyn Store, &memory] {
@@ -148,12 +148,12 @@ mod tests {
         assert!(
             claims
                 .iter()
-                .all(|it| it.evidence.bytes().len() == CLAIM_BYTES)
+                .all(|it| it.evidence.bytes().len() == MAX_CLAIM_BYTES)
         );
         assert!(
             proven
                 .iter()
-                .all(|it| it.evidence.bytes().len() == 2 * CLAIM_BYTES)
+                .all(|it| it.evidence.bytes().len() == 2 * MAX_CLAIM_BYTES)
         );
         assert_eq!(
             StoreReader::open(&path).unwrap().faults("job").unwrap(),

@@ -3,7 +3,7 @@
 //! A claim costs accuser and accused the same: they take turns (`turns.rs`) for [`APART`] rounds. Then it lapses, and both
 //! take part together. If the accuser claims the same again, it alone sits out first, longer each time: a false claim that
 //! is repeated costs its author more than its victim. An honest party can be made to repeat a true claim, so that price
-//! has two bounds. It is never longer than [`MOST_AGAIN`] rounds, and as many rounds as it lasted are free of it after its end.
+//! has two bounds. It is never longer than [`MAX_ALONE`] rounds, and as many rounds as it lasted are free of it after its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use super::turns::{Graph, Name};
 /// Rounds for which two parties that accuse each other are kept apart.
 const APART: u64 = 20;
 /// Rounds that an accuser sits out alone when it repeats a claim that had lapsed; twice as many each time after that.
-const AGAIN: u64 = 5;
+const ALONE: u64 = 5;
 /// The most rounds that it sits out alone at a time.
-const MOST_AGAIN: u64 = 20;
+const MAX_ALONE: u64 = 20;
 /// After this many rounds without the claim one repetition is forgiven.
 const CLEAN: u64 = 100;
 
@@ -123,7 +123,7 @@ impl Claims {
             return 0;
         }
         let factor = 1u64.checked_shl(again - 1).unwrap_or(u64::MAX);
-        let rounds = AGAIN.saturating_mul(factor).min(MOST_AGAIN);
+        let rounds = ALONE.saturating_mul(factor).min(MAX_ALONE);
         let until = round.saturating_add(rounds);
         let free = until.saturating_add(rounds);
         self.alone.insert(by.clone(), Alone { until, free });
@@ -174,15 +174,32 @@ impl Claims {
     /// Decides who sits out this round, which is the next one.
     pub fn choose(&mut self, round: u64) {
         self.forget_lapsed(round);
-        self.out = self.graph(round).out(|name| self.waits_of(name));
+        let mut out = self.graph(round).out(|name| self.waits_of(name));
+        let left = self
+            .have_left()
+            .map(|(name, other)| (name.clone(), other.clone()));
+        out.extend(left);
+        self.out = out;
+    }
+
+    /// The parties that have lost their turns because they left a round that failed, each with the other one of its pair.
+    fn have_left(&self) -> impl Iterator<Item = (&Name, &Name)> {
+        self.apart
+            .iter()
+            .filter_map(|((one, other), pair)| match pair.left {
+                [true, _] => Some((one, other)),
+                [_, true] => Some((other, one)),
+                _ => None,
+            })
     }
 
     /// The claims between parties that may both take part in a round.
     fn graph(&self, round: u64) -> Graph<'_> {
+        let left: BTreeSet<&Name> = self.have_left().map(|(name, _)| name).collect();
+        let is_out = |name: &Name| left.contains(name) || self.is_alone(name, round);
         let mut graph = Graph::default();
         for ((one, other), pair) in &self.apart {
-            let is_decided = pair.left != [false; 2];
-            if !is_decided && !self.is_alone(one, round) && !self.is_alone(other, round) {
+            if !is_out(one) && !is_out(other) {
                 graph.add(one, other, pair.accuses);
             }
         }
@@ -215,13 +232,7 @@ impl Claims {
                 "it has accused a party again and again, and sits out this round and {more} more"
             ));
         }
-        let has_left = |((one, other), pair): (&(Name, Name), &Pair)| match pair.left {
-            [true, _] if **one == *name => Some(other.clone()),
-            [_, true] if **other == *name => Some(one.clone()),
-            _ => None,
-        };
-        let other = self.apart.iter().find_map(has_left);
-        let other = other.as_ref().or_else(|| self.out.get(name))?;
+        let other = self.out.get(name)?;
         Some(format!(
             "it or {other} lies, one has accused the other: they do not take part together"
         ))

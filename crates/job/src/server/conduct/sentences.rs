@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Rounds that a party sits out the first time that it misbehaves; twice as many each time after that.
 const FIRST: u64 = 10;
 /// The most rounds that a party sits out at a time.
-const MOST: u64 = 1000;
+const MAX_ROUNDS: u64 = 1000;
 /// After this many rounds that no member has ended, one earlier time is forgotten. If it were forgotten sooner, one party
 /// could end a good part of all rounds, and a few of them in turn nearly all.
 const FORGIVEN: u32 = 10;
@@ -33,7 +33,7 @@ impl Liar {
         *self = Self {
             times: self.times.saturating_add(1),
             latest: Some(round),
-            until: round.saturating_add(rounds.min(MOST)),
+            until: round.saturating_add(rounds.min(MAX_ROUNDS)),
         };
         true
     }
@@ -76,7 +76,10 @@ impl Missed {
     /// of it.
     pub fn after(before: Option<Self>, how: How, round: u64) -> Self {
         let times = before.map_or(0, |before| before.times);
-        let rounds = 1u64.checked_shl(times).unwrap_or(MOST).min(MOST);
+        let rounds = 1u64
+            .checked_shl(times)
+            .unwrap_or(MAX_ROUNDS)
+            .min(MAX_ROUNDS);
         Self {
             times: times.saturating_add(1),
             how,
