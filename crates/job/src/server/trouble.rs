@@ -15,7 +15,7 @@ use super::{Halt, Lead};
 use crate::results::{LearntResult, keep};
 
 /// The longest pause between two rounds.
-const MAX_PAUSE: Duration = Duration::from_secs(300);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The rounds without a result since the latest one with one.
 #[derive(Default)]

@@ -9,9 +9,10 @@ use super::faults::Faults;
 use super::plain::is_ruled;
 use super::{Broken, Kind, Tally, World};
 
-/// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back, and
-/// for each round that is left. A member that lies may end rounds, and has everybody wait for it.
-const COMING_BACK: Micros = 30_000_000;
+/// Virtual time in which a job must come to its end once nothing more goes wrong: for whoever is away to come back and for the
+/// longest pause after lost rounds, and for each round that is left. A member that lies may end rounds, and has everybody wait
+/// for it.
+const COMING_BACK: Micros = 90_000_000;
 const ROUND: Micros = 12_000_000;
 const LIAR: Micros = 250_000_000;
 impl World {
