@@ -235,27 +235,6 @@ impl Ensemble {
         true
     }
 
-    /// Whether a party hears that a round begins, and accuses somebody in the place of taking part.
-    fn accuse(&mut self, link: u64, frame: &CoordinatorFrame) -> bool {
-        let accused = self
-            .links
-            .get(&link)
-            .and_then(|host| self.accuses.get(host));
-        let (Some(accused), Some(DownFrame::RoundStart(start))) = (accused, &frame.frame) else {
-            return false;
-        };
-        let refused = pb::RoundRefused {
-            round: start.round,
-            code: pb::RoundRefusalCode::RoundRefusalFault.into(),
-            reason: "it lied".into(),
-            accused: accused.clone(),
-            ..pb::RoundRefused::default()
-        };
-        let refused = Event::ToServer(link, Say::Frame(refused.into()));
-        self.events.push_back(refused);
-        true
-    }
-
     fn frame_to(&mut self, host: usize, link: u64, frame: CoordinatorFrame) {
         self.note_roster(host, &frame);
         self.give(host, |machine, now| match machine {
@@ -368,21 +347,6 @@ impl Ensemble {
         if let Some(link) = self.hosts[number].link {
             self.cut(number);
             self.lost_at(number, link, "the connection is lost");
-        }
-    }
-
-    /// The connection of a host ends, if it has one.
-    fn cut(&mut self, number: usize) {
-        if let Some(link) = self.hosts[number].link.take() {
-            self.links.remove(&link);
-            self.closed.remove(&link);
-            let lost = server::Input::Lost {
-                link: server::LinkId(link),
-                reason: "lost".into(),
-                returns: true,
-            };
-            self.server.handle(self.now, lost);
-            self.serve();
         }
     }
 

@@ -4,7 +4,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blindsum_net::report::{RoundReport, RoundState};
+use blindsum_net::party::PartyConfig;
+use blindsum_net::report::{JobStatus, RoundReport, RoundState};
 use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
 use blindsum_sim::{Event, Given, Happening, Run, Scenario, Simulation, Stage};
 
@@ -43,13 +44,17 @@ fn job(protocol: ProtocolName, adversary: Adversary) -> JobSpec {
 /// coordinator says of it, and the mean that a survivor has.
 fn over_the_network(spec: &JobSpec, stage: u8, leaving: usize) -> (RoundReport, Option<Vec<f32>>) {
     let pki = Pki::new(1);
-    let mut config = config(&pki, vec![spec.clone()], None);
-    config.limits.failed_rounds = 1;
-    let coordinator = Running::with(config).unwrap();
+    let coordinator = Running::start(&pki, vec![spec.clone()], None);
     let url = coordinator.url();
     let staying = NAMES.len() - leaving;
     let honest: Vec<_> = (NAMES.iter().zip(VALUES).take(staying))
-        .map(|(name, value)| run_party(party_config(&url, pki.party(name)), constant(value)))
+        .map(|(name, value)| {
+            let config = PartyConfig {
+                give_up_after: 1.0,
+                ..party_config(&url, pki.party(name))
+            };
+            run_party(config, constant(value))
+        })
         .collect();
     let leavers: Vec<_> = (NAMES.iter().zip(VALUES).skip(staying))
         .map(|(name, value)| {
@@ -65,7 +70,16 @@ fn over_the_network(spec: &JobSpec, stage: u8, leaving: usize) -> (RoundReport, 
     for leaver in leavers {
         leaver.join().unwrap();
     }
-    let report = coordinator.wait_done("test").round.unwrap();
+    let over = |status: &JobStatus| {
+        let ends = [RoundState::Done, RoundState::Aborted];
+        let mut round = status.round.iter();
+        round.any(|round| ends.contains(&round.state))
+    };
+    let report = coordinator.wait("test", over).round.unwrap();
+    if report.state == RoundState::Aborted {
+        // The job waits for those that have left.
+        coordinator.stop().unwrap();
+    }
     let mut means: Vec<_> = honest
         .into_iter()
         .filter_map(|party| {

@@ -10,6 +10,7 @@ use blindsum_job::pb::party_frame::Frame as UpFrame;
 use blindsum_job::pb::{self, CoordinatorFrame, PartyFrame};
 use blindsum_job::records::MemoryRecords;
 use blindsum_job::report::{JobStatus, RoundReport};
+use blindsum_job::server;
 use blindsum_job::store::Store;
 use blindsum_protocol::{Job, PartyId, ServerRole};
 use rand_core::Rng;
@@ -38,6 +39,42 @@ fn keeps_machine(records: &MemoryRecords) -> bool {
 }
 
 impl Ensemble {
+    /// Whether a party hears that a round begins, and accuses somebody in the place of taking part.
+    pub(super) fn accuse(&mut self, link: u64, frame: &CoordinatorFrame) -> bool {
+        let accused = self
+            .links
+            .get(&link)
+            .and_then(|host| self.accuses.get(host));
+        let (Some(accused), Some(DownFrame::RoundStart(start))) = (accused, &frame.frame) else {
+            return false;
+        };
+        let refused = pb::RoundRefused {
+            round: start.round,
+            code: pb::RoundRefusalCode::RoundRefusalFault.into(),
+            reason: "it lied".into(),
+            accused: accused.clone(),
+            ..pb::RoundRefused::default()
+        };
+        let refused = Event::ToServer(link, Say::Frame(refused.into()));
+        self.events.push_back(refused);
+        true
+    }
+
+    /// The connection of a host ends, if it has one.
+    pub(super) fn cut(&mut self, number: usize) {
+        if let Some(link) = self.hosts[number].link.take() {
+            self.links.remove(&link);
+            self.closed.remove(&link);
+            let lost = server::Input::Lost {
+                link: server::LinkId(link),
+                reason: "lost".into(),
+                returns: true,
+            };
+            self.server.handle(self.now, lost);
+            self.serve();
+        }
+    }
+
     /// Does what a party wants done.
     pub(super) fn of_party(&mut self, number: usize, effect: party::Effect) {
         let (now, job, host) = (self.now, &self.job, &mut self.hosts[number]);
