@@ -293,22 +293,31 @@ fn case_04_too_few_survivors_abort_the_round_and_the_job_goes_on(spec: Spec) {
     parties.extend(NAMES[3..].iter().map(start));
     for (i, party) in parties.into_iter().enumerate() {
         let mut rounds = party.join().unwrap().unwrap();
-        assert_eq!(rounds.pop().unwrap().unwrap().mean, [1.0; 5]);
-        if i < 3 {
-            let error = rounds.pop().unwrap().unwrap_err();
-            let aborted = matches!(
-                error,
-                NetError::Job(JobError::RoundAborted { round: 1, .. })
-            );
-            assert!(aborted, "{error}");
-            // How many had answered when it was clear that too few were left depends on the machine.
-            let error = error.to_string();
-            let says = |text| error.contains(text);
-            assert!(
-                says("too few parties are left") && says("of the 4 answers"),
-                "{error}"
-            );
+        let last = rounds.pop();
+        if i >= 3 {
+            // The round was lost with one of them or with both. If it was one, there are enough others.
+            match last {
+                Some(Ok(result)) => assert_eq!(result.mean, [1.0; 5]),
+                Some(Err(error)) => assert!(error.to_string().contains("sits out"), "{error}"),
+                None => {}
+            }
+            assert!(rounds.is_empty());
+            continue;
         }
+        assert_eq!(last.unwrap().unwrap().mean, [1.0; 5]);
+        let error = rounds.pop().unwrap().unwrap_err();
+        let aborted = matches!(
+            error,
+            NetError::Job(JobError::RoundAborted { round: 1, .. })
+        );
+        assert!(aborted, "{error}");
+        // How many had answered when it was clear that too few were left depends on the machine.
+        let error = error.to_string();
+        let says = |text| error.contains(text);
+        assert!(
+            says("too few parties are left") && says("of the 4 answers"),
+            "{error}"
+        );
         assert!(rounds.is_empty());
     }
     assert_eq!(coordinator.wait_done("test").round.unwrap().number, 2);
