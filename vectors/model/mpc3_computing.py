@@ -39,9 +39,12 @@ class Computing(Keyed):
     ----------
     seen
         The hash of what was opened, which ends letters of servers that verify.
+    fixed
+        The same when a part of the challenge was said: what is opened in those letters changes no challenge.
     """
 
     seen: bytes = b""
+    fixed: bytes = b""
 
     @property
     def elements(self) -> int:
@@ -128,7 +131,8 @@ class Computing(Keyed):
         demand(from_next == from_before == self.seen, "another hash of what was opened")
 
     def coin(self) -> tuple[bytes, bytes]:
-        """A part of the challenge for each of the others."""
+        """A part of the challenge for each of the others; what is opened from now on does not count for it."""
+        self.fixed = self.seen
         self.parts = {j: stream(self.pair_keys[j], COIN, 0, 32) for j in (self.number, self.following)}
         return self.parts[self.number], self.parts[self.following]
 
@@ -137,7 +141,7 @@ class Computing(Keyed):
         demand(from_next == from_before, "another part of the challenge")
         self.parts[self.before] = from_next
         three = [part for _, part in sorted(self.parts.items())]
-        self.challenge = framed_hash("mpc/challenge", self.seen, *three)
+        self.challenge = framed_hash("mpc/challenge", self.fixed, *three)
         for _ in range(2):
             self.seen = framed_hash("mpc/seen", self.seen, b"")
 

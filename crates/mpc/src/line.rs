@@ -40,6 +40,8 @@ pub struct Heard {
     /// The first server, of the next one and the one before, whose message did not end with the same mark as this
     /// server's own. A mark is a hash of all values that were opened.
     pub differs: Option<ServerIndex>,
+    /// The mark at the end of this server's own messages of the round; none where nothing is verified.
+    pub(crate) mark: Option<Mark>,
 }
 
 /// Ends each message of servers that verify: a hash of all that was opened before this round.
@@ -79,6 +81,8 @@ struct Table {
     mark: Option<Mark>,
     /// What ended those of the round under way.
     said_mark: Option<Mark>,
+    /// What ended those of the round before.
+    heard_mark: Option<Mark>,
     /// Who ended its message of the round before in another way.
     differs: Option<ServerIndex>,
     /// Something failed: nothing is said any more.
@@ -150,6 +154,7 @@ impl Line {
                 from_next: taken(of_next, &next),
                 from_previous: taken(of_previous, &previous),
                 differs: table.differs,
+                mark: table.heard_mark,
             })
         });
         let heard = heard.await;
@@ -292,6 +297,7 @@ impl<T> Script<T> {
             message.truncate(body - marks);
         }
         table.heard = messages;
+        table.heard_mark = said_mark;
         table.expected = [0; 2];
         table.round += 1;
         Ok(())

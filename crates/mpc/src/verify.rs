@@ -138,8 +138,10 @@ impl<R: Ring> Mpc<R> {
         Ok(Challenge::new(self.coin().await?))
     }
 
-    /// A public coin: from parts that the keys have fixed, of which each server lacks one. All that it decides about must
-    /// have come before. One round.
+    /// A public coin: from parts that the keys have fixed, of which each server lacks one, and from the hash of all that was
+    /// opened in rounds before this one. All that it decides about must have come before. What is opened in the round of the
+    /// coin does not count: a server that hears both others first would know the parts, and could choose among coins by
+    /// choosing what it opens. One round.
     ///
     /// # Errors
     /// [`MpcError::Differs`]: somebody cheats.
@@ -164,7 +166,7 @@ impl<R: Ring> Mpc<R> {
         // In the order of the components, at every server.
         let mut three = [own, next, heard.from_next];
         three.rotate_right(usize::from(self.me.number()));
-        let seen = self.ledger.seen().unwrap_or_default();
+        let seen = heard.mark.unwrap_or_default();
         let [zero, one, two] = &three;
         Ok(hash("mpc/challenge", &[&seen, zero, one, two]))
     }

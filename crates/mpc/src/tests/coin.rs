@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::testing::{carry, keys_with, verifying};
-use crate::{Mpc, MpcError, ServerIndex, Shares};
+use crate::testing::{Carried, carry, keys_with, shared_signed, verifying};
+use crate::{Mpc, MpcError, ServerIndex, Shares, join};
 
 /// Abuse case 38: all three servers draw the coin. It has a part of each key, so no server knows it before the others have
 /// said theirs.
@@ -63,4 +63,40 @@ fn case_38_the_coin_depends_on_what_was_opened() {
     };
     let coins: BTreeSet<[u8; 32]> = [1, 2, 3, 1].map(coin).into();
     assert_eq!(coins.len(), 3);
+}
+
+/// Abuse case 38: a server that hears the others' parts of a coin first cannot choose among coins by what it shows to all in
+/// the same letters. Each of these errors changes what is opened, and none of them changes the coin.
+#[test]
+fn case_38_a_coin_cannot_be_ground_in_its_own_letters() {
+    let drawn = |delta: u64| {
+        let code = |me: ServerIndex, line| {
+            let mpc = verifying(me, line);
+            async move {
+                // As the gate does it.
+                let beside = mpc.branch();
+                let (x, y) = (shared_signed(me, &[5 << 20]), shared_signed(me, &[7]));
+                mpc.make_ahead([(1, 64)]).await?;
+                let product = mpc.multiply_truncate(&x, &y, 8);
+                let (_, coin) = join(product, beside.coin()).await?;
+                Ok((coin, mpc.ledger.seen()))
+            }
+        };
+        let rush = |carried: Carried<'_>| {
+            if carried.round == 2
+                && carried.from == 1
+                && let Some(opened) = carried.bytes.first_chunk_mut::<8>()
+            {
+                *opened = u64::from_le_bytes(*opened)
+                    .wrapping_add(delta)
+                    .to_le_bytes();
+            }
+        };
+        let [zero, _, two] = carry(code, rush).unwrap().results;
+        assert_eq!(zero, two);
+        zero
+    };
+    let (coins, seen): (BTreeSet<_>, BTreeSet<_>) = (0..64).map(drawn).unzip();
+    assert_eq!(seen.len(), 64, "what is opened changes each time");
+    assert_eq!(coins.len(), 1);
 }

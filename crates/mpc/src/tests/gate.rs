@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::project::project;
 use crate::rules::{Bounds, Rule, Trusted, Weighed, finish};
-use crate::testing::{Carried, Cheat, carry, server, shared, verifying};
+use crate::testing::{Carried, Cheat, carry, opened_signed, server, shared, verifying};
 use crate::{Gate, Mpc, MpcError, Ring, ServerIndex, Shares, Vectors, join};
 
 const BOUND: u64 = 1 << 10;
@@ -87,6 +88,47 @@ fn case_26_who_is_too_long_is_thrown_out() {
         assert_eq!(passed(server::<u64>, coin, &rows), (expected.to_vec(), 17));
     }
     assert_eq!(passed(verifying, 4, &rows), (expected.to_vec(), 24));
+}
+
+/// The largest and the smallest projection of a vector.
+fn extremes(coin: u8, row: &[i64]) -> (i64, i64) {
+    let code = |me, _| {
+        let projected = project::<u64>(&vectors(me, &[row.to_vec()]), [coin; 32]);
+        async { Ok(projected) }
+    };
+    let projected = opened_signed(&carry(code, |_| {}).unwrap().results);
+    let (most, least) = (projected.iter().max(), projected.iter().min());
+    (*most.unwrap(), *least.unwrap())
+}
+
+/// Abuse case 26: both ends of the range are compared. Of these vectors one has projections above β and none below −β, the
+/// other one the same the other way round, and the last one neither.
+#[test]
+fn case_26_one_projection_out_of_range_is_enough() {
+    for coin in 0..6 {
+        let made_up = |number: u64| -> Vec<i64> {
+            let mixed = (0..64u64)
+                .map(|place| (64 * number + place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            mixed
+                .map(|it| ((it ^ it >> 31) % 201) as i64 - 100)
+                .collect()
+        };
+        // A multiple of it is above β at one end, and well within at the other one.
+        let is_lopsided = |row: &Vec<i64>| {
+            let (most, least) = extremes(coin, row);
+            10 * most > 11 * -least
+        };
+        let row = (0..).map(made_up).find(is_lopsided).unwrap();
+        let (most, _) = extremes(coin, &row);
+        let times = |factor: i64| row.iter().map(|it| it * factor).collect::<Vec<_>>();
+        let factor = BETA / most + 1;
+        let (above, below) = (times(factor), times(-factor));
+        let (most, least) = extremes(coin, &above);
+        assert!(most > BETA && least >= -BETA, "{most}, {least}");
+        assert_eq!(extremes(coin, &below), (-least, -most));
+        let rows = [above, below, times(BETA / most)];
+        assert_eq!(passed(server::<u64>, coin, &rows).0, [false, false, true]);
+    }
 }
 
 /// What passes is shorter than I says, and what is not longer than B passes.

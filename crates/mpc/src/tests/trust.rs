@@ -110,3 +110,30 @@ proptest! {
         }
     }
 }
+
+/// The bits that are hidden follow from the bits of the norm, at powers of two and next to them, on every platform alike.
+#[test]
+fn even_bits_of_trust_follow_from_the_bits_of_the_norm() {
+    let bounds = Bounds::new(20).unwrap();
+    for exponent in 0..60 {
+        let power = 2f64.powi(exponent);
+        let most = 48u32.saturating_sub(exponent as u32);
+        assert_eq!(bounds.even_of_trust(power), most, "2^{exponent}");
+        assert_eq!(
+            bounds.even_of_trust(power.next_up()),
+            most.saturating_sub(1),
+            "above 2^{exponent}"
+        );
+        assert_eq!(
+            bounds.even_of_trust(power.next_down()),
+            most.min(48),
+            "below 2^{exponent}"
+        );
+    }
+    for norm in [0.0, -1.0, f64::MIN_POSITIVE, f64::NAN] {
+        assert_eq!(bounds.even_of_trust(norm), 48, "{norm}");
+    }
+    for norm in [f64::MAX, f64::INFINITY] {
+        assert_eq!(bounds.even_of_trust(norm), 0, "{norm}");
+    }
+}
