@@ -84,6 +84,27 @@ fn case_36_prime_moduli_are_refused() {
     }
 }
 
+/// A modulus that somebody can factor at once: the largest ones that small primes divide, and that nothing else is wrong with.
+#[test]
+fn case_36_moduli_with_small_factors_are_refused() {
+    for (bits, bytes) in [(2048, 256), (3072, 384)] {
+        for factor in [3u64, 5, 7, 11, 1021, 2039] {
+            let power = (0..bits).fold(1, |power, _| 2 * power % factor);
+            // 2^bits less this is 1 mod 4.
+            let mut below = (3..).step_by(4).filter(|below| below % factor == power);
+            let below: u64 = below.next().unwrap();
+            let mut key = vec![0xff; bytes];
+            key[bytes - 8..].copy_from_slice(&(u64::MAX - below + 1).to_be_bytes());
+            key.extend(vec![0; bytes - 1]);
+            key.push(4);
+            let refused = PaillierError::PublicKey {
+                rule: "N must have no small factor",
+            };
+            assert_eq!(PublicKey::from_bytes(&key), Err(refused), "{bits} {factor}");
+        }
+    }
+}
+
 #[test]
 fn damaged_secret_keys() {
     let right = key(SIZE).to_bytes();

@@ -225,6 +225,30 @@ fn case_37_noise_of_another_number_of_parties_is_dropped() {
     finish_without_parked(Rig::of_parties(fewer, rng, &[0, 1]));
 }
 
+/// A key service, or whoever is between, that opens a round with a key of another size than the job's.
+#[test]
+fn case_37_a_key_of_another_size_than_the_jobs_is_refused() {
+    let mut rig = Rig::new(job(ProtocolName::PaillierRing, 2, 5), 3);
+    rig.serve().unwrap();
+    rig.serve().unwrap();
+    let opened = Opened::read(2, body(&rig.down[&PartyId(0)])).unwrap();
+    let longer = JobSpec {
+        protocol: PaillierRing {
+            key_bits: KeyBits::Bits3072,
+            ..PaillierRing::default()
+        }
+        .into(),
+        ..job(ProtocolName::PaillierRing, 2, 5)
+    };
+    let round = Cohort::new(longer, 3).round;
+    let refused = opened.opening.cipher(&round).err().unwrap();
+    let text = refused.to_string();
+    assert!(
+        text.contains("a key of 2048 bits, but the job has 3072"),
+        "{text}"
+    );
+}
+
 /// The words are not opened where the roll call shows that they are not of all.
 #[test]
 fn case_37_the_roll_is_called_before_words_are_opened() {
