@@ -38,6 +38,8 @@ class Tally:
         Faults that were kept with what shows them.
     leases : int
         Leases of parties that ran out, or were lost.
+    releases : int
+        Results that the second and third server of ``mpc3`` recorded before they opened them.
     spoilt : int
         Rounds without a result, in episodes in which the only fault is a lying member.
     """
@@ -53,6 +55,7 @@ class Tally:
     lies: int
     shown: int
     leases: int
+    releases: int
     spoilt: int
 
 

@@ -25,6 +25,7 @@ pub mod party;
 pub mod pb;
 mod receiving;
 pub mod records;
+pub mod released;
 pub mod report;
 pub mod results;
 pub mod server;

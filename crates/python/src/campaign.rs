@@ -79,6 +79,7 @@ fn named(tally: &Tally) -> Vec<(&'static str, u64)> {
         ("lies", tally.lies),
         ("shown", tally.shown),
         ("leases", tally.leases),
+        ("releases", tally.releases),
         ("spoilt", tally.spoilt),
     ]
 }

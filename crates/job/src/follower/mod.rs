@@ -7,6 +7,7 @@
 
 mod computing;
 mod face;
+mod released;
 mod rounds;
 
 use std::collections::BTreeMap;
@@ -22,8 +23,11 @@ use crate::error::wrong;
 use crate::party::{Certificates, LinkId, Say};
 use crate::pb::coordinator_frame::Frame;
 use crate::pb::{self, CoordinatorFrame, PartyFrame, RefusalCode};
+use crate::released::Releases;
 use crate::server::Hold;
 use crate::{JobError, foreign};
+
+use released::keep_releases;
 
 pub use face::{CurrentIdentity, Effect, Input, JobFollower, Parts, UploadId, Uploaded};
 
@@ -41,6 +45,8 @@ struct Server {
     /// What its machines keep of the job between rounds.
     memory: Arc<JobMemory>,
     active: Option<Active>,
+    /// Of which survivors it has opened results.
+    releases: Arc<Releases>,
     /// What parties uploaded for a round that this server has not heard of yet, the latest of each.
     early: BTreeMap<String, Upload>,
 }
@@ -99,6 +105,7 @@ impl From<JobError> for Ended {
 impl Server {
     fn new(parts: Parts, hand: Hand<Input, Effect>) -> Self {
         Self {
+            releases: Releases::new(&parts.job, Vec::new(), keep_releases(&parts.records)),
             hand,
             parts,
             link: (LinkId::default(), Link::Lost),
@@ -269,11 +276,7 @@ impl Server {
         match frame {
             Frame::RoundStart(start) => self.started(start).await?,
             Frame::Chunk(chunk) => self.chunk(chunk).await?,
-            Frame::RoundAborted(pb::RoundAborted { round, reason, .. }) => {
-                let reason = foreign(&reason);
-                info!(role = %self.parts.role, round, %reason, "round over");
-                self.active.take_if(|active| active.round.number() == round);
-            }
+            Frame::RoundAborted(aborted) => self.over(aborted).await?,
             Frame::JobDone(_) => return Err(Ended::Done),
             _ => return Err(wrong("a frame that is for parties").into()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindsum_protocol::{Fault, Follower, FollowerSetup, Message, Round, RoundSum};
+use blindsum_protocol::{Fault, FaultKind, Follower, FollowerSetup, Message, Round, RoundSum};
 use tracing::{debug, info, warn};
 
 use super::{Active, Server};
@@ -31,13 +31,17 @@ impl Server {
             )
         })?;
         self.last_round = u64::from_be_bytes(number);
-        Ok(())
+        self.recall_releases().await
+    }
+
+    fn failed(&self, reason: impl std::fmt::Display) -> JobError {
+        self.unusable(LAST_ROUND, reason)
     }
 
     /// The error of a record that cannot be used.
-    fn failed(&self, reason: impl std::fmt::Display) -> JobError {
+    pub(super) fn unusable(&self, record: &str, reason: impl std::fmt::Display) -> JobError {
         JobError::State {
-            path: self.parts.records.place().join(LAST_ROUND),
+            path: self.parts.records.place().join(record),
             reason: reason.to_string(),
         }
     }
@@ -103,7 +107,8 @@ impl Server {
         if round.is_err() {
             self.certificates.forget_strangers(brought, anchor, now);
         }
-        round.map_err(|error| error.to_string())
+        let round = round.map_err(|error| error.to_string())?;
+        Ok(self.remembering(round, start))
     }
 
     /// Takes part in a round, which it does once.
@@ -219,6 +224,13 @@ impl Server {
         match (answer, &self.active) {
             (Ok(Some(message)), Some(active)) => self.answer(active, message),
             (Ok(_), _) => {}
+            (
+                Err(Fault {
+                    kind: FaultKind::NotOpened { round, reason },
+                    ..
+                }),
+                _,
+            ) => self.refuse_to_open(number, round, reason),
             (Err(fault), active) => {
                 let code = RoundRefusalCode::RoundRefusalFault;
                 let reason = active.as_ref().map(|active| active.round.in_words(&fault));
@@ -248,14 +260,19 @@ impl Server {
 
     /// Tells the coordinator that this server has no further part in a round.
     pub(super) fn refuse(&mut self, round: u64, code: RoundRefusalCode, reason: String) {
-        warn!(role = %self.parts.role, round, %reason, "round refused");
-        self.active.take_if(|active| active.round.number() == round);
         let code = code.into();
-        self.send(pb::RoundRefused {
+        self.refuse_with(pb::RoundRefused {
             round,
             code,
             reason,
             ..pb::RoundRefused::default()
         });
+    }
+
+    pub(super) fn refuse_with(&mut self, refusal: pb::RoundRefused) {
+        let (round, reason) = (refusal.round, &refusal.reason);
+        warn!(role = %self.parts.role, round, %reason, "round refused");
+        self.active.take_if(|active| active.round.number() == round);
+        self.send(refusal);
     }
 }

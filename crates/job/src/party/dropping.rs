@@ -25,6 +25,7 @@ impl Member {
             reason,
             accused: self.accused(&error),
             evidence: shown(&error),
+            ..pb::RoundRefused::default()
         });
         let of_caller = |active: &Active| active.round.kind() == RoundKind::Sum;
         let error = match !self.active.as_ref().is_some_and(of_caller) && self.wanted {

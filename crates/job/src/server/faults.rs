@@ -93,6 +93,9 @@ impl Lead {
 
     /// A fault that ends the round. If a party did it, the round's report has it.
     pub(super) fn ended_by(&mut self, fault: &Fault) -> Halt {
+        if let Some(halt) = Self::not_opened_by(fault) {
+            return halt;
+        }
         let Some(running) = &mut self.running else {
             return Halt::Aborted(fault.to_string());
         };

@@ -52,6 +52,7 @@ impl Lead {
             Halt::Aborted(reason)
             | Halt::Missed { reason, .. }
             | Halt::Waits { reason, .. }
+            | Halt::Unopened(reason)
             | Halt::Ended(reason) => Err(JobError::JobFailed {
                 job: self.name.clone(),
                 reason,
@@ -136,7 +137,12 @@ impl Lead {
     /// bounds that fall.
     fn warned(&self) -> String {
         let lacks = self.lacks_only_needed().then(|| self.lacks_needed());
-        let others = [self.trouble.blocked(), &self.warning, &self.bounds_warning];
+        let others = [
+            self.trouble.blocked(),
+            &self.opened.warning,
+            &self.warning,
+            &self.bounds_warning,
+        ];
         let all = lacks.as_deref().into_iter().chain(others);
         let all: Vec<&str> = all.filter(|warning| !warning.is_empty()).collect();
         all.join("; ")

@@ -122,6 +122,7 @@ impl Lead {
         collected?;
         let ready = self.wanted(number, joining);
         let (kind, ready) = self.choose_kind(number, ready);
+        let ready = self.openable(number, kind, ready)?;
         let roster = self.certify(number, ready)?;
         report.parties = roster.members().iter().map(|m| m.name.clone()).collect();
         let aborted = |fault: Fault| Halt::Aborted(fault.kind.to_string());
@@ -140,7 +141,7 @@ impl Lead {
         };
         let round = round.map_err(aborted)?;
         self.watch_bounds(&round);
-        Ok(Arc::new(round))
+        Ok(Arc::new(self.remembering(round)))
     }
 
     /// Those that are ready, without those that sit out where there are enough others. Who is here and has said nothing

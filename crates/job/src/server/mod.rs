@@ -25,6 +25,7 @@ mod members;
 mod opening;
 mod owed;
 mod presence;
+mod released;
 mod revocation;
 mod round;
 mod running;
@@ -57,6 +58,7 @@ pub use members::LONGEST_LOCATION;
 use members::Member;
 use opening::Opening;
 use presence::Presence;
+use released::Opened;
 use running::Running;
 pub use servers::KEY_SERVICE;
 pub use shared::Shared;
@@ -215,6 +217,8 @@ struct Lead {
     conduct_stored: Vec<u8>,
     /// The rounds without a result since the latest one with one.
     trouble: Trouble,
+    /// Which results were opened, where servers compute together.
+    opened: Opened,
     /// Whether this process cannot go on with the job, which has not failed.
     is_broken: bool,
     /// Rounds that were begun. Their numbers also move by what parties say, this one does not.
@@ -249,6 +253,7 @@ impl Lead {
         let corrupt = parts.job.spec().corrupt_parties();
         let (conduct, begun) = recalled(&parts, &stored.conduct, corrupt);
         let lead = Self {
+            opened: Opened::stored(&parts, &stored),
             hand,
             name: parts.job.spec().job.clone(),
             conduct_stored: conduct.to_bytes(0),
@@ -315,6 +320,8 @@ enum Halt {
     /// The round gave no result because of something that will pass, as a server that was started again: no round counts
     /// as failed, and the job waits for whom or what is named.
     Waits { whom: String, reason: String },
+    /// The result of the round must not be opened; that of a round of other parties may be.
+    Unopened(String),
     /// The job ends without being done.
     Ended(String),
     /// The job cannot go on.
@@ -326,7 +333,7 @@ impl Halt {
     fn reason(&self) -> &str {
         match self {
             Self::Stop => "the coordinator was stopped",
-            Self::Aborted(reason) | Self::Ended(reason) => reason,
+            Self::Aborted(reason) | Self::Unopened(reason) | Self::Ended(reason) => reason,
             Self::Missed { reason, .. } | Self::Waits { reason, .. } => reason,
             Self::Broken(_) => "the coordinator cannot go on",
         }

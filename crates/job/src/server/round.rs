@@ -41,7 +41,8 @@ impl Lead {
             Err(halt) => Err(halt),
         };
         self.close_gate(number);
-        let result = match result.map_err(|halt| self.without_lost(number, halt)) {
+        let result = result.map_err(|halt| self.without_lost(number, halt));
+        let result = match result.map_err(|halt| self.waits_to_open(halt)) {
             Ok(()) => Ok(()),
             Err(Halt::Broken(error)) => {
                 // The store may be what is broken; what matters is that the parties know.
@@ -365,7 +366,10 @@ impl Lead {
         let addressed = messages.into_iter().filter_map(|(seat, _)| seat.party());
         let addressed = addressed.collect();
         self.tell_end(ending, &addressed);
-        self.end_for_servers(round.number(), "it has a result");
+        if round.kind() == RoundKind::Sum {
+            self.result_counts(round.number()).await?;
+        }
+        self.end_for_servers(round.number(), "it has a result", true);
         info!(job = %self.name, round = round.number(), survivors = report.survivors.len(),
             parties = report.parties.len(), model = self.model.version(),
             ms = (report.seconds * 1000.0) as u64, "round done");
@@ -413,7 +417,7 @@ impl Lead {
             };
             member.link.frame(frame.into());
         }
-        self.end_for_servers(number, reason);
+        self.end_for_servers(number, reason, false);
         self.publish(Some(report.clone()));
         self.stored(move |store, job| store.end_round(job, &report, None, None))
             .await

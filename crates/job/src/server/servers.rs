@@ -108,6 +108,9 @@ impl Lead {
         self.unpublished = true;
         self.changed = self.hand.now();
         self.resume_server(role, hello);
+        if let Some(counted) = self.last_counted() {
+            self.tell_server(role, over(counted, "it has a result", true).into());
+        }
         if self.state == JobState::Done {
             self.tell_server(role, self.job_done().into());
         }
@@ -138,7 +141,7 @@ impl Lead {
             self.drop_seat(number, role.into(), reason);
         }
         if hello.round != 0 {
-            self.tell_server(role, over(hello.round, "it is over").into());
+            self.tell_server(role, over(hello.round, "it is over", false).into());
         }
     }
 
@@ -178,6 +181,7 @@ impl Lead {
             Frame::RoundRefused(refusal) => {
                 let number = self.running.as_ref().map(|running| running.number());
                 if number == Some(refusal.round) {
+                    self.refuses_to_open(&refusal);
                     let reason = format!("refused by the server: {}", foreign(&refusal.reason));
                     self.drop_seat(refusal.round, Seat::Server(role), &reason);
                 }
@@ -209,16 +213,16 @@ impl Lead {
     }
 
     /// The servers hear that a round is over.
-    pub(super) fn end_for_servers(&self, round: u64, reason: &str) {
-        self.tell_servers(&over(round, reason).into());
+    pub(super) fn end_for_servers(&self, round: u64, reason: &str, counted: bool) {
+        self.tell_servers(&over(round, reason, counted).into());
     }
 }
 
-fn over(round: u64, reason: &str) -> pb::RoundAborted {
+fn over(round: u64, reason: &str, counted: bool) -> pb::RoundAborted {
     pb::RoundAborted {
         round,
         only_you: false,
         reason: reason.into(),
-        counted: false,
+        counted,
     }
 }

@@ -59,6 +59,7 @@ impl Lead {
             Halt::Missed { .. } if self.has_enough_others() => Ok(()),
             Halt::Missed { whom, .. } => self.wait_for(&whom, Self::has_enough_others).await,
             Halt::Waits { whom, .. } => self.wait_for(&whom, |_| false).await,
+            Halt::Unopened(reason) => self.wait_to_open(reason).await,
             Halt::Aborted(reason) => {
                 self.trouble.failed += 1;
                 let failed = self.trouble.failed;
@@ -161,7 +162,7 @@ impl Lead {
     }
 
     /// A moment for parties to come back.
-    async fn pause(
+    pub(super) async fn pause(
         &mut self,
         time: Duration,
         is_over: impl Fn(&mut Self) -> bool,

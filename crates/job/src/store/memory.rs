@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blindsum_protocol::Job;
 
 use super::{Ending, FAULTS_KEPT, ShownFault, Store, StoredJob, other_spec};
+use crate::released::Release;
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::{Model, StoreError};
 
@@ -31,6 +32,7 @@ pub(super) struct Kept {
     /// How many of those before gave a sum.
     pub done_before: u64,
     pub ending: Option<Ending>,
+    pub released: Vec<Release>,
     pub events: Vec<Happened>,
     pub faults: Vec<ShownFault>,
     pub conduct: Vec<u8>,
@@ -129,6 +131,7 @@ impl Kept {
             rounds: BTreeMap::new(),
             done_before: 0,
             ending: None,
+            released: Vec::new(),
             events: Vec::new(),
             faults: Vec::new(),
             conduct: Vec::new(),
@@ -207,6 +210,7 @@ impl Store for MemoryStore {
             interrupted,
             ending: kept.ending.clone(),
             conduct: kept.conduct.clone(),
+            released: kept.released.clone(),
         })
     }
 
@@ -252,6 +256,13 @@ impl Store for MemoryStore {
             if let Some(ending) = ending {
                 kept.ending = Some(ending.clone());
             }
+            Ok(())
+        })
+    }
+
+    fn released(&self, job: &str, releases: &[Release]) -> Result<(), StoreError> {
+        self.change(job, |kept| {
+            kept.released = releases.to_vec();
             Ok(())
         })
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use blindsum_protocol::{Evidence, Job};
 use bytes::Bytes;
 
+use crate::released::Release;
 use crate::report::{JobState, RoundReport};
 use crate::{Model, StoreError, hex, pb};
 pub use memory::{Happened, MemoryStore};
@@ -41,6 +42,12 @@ pub trait Store: Send + Sync {
         model: Option<&Model>,
         ending: Option<&Ending>,
     ) -> Result<(), StoreError>;
+
+    /// Replaces what is recorded of results that servers of a job have begun to open.
+    ///
+    /// # Errors
+    /// Writing failed.
+    fn released(&self, job: &str, releases: &[Release]) -> Result<(), StoreError>;
 
     /// Records who has confirmed the result of a round, if it is still the latest round with a result.
     ///
@@ -157,6 +164,8 @@ pub struct StoredJob {
     pub ending: Option<Ending>,
     /// Which parties sit out rounds and why, as [`Store::set_conduct`] was given it; empty if it was not.
     pub conduct: Vec<u8>,
+    /// Results that servers have begun to open, oldest first.
+    pub released: Vec<Release>,
 }
 
 /// What the parties of a round with a result are told. It is stored, so that every party whose update is in the sum

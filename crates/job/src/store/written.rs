@@ -42,6 +42,9 @@ struct StoredBytes {
     done_before: u64,
     #[prost(bytes = "vec", tag = "11")]
     conduct: Vec<u8>,
+    /// Results that servers have begun to open, each in JSON.
+    #[prost(string, repeated, tag = "12")]
+    released: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -141,6 +144,7 @@ impl Kept {
     fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         let json = |error: serde_json::Error| failed(error.to_string());
         let rounds = self.rounds.values().map(serde_json::to_string);
+        let released = self.released.iter().map(serde_json::to_string);
         let stored = StoredBytes {
             version: VERSION,
             spec_hash: self.spec_hash.to_vec(),
@@ -153,6 +157,7 @@ impl Kept {
             faults: self.faults.iter().map(StoredFault::of).collect(),
             done_before: self.done_before,
             conduct: self.conduct.clone(),
+            released: released.collect::<Result<_, _>>().map_err(json)?,
         };
         Ok(stored.encode_to_vec())
     }
@@ -164,6 +169,8 @@ impl Kept {
             let report: RoundReport = serde_json::from_str(report).map_err(damaged)?;
             Ok((report.number, report))
         });
+        let released = stored.released.iter();
+        let released = released.map(|release| serde_json::from_str(release).map_err(damaged));
         Ok(Self {
             spec_hash: *job.hash(),
             state,
@@ -175,6 +182,7 @@ impl Kept {
             faults: stored.faults.into_iter().map(StoredFault::read).collect(),
             done_before: stored.done_before,
             conduct: stored.conduct,
+            released: released.collect::<Result<_, _>>()?,
         })
     }
 }

@@ -16,6 +16,7 @@ mod nonces;
 mod opening;
 mod party;
 mod recorded;
+mod releases;
 mod scene;
 #[path = "../../../../vectors/support.rs"]
 #[allow(dead_code)]

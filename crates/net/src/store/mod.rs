@@ -8,9 +8,11 @@ mod lock;
 mod opening;
 mod read;
 mod reader;
+mod releases;
 mod rounds;
 mod sqlite;
 
+pub use blindsum_job::released::Release;
 pub use blindsum_job::store::{Ending, ShownFault, Store, StoredJob};
 pub use reader::{StoreReader, StoredStatus};
 pub use sqlite::SqliteStore;

@@ -11,7 +11,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::store_error;
 use super::lock::StoreLock;
-use super::{Ending, ShownFault, Store, StoredJob, conducts, endings, faults, opening, read, rounds};
+use super::{
+    Ending, Release, ShownFault, Store, StoredJob, conducts, endings, faults, opening, read,
+    releases, rounds,
+};
 use crate::report::{JobState, RoundReport, RoundState};
 use crate::system::unix_millis;
 use crate::{Model, StoreError, hex};
@@ -173,9 +176,11 @@ fn check(connection: &mut Connection, path: &str) -> Result<(), StoreError> {
         return Err(StoreError::Corrupt { path, reason });
     }
     match is_new(connection).map_err(failed)? {
-        true => make_tables(connection).map_err(failed),
-        false => check_marks(connection, path),
+        true => make_tables(connection).map_err(failed)?,
+        false => check_marks(connection, path)?,
     }
+    // A store that an earlier program made has no such table.
+    connection.execute_batch(releases::TABLE).map_err(failed)
 }
 
 /// Whether nothing was written to the file yet: a coordinator has just made it, or is about to write its tables.
@@ -244,6 +249,7 @@ impl Store for SqliteStore {
                 interrupted: Vec::new(),
                 ending: None,
                 conduct: Vec::new(),
+                released: Vec::new(),
             });
         };
         if hash != job.hash() {
@@ -259,6 +265,8 @@ impl Store for SqliteStore {
         let ending = self.transaction(|t| endings::get(t, name))?;
         let ending = ending.map_err(|reason| self.corrupt(format!("job {name}: {reason}")))?;
         let conduct = self.transaction(|t| conducts::get(t, name))?;
+        let released = self.transaction(|t| releases::get(t, name))?;
+        let released = released.map_err(|e| self.corrupt(format!("job {name}: releases: {e}")))?;
         Ok(StoredJob {
             model,
             state: match state.as_str() {
@@ -271,6 +279,7 @@ impl Store for SqliteStore {
             interrupted,
             ending,
             conduct,
+            released,
         })
     }
 
@@ -309,6 +318,10 @@ impl Store for SqliteStore {
         let bytes = model + ending.map_or(0, |ending| ending.message.len());
         self.logged.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn released(&self, job: &str, released: &[Release]) -> Result<(), StoreError> {
+        self.transaction(|t| releases::put(t, job, released))
     }
 
     fn confirm(&self, job: &str, round: u64, names: &[Arc<str>]) -> Result<(), StoreError> {

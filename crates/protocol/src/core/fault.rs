@@ -172,6 +172,14 @@ pub enum FaultKind {
         /// The rule.
         reason: String,
     },
+    /// A result that a server does not open, as its survivors are too near to those of an earlier result of the same model.
+    #[error("the result is not opened: {reason}")]
+    NotOpened {
+        /// The round of that result; 0 if another reason keeps the server from opening one.
+        round: u64,
+        /// What the server's memory says.
+        reason: String,
+    },
     /// Not enough parties signed the same survivor set.
     #[error(
         "inconsistent sets of survivors: {have} parties signed the one that this party was told, {need} are needed"

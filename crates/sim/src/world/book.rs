@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blindsum_job::party::RoundResult;
+use blindsum_job::released::Release;
 use blindsum_protocol::{ServerIndex, ServerRole};
 
 use super::leftovers::Leftovers;
@@ -38,6 +39,8 @@ pub(super) struct Book {
     /// What servers that compute with others said, by server and by round. A coordinator with a store of an earlier time may
     /// use a number again: how often it came back with one tells the rounds apart.
     pub spoken: BTreeMap<(ServerIndex, u64, u64), Spoken>,
+    /// Whose results servers have opened.
+    pub released: BTreeMap<ServerRole, Vec<Release>>,
     /// What rounds led to.
     pub sums: BTreeMap<u64, Sum>,
     /// What parties were told.

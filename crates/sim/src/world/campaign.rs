@@ -35,6 +35,8 @@ pub struct Tally {
     pub shown: u64,
     /// Leases that ran out, or were lost.
     pub leases: u64,
+    /// Results that servers recorded before they opened them.
+    pub releases: u64,
     /// Rounds without a result, in episodes in which the only fault is a lying member.
     pub spoilt: u64,
 }
@@ -52,6 +54,7 @@ impl Tally {
         self.lies += other.lies;
         self.shown += other.shown;
         self.leases += other.leases;
+        self.releases += other.releases;
         self.spoilt += other.spoilt;
     }
 }

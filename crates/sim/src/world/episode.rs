@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use blindsum_job::server::JobServer;
 use blindsum_protocol::ProtocolName;
 
-use super::agenda::{Micros, Who};
+use super::agenda::{Event, Micros, Who};
 use super::faults::Faults;
 use super::plain::is_ruled;
 use super::{Broken, Kind, Tally, World};
@@ -57,10 +58,13 @@ impl World {
         self.log("from here on nothing goes wrong".into());
         let left = u64::from(self.job.spec().rounds) + 1;
         let each = ROUND + self.liar.map_or(0, |_| LIAR);
-        let until = self.time + COMING_BACK + left * each;
+        let mut until = self.time + COMING_BACK + left * each;
         while !self.is_over() {
             if self.job.hides_sum() && self.book.is_latest_sum_lost() {
                 return Ok(());
+            }
+            if self.is_missed() {
+                until += COMING_BACK;
             }
             if self.time > until {
                 return Err(self.broken("P5: the job does not come to its end".into()));
@@ -91,6 +95,27 @@ impl World {
         }
         self.server.from_backup = self.kind == Kind::Rollback;
         self.kill(Who::Server);
+    }
+
+    /// A job of three servers may need the very party that is gone, where a result with it was opened: it says so, and the
+    /// party comes back. True where that is so now.
+    fn is_missed(&mut self) -> bool {
+        let status = self.server.machine.as_ref().map(JobServer::status);
+        let waits = status.is_some_and(|status| !status.warning.is_empty());
+        let gone = self.mortal.filter(|number| {
+            let who = Who::Party(*number);
+            waits && !self.followers.is_empty() && !self.lives(who, self.life_of(who))
+        });
+        let Some(number) = gone else {
+            return false;
+        };
+        self.mortal = None;
+        self.log(format!(
+            "party {number}, which was gone for good, is missed and comes back"
+        ));
+        self.agenda
+            .push(self.time, Event::Start(Who::Party(number)));
+        true
     }
 
     fn done(self) -> Tally {

@@ -9,6 +9,8 @@ use crate::seeds::{below, unit};
 pub struct Faults {
     /// A machine is killed before its next effect is carried out.
     pub kill: f64,
+    /// A server is killed after it has opened a result with others.
+    pub opened: f64,
     /// A killed party stays away for so long that it misses rounds.
     pub away: f64,
     /// A connection breaks, at each step of the episode.
@@ -84,6 +86,7 @@ impl Kind {
         };
         let storm = Faults {
             kill: 0.006,
+            opened: 0.1,
             cut: 0.01,
             slow: 0.02,
             late: 0.01,

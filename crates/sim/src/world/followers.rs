@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use blindsum_crypto::sign::IdentityKey;
 use blindsum_job::follower::{CurrentIdentity, Effect, Input, JobFollower, Parts};
+use blindsum_job::records::Records;
 use blindsum_protocol::{ServerIdentity, ServerRole};
 
 use super::agenda::{Event, Who};
 use super::disk::Disk;
 use super::parties::frames;
+use super::promises::LAST_ROUND;
 use super::{Broken, Kind, World};
 use crate::seeds::seed_bytes;
 
@@ -20,6 +22,8 @@ pub(super) struct Follower {
     pub disk: Arc<Disk>,
     /// How many records it had written when that was looked at last.
     pub written: u64,
+    /// The latest round that it was seen to begin.
+    pub begun: u64,
     pub machine: Option<JobFollower>,
     /// How often it was started.
     pub life: u32,
@@ -37,6 +41,7 @@ impl Follower {
             certificate: certificate.into(),
             disk: Arc::default(),
             written: 0,
+            begun: 0,
             machine: None,
             life: 0,
             link: None,
@@ -70,6 +75,9 @@ impl World {
         }
         server.life += 1;
         server.written = server.disk.written();
+        let record = server.disk.read(LAST_ROUND).ok().flatten();
+        let number = record.and_then(|bytes| bytes.try_into().ok());
+        server.begun = number.map_or(0, u64::from_be_bytes);
         let numbers = [self.seed, u64::from(server.life)];
         let entropy = seed_bytes(&role.to_string(), &numbers);
         let parts = Parts {

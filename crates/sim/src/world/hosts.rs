@@ -167,10 +167,16 @@ impl World {
                 }
             }
             Who::Follower(role) => {
-                self.note_begun(role)?;
+                let opens = self.note_written(role)?;
                 if let Some(machine) = self.follower(role) {
                     machine.worked(now, ticket);
                 }
+                self.serve(who)?;
+                // It has opened a result, and is gone before the round counts.
+                if opens && self.dice.chance(self.faults.opened) {
+                    self.kill(who);
+                }
+                return Ok(());
             }
         }
         self.serve(who)

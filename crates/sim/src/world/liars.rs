@@ -65,6 +65,7 @@ impl World {
                 reason: "it lied".into(),
                 accused: self.somebody(),
                 evidence: wild.to_be_bytes().to_vec(),
+                ..pb::RoundRefused::default()
             }),
             Up::Chunk(chunk) => Up::Chunk(match wild % 7 {
                 0 => pb::Chunk {

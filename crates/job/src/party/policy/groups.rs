@@ -45,6 +45,11 @@ impl Groups {
         refined.add([new].into_iter().filter(Group::is_some), true);
         refined
     }
+
+    /// How many parties each group has.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|group| group.parties.len())
+    }
 }
 
 impl Group {

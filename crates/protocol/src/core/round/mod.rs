@@ -27,7 +27,10 @@ use blindsum_encode::{EncodeError, Encoding, Real};
 use blindsum_math::words::Words;
 
 use crate::core::plan::Plan;
-use crate::{Fault, FaultKind, Job, Numbers, PartyId, RoundKind, ServerRole};
+use crate::{
+    AnyRelease, Fault, FaultKind, Job, NotOpened, Numbers, PartyId, PartySet, ReleaseGuard,
+    RoundKind, ServerRole,
+};
 
 /// One aggregation: a job, a number that is never used again, the certified parties in order, and the model that
 /// everybody starts from. The machines of parties and servers are made from it.
@@ -41,6 +44,8 @@ pub struct Round {
     key_context: Context,
     encoding: Arc<Encoding>,
     plan: Plan,
+    /// What this process, if it is a server that opens results, knows of earlier ones.
+    releases: Arc<dyn ReleaseGuard>,
     /// Made when they are first needed.
     machines: OnceLock<Arc<dyn Machines>>,
 }
@@ -114,6 +119,7 @@ impl Round {
         Ok(Self {
             encoding: job.encoding().clone(),
             plan: job.plan_of(kind, roster.len()),
+            releases: Arc::new(AnyRelease),
             job,
             kind,
             number,
@@ -150,6 +156,30 @@ impl Round {
         self.encoding = Arc::new(encoding);
         self.machines = OnceLock::new();
         Ok(self)
+    }
+
+    /// The same round with the memory of a server that computes together with others. Without it every set of survivors is
+    /// opened.
+    #[must_use]
+    pub fn with_releases(mut self, releases: Arc<dyn ReleaseGuard>) -> Self {
+        self.releases = releases;
+        self
+    }
+
+    /// Whether the result of these survivors may be opened.
+    ///
+    /// # Errors
+    /// [`FaultKind::NotOpened`].
+    pub(crate) fn check_release(&self, survivors: &PartySet) -> Result<(), Fault> {
+        not_opened(self.releases.check(survivors))
+    }
+
+    /// Records that the result of these survivors is opened; the first byte of it may be sent then.
+    ///
+    /// # Errors
+    /// [`FaultKind::NotOpened`].
+    pub(crate) fn record_release(&self, survivors: &PartySet) -> Result<(), Fault> {
+        not_opened(self.releases.record(survivors))
     }
 
     /// The job.
@@ -273,6 +303,12 @@ impl Round {
     pub fn everyone(&self) -> impl Iterator<Item = PartyId> + use<> {
         (0..self.roster.len() as u32).map(PartyId)
     }
+}
+
+fn not_opened(answer: Result<(), NotOpened>) -> Result<(), Fault> {
+    answer.map_err(|NotOpened { round, reason }| {
+        Fault::nobody(FaultKind::NotOpened { round, reason })
+    })
 }
 
 #[cfg(test)]

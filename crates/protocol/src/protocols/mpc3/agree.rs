@@ -59,6 +59,8 @@ pub(super) async fn agree(
         let few = Fault::nobody(FaultKind::TooFewSurvivors { have, need });
         return Err(faults.into_iter().next().unwrap_or(few));
     }
+    // A server that must not open their result does not agree on them, so that no other one opens it either.
+    round.check_release(&survivors)?;
     let keys = in_order(me, [&said, &theirs[0], &theirs[1]], key.is_some());
     let hash = survivors_hash(round, &survivors, own, &keys);
     let theirs = to_both(line, hash.to_vec()).await?;

@@ -92,6 +92,7 @@ async fn computed<R: Ring>(
         let too_long = of_parties().find(|(_, passed)| !**passed);
         return Err(too_few(too_long.map(|(party, _)| party), have, need));
     }
+    round.check_release(&survivors)?;
     weighed.verify(&mpc).await.map_err(failed)?;
     let (sum, divisor) = (weighed.shown(), weighed.divisor);
     let gaussian = weighing.noise().map_err(broken)?;
@@ -101,6 +102,7 @@ async fn computed<R: Ring>(
         // The sum of weights is shown as it is.
         noise = Shares::concat(&[&noise, &Shares::zeros(sum.len() - count)]);
     }
+    round.record_release(&survivors)?;
     let result = hand_over(&mpc, (&weighing, round), sum, noise, divisor).await?;
     let too_long = of_parties().filter(|(_, passed)| !**passed);
     let faults = too_long.map(|(party, _)| {

@@ -89,10 +89,14 @@ pub(super) async fn open(
         .secrets
         .filter(|_| Weighing::of(round.job()).is_some())
     {
-        None => match (holding.sums(&survivors)?, for_parties) {
-            (sums, true) => Made::Shared(sums),
-            (sums, false) => Made::Shown(reveal(me, &round, sums, &line).await?),
-        },
+        None => {
+            let sums = holding.sums(&survivors)?;
+            round.record_release(&survivors)?;
+            match for_parties {
+                true => Made::Shared(sums),
+                false => Made::Shown(reveal(me, &round, sums, &line).await?),
+            }
+        }
         Some(secrets) => {
             let gathered = holding.vectors(&survivors)?;
             let secrets = (secrets, begun.hash);

@@ -5,6 +5,7 @@ mod honest;
 mod lies;
 mod notices;
 mod parts;
+mod releases;
 mod rules;
 mod servers;
 mod servers_alone;

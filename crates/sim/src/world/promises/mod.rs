@@ -5,6 +5,8 @@ mod leftovers;
 mod models;
 mod servers;
 
+pub(super) use servers::LAST_ROUND;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -7,9 +7,10 @@ use blindsum_crypto::kdf;
 use blindsum_job::pb::party_frame::Frame;
 use blindsum_job::pb::{self, PartyFrame};
 use blindsum_job::records::Records;
+use blindsum_job::released::Release;
 use blindsum_job::report::RoundReport;
 use blindsum_job::results::LearntResult;
-use blindsum_protocol::{Job, ServerIndex, ServerRole};
+use blindsum_protocol::{Job, ModelUpdate, ServerIndex, ServerRole};
 
 use super::super::agenda::Who;
 use super::super::book::{Book, Kept, Spoken};
@@ -17,7 +18,10 @@ use super::super::plain::{Total, is_ruled};
 use super::super::{Broken, Kind, World};
 
 /// The record in which a server has the number of its latest round.
-const LAST_ROUND: &str = "last-round";
+pub(in super::super) const LAST_ROUND: &str = "last-round";
+
+/// The record in which a server has whose results it has opened.
+const RELEASED: &str = "released";
 
 /// What a server says to each other one in a round in which they add, at most: what it begins with, its list of uploads,
 /// its part of the sum.
@@ -120,21 +124,25 @@ impl World {
         self.check(kept)
     }
 
-    /// P3: a server takes part in a round once. It writes down the number of each before that.
-    pub(in super::super) fn note_begun(&mut self, role: ServerRole) -> Result<(), Broken> {
+    /// P3: a server takes part in a round once. It writes down the number of each before that. Gives whether it has written
+    /// down instead that it opens a result.
+    pub(in super::super) fn note_written(&mut self, role: ServerRole) -> Result<bool, Broken> {
         let epoch = self.tally.restored;
         let (Some(place), Some(server)) = (role.place(), self.followers.get_mut(&role)) else {
-            return Ok(());
+            return Ok(false);
         };
         let written = server.disk.written();
         if std::mem::replace(&mut server.written, written) == written {
-            return Ok(());
+            return Ok(false);
         }
         let record = server.disk.read(LAST_ROUND).ok().flatten();
         let number = record.and_then(|bytes| bytes.try_into().ok());
         let Some(round) = number.map(u64::from_be_bytes) else {
             return Err(self.broken(format!("P3: the {role} writes down no number of a round")));
         };
+        if std::mem::replace(&mut server.begun, round) == round {
+            return self.note_released(role);
+        }
         let again = self.book.spoken.contains_key(&(place, round, epoch));
         let life = server.life;
         let kept = match again {
@@ -143,7 +151,51 @@ impl World {
             )),
             false => self.book.speaks(place, (round, epoch), life).map(drop),
         };
-        self.check(kept)
+        self.check(kept).map(|()| false)
+    }
+
+    /// P1: no server opens two results of one model whose survivors differ by few parties, also in different lives.
+    fn note_released(&mut self, role: ServerRole) -> Result<bool, Broken> {
+        let Some(server) = self.followers.get(&role) else {
+            return Ok(false);
+        };
+        let record = server.disk.read(RELEASED).ok().flatten();
+        let releases = record.and_then(|bytes| serde_json::from_slice::<Vec<Release>>(&bytes).ok());
+        let Some(releases) = releases else {
+            return Err(self.broken(format!(
+                "P1: the {role} writes down nothing of what it opens"
+            )));
+        };
+        // Rounds that ask for other vectors than the one before have no model to tell them by.
+        let has_models =
+            self.job.spec().model_update != ModelUpdate::Nothing || self.job.hides_sum();
+        if self.kind == Kind::Rollback || !has_models {
+            return Ok(true);
+        }
+        let bound = self.job.spec().corrupt_parties() + 2;
+        let of_server = self.book.released.entry(role).or_default();
+        let new: Vec<Release> = (releases.into_iter())
+            .filter(|release| !of_server.contains(release))
+            .collect();
+        let mut kept = Ok(());
+        for release in new {
+            let is_near = |earlier: &&Release| {
+                let differ = earlier
+                    .survivors
+                    .symmetric_difference(&release.survivors)
+                    .count();
+                earlier.model == release.model && differ > 0 && differ < bound
+            };
+            if let Some(earlier) = of_server.iter().find(is_near) {
+                kept = Err(format!(
+                    "P1: the {role} opens the result of {:?} after that of {:?} from the same model",
+                    release.survivors, earlier.survivors
+                ));
+            }
+            of_server.push(release);
+        }
+        self.tally.releases += 1;
+        self.check(kept).map(|()| true)
     }
 
     /// A server takes an upload.

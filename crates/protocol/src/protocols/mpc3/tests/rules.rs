@@ -72,13 +72,18 @@ pub(super) fn with(options: Mpc3, adversary: Adversary) -> JobSpec {
 /// A round whose vectors are as short as the encoding makes them, but for those that `lie` changes.
 pub(super) fn rig(spec: JobSpec, seed: u64, lie: impl FnOnce(&mut Vec<Words>)) -> Rig {
     Rig::lying(spec, seed, |inputs| {
-        for words in inputs.iter_mut() {
-            let short = |word| (1 << 15) + word % (1 << 13);
-            let levels: Vec<u64> = words.iter().map(short).collect();
-            *words = Words::from_values(words.width(), &levels).unwrap();
-        }
+        shorten(inputs);
         lie(inputs);
     })
+}
+
+/// Makes vectors as short as the encoding does.
+pub(super) fn shorten(inputs: &mut [Words]) {
+    for words in inputs.iter_mut() {
+        let short = |word| (1 << 15) + word % (1 << 13);
+        let levels: Vec<u64> = words.iter().map(short).collect();
+        *words = Words::from_values(words.width(), &levels).unwrap();
+    }
 }
 
 /// The mean that parties are told is that in the clear.

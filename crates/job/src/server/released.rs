@@ -1,0 +1,241 @@
+//! What the coordinator, as one of the servers that open results together, remembers of earlier ones, and how it chooses
+//! the parties of rounds so that their result may be opened.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use blindsum_protocol::{Fault, FaultKind, Round, RoundKind};
+use tracing::warn;
+
+use super::joining::ReadyParty;
+use super::{Halt, Lead, Parts};
+use crate::actor::Time;
+use crate::released::{MAX_RELEASES, Release, Releases, bound, compare, standing};
+use crate::store::StoredJob;
+use crate::{foreign, hex, pb};
+
+/// The longest pause between two rounds that may not be opened, in pauses after failed rounds.
+const MAX_PAUSES: u32 = 12;
+
+/// The coordinator's memory of results that were opened.
+pub(super) struct Opened {
+    pub releases: Arc<Releases>,
+    /// Releases that other servers know of and this one does not.
+    told: Vec<Release>,
+    /// The latest round whose result counts; 0 if there is none.
+    last_counted: u64,
+    /// Whether a server has refused to open the result of the round under way.
+    is_refused: bool,
+    /// Since when no result may be opened, and how many rounds have ended because of that.
+    waiting: Option<(Time, u32)>,
+    /// What people are told while that is so; empty otherwise.
+    pub warning: String,
+}
+
+impl Opened {
+    /// What the store has of it.
+    pub fn stored(parts: &Parts, stored: &StoredJob) -> Self {
+        let (store, name) = (parts.store.clone(), parts.job.spec().job.clone());
+        let keep = move |releases: &[Release]| {
+            let kept = store.released(&name, releases);
+            kept.map_err(|error| io::Error::other(error.to_string()))
+        };
+        let last_counted = stored.ending.as_ref().map_or(0, |ending| ending.done.round);
+        let kept = standing(&parts.job, stored.released.clone(), last_counted);
+        Self {
+            releases: Releases::new(&parts.job, kept, Box::new(keep)),
+            told: Vec::new(),
+            last_counted,
+            is_refused: false,
+            waiting: None,
+            warning: String::new(),
+        }
+    }
+}
+
+impl Lead {
+    /// A round that asks the coordinator's memory before its result is opened.
+    pub(super) fn remembering(&self, round: Round) -> Round {
+        let guard = self.opened.releases.guard(&round, *self.model.hash());
+        round.with_releases(guard)
+    }
+
+    /// The releases of the model under way that are known here.
+    fn known_releases(&self) -> Vec<Release> {
+        let model = hex(self.model.hash());
+        let mut known = self.opened.releases.of_model(self.model.hash());
+        let told = self.opened.told.iter().filter(|it| it.model == model);
+        known.extend(told.cloned());
+        known
+    }
+
+    /// Those of the ready parties with whom a round may have a result: all of them, or as many as may be. The others sit
+    /// this round out.
+    pub(super) fn openable(
+        &mut self,
+        number: u64,
+        kind: RoundKind,
+        ready: Vec<ReadyParty>,
+    ) -> Result<Vec<ReadyParty>, Halt> {
+        self.opened.is_refused = false;
+        let known = self.known_releases();
+        let present: BTreeSet<String> = ready.iter().map(|it| it.name.to_string()).collect();
+        let job = &self.parts.job;
+        let near = compare(&known, &present, bound(job.spec()));
+        let (RoundKind::Sum, Err(near)) = (kind, near) else {
+            return Ok(ready);
+        };
+        let rule = Rule {
+            bound: bound(job.spec()),
+            least: job.least_roster(),
+            root: job.spec().root(),
+        };
+        let Some(chosen) = choose(&present, &known, rule, number) else {
+            return Err(Halt::Unopened(format!(
+                "no round of the parties that are ready may have a result: {near}"
+            )));
+        };
+        let (chosen, out): (Vec<_>, Vec<_>) = ready
+            .into_iter()
+            .partition(|party| chosen.contains(&*party.name));
+        for party in &out {
+            let reason = "it sits this round out: with it the result could be compared with an earlier one of the same \
+                          model, and would tell the update of one party";
+            self.tell_dropped(number, &party.name, reason);
+        }
+        Ok(chosen)
+    }
+
+    /// A server does not open the result of a round, and says which earlier one is in the way.
+    pub(super) fn refuses_to_open(&mut self, refusal: &pb::RoundRefused) {
+        if refusal.code() != pb::RoundRefusalCode::RoundRefusalPolicy {
+            return;
+        }
+        self.opened.is_refused = true;
+        let most = self.parts.job.spec().parties as usize;
+        if refusal.released.is_empty() || refusal.released.len() > most {
+            return;
+        }
+        let release = Release {
+            round: refusal.released_round,
+            model: hex(self.model.hash()),
+            survivors: refusal.released.iter().map(|name| foreign(name)).collect(),
+        };
+        if self
+            .known_releases()
+            .iter()
+            .all(|it| it.survivors != release.survivors)
+        {
+            self.opened.told.push(release);
+            let older = self.opened.told.len().saturating_sub(MAX_RELEASES);
+            self.opened.told.drain(..older);
+        }
+    }
+
+    /// A round that ended because its result must not be opened has not failed: the job waits for other parties.
+    pub(super) fn waits_to_open(&self, halt: Halt) -> Halt {
+        match halt {
+            Halt::Aborted(reason) | Halt::Missed { reason, .. } | Halt::Waits { reason, .. }
+                if self.opened.is_refused =>
+            {
+                Halt::Unopened(reason)
+            }
+            halt => halt,
+        }
+    }
+
+    /// The same for what the coordinator's own memory says.
+    pub(super) fn not_opened_by(fault: &Fault) -> Option<Halt> {
+        match &fault.kind {
+            FaultKind::NotOpened { .. } => Some(Halt::Unopened(fault.kind.to_string())),
+            _ => None,
+        }
+    }
+
+    /// No result may be opened for now. Rounds begin again, after pauses that grow, until the job's patience is over.
+    pub(super) async fn wait_to_open(&mut self, reason: String) -> Result<(), Halt> {
+        let now = self.hand.now();
+        let (since, rounds) = self.opened.waiting.unwrap_or((now, 0));
+        self.opened.waiting = Some((since, rounds.saturating_add(1)));
+        if now >= since + self.parts.settings.patience {
+            return Err(Halt::Ended(format!(
+                "no result could be opened for {} s: {reason}",
+                self.parts.settings.patience.as_secs_f64()
+            )));
+        }
+        warn!(job = %self.name, %reason, "waits for other parties");
+        self.opened.warning = reason;
+        self.publish(None);
+        let pauses = 1u32
+            .checked_shl(rounds)
+            .unwrap_or(MAX_PAUSES)
+            .min(MAX_PAUSES);
+        let pause = self.parts.settings.reconnect_grace * pauses;
+        self.pause(pause, |_| false).await
+    }
+
+    /// A round counts: the next one is of another model, or asks for other vectors.
+    pub(super) async fn result_counts(&mut self, round: u64) -> Result<(), Halt> {
+        self.opened.last_counted = round;
+        self.opened.waiting = None;
+        self.opened.warning.clear();
+        self.opened.told.clear();
+        let (releases, job) = (self.opened.releases.clone(), self.parts.job.clone());
+        let forgotten = self
+            .hand
+            .work(move || releases.counted(&job, round))
+            .await?;
+        forgotten.map_err(|error| Halt::Aborted(format!("releases cannot be recorded: {error}")))
+    }
+
+    /// The latest round that counts, for a server that has come and may not have heard of it.
+    pub(super) fn last_counted(&self) -> Option<u64> {
+        (self.opened.last_counted > 0).then_some(self.opened.last_counted)
+    }
+}
+
+/// What a choice of parties must keep.
+#[derive(Clone, Copy)]
+struct Rule<'a> {
+    /// By how many parties sets differ.
+    bound: usize,
+    /// How many parties a round begins with.
+    least: usize,
+    /// A party without which there is no round.
+    root: Option<&'a str>,
+}
+
+/// The largest set of present parties that was found whose result may be opened, where that of all of them may not: the
+/// parties of an earlier result, or all without some more. Who is left out goes round with the number of the round.
+fn choose(
+    present: &BTreeSet<String>,
+    known: &[Release],
+    rule: Rule<'_>,
+    number: u64,
+) -> Option<BTreeSet<String>> {
+    let fits = |set: &BTreeSet<String>| {
+        set.len() >= rule.least
+            && rule.root.is_none_or(|root| set.contains(root))
+            && compare(known, set, rule.bound).is_ok()
+    };
+    let again = known.iter().map(|release| &release.survivors);
+    let again = again.filter(|set| set.is_subset(present)).cloned();
+    let fewer = known.iter().filter_map(|from| {
+        let mut set = present.clone();
+        let shared = present.intersection(&from.survivors).cloned();
+        let mut shared: Vec<String> = shared.filter(|name| Some(&**name) != rule.root).collect();
+        let shift = number.checked_rem(shared.len() as u64).unwrap_or(0);
+        shared.rotate_left(shift as usize);
+        shared.into_iter().find_map(|name| {
+            set.remove(&name);
+            fits(&set).then(|| set.clone())
+        })
+    });
+    let all = again.chain(fewer).filter(|set| fits(set));
+    all.max_by_key(BTreeSet::len)
+}
+
+#[cfg(test)]
+#[path = "released/tests.rs"]
+mod tests;

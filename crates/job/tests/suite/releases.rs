@@ -1,0 +1,226 @@
+//! Servers that compute together do not open two results that tell the vector of one party, whatever server ends rounds
+//! after it has learned the result.
+
+use std::collections::BTreeSet;
+
+use blindsum_job::records::Records;
+use blindsum_job::released::Release;
+use blindsum_job::report::{JobState, RoundReport, RoundState};
+use blindsum_protocol::{Adversary, ServerIndex};
+
+use crate::ensemble::Ensemble;
+use crate::hosts::mpc3;
+
+/// The record in which a server has whose results it has opened.
+const RELEASED: &str = "released";
+
+const COORDINATOR: ServerIndex = ServerIndex::ALL[0];
+const SECOND: ServerIndex = ServerIndex::ALL[1];
+const THIRD: ServerIndex = ServerIndex::ALL[2];
+
+/// How many things may happen until something does.
+const STEPS: usize = 20_000;
+
+/// What a server has recorded.
+fn released(job: &Ensemble, host: usize) -> Vec<Release> {
+    let record = job.hosts[host].records.read(RELEASED).unwrap();
+    record.map_or_else(Vec::new, |bytes| serde_json::from_slice(&bytes).unwrap())
+}
+
+fn names(parties: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
+    let names = parties.into_iter().map(|party| format!("party-{party}"));
+    names.collect()
+}
+
+fn ended(job: &Ensemble, state: RoundState) -> Vec<RoundReport> {
+    let reports = job.reports().into_iter().rev();
+    reports.filter(|report| report.state == state).collect()
+}
+
+/// Lets things happen until this holds.
+fn play_until(job: &mut Ensemble, what: &str, holds: impl Fn(&Ensemble) -> bool) {
+    for _ in 0..STEPS {
+        if holds(job) {
+            return;
+        }
+        job.advance();
+    }
+    panic!("{what} does not come: {:?}", job.status());
+}
+
+/// Lets things happen until the coordinator says that no result may be opened.
+fn play_to_warning(job: &mut Ensemble) -> String {
+    let waits = |job: &Ensemble| job.status().warning.contains("may have a result");
+    play_until(job, "a warning", waits);
+    job.status().warning.clone()
+}
+
+/// This server sends its part of a result, and the third server is gone. Gives the number of the round.
+fn crash_after_opening(job: &mut Ensemble, by: ServerIndex, after: u64) -> u64 {
+    let opens = |job: &Ensemble| {
+        let letters = job.lines.letters.iter();
+        let opened = letters.filter(|((from, to, round), said)| {
+            (*from, *to) == (by, SECOND) && **said == 3 && *round > after
+        });
+        opened.map(|((_, _, round), _)| *round).max()
+    };
+    play_until(job, "a result", |job| opens(job).is_some());
+    let round = opens(job).unwrap();
+    let host = job.hosts.len() - 1;
+    job.kill(host);
+    round
+}
+
+/// Abuse case 67: the third server ends rounds once it has the result, and parties are lost meanwhile. The servers open no
+/// two results that differ by one party or two, and the job goes on: with the same parties, or without some more.
+#[test]
+fn case_67_a_server_that_crashes_after_each_result_gets_no_vector() {
+    for adversary in [Adversary::Active, Adversary::SemiHonest] {
+        let mut job = Ensemble::new(mpc3(adversary, 8, 2), 1);
+        let mut round = crash_after_opening(&mut job, THIRD, 0);
+        job.lose(3);
+        for _ in 0..3 {
+            round = crash_after_opening(&mut job, THIRD, round);
+        }
+        let opened = released(&job, 8);
+        assert_eq!(opened[0].survivors, names(0..8), "{adversary}");
+        assert!(opened.len() > 1, "{adversary}: {opened:?}");
+        for (place, one) in opened.iter().enumerate() {
+            for other in &opened[..place] {
+                let differ = one.survivors.symmetric_difference(&other.survivors).count();
+                assert!(differ >= 3, "{adversary}: {one:?} {other:?}");
+            }
+        }
+        assert!(ended(&job, RoundState::Done).is_empty());
+        job.play();
+        let done = ended(&job, RoundState::Done);
+        assert_eq!(done.len(), 2, "{adversary}");
+        // Once a round counts, everybody who is there is in the next one.
+        assert_eq!(done[1].survivors.len(), 7, "{adversary}");
+    }
+}
+
+/// Abuse case 67: a round that ends before its result is opened may be repeated with any survivors.
+#[test]
+fn case_67_before_a_result_is_opened_any_parties_may_come() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 1), 1);
+    job.play_to_round();
+    job.kill(5);
+    job.lose(0);
+    job.play();
+    let done = ended(&job, RoundState::Done);
+    assert_eq!(done[0].survivors, ["party-1", "party-2", "party-3"]);
+}
+
+/// A job whose first result was opened and did not count, and that has lost a party without which no other may be.
+/// This server has sent its part of that result.
+fn standing_still(opened_by: ServerIndex) -> Ensemble {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 4, 2), 1);
+    crash_after_opening(&mut job, opened_by, 0);
+    job.lose(0);
+    job
+}
+
+/// Where no result of the parties that are there may be opened the job waits, says for whom, and does not fail; it goes on
+/// when they come.
+#[test]
+fn case_67_the_job_waits_for_the_parties_that_it_needs() {
+    let mut job = standing_still(THIRD);
+    play_until(&mut job, "a warning", |job| {
+        !job.status().warning.is_empty()
+    });
+    let warning = job.status().warning.clone();
+    assert!(
+        warning.contains("party-0") && warning.contains("round 1"),
+        "{warning}"
+    );
+    play_until(&mut job, "another round", |job| {
+        ended(job, RoundState::Aborted).len() > 14
+    });
+    job.hosts[0].lost = false;
+    job.start_again(0);
+    job.play();
+    let done = ended(&job, RoundState::Done);
+    assert_eq!(
+        done.iter()
+            .map(|report| report.survivors.len())
+            .collect::<Vec<_>>(),
+        [4, 4]
+    );
+    assert_eq!(job.status().warning, "");
+}
+
+/// Such rounds do not count as failed, however many they are. The job ends when its patience is over, and says why.
+#[test]
+fn case_67_a_job_that_can_open_nothing_ends_when_its_patience_does() {
+    let mut job = standing_still(THIRD);
+    play_until(&mut job, "the end", |job| {
+        job.status().state == JobState::Failed
+    });
+    let reason = job.status().reason.clone();
+    assert!(
+        reason.contains("no result could be opened for 3600 s"),
+        "{reason}"
+    );
+    assert!(reason.contains("party-0"), "{reason}");
+}
+
+/// The coordinator that is started again has not forgotten, and a server neither.
+#[test]
+fn case_67_what_was_opened_is_remembered_by_those_that_start_again() {
+    let mut job = standing_still(THIRD);
+    job.restart_server();
+    job.kill(4);
+    job.kill(5);
+    play_until(&mut job, "a warning", |job| {
+        !job.status().warning.is_empty()
+    });
+    let warning = job.status().warning.clone();
+    assert!(warning.contains("party-0"), "{warning}");
+    job.hosts[0].lost = false;
+    job.start_again(0);
+    job.play();
+}
+
+/// The same where the other two servers have lost their memory: one that remembers is enough.
+#[test]
+fn case_67_the_coordinator_recalls_what_was_opened() {
+    let mut job = standing_still(COORDINATOR);
+    for server in [4, 5] {
+        job.hosts[server].records.remove(RELEASED).unwrap();
+    }
+    job.restart_server();
+    job.kill(4);
+    job.kill(5);
+    play_until(&mut job, "a warning", |job| {
+        !job.status().warning.is_empty()
+    });
+    let warning = job.status().warning.clone();
+    assert!(warning.contains("party-0"), "{warning}");
+}
+
+/// A server remembers a result that the coordinator knows nothing of: it tells the coordinator whose result that was, and
+/// the coordinator chooses other parties.
+#[test]
+fn case_67_a_server_tells_the_coordinator_what_is_in_the_way() {
+    let mut job = Ensemble::new(mpc3(Adversary::Active, 8, 1), 1);
+    let release = Release {
+        round: 1,
+        model: job.status().model_hash.clone(),
+        survivors: names(0..8),
+    };
+    // Of a round that the coordinator's store has lost.
+    let record = serde_json::to_vec(&[release]).unwrap();
+    job.hosts[8].records.replace(RELEASED, &[&record]).unwrap();
+    job.lose(2);
+    job.play();
+    let aborted = ended(&job, RoundState::Aborted);
+    assert_eq!(aborted.len(), 1, "{aborted:?}");
+    assert!(
+        aborted[0].reason.contains("party-2"),
+        "{}",
+        aborted[0].reason
+    );
+    assert!(aborted[0].faults.is_empty(), "nobody is blamed");
+    assert_eq!(ended(&job, RoundState::Done)[0].survivors.len(), 5);
+}
