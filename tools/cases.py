@@ -222,9 +222,10 @@ CASES = {
         "The job goes on behind the rounds that parties know of; no number is used twice",
     ),
     67: (
-        "A server of `mpc3` ends a round after it has the result, and leaves a party out of the next one from the same model",
-        "The others open only results of the same survivors, or of very different ones, also after a restart; the job "
-        "goes on or waits, and says for whom",
+        "A server of `mpc3` ends a round after it has the result, and leaves a party out of the next one "
+        "from the same model",
+        "The others open only results of the same survivors, or of very different ones, also after a "
+        "restart; the job goes on or waits, and says for whom",
     ),
 }
 

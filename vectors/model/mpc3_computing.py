@@ -131,7 +131,7 @@ class Computing(Keyed):
         demand(from_next == from_before == self.seen, "another hash of what was opened")
 
     def coin(self) -> tuple[bytes, bytes]:
-        """A part of the challenge for each of the others; what is opened from now on does not count for it."""
+        """A part of the challenge for each of the others, which fixes what was opened before."""
         self.fixed = self.seen
         self.parts = {j: stream(self.pair_keys[j], COIN, 0, 32) for j in (self.number, self.following)}
         return self.parts[self.number], self.parts[self.following]
