@@ -6,8 +6,7 @@ use crate::{Evidence, PartyId, Seat, ServerRole};
 
 /// Why a round, or one party's part in it, ended: what happened and who caused it.
 ///
-/// At a client a fault ends the client's part in the round. At a server a fault of one party costs
-/// that party its place; the others go on.
+/// At a client a fault ends its part in the round. At a server a fault of one party costs that party its place.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}{kind}", blamed(culprit))]
 pub struct Fault {
@@ -466,8 +465,7 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// Whether a party that this is a fault of has lied, and nothing else can have led to it: one that has another key than the
-    /// others may have got it of a party that lies, and one that shows nothing may have been lost.
+    /// Whether only misbehaviour leads to this fault. Another key may come from another party; silence may be a loss.
     pub fn proves_a_lie(&self) -> bool {
         !matches!(self, Self::OtherKey | Self::Unshown)
     }
