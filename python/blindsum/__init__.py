@@ -20,7 +20,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from blindsum.arrays import flatten, unflatten
     from blindsum.campaigns import Tally, campaign
     from blindsum.coordinator import Coordinator
     from blindsum.domains import Domain, DomainRound, join_domain
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
         HiddenModelError,
         IdentityError,
         InputError,
+        MemoryLimitError,
+        ModelError,
         NetworkError,
         PolicyError,
         PromiseBroken,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     )
     from blindsum.spec import JobSpec, protocols
     from blindsum.tables import Tensor
+    from blindsum.trees import flatten, unflatten
 
     __version__: str
 
@@ -73,8 +75,8 @@ _HOME = {
     "join": "session",
     "join_domain": "domains",
     "Coordinator": "coordinator",
-    "flatten": "arrays",
-    "unflatten": "arrays",
+    "flatten": "trees",
+    "unflatten": "trees",
     "BlindsumError": "errors",
     "ConfigError": "errors",
     "Domain": "domains",
@@ -83,6 +85,8 @@ _HOME = {
     "DomainRound": "domains",
     "Fault": "errors",
     "HiddenModelError": "errors",
+    "MemoryLimitError": "errors",
+    "ModelError": "errors",
     "IdentityError": "errors",
     "InputError": "errors",
     "NetworkError": "errors",
@@ -126,6 +130,8 @@ __all__ = [
     "JobSpec",
     "KeySetupReport",
     "Leftover",
+    "MemoryLimitError",
+    "ModelError",
     "NetworkError",
     "Policy",
     "PolicyError",

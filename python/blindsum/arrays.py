@@ -9,7 +9,10 @@ float32 or float64,        used in place, no copy
 C-contiguous
 float16, bfloat16          one copy, to float32 (exact)
 strided, foreign byte      one copy
-order
+order, not aligned
+tensors that require a     taken without it, as ``x.detach()`` gives them
+gradient
+masked arrays              refused: fill them, e.g. ``x.filled(0)``
 integers, bool             refused: convert explicitly, ``x.astype(np.float32)``
 everything else            refused
 =========================  ===================================================
@@ -20,8 +23,11 @@ Where the job's encoding is ``"integers"``, an update is of integers:
 uint32, uint64, int64,     used in place, no copy
 C-contiguous
 other integers             one copy, to uint32 or uint64
+strided, foreign byte      one copy
+order, not aligned
 lists of Python integers   one copy, to uint64
-floats, bool               refused: convert explicitly, ``x.astype(np.uint64)``
+floats, bool, int4         refused: convert explicitly, ``x.astype(np.uint64)``
+masked arrays              refused: fill them, e.g. ``x.filled(0)``
 negative integers, or too  refused, with the index of the first one
 many bits
 =========================  ===================================================
@@ -29,11 +35,11 @@ many bits
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from blindsum.errors import InputError
 
@@ -75,8 +81,8 @@ def as_vector(update: object, dim: int | None = None, what: str = "update") -> V
     if dim is not None and array.size != dim:
         raise InputError(f"{what}: {array.size} elements (shape {array.shape}), but the job's dim is {dim}")
     if array.dtype.newbyteorder("=") == np.float64:
-        return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-    return np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
+        return _flat(array, np.float64)
+    return _flat(array, np.float32)
 
 
 def as_integers(
@@ -111,10 +117,9 @@ def as_integers(
     if array.dtype.kind == "O":
         array = _from_python_integers(array.reshape(-1).tolist(), bits, what)
     elif array.dtype.kind not in "iu":
-        raise InputError(
-            f"{what}: elements are {array.dtype.name}, not integers; convert them, e.g. x.astype(np.uint64)"
-        )
-    flat = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(-1)
+        rule = f"elements are {array.dtype.name}, not integers that numpy can add"
+        raise InputError(f"{what}: {rule}; convert them, e.g. x.astype(np.uint64)")
+    flat = _flat(array, array.dtype.newbyteorder("="))
     largest = 2**bits - 1
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) > largest):
         wrong = flat > largest if flat.dtype.kind == "u" else (flat < 0) | (flat > min(largest, 2**63 - 1))
@@ -124,13 +129,71 @@ def as_integers(
     return flat.view(np.uint32) if flat.dtype.itemsize == 4 else flat.astype(np.uint32)
 
 
+def _flat(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """The elements in C order, in aligned memory; a copy only where one is needed."""
+    flat = np.ascontiguousarray(array, dtype=dtype).reshape(-1)
+    # What is contiguous is not copied above, wherever it begins.
+    return flat if flat.flags.aligned else flat.copy()
+
+
 def _as_numbers(update: object, what: str) -> NDArray[Any]:
-    # numpy would make floats of a list that mixes integers above and below 2**63.
-    is_list = isinstance(update, (list, tuple))
+    if isinstance(update, Mapping):
+        raise InputError(f"{what}: a {type(update).__name__} is not an array; give one array of integers")
+    if isinstance(update, (list, tuple)):
+        # numpy would make floats of a list that mixes integers above and below 2**63.
+        return array_of(update, what, dtype=object)
+    return array_of(update, what)
+
+
+def array_of(update: object, what: str, dtype: Any = None) -> NDArray[Any]:
+    """The array that something is, whatever its elements are, without a copy where possible.
+
+    Parameters
+    ----------
+    update
+        What numpy makes an array of, or a PyTorch tensor.
+    what
+        What it is, for error messages.
+    dtype
+        The element type to make; ``None`` takes that of ``update``.
+
+    Raises
+    ------
+    blindsum.InputError
+        No array, or a masked one.
+    """
+    update = _plain_tensor(update, what)
     try:
-        return np.array(update, dtype=object) if is_list else np.asarray(update)
+        array = np.asanyarray(update) if dtype is None else np.array(update, dtype=dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise InputError(f"{what}: not usable as an array: {error}") from error
+    rows = update if isinstance(update, (list, tuple)) else ()
+    if any(isinstance(one, np.ma.MaskedArray) for one in (array, *rows)):
+        rule = "a masked array hides elements, and every element is sent"
+        raise InputError(f"{what}: {rule}; fill it, e.g. x.filled(0)")
+    return np.asarray(array)
+
+
+def _plain_tensor(update: object, what: str) -> object:
+    """A tensor without what stands between it and numpy; anything else as it is."""
+    tensor: Any = update
+    if str(getattr(tensor, "dtype", "")) == "torch.bfloat16" and callable(getattr(tensor, "float", None)):
+        tensor = tensor.float()
+    if not callable(getattr(tensor, "detach", None)):
+        return tensor
+    for is_so, kind, advice in (
+        (str(getattr(tensor, "layout", "torch.strided")) != "torch.strided", "sparse", ".to_dense()"),
+        (getattr(tensor, "is_quantized", False), "quantised", ".dequantize()"),
+        (str(getattr(tensor, "device", "cpu")) != "cpu", f"on {getattr(tensor, 'device', '')}", ".cpu()"),
+    ):
+        if is_so:
+            raise InputError(f"{what}: the tensor is {kind}, and must be dense and on the CPU; call {advice}")
+    if getattr(tensor, "requires_grad", False):
+        tensor = tensor.detach()
+    for is_so, resolved in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if callable(getattr(tensor, is_so, None)) and getattr(tensor, is_so)():
+            tensor = getattr(tensor, resolved)()
+    return tensor
 
 
 def _from_python_integers(values: list[object], bits: int, what: str) -> NDArray[np.uint64]:
@@ -147,97 +210,19 @@ def _out_of_range(index: int, bits: int, what: str) -> InputError:
 
 
 def _as_array(update: object, what: str) -> Floats:
-    if isinstance(update, (list, tuple, dict)):
+    if isinstance(update, (list, tuple, Mapping)):
         raise InputError(
             f"{what}: a {type(update).__name__} is not an array; "
             "np.asarray(x, np.float32) makes one of numbers, "
             "blindsum.flatten(x) joins several arrays to one vector"
         )
-    if str(getattr(update, "dtype", "")) == "torch.bfloat16" and hasattr(update, "float"):
-        update = update.float()
-    try:
-        array = np.asarray(update)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        hint = "; call .detach().cpu() first" if hasattr(update, "detach") else ""
-        raise InputError(f"{what}: not usable as an array: {error}{hint}") from error
+    array = array_of(update, what)
     kind, name = array.dtype.kind, array.dtype.name
     if array.dtype.newbyteorder("=") in (np.float16, np.float32, np.float64) or name == "bfloat16":
         return array
-    if kind in "iub":
-        raise InputError(f"{what}: elements are {name}, not floats; convert them, e.g. x.astype(np.float32)")
-    if kind == "O":
-        name = type(update).__name__
-    raise InputError(f"{what}: {name} is not an array of float32 or float64")
-
-
-def flatten(
-    arrays: Mapping[str, ArrayLike] | Iterable[ArrayLike],
-    dtype: type[np.floating[Any]] = np.float32,
-) -> Floats:
-    """Join arrays to one vector, e.g. the parameters of a network.
-
-    Parameters
-    ----------
-    arrays
-        A mapping (its values, in its order) or a sequence of float arrays.
-    dtype
-        Element type of the vector.
-
-    Returns
-    -------
-    numpy.ndarray
-        A new array, shape ``(sum of sizes,)``, each array in C order.
-
-    Raises
-    ------
-    blindsum.InputError
-        An element is not an array of floats.
-
-    Examples
-    --------
-    >>> weights = {"w": np.ones((2, 2)), "b": np.zeros(1)}
-    >>> flatten(weights)
-    array([1., 1., 1., 1., 0.], dtype=float32)
-    """
-    items = list(arrays.values()) if isinstance(arrays, Mapping) else list(arrays)
-    vectors = [as_vector(item, what=f"arrays[{place}]") for place, item in enumerate(items)]
-    total = np.empty(sum(vector.size for vector in vectors), dtype=dtype)
-    start = 0
-    for vector in vectors:
-        total[start : start + vector.size] = vector
-        start += vector.size
-    return total
-
-
-def unflatten(
-    vector: Floats, like: Mapping[str, ArrayLike] | Sequence[ArrayLike]
-) -> dict[str, Floats] | list[Floats]:
-    """Cut a vector into arrays again, the inverse of :func:`flatten`.
-
-    Parameters
-    ----------
-    vector
-        Shape ``(sum of sizes,)``.
-    like
-        A mapping or sequence of arrays that have the wanted shapes.
-
-    Returns
-    -------
-    dict or list
-        Views of ``vector``: a dict where ``like`` is a mapping, a list otherwise.
-
-    Raises
-    ------
-    blindsum.InputError
-        The sizes do not add up.
-    """
-    items = list(like.values()) if isinstance(like, Mapping) else list(like)
-    shapes = [np.shape(item) for item in items]
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-    if vector.ndim != 1 or vector.size != sum(sizes):
-        raise InputError(f"vector: shape {vector.shape}, but the arrays have {sum(sizes)} elements together")
-    ends = np.cumsum(sizes)
-    parts = [
-        vector[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, shapes, strict=True)
-    ]
-    return dict(zip(like, parts, strict=True)) if isinstance(like, Mapping) else parts
+    if kind in "SUO":
+        raise InputError(f"{what}: {type(update).__name__} is not an array of float32 or float64")
+    advice = (
+        "take real and imaginary parts apart" if kind == "c" else "convert them, e.g. x.astype(np.float32)"
+    )
+    raise InputError(f"{what}: elements are {name}, not float32 or float64; {advice}")

@@ -17,8 +17,8 @@ from blindsum.spec import JobSpec
 
 if TYPE_CHECKING:
     # A coordinator without a model needs no NumPy, which takes as much memory as the rest of it.
-    import numpy as np
-    from numpy.typing import NDArray
+    from blindsum.arrays import Vector
+    from blindsum.rounds import Array
 
 
 class Coordinator:
@@ -249,7 +249,7 @@ def stored_faults(store: AnyPath, job: str) -> list[StoredFault]:
     return _native.stored_faults(_existing(store), job)
 
 
-def stored_model(store: AnyPath, job: str, version: int) -> NDArray[np.float32] | None:
+def stored_model(store: AnyPath, job: str, version: int) -> Array | None:
     """A version of a job's model; ``None`` where the store does not have it any more.
 
     A coordinator may use the store meanwhile.
@@ -287,13 +287,11 @@ def _shown_to_etcd(
     return pem_files(own if identity is None else identity, own_ca if ca is None else ca, None)
 
 
-def _first_model(model: object, dim: int) -> NDArray[np.float32]:
-    """The model that a job begins with."""
-    import numpy as np
-
+def _first_model(model: object, dim: int) -> Vector:
+    """The model that a job begins with. The core rounds it to the precision of the job."""
     from blindsum.arrays import as_vector
 
-    start = as_vector(model, dim, "model").astype(np.float32)
+    start = as_vector(model, dim, "model")
     if (index := _native.first_not_finite(start)) is not None:
         raise InputError(f"model: coordinate {index} is not a finite number", index)
     return start

@@ -186,6 +186,14 @@ class PromiseBroken(BlindsumError):
         self.story = story
 
 
+class MemoryLimitError(BlindsumError, MemoryError):
+    """A job needs more memory than this process may take, or there is none left for an update."""
+
+
+class ModelError(BlindsumError):
+    """A model that cannot be: one that would not be finite."""
+
+
 class HiddenModelError(BlindsumError):
     """A model was asked for that only the parties have; see :attr:`JobSpec.hides_sum`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from blindsum.equality import Comparable
 from blindsum.errors import BlindsumError
 from blindsum.rounds import Array, RoundResult
 from blindsum.spec import JobSpec
@@ -23,8 +24,8 @@ class Joined:
     spec: JobSpec
 
 
-@dataclass(frozen=True)
-class RoundBegins:
+@dataclass(frozen=True, eq=False)
+class RoundBegins(Comparable):
     """A round begins, for which the caller waited.
 
     Attributes
@@ -48,8 +49,8 @@ class RoundBegins:
     needs_update: bool
 
 
-@dataclass(frozen=True)
-class RoundEnded:
+@dataclass(frozen=True, eq=False)
+class RoundEnded(Comparable):
     """A round has a result. It is told again after every restart until :meth:`PartyMachine.took` was called.
 
     Attributes
@@ -106,8 +107,8 @@ class Reconnect:
     reason: str
 
 
-@dataclass(frozen=True)
-class JobDone:
+@dataclass(frozen=True, eq=False)
+class JobDone(Comparable):
     """The job is over.
 
     Attributes

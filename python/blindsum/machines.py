@@ -20,8 +20,6 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from blindsum import _native, checks
 from blindsum.arrays import as_vector
 from blindsum.errors import ConfigError, InputError
@@ -312,7 +310,7 @@ class ServerMachine:
             A store that is damaged, or of another specification.
         """
         checks.job_spec(spec)
-        start = None if model is None else as_vector(model, spec.dim, "model").astype(np.float32)
+        start = None if model is None else as_vector(model, spec.dim, "model")
         if start is not None and (index := _native.first_not_finite(start)) is not None:
             raise InputError(f"model: coordinate {index} is not a finite number", index)
         authority, lists = authority_texts(ca, revoked)

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
+from blindsum.equality import Comparable
 from blindsum.errors import Fault, RoundAborted
 from blindsum.options import Integers, Quantised
 from blindsum.spec import JobSpec
 
-Array = NDArray[np.float32]
+Array = NDArray[np.float32] | NDArray[np.float64]
 
 logger = logging.getLogger("blindsum")
 
@@ -80,21 +81,22 @@ class Leftover:
     coordinates: int
 
 
-@dataclass(frozen=True)
-class RoundResult:
+@dataclass(frozen=True, eq=False)
+class RoundResult(Comparable):
     """The result of a round.
 
     Attributes
     ----------
     mean : numpy.ndarray
-        The weighted mean of the survivors' updates, float32 (of integers float64), shape ``(dim,)``. Empty
-        where the servers alone learn results (:attr:`JobSpec.tells_parties`).
+        The weighted mean of the survivors' updates, shape ``(dim,)``: float32, and float64 where values have
+        more than 24 bits (``fixed64``, integers, ``bits`` above 24). Empty where the servers alone learn
+        results (:attr:`JobSpec.tells_parties`).
     total_weight : int
         The sum of the survivors' weights; 0 where the servers alone learn it.
     survivors : tuple of str
         Names of the parties whose updates are in the mean.
     model : numpy.ndarray
-        The job's model after the round, read-only.
+        The job's model after the round, read-only, of the element type of ``mean``.
     model_version : int
         Its version.
     sum : numpy.ndarray or None
@@ -121,7 +123,7 @@ class RoundResult:
         logged, too.
     """
 
-    mean: Array | NDArray[np.float64]
+    mean: Array
     total_weight: int
     survivors: tuple[str, ...]
     model: Array
@@ -204,13 +206,13 @@ class Round:
         except (RoundAborted, Fault) as error:
             self._lose(error)
 
-    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64] | None:
+    def result(self, timeout: float | None = None) -> Array | None:
         """Wait for the weighted mean of the survivors' updates, shape ``(dim,)``.
 
-        It is float32, or float64 where the job's encoding is ``"integers"``; their exact sum is in
-        :meth:`outcome`. ``None`` where the round was lost for this party: too few were left, somebody broke
-        the protocol, the coordinator was started again, or the others went on without it. :attr:`lost` says
-        which, and the next round begins with the same model.
+        It is float32, or float64 where values have more than 24 bits (:attr:`RoundResult.mean`); the exact
+        sum of integers is in :meth:`outcome`. ``None`` where the round was lost for this party: too few were
+        left, somebody broke the protocol, the coordinator was started again, or the others went on without
+        it. :attr:`lost` says which, and the next round begins with the same model.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from blindsum import _native, checks
 from blindsum.arrays import IntegerVector, Sums, Vector, as_integers, as_vector
+from blindsum.equality import Comparable
 from blindsum.errors import ConfigError, InputError
 from blindsum.lies import Lie
 from blindsum.options import Integers
@@ -136,8 +137,8 @@ class Excluded:
     evidence: str = field(repr=False)
 
 
-@dataclass(frozen=True)
-class SimulationResult:
+@dataclass(frozen=True, eq=False)
+class SimulationResult(Comparable):
     """How a simulation ended. Fields of a round are those of the last one.
 
     Attributes
@@ -344,10 +345,7 @@ def simulate(
 
 
 def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Vector] | list[IntegerVector]:
-    try:
-        rows: Sequence[object] = list(updates)
-    except TypeError as error:
-        raise InputError(f"updates: must be one array per party, not {updates!r}") from error
+    rows = _in_order("updates", updates, "one array per party")
     if len(rows) > spec.parties:
         raise InputError(f"updates: {len(rows)} given, but the job has parties = {spec.parties}")
     named = [(f"updates[{place}]", row) for place, row in enumerate(rows)]
@@ -356,11 +354,19 @@ def _vectors(spec: JobSpec, updates: Sequence[object] | NDArray[Any]) -> list[Ve
     return [as_vector(row, spec.dim, name) for name, row in named]
 
 
-def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
+def _in_order(field: str, values: object, what: str) -> list[object]:
+    """The values in the order of the parties' ranks."""
+    if isinstance(values, Mapping | Set):
+        rule = f"must be a list of {what}, in the order of the parties, not a {type(values).__name__}"
+        raise InputError(f"{field}: {rule}; give [values of party 0, of party 1, …]")
     try:
-        given: list[object] = list(weights)
+        return list(values)  # type: ignore[call-overload, no-any-return]
     except TypeError as error:
-        raise InputError(f"weights: must be a sequence of whole numbers, not {weights!r}") from error
+        raise InputError(f"{field}: must be a list of {what}, not {values!r}") from error
+
+
+def _weights(spec: JobSpec, weights: Sequence[int], parties: int) -> list[int]:
+    given = _in_order("weights", weights, "one whole number per party")
     whole = [checks.weight(f"weights[{place}]", weight, spec) for place, weight in enumerate(given)]
     if len(whole) != parties:
         raise InputError(f"weights: {len(whole)} given, but there are {parties} updates; give one for each")

@@ -155,6 +155,17 @@ class JobSpec(JobFields):
         return int(self._checked["server_memory"])
 
     @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of memory that a process takes in this job, beside what every process of Blindsum takes.
+
+        ``"simulation"``, ``"coordinator"`` and ``"party"``: estimates for a round of ``parties``, from above
+        where vectors are large. The updates that a caller of :func:`simulate` holds are not in it.
+        :func:`simulate`, :func:`join` and :class:`Coordinator` refuse a job that needs more than their
+        process may take (:class:`MemoryLimitError`).
+        """
+        return {name: int(value) for name, value in self._checked["memory"].items()}
+
+    @property
     def word_bits(self) -> int:
         """Bits of a word on the wire, so wide that no sum can wrap."""
         return int(self._checked["word_bits"])
@@ -206,11 +217,20 @@ class JobSpec(JobFields):
 
     @property
     def max_error(self) -> float:
-        """The most by which what the encoding rounds moves a coordinate of the mean of the clipped updates.
+        """The most by which a coordinate of the mean of a round differs from that of the clipped updates.
 
-        No mean of a sum is off by more. What it does to another rule of three servers (``mpc3``) depends on
-        the rule, and the servers round as well: :func:`blindsum.rules.error_bound`, or ``error_bound`` of a
-        simulation. ``noise`` adds itself. For integers only the mean is rounded: their sum is exact.
+        It holds wherever a mean is given: :meth:`Round.result` at a party, ``blindsum join --out``, the
+        files of ``--results``, :attr:`SimulationResult.mean`. It counts what the encoding rounds and, where
+        means are float32, what that rounds. Updates of float64 are taken as such. Means and models are
+        float64 where values have more than 24 bits: ``fixed64``, ``integers``, ``bits`` above 24.
+
+        With ``model_update = "replace"`` the model is the mean, and the bound holds for it. With ``"add"``
+        a round adds its mean to the model and rounds the sum: a model is off by ``max_error`` for every
+        round, and by ``2**-24`` of its size (``2**-53`` where it is float64) for every addition.
+
+        What the encoding does to another rule of three servers (``mpc3``) depends on the rule, and the
+        servers round as well: :func:`blindsum.rules.error_bound`, or ``error_bound`` of a simulation.
+        ``noise`` adds itself. For integers only the mean is rounded: their sum is exact.
         """
         return float(self._checked["max_error"])
 
@@ -267,7 +287,13 @@ def _json(value: object) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    """Numpy scalars as Python ones."""
-    if callable(getattr(value, "item", None)):
-        return value.item()
-    raise TypeError(f"{value!r} is a {type(value).__name__}")
+    """Numpy scalars as Python ones: narrow floats as their shortest decimals, ``np.float32(0.1)`` as 0.1."""
+    if not callable(getattr(value, "item", None)):
+        raise TypeError(f"{value!r} is a {type(value).__name__}")
+    whole = value.item()
+    element = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if not isinstance(whole, float) or element not in ("float16", "float32"):
+        return whole
+    import numpy as np
+
+    return float(str(np.dtype(element).type(whole)))

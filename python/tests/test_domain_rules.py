@@ -66,7 +66,7 @@ REFUSED = [
     (FLOATS, [(GOOD, 1), (np.full(3, 0.5), 1)], (1, "update", None, "the job's dim is 4")),
     (FLOATS, [(np.array([0, 1, np.nan, 1]), 1), (GOOD, 1)], (0, "update", 2, "must be a finite number")),
     (FLOATS, [(GOOD, 1), ("words", 1)], (1, "update", None, "")),
-    (FLOATS, [(GOOD, 1), ([GOOD[:2], [1, "x"]], 1)], (1, "update", None, "array 1")),
+    (FLOATS, [(GOOD, 1), ([GOOD[:2], [1, "x"]], 1)], (1, "update", None, "entry '1.0'")),
     (FLOATS, [(GOOD, 1.5), (GOOD, 1)], (0, "weight", None, "1.5 must be a whole number from 0")),
     (FLOATS, [(GOOD, 1), (GOOD, -1)], (1, "weight", None, "-1 must be a whole number from 0")),
     (FLOATS, [(GOOD, 0), (GOOD, 0)], (None, "weight", None, "0 + 0 = 0 must be at least 1")),
@@ -238,6 +238,8 @@ SAMPLES = [
     errors.SessionClosedError("text"),
     errors.StoreError("text"),
     errors.HiddenModelError("text"),
+    errors.MemoryLimitError("text"),
+    errors.ModelError("text"),
     errors.DomainError(1, "reason"),
     errors.DomainInputError(1, "update", "rule", 2),
 ]

@@ -136,7 +136,7 @@ def test_weights_may_be_whole_numbers_of_numpy_and_as_many_as_parties():
     assert result.exact
     with pytest.raises(bs.InputError, match=r"weights: 2 given, but there are 3 updates"):
         bs.simulate(job, updates(3), weights=[1, 1])
-    with pytest.raises(bs.InputError, match=r"weights: must be a sequence of whole numbers, not 3"):
+    with pytest.raises(bs.InputError, match=r"weights: must be a list of one whole number per party, not 3"):
         bs.simulate(job, updates(3), weights=3)
 
 

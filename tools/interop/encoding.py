@@ -152,7 +152,7 @@ class Quantised:
         return bound / norm if norm > bound else 1.0
 
     def decode(self, total: Sequence[int], survivors: int) -> tuple[list[float], int]:
-        """The mean in single precision, and the total weight."""
+        """The mean in the precision of the job, and the total weight."""
         weight = total[-1] if self.max_weight > 1 else survivors
         if not survivors <= weight <= survivors * self.max_weight:
             raise BadWords(f"a total weight of {weight} for {survivors} survivors")
@@ -161,14 +161,27 @@ class Quantised:
         for word, bound in zip(total[: self.dim], self.bounds(), strict=True):
             if word > top:
                 raise BadWords(f"a sum of {word}, above {top}")
-            mean.append(single(clamp(float(2 * word - top) * slope(bound, float(top)), -bound, bound)))
+            number = clamp(float(2 * word - top) * slope(bound, float(top)), -bound, bound)
+            mean.append(self.in_precision(number))
         return mean, weight
 
+    def in_precision(self, number: float) -> float:
+        """A number in the precision of the job: single for values of up to 24 bits."""
+        return single(number) if self.bits <= 24 else number
 
-def next_model(model: Sequence[float], mean: Sequence[float], update: str) -> list[float]:
-    """What the mean makes of the model."""
-    if update == "none":
-        return list(model)
-    if update == "replace":
-        return list(mean)
-    return [single(old + change) for old, change in zip(model, mean, strict=True)]
+    def number_bytes(self, values: Sequence[float]) -> bytes:
+        """Numbers in the precision of the job."""
+        return struct.pack(f"<{len(values)}{'f' if self.bits <= 24 else 'd'}", *values)
+
+    def numbers(self, data: bytes) -> list[float]:
+        """What ``number_bytes`` wrote."""
+        size, code = (4, "f") if self.bits <= 24 else (8, "d")
+        return list(struct.unpack(f"<{len(data) // size}{code}", data))
+
+    def next_model(self, model: Sequence[float], mean: Sequence[float], update: str) -> list[float]:
+        """What the mean makes of the model."""
+        if update == "none":
+            return list(model)
+        if update == "replace":
+            return list(mean)
+        return [self.in_precision(old + change) for old, change in zip(model, mean, strict=True)]

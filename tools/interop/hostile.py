@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 import liar
-from encoding import next_model
 from job import Job
 from play import job, npy
 from training import update
@@ -33,7 +32,7 @@ def exact(world: World, done: dict[int, list[str]]) -> bool:
             for name in done[number]
         ]
         total = [sum(column) for column in zip(*words, strict=True)]
-        model = next_model(model, encoding.decode(total, len(words))[0], made["model_update"])
+        model = encoding.next_model(model, encoding.decode(total, len(words))[0], made["model_update"])
     return all(npy(world.folder / f"{name}.npy") == model for name in HONEST)
 
 

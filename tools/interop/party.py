@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ import derive
 import rounds
 import wire
 from certificates import Authority
-from encoding import BadWords, Quantised, next_model
+from encoding import BadWords, Quantised
 from job import BadJob, Job
 from secagg import Fault, Machine, machine
 from wire import BadFrame, Connection, Lost, pb
@@ -72,10 +72,6 @@ class Model:
 
     def is_named(self, name: Any) -> bool:
         return (self.version, self.hash, len(self.values)) == (name.version, name.hash, name.dim)
-
-
-def single_bytes(values: Sequence[float]) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)
 
 
 @dataclass
@@ -312,12 +308,16 @@ class Party:
     def _on_model_chunk(self, piece: Any) -> None:
         if piece.version not in self.asked or (self.model and self.model.is_named(self.wanted)):
             return
-        data = self.model_pieces.add((piece.version,), piece, 4 * self.wanted.dim)
+        length = len(self.encoding.number_bytes([0.0])) * self.wanted.dim
+        data = self.model_pieces.add((piece.version,), piece, length)
         if data is None:
             return
-        if len(data) != 4 * self.wanted.dim or derive.model_hash(data) != self.wanted.hash:
+        if len(data) != length or derive.model_hash(data) != self.wanted.hash:
             raise Ended("the model has another hash than its name", good=False)
-        self.model = Model(piece.version, list(struct.unpack(f"<{self.wanted.dim}f", data)), self.wanted.hash)
+        values = self.encoding.numbers(data)
+        if not all(map(math.isfinite, values)):
+            raise Ended("the model holds a number that is not finite", good=False)
+        self.model = Model(piece.version, values, self.wanted.hash)
         self._ready_or_ask(self.job_done if self.job_done is not None else self.offer.model)
 
     def _on_roster_fixed(self, frame: Any) -> None:
@@ -426,9 +426,11 @@ class Party:
         except BadWords as error:
             raise Fault(str(error)) from error
         update = self.job["model_update"]
-        values = a.model.values if update == "none" else next_model(a.model.values, mean, update)
+        values = (
+            a.model.values if update == "none" else self.encoding.next_model(a.model.values, mean, update)
+        )
         version = a.model.version + (update != "none")
-        a.next = Model(version, list(values), derive.model_hash(single_bytes(values)))
+        a.next = Model(version, list(values), derive.model_hash(self.encoding.number_bytes(values)))
         a.name = derive.result_name(a.machine.round.context, message)
         names = [a.machine.round.members[rank].name for rank in result.survivors]
         self.tell("sum", round=a.number, survivors=names, weight=weight, sum=result.total)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import derive
-from encoding import next_model
 from job import Job
 from training import update
 from world import World
@@ -66,8 +65,8 @@ def check(world: World, mine: Sequence[str], others: Sequence[str], rounds: int 
             assert total == seen["sum"], f"round {number} has another sum"
         mean, _ = encoding.decode(seen["sum"], len(seen["survivors"]))
         if job["model_update"] != "none":
-            model = next_model(model, mean, job["model_update"])
-        held = derive.model_hash(struct.pack(f"<{len(model)}f", *model))
+            model = encoding.next_model(model, mean, job["model_update"])
+        held = derive.model_hash(encoding.number_bytes(model))
         assert held.hex() == ends[number]["model"], f"round {number} has another model"
     assert len(sums) == rounds, sorted(sums)
     for name in others:

@@ -82,7 +82,7 @@ class Encoding(unittest.TestCase):
             mean, weight = made.decode(case["sum"], len(case["parties"]))
             self.assertEqual(weight, case["total_weight"])
             wanted = [double(value) for value in case["mean"]]
-            self.assertEqual(mean, [encoding.single(value) for value in wanted], spec)
+            self.assertEqual(mean, [made.in_precision(value) for value in wanted], spec)
         self.assertGreater(seen, 10)
 
 

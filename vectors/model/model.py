@@ -14,11 +14,22 @@ from .job import Job, Tensor
 from .said import said
 
 SMALLEST, LARGEST = 2.0**-149, single(3.4028234663852886e38)
+WIDE = [0.1, -0.0, 5e-324, 1e300, 1.0]
 
 
 def singles(values: list[float]) -> bytes:
     """IEEE 754 singles, little-endian."""
     return struct.pack(f"<{len(values)}f", *values)
+
+
+def is_wide(job: Job) -> bool:
+    """Whether means and models have double precision: where a value has more bits than a single."""
+    return job.encoding != "quantised" or job.bits > 24
+
+
+def reals(job: Job, values: list[float]) -> bytes:
+    """IEEE 754 numbers in the precision of the job, little-endian."""
+    return struct.pack(f"<{len(values)}{'d' if is_wide(job) else 'f'}", *values)
 
 
 @dataclass
@@ -40,7 +51,7 @@ class Model:
     def parts(self) -> list[bytes]:
         """What is hashed."""
         history = [bytes.fromhex(aciq.state(self.history))] if self.history else []
-        return [singles(self.values), *history]
+        return [reals(self.job, self.values), *history]
 
     def hash(self) -> bytes:
         """The name of the model."""
@@ -50,8 +61,10 @@ class Model:
         """The model after a round."""
         if self.job.model_update == "none":
             return
-        # The sum of two singles as a double, rounded to a single, is their sum in single precision.
-        added = [single(value + step) for value, step in zip(self.values, mean, strict=True)]
+        added = [value + step for value, step in zip(self.values, mean, strict=True)]
+        if not is_wide(self.job):
+            # The sum of two singles as a double, rounded to a single, is their sum in single precision.
+            added = [single(value) for value in added]
         self.values = mean if self.job.model_update == "replace" else added
         self.version += 1
         rest = mean
@@ -71,13 +84,19 @@ def values_of(label: str, count: int, size: float = 1.0) -> list[float]:
     return [single(size * (int.from_bytes(digest[:8], "little") / 2**63 - 1.0)) for digest in digests]
 
 
+def fine(label: str, count: int = 5) -> list[float]:
+    """Numbers around 0 that are no singles."""
+    digests = (sha256(f"{label}/{i}".encode()).digest() for i in range(count))
+    return [int.from_bytes(digest[:8], "little") / 2**63 - 1.0 for digest in digests]
+
+
 def grown(job: Job, first: list[float], means: list[tuple[int, list[float]]]) -> dict[str, object]:
     """A model and those after it, by the survivors of each round and their mean."""
     model = Model(job, first)
     start, rounds = model.shown(), []
     for survivors, mean in means:
         model.take(mean, survivors)
-        rounds.append({"survivors": survivors, "mean": singles(mean).hex(), "model": model.shown()})
+        rounds.append({"survivors": survivors, "mean": reals(job, mean).hex(), "model": model.shown()})
     return {"spec": said(job), "first": start, "rounds": rounds}
 
 
@@ -117,6 +136,10 @@ def vectors() -> dict[str, object]:
                 ],
             ),
             grown(replace(job, clipping="aciq"), edges, [(3, values_of("whole", 5))]),
+            grown(replace(job, bits=24), edges, [(3, values_of("narrow", 5))]),
+            grown(replace(job, bits=25), WIDE, [(3, fine("wide")), (2, fine("wider"))]),
+            grown(replace(job, bits=32, clipping="aciq"), WIDE, [(3, fine("history")), (2, fine("more"))]),
+            grown(replace(job, encoding="fixed64", model_update="replace"), WIDE, [(3, fine("fixed"))]),
         ],
         "hidden": [
             hidden(flashe, values_of("hidden", 5)),

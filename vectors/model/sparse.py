@@ -43,11 +43,6 @@ def clipped(values: list[float], spec: Spec, clips: list[float]) -> list[float]:
     return [min(max(value * factor, -clip), clip) for value, clip in zip(values, clips, strict=True)]
 
 
-def rounded(exact: Fraction) -> float:
-    """The double of an exact sum of doubles, then the single of it."""
-    return single(float(exact))
-
-
 @dataclass
 class Party:
     """A party and what it has not sent yet."""
@@ -61,7 +56,7 @@ class Party:
         clips = self.spec.clips()
         kept = self.residual or [0.0] * self.spec.dim
         total = [
-            rounded(Fraction(u) + Fraction(r))
+            float(Fraction(u) + Fraction(r))
             for u, r in zip(clipped(update, self.spec, clips), kept, strict=True)
         ]
         indices: list[int] = []
@@ -80,23 +75,23 @@ class Party:
         self.residual = list(total)
         for d, value, arrived in zip(indices, values, sent, strict=True):
             if d in opened:
-                self.residual[d] = rounded(Fraction(value) - Fraction(arrived))
+                self.residual[d] = float(Fraction(value) - Fraction(arrived))
 
     def state(self) -> str:
         """The residual in bytes."""
         values = self.residual or [0.0] * self.spec.dim
-        head = "01" + len(values).to_bytes(8, "big").hex()
-        return head + struct.pack(f"<{len(values)}f", *values).hex()
+        head = "02" + len(values).to_bytes(8, "big").hex()
+        return head + struct.pack(f"<{len(values)}d", *values).hex()
 
 
 def updates(label: str, spec: Spec, kind: str) -> list[float]:
-    """Singles around 0; ``ties`` have few magnitudes, ``wide`` ones reach beyond the bound."""
+    """Numbers around 0: ``ties`` of few sizes, ``wide`` beyond the bound, ``fine`` that are no singles."""
     values = []
     for i, clip in enumerate(spec.clips()):
         digest = hashlib.sha256(f"{label}/{i}".encode()).digest()
         unit = int.from_bytes(digest[:8], "little") / 2**63 - 1.0
-        size = {"ties": round(unit * 2) / 4, "wide": 3.0 * unit, "small": 0.1 * unit}[kind]
-        values.append(single(clip * size))
+        size = {"ties": round(unit * 2) / 4, "wide": 3.0 * unit, "small": 0.1 * unit, "fine": unit}[kind]
+        values.append(clip * size if kind == "fine" else single(clip * size))
     if spec.norm_bound() is not None:
         values = [single(value / math.sqrt(spec.dim)) for value in values]
     return values
@@ -230,5 +225,6 @@ def vectors() -> dict[str, object]:
             case("norm", replace(plain, clipping="l2"), Schedule("1/4", "1/4", 0, 1), wide, 1),
             case("fixed", replace(layers, kind="fixed64"), falling, wide, 2),
             case("fixed senders", replace(layers, kind="fixed64"), falling, wide, 2, divisor="senders"),
+            case("fine", replace(layers, bits=32), falling, ["fine"] * 4, 1),
         ],
     }

@@ -100,7 +100,7 @@ fn each_between_rounds(mut work: impl FnMut(&str, &str, &mut dyn FnMut())) {
         let schedule = DensitySchedule::new(0.1, 0.1, 0, 1).expect("a valid schedule");
         let sparsifier = Sparsifier::new(&encoding, schedule).expect("a valid encoding");
         work("select", name, &mut || {
-            let selection = sparsifier.select(&encoding, 0, black_box(&values));
+            let selection = sparsifier.select(&encoding, 0, black_box(&values[..]));
             assert!(selection.is_ok());
         });
         let words = Words::zeros(encoding.width(), encoding.lanes());

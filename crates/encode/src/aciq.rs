@@ -7,6 +7,7 @@
 //! larger values. The bounds are part of what the parties of a round must agree on, to the last bit: nothing here uses a
 //! function that two machines may round differently.
 
+use crate::clip::NARROWEST;
 use crate::norm_rule::NormRule;
 use crate::spec::Kind;
 use crate::values::{Real, sum_of_squares};
@@ -101,13 +102,6 @@ pub struct Sparse<'a> {
     pub divisor: Divisor,
 }
 
-/// Narrowest bound over widest: 2^-20. Levels below that are finer than a single is at the job's bound.
-const NARROWEST: f64 = 1.0 / (1 << 20) as f64;
-
-/// Bounds of the job for which no square and no sum of squares leaves the exponents of `f64`, nor any mean
-/// those of `f32`.
-const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-
 /// A peak from this part of its bound on says that somebody may have been cut off: the sum of others, and rounding, may
 /// have taken a little from it.
 const REACHED: f64 = 0.75;
@@ -119,8 +113,7 @@ impl UpdateHistory {
     /// The history before the first round of a job with this encoding.
     ///
     /// # Errors
-    /// [`EncodeError::Spec`] for an encoding that is not quantised with a bound per coordinate, or has a
-    /// bound outside `1e-30..=1e30`.
+    /// [`EncodeError::Spec`] for an encoding that is not quantised with a bound per coordinate.
     pub fn new(encoding: &Encoding) -> Result<Self, EncodeError> {
         let Kind::Quantised {
             bits,
@@ -134,11 +127,6 @@ impl UpdateHistory {
         };
         let mut tensors = Vec::new();
         for (run, clip) in encoding.tensors() {
-            if !CLIP_RANGE.contains(&clip) {
-                let rule =
-                    format!("1e-30 <= clip = {clip:e} <= 1e30 for bounds from earlier rounds");
-                return Err(EncodeError::spec("clip", rule));
-            }
             tensors.push(Tensor {
                 len: run.len(),
                 clip,

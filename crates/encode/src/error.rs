@@ -29,6 +29,9 @@ pub enum EncodeError {
     /// A vector whose L2 norm cannot be computed.
     #[error("the sum of the squared coordinates must be < 2^1024")]
     Norm,
+    /// Vectors of singles and of doubles where both must be of one kind.
+    #[error("one vector has single precision and the other double: a job has one precision")]
+    Precision,
     /// A weight outside the range of the job.
     #[error("weight = {weight}, but 1 <= weight <= max_weight = {max_weight} must hold")]
     Weight {
@@ -109,6 +112,17 @@ pub enum EncodeError {
         lane: usize,
         /// Total weight of the sum.
         total_weight: u64,
+    },
+    /// A model that would not be finite.
+    #[error(
+        "version {version} of the model is not finite at coordinate {index}: the model has grown beyond its precision; \
+         begin a new job with a smaller clip or initial model, or with model_update = replace"
+    )]
+    Model {
+        /// The version of the model.
+        version: u64,
+        /// Index of the first coordinate that is NaN or infinite.
+        index: usize,
     },
     /// Saved bytes that are damaged, or are of another job.
     #[error("{of}: {rule}")]

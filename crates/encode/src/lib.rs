@@ -23,6 +23,8 @@
 #![deny(unsafe_code)]
 
 mod aciq;
+mod bounds;
+mod clip;
 mod decode;
 mod encoder;
 mod error;
@@ -33,6 +35,7 @@ mod max_error;
 mod norm;
 mod norm_rule;
 mod quantise;
+mod reals;
 #[allow(unsafe_code)]
 mod simd;
 mod sparse;
@@ -48,6 +51,7 @@ pub use encoder::Encoder;
 pub use error::EncodeError;
 pub use integers::IntegerWords;
 pub use norm::SquaredNorm;
+pub use reals::{Precision, Reals};
 pub use sparse::{DensitySchedule, Divisor, LeftoverSize, Selection, Sent, SparseMean, Sparsifier};
 pub use spec::{
     ClipSpec, Encoding, EncodingKind, EncodingSpec, Rounding, TensorSpec, largest_fixed64_clip,

@@ -2,15 +2,27 @@
 
 use crate::norm_rule::NormRule;
 use crate::spec::{FIXED64_UNIT, Kind};
-use crate::{Encoding, Rounding};
+use crate::{Encoding, Precision, Rounding};
 
 impl Encoding {
-    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of the input,
-    /// for a mean decoded to `f64`. Decoding to `f32` adds its own rounding, at most c * 2^-24.
+    /// Bound on `|decoded mean - weighted mean of the clipped inputs|` in every coordinate, in the unit of the input, for
+    /// a mean decoded to [`Encoding::precision`] or to `f64`.
+    ///
+    /// It is the sum of these bounds, where c is the widest clipping bound:
+    /// * rounding to a level: one level for stochastic rounding, half of one for nearest rounding. A mean over weights is
+    ///   no further off than the word of one party, because every party with weight w adds at most one level (half of
+    ///   one) of the w levels that its weight makes of each.
+    /// * arithmetic in `f64`: c * 2^-49, and c * dim * 2^-56 for a norm.
+    /// * the mean itself in single precision, where that is the precision of the job: c * 2^-24. A mean is never larger
+    ///   than c, and c * 2^-24 is above the smallest step of a single.
     pub fn max_error(&self) -> f64 {
         let clip = self.widest_clip();
         // Scaling, scaling back and the division round four times, each by at most c * 2^-51.
-        let float_error = clip * f64::powi(2.0, -49);
+        let own_error = match self.precision() {
+            Precision::Single => clip * f64::powi(2.0, -24),
+            Precision::Double => 0.0,
+        };
+        let float_error = clip * f64::powi(2.0, -49) + own_error;
         match self.kind() {
             // Neither the sum nor the total weight need be a double, and their ratio is rounded.
             Kind::Integers { bits, .. } => f64::powi(2.0, bits as i32 - 51),

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::clip::MAX_NORM;
 use crate::norm_rule::NormRule;
 use crate::spec::Kind;
 use crate::{EncodeError, Encoding, Rounding};
@@ -97,7 +98,7 @@ impl Encoding {
         else {
             return Ok(());
         };
-        if bound > 0.0 && max_norm <= 1e100 {
+        if bound > 0.0 && max_norm <= MAX_NORM {
             return Ok(());
         }
         let (dim, least) = (self.dim(), self.rounding_norm());
@@ -109,7 +110,7 @@ impl Encoding {
             _ => ("1", 1),
         };
         let rule = format!(
-            "{levels} * sqrt(dim) * 2 * clip / (2^bits - {fewer}) = {least:e} < max_norm = {max_norm:e} <= 1e100 must hold: \
+            "{levels} * sqrt(dim) * 2 * clip / (2^bits - {fewer}) = {least:e} < max_norm = {max_norm:e} <= {MAX_NORM:e} must hold: \
              rounding alone may reach that norm with dim = {dim}"
         );
         Err(EncodeError::spec("max_norm", rule))

@@ -5,6 +5,7 @@ use std::ops::Range;
 use blindsum_math::words::Width;
 
 use crate::EncodeError;
+use crate::clip::{CLIP_RANGE, NARROWEST, check_clip};
 use crate::norm_rule::NormRule;
 
 /// How values are clipped. Every party does the same, so that the influence of one party on the sum is bounded.
@@ -106,7 +107,7 @@ pub struct Encoding {
     max_weight: u32,
     parties: usize,
     width: Width,
-    runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
 }
 
 /// The form of a word.
@@ -137,9 +138,9 @@ impl Kind {
 
 /// Coordinates up to `end` (from the end of the run before) that share a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Run {
+pub(crate) struct Run {
     end: usize,
-    clip: f64,
+    pub(crate) clip: f64,
 }
 
 /// Bits of fraction of [`EncodingKind::Fixed64`].
@@ -150,9 +151,6 @@ pub(crate) const FIXED64_UNIT: f64 = (1_u64 << FRACTION_BITS) as f64;
 
 /// Bits of an integer that its first word takes where it takes two.
 pub(crate) const LOW_BITS: u32 = 32;
-
-/// Bounds outside this range would leave the exponents of `f64` that scaling is exact in.
-const CLIP_RANGE: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
 
 /// The largest power of two that is a valid clip of [`EncodingKind::Fixed64`] for `parties` parties with weights up to
 /// `max_weight`, both at least 1.
@@ -166,14 +164,6 @@ fn ceil_log2(n: u128) -> u32 {
     u128::BITS - n.saturating_sub(1).leading_zeros()
 }
 
-fn check_clip(field: &'static str, clip: f64) -> Result<(), EncodeError> {
-    if CLIP_RANGE.contains(&clip) {
-        return Ok(());
-    }
-    let rule = format!("1e-100 <= {field} = {clip:e} <= 1e100");
-    Err(EncodeError::spec(field, rule))
-}
-
 impl EncodingSpec {
     /// Checks every rule.
     ///
@@ -181,12 +171,13 @@ impl EncodingSpec {
     /// [`EncodeError::Spec`] names the first field that breaks a rule and quotes the rule:
     /// * `dim`, `parties` and `max_weight` at least 1;
     /// * `2 <= bits <= 32`, and `1 <= bits <= 64` for [`EncodingKind::Integers`];
-    /// * every clip in `1e-100..=1e100`;
+    /// * every clip in `1e-30..=1e30`, so that means and models stay in the normal range of a single;
     /// * the tensors cover `dim`, and there are none for [`ClipSpec::L2`], [`ClipSpec::Sent`] and integers;
-    /// * rounding alone cannot reach the norm of [`ClipSpec::Sent`], which is at most 1e100;
+    /// * rounding alone cannot reach the norm of [`ClipSpec::Sent`], which is at most 1e35;
     /// * for [`EncodingKind::Quantised`], `max_weight * (2^bits - 1) < 2^52`, so that scaling in `f64` gives exact
     ///   integers, and `bits + ⌈log2(parties * max_weight)⌉ <= 64`, so that no sum wraps;
-    /// * for [`EncodingKind::Fixed64`], `clip * max_weight * parties * 2^16 < 2^63`;
+    /// * for [`EncodingKind::Fixed64`], `clip * max_weight * parties * 2^16 < 2^63`, and `clip > 2^-17`: what is not above
+    ///   half of a unit becomes 0;
     /// * for [`EncodingKind::Integers`], `min(bits, 32) + ⌈log2(parties * max_weight)⌉ <= 64`.
     pub fn validate(self) -> Result<Encoding, EncodeError> {
         for (field, value) in [
@@ -303,7 +294,7 @@ impl EncodingSpec {
             return Err(EncodeError::spec("tensors", rule));
         }
         if self.tensors.is_empty() {
-            check_clip("clip", clip)?;
+            check_clip("clip", clip, &CLIP_RANGE)?;
             let end = self.dim;
             return Ok(vec![Run { end, clip }]);
         }
@@ -324,7 +315,7 @@ impl EncodingSpec {
             if tensor.len < 1 {
                 return Err(EncodeError::spec("tensors.len", "1 <= tensors.len = 0"));
             }
-            check_clip("tensors.clip", tensor.clip)?;
+            check_clip("tensors.clip", tensor.clip, &CLIP_RANGE)?;
             end = end.saturating_add(tensor.len);
             runs.push(Run {
                 end,
@@ -392,16 +383,17 @@ impl Encoding {
     ///
     /// # Errors
     /// [`EncodeError::Spec`] if there are more or fewer bounds than [`Encoding::tensors`], or one of them
-    /// breaks the rules of [`EncodingSpec::validate`].
+    /// breaks the rules of [`EncodingSpec::validate`]. It may be 2^-20 times as wide as the narrowest bound of a job.
     pub fn with_clips(&self, clips: &[f64]) -> Result<Self, EncodeError> {
         let (got, tensors) = (clips.len(), self.runs.len());
         if got != tensors {
             let rule = format!("clips = {got} = tensors = {tensors}");
             return Err(EncodeError::spec("clips", rule));
         }
+        let narrow = CLIP_RANGE.start() * NARROWEST..=*CLIP_RANGE.end();
         let mut encoding = self.clone();
         for (run, &clip) in encoding.runs.iter_mut().zip(clips) {
-            check_clip("clips", clip)?;
+            check_clip("clips", clip, &narrow)?;
             run.clip = clip;
         }
         encoding.check_bounds()?;
@@ -462,36 +454,5 @@ impl Encoding {
                 (piece, run.clip)
             })
             .take_while(|(piece, _)| !piece.is_empty())
-    }
-
-    /// The rules of the bounds.
-    fn check_bounds(&self) -> Result<(), EncodeError> {
-        match self.kind {
-            Kind::Fixed64 => self.check_fixed64(),
-            Kind::Quantised { .. } => self.check_max_norm(),
-            Kind::Integers { .. } => Ok(()),
-        }
-    }
-
-    /// Every word of weight w is at most round(clip * w * 2^16), and n of those stay below 2^63.
-    fn check_fixed64(&self) -> Result<(), EncodeError> {
-        let (parties, weight) = (self.parties, self.max_weight);
-        if parties as u128 * u128::from(weight) >= 1 << 63 {
-            let rule = format!("parties * max_weight = {parties} * {weight} < 2^63");
-            return Err(EncodeError::spec("parties", rule));
-        }
-        for run in &self.runs {
-            let largest = run.clip * (FIXED64_UNIT * f64::from(weight));
-            // One word of 2^63 is refused with any number of parties; capping keeps the product in u128.
-            let word = largest.round_ties_even().min(f64::powi(2.0, 63)) as u128;
-            if word * parties as u128 >= 1 << 63 {
-                let rule = format!(
-                    "clip * max_weight * parties * 2^16 = {:e} * {weight} * {parties} * 2^16 < 2^63",
-                    run.clip
-                );
-                return Err(EncodeError::spec("clip", rule));
-            }
-        }
-        Ok(())
     }
 }

@@ -37,7 +37,7 @@ mod traffic;
 mod testing;
 
 pub use error::{JobError, PolicyError, StoreError};
-pub use model::{Model, history_len, sealed_len};
+pub use model::{Model, history_len, model_len, sealed_len};
 
 use std::time::Duration;
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use blindsum_crypto::kdf;
 use blindsum_crypto::seal::STORAGE_OVERHEAD;
-use blindsum_encode::{Averaged, EncodeError, Sparse, UpdateHistory};
+use blindsum_encode::{Averaged, EncodeError, Precision, Reals, Sparse, UpdateHistory};
 use blindsum_protocol::{Fault, Job, ModelUpdate, Round};
 use bytes::Bytes;
 
 use crate::{JobError, pb};
 
 /// One version of a job's model. A job begins with version 0; in a job that changes its model each finished round adds
-/// 1.
+/// 1. The values have the precision of the job ([`Encoding::precision`](blindsum_encode::Encoding::precision)), and all
+/// of them are finite.
 ///
 /// If clipping bounds follow from earlier rounds, the history of updates that decides them is part of the model: of its
 /// bytes, after the values, and of its hash. So everybody who gets the model gets the history.
@@ -20,45 +21,58 @@ use crate::{JobError, pb};
 /// then `H("blindsum hidden model"; hash before, message)`, over the message that told the survivors their encrypted
 /// sum. It reveals nothing about the values. Every finished round gives a new name, even if the values stay the same:
 /// parties that were told different sums have different names, and cannot take part in the next round together.
-/// cannot take part in the next round together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     version: u64,
     hash: [u8; 32],
     dim: u64,
-    values: Arc<[f32]>,
+    values: Arc<Reals>,
     /// Apart from the rest, as most models have none.
     history: Option<Box<UpdateHistory>>,
     hidden: bool,
 }
 
 /// Values and history.
-type Parsed = (Arc<[f32]>, Option<Box<UpdateHistory>>);
+type Parsed = (Reals, Option<Box<UpdateHistory>>);
 
 impl Model {
-    /// A model without a history; its hash is `H("blindsum model"; values)`, the values as little-endian
-    /// IEEE 754 single precision numbers.
-    pub fn new(version: u64, values: impl Into<Arc<[f32]>>) -> Self {
-        Self::with_history(version, values.into(), None)
+    /// A model of single precision without a history; its hash is `H("blindsum model"; values)`, the values as
+    /// little-endian IEEE 754 numbers.
+    pub fn new(version: u64, values: Vec<f32>) -> Self {
+        Self::with_history(version, Reals::Single(values), None)
     }
 
     /// A model with a history, if its job needs one. The hash is then `H("blindsum model"; values, history)`.
-    fn with_history(version: u64, values: Arc<[f32]>, history: Option<Box<UpdateHistory>>) -> Self {
-        let (bytes, state) = (to_bytes(&values), history.as_ref().map(|h| h.to_bytes()));
+    fn with_history(version: u64, values: Reals, history: Option<Box<UpdateHistory>>) -> Self {
+        let (bytes, state) = (values.to_bytes(), history.as_ref().map(|h| h.to_bytes()));
         let parts: Vec<&[u8]> = [&bytes].into_iter().chain(&state).map(|b| &b[..]).collect();
         Self {
             version,
             hash: kdf::hash("blindsum model", &parts),
             dim: values.len() as u64,
-            values,
+            values: Arc::new(values),
             history,
             hidden: false,
         }
     }
 
-    /// The first model of a job that was given these values.
-    pub fn first(job: &Job, values: impl Into<Arc<[f32]>>) -> Self {
-        Self::with_history(0, values.into(), job.new_history().map(Box::new))
+    /// The first model of a job that was given these values, rounded to the precision of the job.
+    ///
+    /// # Errors
+    /// [`EncodeError::Dim`] for another number of values than the job's `dim`; [`EncodeError::NotFinite`] for NaN,
+    /// infinities and values beyond the precision of the job.
+    pub fn first(job: &Job, values: impl Into<Reals>) -> Result<Self, EncodeError> {
+        let values = values.into().in_precision(job.encoding().precision());
+        let (got, dim) = (values.len(), job.spec().dim as usize);
+        if got != dim {
+            return Err(EncodeError::Dim { got, dim });
+        }
+        values.check_finite()?;
+        Ok(Self::with_history(
+            0,
+            values,
+            job.new_history().map(Box::new),
+        ))
     }
 
     /// The first model of a job that was given none: zeros, or no values if the job keeps no model.
@@ -67,13 +81,15 @@ impl Model {
             ModelUpdate::Nothing => 0,
             ModelUpdate::Add | ModelUpdate::Replace => job.spec().dim as usize,
         };
-        Self::first(job, vec![0.0; dim])
+        let zeros = Reals::zeros(job.encoding().precision(), dim);
+        Self::with_history(0, zeros, job.new_history().map(Box::new))
     }
 
     /// Reads a model of this job from bytes.
     ///
     /// # Errors
-    /// A length that no model of the job has, a history that cannot be read, or a hash that is not `expected`.
+    /// A length that no model of the job has, a value that is not finite, a history that cannot be read, or a hash that is
+    /// not `expected`.
     pub fn from_bytes(
         job: &Job,
         version: u64,
@@ -96,19 +112,24 @@ impl Model {
 
     /// Values and history out of the bytes of a model.
     fn parse(job: &Job, bytes: &[u8]) -> Result<Parsed, String> {
-        let behind = history_len(job);
+        let (behind, precision) = (history_len(job), job.encoding().precision());
         let Some((values, state)) = bytes
             .len()
             .checked_sub(behind)
             .and_then(|at| bytes.split_at_checked(at))
-            .filter(|(values, _)| values.len() % 4 == 0)
+            .and_then(|(values, state)| Some((Reals::from_bytes(precision, values)?, state)))
         else {
+            let number = match precision {
+                Precision::Single => "f32",
+                Precision::Double => "f64",
+            };
             let rule = match behind {
-                0 => "no vector of f32".into(),
-                _ => format!("no vector of f32 and {behind} bytes of history"),
+                0 => format!("no vector of {number}"),
+                _ => format!("no vector of {number} and {behind} bytes of history"),
             };
             return Err(format!("a model of {} bytes is {rule}", bytes.len()));
         };
+        values.check_finite().map_err(|error| error.to_string())?;
         let history = match job.new_history() {
             None => None,
             Some(_) => {
@@ -116,8 +137,6 @@ impl Model {
                 Some(Box::new(history.map_err(|error| error.to_string())?))
             }
         };
-        let (values, _) = values.as_chunks::<4>();
-        let values = values.iter().map(|b| f32::from_le_bytes(*b)).collect();
         Ok((values, history))
     }
 
@@ -133,7 +152,7 @@ impl Model {
             version: name.version,
             hash: hash.map_err(|_| "the hash of the model must have 32 bytes")?,
             dim: values.len() as u64,
-            values,
+            values: Arc::new(values),
             history,
             hidden: false,
         })
@@ -145,7 +164,7 @@ impl Model {
             version,
             hash,
             dim,
-            values: Arc::default(),
+            values: Arc::new(Reals::Single(Vec::new())),
             history: None,
             hidden: true,
         }
@@ -174,40 +193,51 @@ impl Model {
     /// The model after a round with this mean of the updates of these parties, by the job's `model_update`.
     ///
     /// # Errors
-    /// A mean that the history cannot take.
+    /// A mean that the history cannot take; a mean of another precision or length than the model; and
+    /// [`EncodeError::Model`] where the next model would not be finite.
     pub fn after(
         &self,
-        mean: &[f32],
+        mean: &Reals,
         of: Averaged,
         update: ModelUpdate,
     ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| history.observe(mean, of))
+        self.updated(mean, update, |history| match mean {
+            Reals::Single(mean) => history.observe(mean, of),
+            Reals::Double(mean) => history.observe(mean, of),
+        })
     }
 
     /// The model after a sparse round with this mean, of sums of these parties.
     ///
     /// # Errors
-    /// A mean that the history cannot take.
+    /// Those of [`Model::after`].
     pub fn after_sparse(
         &self,
-        mean: &[f32],
+        mean: &Reals,
         of: Sparse<'_>,
         update: ModelUpdate,
     ) -> Result<Self, EncodeError> {
-        self.updated(mean, update, |history| history.observe_sparse(mean, of))
+        self.updated(mean, update, |history| match mean {
+            Reals::Single(mean) => history.observe_sparse(mean, of),
+            Reals::Double(mean) => history.observe_sparse(mean, of),
+        })
     }
 
     fn updated(
         &self,
-        mean: &[f32],
+        mean: &Reals,
         update: ModelUpdate,
         observe: impl FnOnce(&mut UpdateHistory) -> Result<(), EncodeError>,
     ) -> Result<Self, EncodeError> {
-        let values: Arc<[f32]> = match update {
+        let values = match update {
             ModelUpdate::Nothing => return Ok(self.clone()),
-            ModelUpdate::Replace => mean.into(),
-            ModelUpdate::Add => self.values.iter().zip(mean).map(|(m, d)| m + d).collect(),
+            ModelUpdate::Replace => mean.clone(),
+            ModelUpdate::Add => self.values.plus(mean)?,
         };
+        if let Err(EncodeError::NotFinite { index }) = values.check_finite() {
+            let version = self.version + 1;
+            return Err(EncodeError::Model { version, index });
+        }
         let mut history = self.history.clone();
         if let Some(history) = &mut history {
             observe(history)?;
@@ -237,13 +267,13 @@ impl Model {
     }
 
     /// The values, `[dim]`; empty where the job keeps no model.
-    pub fn values(&self) -> &Arc<[f32]> {
+    pub fn values(&self) -> &Arc<Reals> {
         &self.values
     }
 
-    /// The values as little-endian IEEE 754 single precision numbers, then the history if the job needs one.
+    /// The values as little-endian IEEE 754 numbers of the job's precision, then the history if the job needs one.
     pub fn to_bytes(&self) -> Bytes {
-        let mut bytes = to_bytes(&self.values);
+        let mut bytes = self.values.to_bytes();
         bytes.extend(self.history.iter().flat_map(|history| history.to_bytes()));
         bytes.into()
     }
@@ -283,22 +313,20 @@ pub fn sealed_len(bytes: u64) -> u64 {
     bytes + STORAGE_OVERHEAD as u64
 }
 
+/// Bytes of a model of this job that has so many values.
+pub fn model_len(job: &Job, dim: u64) -> u64 {
+    dim.saturating_mul(job.encoding().precision().bytes() as u64)
+        .saturating_add(history_len(job) as u64)
+}
+
 /// Bytes of a model of this job after its values.
 pub fn history_len(job: &Job) -> usize {
     job.new_history().map_or(0, |history| history.encoded_len())
 }
 
-fn to_bytes(values: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(4 * values.len());
-    for value in values {
-        bytes.extend_from_slice(&value.to_le_bytes());
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
-    use blindsum_protocol::{Clipping, JobSpec, ProtocolName, Quantised};
+    use blindsum_protocol::{Clipping, Fixed64, JobSpec, ProtocolName, Quantised};
 
     use super::*;
 
@@ -323,6 +351,67 @@ mod tests {
         spec.validate().unwrap()
     }
 
+    fn singles<const N: usize>(values: [f32; N]) -> Reals {
+        Reals::Single(values.to_vec())
+    }
+
+    #[test]
+    fn a_model_is_finite() {
+        let job = job(Clipping::Tensor);
+        let large = Model::first(&job, vec![0.0, 3e38, 1.0]).unwrap();
+        let grown = large.after(&singles([0.0, 1e38, 0.0]), of(2), ModelUpdate::Add);
+        let (version, index) = (1, 1);
+        assert_eq!(grown, Err(EncodeError::Model { version, index }));
+        assert!(
+            large
+                .after(&singles([0.0, f32::NAN, 0.0]), of(2), ModelUpdate::Replace)
+                .is_err()
+        );
+        for bad in [f64::NAN, f64::INFINITY, 1e39] {
+            let refused = Model::first(&job, vec![0.0, 0.0, bad]);
+            assert_eq!(refused, Err(EncodeError::NotFinite { index: 2 }));
+            let bytes = singles([0.0, 0.0, bad as f32]).to_bytes();
+            let hash = kdf::hash("blindsum model", &[&bytes]);
+            let error = Model::from_bytes(&job, 1, &bytes, &hash)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("coordinate 2 is not a finite number"),
+                "{error}"
+            );
+        }
+        let short = Model::first(&job, vec![0.0; 2]);
+        assert_eq!(short, Err(EncodeError::Dim { got: 2, dim: 3 }));
+    }
+
+    #[test]
+    fn wide_values_have_a_model_of_doubles() {
+        let spec = JobSpec {
+            protocol: ProtocolName::Plain.into(),
+            dim: 2,
+            encoding: Fixed64::default().into(),
+            ..JobSpec::default()
+        };
+        let job = spec.validate().unwrap();
+        let first = Model::first(&job, vec![0.1_f64, 1e300]).unwrap();
+        let mean = Reals::Double(vec![0.25, 1.0]);
+        let next = first.after(&mean, of(2), ModelUpdate::Add).unwrap();
+        assert_eq!(*next.values(), Arc::new(Reals::Double(vec![0.35, 1e300])));
+        let bytes = next.to_bytes();
+        assert_eq!(bytes.len() as u64, model_len(&job, 2));
+        assert_eq!(
+            Model::from_bytes(&job, 1, &bytes, next.hash()).unwrap(),
+            next
+        );
+        assert!(Model::from_bytes(&job, 1, &bytes[..12], next.hash()).is_err());
+        assert!(
+            first
+                .after(&singles([0.0; 2]), of(2), ModelUpdate::Add)
+                .is_err()
+        );
+        assert_eq!(Model::initial(&job).to_bytes().len(), 16);
+    }
+
     #[test]
     fn bytes_and_back() {
         let job = job(Clipping::Tensor);
@@ -337,14 +426,19 @@ mod tests {
     #[test]
     fn updates_count_versions() {
         let model = Model::new(0, vec![1.0, 2.0]);
-        let added = model.after(&[0.5, -1.0], of(2), ModelUpdate::Add).unwrap();
-        assert_eq!((added.version(), &added.values()[..]), (1, &[1.5, 1.0][..]));
-        let replaced = added
-            .after(&[9.0, 8.0], of(2), ModelUpdate::Replace)
+        let added = model
+            .after(&singles([0.5, -1.0]), of(2), ModelUpdate::Add)
             .unwrap();
-        assert_eq!(replaced.values()[..], [9.0, 8.0]);
+        assert_eq!(
+            (added.version(), added.values().to_doubles()),
+            (1, vec![1.5, 1.0])
+        );
+        let replaced = added
+            .after(&singles([9.0, 8.0]), of(2), ModelUpdate::Replace)
+            .unwrap();
+        assert_eq!(replaced.values().to_doubles(), [9.0, 8.0]);
         assert_eq!(replaced.version(), 2);
-        let same = replaced.after(&[1.0, 1.0], of(2), ModelUpdate::Nothing);
+        let same = replaced.after(&singles([1.0, 1.0]), of(2), ModelUpdate::Nothing);
         assert_eq!(same.unwrap(), replaced);
         assert_ne!(model.hash(), added.hash());
     }
@@ -373,7 +467,8 @@ mod tests {
         let (job, plain) = (job(Clipping::Aciq), job(Clipping::Tensor));
         let model = Model::initial(&job);
         assert_ne!(model.hash(), Model::initial(&plain).hash());
-        let after = |survivors| model.after(&[0.1, 0.0, -0.1], of(survivors), ModelUpdate::Add);
+        let after =
+            |survivors| model.after(&singles([0.1, 0.0, -0.1]), of(survivors), ModelUpdate::Add);
         let (two, three) = (after(2).unwrap(), after(3).unwrap());
         assert_eq!(two.values(), three.values());
         assert_ne!(two.hash(), three.hash());
@@ -389,7 +484,7 @@ mod tests {
         assert!(error.contains("update history"), "{error}");
         assert!(
             model
-                .after(&[f32::NAN; 3], of(2), ModelUpdate::Add)
+                .after(&singles([f32::NAN; 3]), of(2), ModelUpdate::Add)
                 .is_err()
         );
     }

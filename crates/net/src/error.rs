@@ -65,6 +65,27 @@ pub enum NetError {
     /// The party has left the job, or the job is over.
     #[error("this party has left the job")]
     Left,
+    /// A job needs more memory than this process may take.
+    #[error(
+        "job {job:?}: {task} with parties = {parties} and dim = {dim} takes about {needed} bytes of memory, and this \
+         process may take {room} bytes more, by {bound}; have fewer parties or coordinates, or raise the limit"
+    )]
+    Memory {
+        /// The job.
+        job: String,
+        /// What the process is to do in it.
+        task: String,
+        /// The parties of a round.
+        parties: usize,
+        /// The coordinates of a vector.
+        dim: u64,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that this process may still take.
+        room: u64,
+        /// What limits them.
+        bound: String,
+    },
     /// The system or a library failed.
     #[error("{0}")]
     System(String),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use blindsum_net::coordinator::{self, Config, JobConfig};
 use blindsum_net::report::{JobStatus, RoundState};
 use blindsum_net::{Limits, Membership, NetError, Reload};
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
@@ -20,6 +19,7 @@ use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
 use crate::spec::{read_fields, read_job};
+use crate::vectors::read_model;
 use crate::wait::{abandonable, locked, patiently};
 
 /// What happens at a coordinator.
@@ -52,7 +52,7 @@ pub fn serve(
     listen: String,
     pem: Pem,
     store: Option<PathBuf>,
-    model: Option<PyReadonlyArray1<'_, f32>>,
+    model: Option<&Bound<'_, PyAny>>,
     limits: &str,
     stop_when_done: bool,
     servers: Vec<String>,
@@ -63,9 +63,7 @@ pub fn serve(
     let limits: Limits = read_fields(limits)
         .map_err(|(name, rule)| raise(py, "ConfigError", (format!("limits.{name}"), rule)))?;
     let spec = read_job(spec).or_raise(py)?.spec().clone();
-    let initial_model = model
-        .map(|model| model.as_slice().map(<[f32]>::to_vec))
-        .transpose()?;
+    let initial_model = model.map(read_model).transpose()?;
     let job = spec.job.clone();
     let config = Config {
         listen,

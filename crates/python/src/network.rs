@@ -57,6 +57,7 @@ impl IntoPyErr for NetError {
                 raise(py, "NetworkError", (text,))
             }
             NetError::Timeout { .. } => raise(py, "WaitTimeoutError", (text,)),
+            NetError::Memory { .. } => raise(py, "MemoryLimitError", (text,)),
             NetError::Left => raise(py, "SessionClosedError", (text,)),
             _ => raise(py, "BlindsumError", (text,)),
         }
@@ -83,6 +84,7 @@ impl IntoPyErr for JobError {
             }
             JobError::Dropped { round, reason } => raise(py, "RoundAborted", (round, reason, true)),
             JobError::Missed { round, reason } => raise(py, "ResultMissed", (round, reason)),
+            JobError::Model(_) => raise(py, "ModelError", (text,)),
             JobError::Input(rule) => raise(py, "InputError", (format!("update: {rule}"),)),
             _ => raise(py, "BlindsumError", (text,)),
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use blindsum_net::party::{self, NextRound, PartyConfig, Policy};
 use blindsum_net::{JobError, Model, NetError, Reload};
-use numpy::PyArray1;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
@@ -14,9 +13,9 @@ use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::process::HomeOnly;
-use crate::results::{copied, read_only, round_result, unusable};
+use crate::results::{read_only, round_result, unusable};
 use crate::spec::read_fields;
-use crate::vectors::Vector;
+use crate::vectors::{Vector, copied};
 use crate::wait::{abandonable, locked, patiently};
 
 /// A policy as Python writes it; what is missing takes its default.
@@ -114,7 +113,7 @@ impl Party {
     }
 
     /// The last model of a job that is over, read-only; `None` before, and where it did not come here.
-    fn final_model<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
+    fn final_model<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let model = released(py, || {
             let mut party = locked(&self.party);
             party.get().and_then(|party| party.final_model().cloned())
@@ -164,7 +163,7 @@ impl Round {
 #[pymethods]
 impl Round {
     /// The model that the round starts from, read-only; empty where the job keeps none.
-    fn model<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+    fn model<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         read_only(py, self.model.values())
     }
 
@@ -180,8 +179,8 @@ impl Round {
     fn submit(&self, py: Python<'_>, update: &Bound<'_, PyAny>, weight: u32) -> PyResult<()> {
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
+        let copy = released(py, || copied(values)).or_raise(py)?;
         let submitted = released(py, || {
-            let copy = copied(values);
             let mut round = locked(&self.round);
             round.get().map(|round| round.submit(copy, weight))
         });

@@ -1,11 +1,9 @@
 //! What goes into a round and comes out of it, for whatever drives the party.
 
-use std::sync::Arc;
-
-use blindsum_encode::{Integers, LeftoverSize, Values};
+use blindsum_encode::{LeftoverSize, Reals, Values};
 use blindsum_job::hex;
-use blindsum_job::party::{Clipped, RoundResult, Timings, Update};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use blindsum_job::party::{Clipped, RoundResult, Timings};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -40,13 +38,14 @@ pub fn round_result(
     result: RoundResult,
     sums_fit_64_bits: bool,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let (mean, sum) = match result.integers {
-        None => (result.mean.into_pyarray(py).into_any(), None),
-        Some(integers) => {
-            let sums = sums_array(py, integers.sums, sums_fit_64_bits)?;
-            (integers.mean.into_pyarray(py).into_any(), Some(sums))
-        }
+    let mean = match result.mean {
+        Reals::Single(mean) => mean.into_pyarray(py).into_any(),
+        Reals::Double(mean) => mean.into_pyarray(py).into_any(),
     };
+    let sums = result
+        .sums
+        .map(|sums| sums_array(py, sums, sums_fit_64_bits));
+    let sum = sums.transpose()?;
     let Timings {
         ahead,
         protect,
@@ -78,19 +77,15 @@ pub fn round_result(
 }
 
 /// Values as an array that nobody writes to.
-pub fn read_only<'py>(py: Python<'py>, values: &Arc<[f32]>) -> Bound<'py, PyArray1<f32>> {
-    let array = PyArray1::from_slice(py, values);
-    array.readwrite().make_nonwriteable();
-    array
-}
-
-/// A copy of an update: training may go on in the same memory.
-pub fn copied(values: Values<'_>) -> Update {
+pub fn read_only<'py>(py: Python<'py>, values: &Reals) -> Bound<'py, PyAny> {
+    fn locked<'py, T: Element + Copy>(py: Python<'py>, values: &[T]) -> Bound<'py, PyAny> {
+        let array = PyArray1::from_slice(py, values);
+        array.readwrite().make_nonwriteable();
+        array.into_any()
+    }
     match values {
-        Values::F32(values) => Update::F32(values.to_vec()),
-        Values::F64(values) => Update::F64(values.to_vec()),
-        Values::Integers(Integers::U32(values)) => Update::U32(values.to_vec()),
-        Values::Integers(Integers::U64(values)) => Update::U64(values.to_vec()),
+        Reals::Single(values) => locked(py, values),
+        Reals::Double(values) => locked(py, values),
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use blindsum_net::{Room, Task};
 use blindsum_protocol::Job;
 use blindsum_sim::{
     Cohort, DropAt, Given, Inputs, Liars, Progress, Run, Scenario, SimError, Simulation, Synthetic,
@@ -49,6 +50,10 @@ pub fn simulate(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Simulated> {
     let job = Arc::new(read_job(spec).or_raise(py)?);
+    let parties = updates.as_ref().map(Vec::len);
+    let parties = parties.unwrap_or(job.spec().parties as usize);
+    let room = Room::now().check(&job, Task::Simulation { parties });
+    room.or_raise(py)?;
     let drop_at: Result<Vec<DropAt>, SimError> = drop_at.iter().map(|text| text.parse()).collect();
     let mut scenario = Scenario::new(job.clone());
     scenario.drop_at = drop_at.or_raise(py)?;
@@ -70,7 +75,7 @@ pub fn simulate(
     };
     let Some(updates) = updates else {
         let inputs = Synthetic::new(&job, seed);
-        let run = execute(py, scenario, job.spec().parties as usize, &inputs, &watcher)?;
+        let run = execute(py, scenario, parties, &inputs, &watcher)?;
         return Ok(Simulated {
             report: report(&run)?,
             mean: None,
@@ -86,7 +91,6 @@ pub fn simulate(
         .map(Vector::values)
         .collect::<PyResult<_>>()?;
     check_values(py, &job, &values)?;
-    let parties = values.len();
     let inputs = Given::new(values, weights.unwrap_or_default());
     let mut run = execute(py, scenario, parties, &inputs, &watcher)?;
     let mean = run.last.mean.take();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blindsum_net::{Task, memory};
 use blindsum_protocol::options;
 use blindsum_protocol::{Job, JobSpec, Plan, ProtocolName, RuleName, SpecError, Step, Who};
 use pyo3::exceptions::PyValueError;
@@ -56,6 +57,11 @@ fn described(job: &Job) -> String {
         "hides_sum": job.hides_sum(),
         "tells_parties": job.tells_parties(),
         "server_memory": job.plan().memory(),
+        "memory": {
+            "simulation": memory(job, Task::Simulation { parties: job.spec().parties as usize }),
+            "coordinator": memory(job, Task::Coordinator),
+            "party": memory(job, Task::Party),
+        },
         "root": job.spec().root(),
         "parameters": job.parameters().into_iter().collect::<BTreeMap<_, _>>(),
         "max_weight": job.spec().encoding.max_weight(),

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use blindsum_net::Model;
 use blindsum_net::store::{ShownFault, StoreReader};
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::coordinator::text;
 use crate::errors::{OrRaise, raise};
 use crate::gil::released;
-use crate::results::instance;
+use crate::results::{instance, read_only};
 
 /// Every job of a store (JSON), by name.
 #[pyfunction]
@@ -61,14 +60,14 @@ pub fn stored_model<'py>(
     store: PathBuf,
     job: &str,
     version: u64,
-) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let read = released(py, || StoreReader::open(&store)?.model(job, version));
     let model = read.or_raise(py)?;
     if model.as_ref().is_some_and(Model::is_hidden) {
         let text = format!("version {version} of the model of job {job}: only the parties have it");
         return Err(raise(py, "HiddenModelError", (text,)));
     }
-    Ok(model.map(|model| PyArray1::from_slice(py, model.values())))
+    Ok(model.map(|model| read_only(py, model.values())))
 }
 
 /// Writes a copy of a store to a new file.

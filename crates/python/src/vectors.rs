@@ -1,10 +1,13 @@
 //! Numpy vectors, read where they lie.
 
-use blindsum_encode::Values;
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use std::collections::TryReserveError;
+
+use blindsum_encode::{Integers, Reals, Values};
+use blindsum_job::party::Update;
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::errors::raise;
+use crate::errors::{IntoPyErr, OrRaise, raise};
 use crate::gil::released;
 
 /// A flat, contiguous vector of `f32`, `f64`, `u32` or `u64` that nobody of ours writes to meanwhile.
@@ -37,11 +40,59 @@ impl<'py> Vector<'py> {
     /// The numbers, in place.
     pub fn values(&self) -> PyResult<Values<'_>> {
         Ok(match self {
-            Self::F32(array) => Values::F32(array.as_slice()?),
-            Self::F64(array) => Values::F64(array.as_slice()?),
-            Self::U32(array) => Values::from(array.as_slice()?),
-            Self::U64(array) => Values::from(array.as_slice()?),
+            Self::F32(array) => Values::F32(slice(array)?),
+            Self::F64(array) => Values::F64(slice(array)?),
+            Self::U32(array) => Values::from(slice(array)?),
+            Self::U64(array) => Values::from(slice(array)?),
         })
+    }
+}
+
+/// The elements of an array, where they lie one behind the other.
+fn slice<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| {
+        let text = "update: must be contiguous and aligned: numpy.require(x, requirements=\"CA\")";
+        raise(array.py(), "InputError", (text,))
+    })
+}
+
+/// A copy of an update: training may go on in the same memory.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn copied(values: Values<'_>) -> Result<Update, TryReserveError> {
+    Ok(match values {
+        Values::F32(values) => Update::F32(copy(values)?),
+        Values::F64(values) => Update::F64(copy(values)?),
+        Values::Integers(Integers::U32(values)) => Update::U32(copy(values)?),
+        Values::Integers(Integers::U64(values)) => Update::U64(copy(values)?),
+    })
+}
+
+fn copy<T: Copy>(values: &[T]) -> Result<Vec<T>, TryReserveError> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
+impl IntoPyErr for TryReserveError {
+    fn into_py_err(self, py: Python<'_>) -> PyErr {
+        let text = format!("update: no memory is left for a copy of it: {self}");
+        raise(py, "MemoryLimitError", (text,))
+    }
+}
+
+/// A copy of a model that a caller gives.
+pub fn read_model(object: &Bound<'_, PyAny>) -> PyResult<Reals> {
+    let vector = Vector::borrow(object)?;
+    match copied(vector.values()?).or_raise(object.py())? {
+        Update::F32(values) => Ok(values.into()),
+        Update::F64(values) => Ok(values.into()),
+        Update::U32(_) | Update::U64(_) => {
+            let text = "model: must be an array of float32 or float64, not of integers";
+            Err(raise(object.py(), "InputError", (text,)))
+        }
     }
 }
 

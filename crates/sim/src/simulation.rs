@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use blindsum_crypto::kdf;
-use blindsum_encode::{Averaged, Sparse, UpdateHistory};
+use blindsum_encode::{Averaged, Reals, Sparse, UpdateHistory};
 use blindsum_math::words::Words;
 use blindsum_protocol::{
     Fault, FaultKind, JobMemory, MemoryVault, Outcome, PartyId, PartySet, Round, RoundKind,
@@ -427,8 +427,10 @@ fn remember(
     result: &RoundResult,
     survivors: usize,
 ) -> Result<(), SimError> {
-    let mean = result.mean.iter().flatten();
-    let mean: Vec<f32> = mean.map(|&value| value as f32).collect();
+    let mean = result.mean.iter().flatten().copied().collect();
+    // A single is a double, too: the powers are the same.
+    let mean = Reals::Double(mean).in_precision(round.encoding().precision());
+    let mean = mean.to_doubles();
     let spec = round.job().spec();
     match &result.contributors {
         Some(counts) => {

@@ -1,7 +1,5 @@
 //! Sparse rounds: what each party keeps between them, and the sum that must be the result.
 
-use std::borrow::Cow;
-
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{Divisor, Encoder, LeftoverSize, Selection, Sparsifier, Values};
@@ -40,7 +38,7 @@ impl Sparsifiers {
             return Ok(None);
         };
         let done = round.number().saturating_sub(1);
-        let selection = sparsifier.select(round.encoding(), done, &single(values))?;
+        let selection = sparsifier.select(round.encoding(), done, values)?;
         Ok(Some(selection))
     }
 
@@ -73,16 +71,6 @@ impl Sparsifiers {
             }
         }
         Ok(())
-    }
-}
-
-/// Values as parties over a network have them.
-fn single(values: Values<'_>) -> Cow<'_, [f32]> {
-    match values {
-        Values::F32(values) => Cow::Borrowed(values),
-        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
-        // The job's encoding is of real numbers: the encoder says so.
-        Values::Integers(_) => Cow::Owned(Vec::new()),
     }
 }
 
@@ -152,19 +140,19 @@ impl SparseReference {
         seed: MaskSeed,
     ) -> Result<(), blindsum_encode::EncodeError> {
         let (encoding, values) = (selection.encoding(), selection.values());
-        let encoder = Encoder::new(encoding, Values::F32(values), 1, seed)?;
+        let encoder = Encoder::new(encoding, Values::F64(values), 1, seed)?;
         let mut words = Words::zeros(encoding.width(), values.len());
         encoder.encode_tile(0, words.tile_mut(0..values.len()))?;
         for (&d, word) in selection.indices().iter().zip(words.iter()) {
             self.sum[d as usize] += word;
             self.contributors[d as usize] += 1;
         }
-        let squares = values.iter().map(|&x| f64::from(x).powi(2));
+        let squares = values.iter().map(|x| x * x);
         let bound = encoding.norm_bound();
         let factor = bound.map_or(1.0, |bound| (bound / squares.sum::<f64>().sqrt()).min(1.0));
         for (run, clip) in encoding.tensors() {
             for (&d, &value) in selection.indices()[run.clone()].iter().zip(&values[run]) {
-                self.values[d as usize] += (f64::from(value) * factor).clamp(-clip, clip);
+                self.values[d as usize] += (value * factor).clamp(-clip, clip);
             }
         }
         Ok(())

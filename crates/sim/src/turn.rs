@@ -364,7 +364,7 @@ struct Encoded<'a> {
 
 impl<'a> Encoded<'a> {
     fn sparse(selection: &'a Selection, seed: MaskSeed) -> Result<Self, EncodeError> {
-        let values = Values::F32(selection.values());
+        let values = Values::F64(selection.values());
         Ok(Self {
             words: Encoder::new(selection.encoding(), values, 1, seed)?,
             coordinates: Some(selection.indices()),

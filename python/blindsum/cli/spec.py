@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_SUM
     spec = spec_from_file(options.job)
     if options.json:
-        names = ("hash", "quorum", "least_roster", "parameters", "server_memory")
+        names = ("hash", "quorum", "least_roster", "parameters", "server_memory", "memory")
         print(json.dumps({"spec": spec.to_dict()} | {name: getattr(spec, name) for name in names}))
         return EXIT_SUM
     print(f"# hash {spec.hash}")
@@ -52,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"# {name}: {number} with all parties")
     if spec.server_memory:
         print(f"# each of the three servers computes with up to {spec.server_memory} bytes")
+    shares = (f"{count} in a {task}" for task, count in spec.memory.items())
+    print(f"# bytes of memory of a process: about {', '.join(shares)}")
     for name, value in spec.to_dict().items():
         print(f"{name} = {_toml(value)}")
     return EXIT_SUM

@@ -308,7 +308,7 @@ def _stored_model(cluster: Cluster, version: int) -> Array:
     model = stored_model(cluster.store, cluster.spec.job, version)
     if model is None:
         raise BlindsumError(f"the store has lost version {version} of the model")
-    return model
+    return model.astype(np.float32)
 
 
 def _compare(

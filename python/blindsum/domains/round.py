@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from blindsum import checks
 from blindsum.domains.messages import Header, from_error, from_result, to_error, to_result
 from blindsum.domains.sums import Own, Rules, Whole
@@ -107,7 +104,7 @@ class DomainRound:
         self.needs_update = False
         self._lose(told["lost"])
 
-    def result(self, timeout: float | None = None) -> Array | NDArray[np.float64] | None:
+    def result(self, timeout: float | None = None) -> Array | None:
         """Wait for the weighted mean of all parties; ``None`` where the round was lost, as :attr:`lost` says.
 
         All learners call it, or :meth:`outcome`.

@@ -7,7 +7,7 @@ parts of 16 bits each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from blindsum.domains.peers import Addable
 from blindsum.errors import ConfigError, DomainInputError, InputError
 from blindsum.options import Integers
 from blindsum.spec import JobSpec
+from blindsum.trees import entries
 
 LARGEST_WEIGHT = 2**32 - 1
 PARTS, PART_BITS = 4, 16
@@ -216,22 +217,16 @@ def _vector(rules: Rules, update: object) -> Vector | IntegerVector:
     arrays = _arrays(update)
     if arrays is None:
         return as_vector(update, dim) if bits is None else as_integers(update, dim, bits)
-    names = [f"array {place}" for place in range(len(arrays))]
     if bits is None:
-        found = [as_vector(array, what=name) for array, name in zip(arrays, names, strict=True)]
+        found = [as_vector(array, what=f"entry {name!r}") for name, array in arrays]
         return as_vector(np.concatenate(found), dim)
-    whole = [as_integers(array, None, bits, name) for array, name in zip(arrays, names, strict=True)]
+    whole = [as_integers(array, None, bits, f"entry {name!r}") for name, array in arrays]
     return as_integers(np.concatenate(whole), dim, bits)
 
 
-def _arrays(update: object) -> list[object] | None:
-    """The arrays of a list or a mapping of arrays; ``None`` where it is something else."""
-    values: Iterable[object]
-    if isinstance(update, Mapping):
-        values = update.values()
-    elif isinstance(update, list | tuple):
-        values = update
-    else:
+def _arrays(update: object) -> list[tuple[str, Any]] | None:
+    """The arrays of a tree of arrays with their names; ``None`` where it is something else."""
+    if not isinstance(update, Mapping | list | tuple):
         return None
-    arrays = list(values)
-    return arrays if any(np.ndim(one) > 0 for one in arrays) else None
+    arrays = list(entries(update))
+    return arrays if any(np.ndim(one) > 0 for _, one in arrays) else None

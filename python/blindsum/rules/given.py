@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blindsum.arrays import array_of
 from blindsum.checks import finite, whole_number
 from blindsum.errors import ConfigError, InputError
 
@@ -72,10 +73,7 @@ def row(rule: str, field: str, values: ArrayLike, length: int, what: str) -> Vec
 
 
 def _numbers(rule: str, field: str, values: ArrayLike) -> NDArray[np.float64]:
-    try:
-        array: NDArray[Any] = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{field}: {rule} needs an array of numbers: {error}") from error
+    array: NDArray[Any] = array_of(values, f"{field}: {rule} needs an array of numbers")
     if array.dtype.kind not in "iuf":
         raise InputError(f"{field}: {rule} needs real numbers, not {array.dtype.name}")
     array = array.astype(np.float64)

@@ -2,7 +2,7 @@
 
 use blindsum_crypto::Zeroizing;
 
-/// Values are counted by the bits of their magnitude from this one on: the exponent and three bits more.
+/// Values are counted by the bits of their magnitude, as a single, from this one on: the exponent and three bits more.
 const SHIFT: u32 = 20;
 
 /// Classes of magnitudes, whose highest bit is zero.
@@ -10,7 +10,7 @@ const CLASSES: usize = 1 << (u32::BITS - 1 - SHIFT);
 
 /// Appends the indices of the `count` largest magnitudes of finite `values`, ascending; of equal ones the first.
 /// Indices count from `first`; `count` is at least 1 and at most the number of values.
-pub(super) fn largest(values: &[f32], count: usize, first: usize, indices: &mut Vec<u32>) {
+pub(super) fn largest(values: &[f64], count: usize, first: usize, indices: &mut Vec<u32>) {
     let Threshold {
         magnitude: threshold,
         mut equal,
@@ -30,23 +30,28 @@ pub(super) fn largest(values: &[f32], count: usize, first: usize, indices: &mut 
 }
 
 /// Of finite numbers without their sign, the bits are in the order of the numbers.
-fn magnitude(value: &f32) -> u32 {
+fn magnitude(value: &f64) -> u64 {
     value.abs().to_bits()
+}
+
+/// The class that a value is counted in: never a lower one for a larger magnitude, because rounding to a single keeps the
+/// order.
+fn class(value: &f64) -> usize {
+    ((value.abs() as f32).to_bits() >> SHIFT) as usize
 }
 
 /// The smallest of the largest magnitudes, and how many that are equal to it belong to them.
 struct Threshold {
-    magnitude: u32,
+    magnitude: u64,
     equal: usize,
 }
 
-fn threshold(values: &[f32], count: usize) -> Threshold {
-    let class = |magnitude: u32| (magnitude >> SHIFT) as usize;
+fn threshold(values: &[f64], count: usize) -> Threshold {
     // Several counters of a class: neighbours are often of one class, and must not wait for each other.
     let mut counters = vec![[0_usize; 4]; CLASSES];
     for values in values.chunks(4) {
         for (k, value) in values.iter().enumerate() {
-            counters[class(magnitude(value))][k] += 1;
+            counters[class(value)][k] += 1;
         }
     }
     let sizes = counters.iter().map(|counters| counters.iter().sum());
@@ -59,9 +64,9 @@ fn threshold(values: &[f32], count: usize) -> Threshold {
     // Only what is in the class of the threshold must be sorted out.
     let mut magnitudes = Zeroizing::new(vec![0; sizes[of_threshold] + 1]);
     let mut at = 0;
-    for magnitude in values.iter().map(magnitude) {
-        magnitudes[at] = magnitude;
-        at += usize::from(class(magnitude) == of_threshold);
+    for value in values {
+        magnitudes[at] = magnitude(value);
+        at += usize::from(class(value) == of_threshold);
     }
     let magnitudes = &mut magnitudes[..at];
     let wanted = count - above;
@@ -81,7 +86,7 @@ mod tests {
     use super::*;
 
     /// By sorting all of them.
-    fn by_sorting(values: &[f32], count: usize, first: usize) -> Vec<u32> {
+    fn by_sorting(values: &[f64], count: usize, first: usize) -> Vec<u32> {
         let mut order: Vec<usize> = (0..values.len()).collect();
         // Stable: equal magnitudes stay in order.
         order.sort_by(|&a, &b| values[b].abs().total_cmp(&values[a].abs()));
@@ -90,10 +95,22 @@ mod tests {
         order.iter().map(|index| (first + index) as u32).collect()
     }
 
-    fn values() -> impl Strategy<Value = Vec<f32>> {
+    fn values() -> impl Strategy<Value = Vec<f64>> {
         let value = prop_oneof![
-            -1e3..1e3_f32,
-            prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, 1e-45, f32::MAX, f32::MIN]),
+            -1e3..1e3_f64,
+            // What is equal as a single is not equal as a double.
+            prop::sample::select(vec![
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                1.0_f64.next_up(),
+                1e-45,
+                1e-300,
+                1e300,
+                f64::MAX,
+                f64::MIN
+            ]),
         ];
         prop::collection::vec(value, 1..300)
     }

@@ -11,7 +11,7 @@ pub struct LeftoverSize {
 
 impl LeftoverSize {
     /// The size of these values.
-    pub(super) fn of(values: &[f32]) -> Self {
+    pub(super) fn of(values: &[f64]) -> Self {
         Self {
             norm: crate::values::sum_of_squares(values).sqrt(),
             coordinates: values.iter().filter(|value| **value != 0.0).count() as u64,

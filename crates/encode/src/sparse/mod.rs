@@ -23,7 +23,7 @@ pub use sent::Sent;
 use saved::{Reader, Saved};
 
 use crate::quantise::clamp;
-use crate::values::{Values, judge};
+use crate::values::{Real, Values, judge};
 use crate::{EncodeError, EncodeReport, Encoding};
 
 /// Chooses what a party sends, and keeps what it did not send: the residual, which is added to the next update
@@ -32,10 +32,12 @@ use crate::{EncodeError, EncodeReport, Encoding};
 /// Of a round with update u and residual r:
 ///
 /// ```text
-/// t  =  clip(u) + r                     one rounding to f32; clip as in a dense round
+/// t  =  clip(u) + r                     one rounding to f64; clip as in a dense round
 /// sent  =  clip(t_d) for the k_l largest |t_d| of every tensor l, the first ones where some are equal
 /// r'  =  t - sent
 /// ```
+///
+/// All of this is in double precision, so that an update of doubles loses nothing that a dense round would have kept.
 ///
 /// So a party never adds more to the model than dense rounds would have let it, and all that it adds arrives
 /// in the end: what the bound of one round cuts off from several rounds' worth of updates is kept too. The
@@ -43,7 +45,7 @@ use crate::{EncodeError, EncodeReport, Encoding};
 /// and it is known only once the words exist, whose random bits nobody should have to keep.
 pub struct Sparsifier {
     schedule: DensitySchedule,
-    residual: Zeroizing<Vec<f32>>,
+    residual: Zeroizing<Vec<f64>>,
 }
 
 /// What a party sends in a round.
@@ -71,26 +73,26 @@ impl Sparsifier {
     /// is the number of finished rounds of the job, which decides the density.
     ///
     /// # Errors
-    /// [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities and where a sum with the
-    /// residual is no finite `f32`, [`EncodeError::Norm`].
-    pub fn select(
+    /// [`EncodeError::Integers`], [`EncodeError::Dim`], [`EncodeError::NotFinite`] for NaN and infinities and where a sum
+    /// with the residual is not finite, [`EncodeError::Norm`].
+    pub fn select<'a>(
         &self,
         encoding: &Encoding,
         rounds_done: u64,
-        update: &[f32],
+        update: impl Into<Values<'a>>,
     ) -> Result<Selection, EncodeError> {
+        let update = update.into();
         let (got, dim) = (encoding.dim(), self.residual.len());
         if got != dim {
             return Err(EncodeError::Dim { got, dim });
         }
-        let (report, factor) = judge(encoding, Values::F32(update))?;
-        let mut total = Zeroizing::new(Vec::with_capacity(dim));
-        for (run, clip) in encoding.tensors() {
-            let pairs = update[run.clone()].iter().zip(&self.residual[run]);
-            let sum = |(&u, &r): (&f32, &f32)| clamp(f64::from(u) * factor, clip) + f64::from(r);
-            total.extend(pairs.map(sum).map(|sum| sum as f32));
-        }
-        if let Some(index) = total.iter().position(|sum: &f32| !sum.is_finite()) {
+        let (report, factor) = judge(encoding, update)?;
+        let total = match update {
+            Values::F32(update) => self.total(encoding, update, factor),
+            Values::F64(update) => self.total(encoding, update, factor),
+            Values::Integers(_) => return Err(EncodeError::Integers),
+        };
+        if let Some(index) = total.iter().position(|sum| !sum.is_finite()) {
             return Err(EncodeError::NotFinite { index });
         }
         let mut indices = Vec::new();
@@ -101,23 +103,37 @@ impl Sparsifier {
         Self::selection(encoding, indices, total, report)
     }
 
+    /// The clipped update and the residual together.
+    fn total<R: Real>(
+        &self,
+        encoding: &Encoding,
+        update: &[R],
+        factor: f64,
+    ) -> Zeroizing<Vec<f64>> {
+        let mut total = Zeroizing::new(Vec::with_capacity(self.residual.len()));
+        for (run, clip) in encoding.tensors() {
+            let pairs = update[run.clone()].iter().zip(&self.residual[run]);
+            total.extend(pairs.map(|(u, r)| clamp(u.to_f64() * factor, clip) + r));
+        }
+        total
+    }
+
     /// Finds what arrives of the chosen coordinates, and what is left. Those that the bound cuts off count as clipped.
     fn selection(
         encoding: &Encoding,
         indices: Vec<u32>,
-        total: Zeroizing<Vec<f32>>,
+        total: Zeroizing<Vec<f64>>,
         mut report: EncodeReport,
     ) -> Result<Selection, EncodeError> {
-        let values: Zeroizing<Vec<f32>> =
+        let values: Zeroizing<Vec<f64>> =
             Zeroizing::new(indices.iter().map(|&d| total[d as usize]).collect());
         let compact = encoding.compact(&indices);
-        let (cut, factor) = judge(&compact, Values::F32(&values))?;
+        let (cut, factor) = judge(&compact, Values::F64(&values))?;
         report.clipped += cut.clipped;
         let mut left = total;
         for (run, clip) in compact.tensors() {
             for (&d, &value) in indices[run.clone()].iter().zip(&values[run]) {
-                let value = f64::from(value);
-                left[d as usize] = (value - clamp(value * factor, clip)) as f32;
+                left[d as usize] = value - clamp(value * factor, clip);
             }
         }
         let sent = Sent {
@@ -140,7 +156,7 @@ impl Sparsifier {
     }
 
     /// The residual: what is left to send, `[dim]`. As private as the updates.
-    pub fn residual(&self) -> &[f32] {
+    pub fn residual(&self) -> &[f64] {
         &self.residual
     }
 
@@ -149,10 +165,10 @@ impl Sparsifier {
         LeftoverSize::of(&self.residual)
     }
 
-    /// The encoded residual: a version byte (1), the number of coordinates (8 bytes, big-endian),
-    /// and each of them (IEEE 754 single precision, little-endian).
+    /// The encoded residual: a version byte (2), the number of coordinates (8 bytes, big-endian),
+    /// and each of them (IEEE 754 double precision, little-endian).
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let mut saved = Saved::begin(4 * self.residual.len());
+        let mut saved = Saved::begin(8 * self.residual.len());
         saved.values(&self.residual);
         saved.bytes()
     }
@@ -182,7 +198,7 @@ impl Selection {
     }
 
     /// Their values, in the order of the indices. Not clipped yet: their encoding does that.
-    pub fn values(&self) -> &[f32] {
+    pub fn values(&self) -> &[f64] {
         &self.sent.values
     }
 

@@ -5,7 +5,7 @@ use blindsum_crypto::Zeroizing;
 use crate::EncodeError;
 
 /// First byte of everything that is saved.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Bytes that are written.
 pub(super) struct Saved(Zeroizing<Vec<u8>>);
@@ -22,9 +22,9 @@ impl Saved {
         self.0.extend((count as u64).to_be_bytes());
     }
 
-    pub fn words(&mut self, words: impl ExactSizeIterator<Item = [u8; 4]>) {
+    pub fn words<const N: usize>(&mut self, words: impl ExactSizeIterator<Item = [u8; N]>) {
         let start = self.0.len();
-        self.0.resize(start + 4 * words.len(), 0);
+        self.0.resize(start + N * words.len(), 0);
         let (places, _) = self.0[start..].as_chunks_mut();
         places
             .iter_mut()
@@ -33,7 +33,7 @@ impl Saved {
     }
 
     /// A number of values, and each of them.
-    pub fn values(&mut self, values: &[f32]) {
+    pub fn values(&mut self, values: &[f64]) {
         self.count(values.len());
         self.words(values.iter().map(|value| value.to_le_bytes()));
     }
@@ -65,8 +65,11 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    pub fn words(&mut self, count: usize) -> Result<impl Iterator<Item = [u8; 4]>, EncodeError> {
-        let length = count.checked_mul(4);
+    pub fn words<const N: usize>(
+        &mut self,
+        count: usize,
+    ) -> Result<impl Iterator<Item = [u8; N]>, EncodeError> {
+        let length = count.checked_mul(N);
         let split = length.and_then(|length| self.rest.split_at_checked(length));
         let (words, rest) = split.ok_or_else(|| refused(self.what, "it ends too soon".into()))?;
         self.rest = rest;
@@ -74,9 +77,9 @@ impl<'a> Reader<'a> {
     }
 
     /// So many values, which must be finite.
-    pub fn finite(&mut self, count: usize) -> Result<Zeroizing<Vec<f32>>, EncodeError> {
-        let values = self.words(count)?.map(f32::from_le_bytes);
-        let values: Zeroizing<Vec<f32>> = Zeroizing::new(values.collect());
+    pub fn finite(&mut self, count: usize) -> Result<Zeroizing<Vec<f64>>, EncodeError> {
+        let values = self.words(count)?.map(f64::from_le_bytes);
+        let values: Zeroizing<Vec<f64>> = Zeroizing::new(values.collect());
         match values.iter().all(|value| value.is_finite()) {
             true => Ok(values),
             false => Err(refused(self.what, "every coordinate must be finite".into())),
@@ -84,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What [`Saved::values`] has written, of this length.
-    pub fn values(&mut self, dim: usize) -> Result<Zeroizing<Vec<f32>>, EncodeError> {
+    pub fn values(&mut self, dim: usize) -> Result<Zeroizing<Vec<f64>>, EncodeError> {
         let count = self.count()?;
         if count != dim {
             let rule = format!("{count} coordinates must be {dim}");

@@ -12,9 +12,9 @@ use crate::{EncodeError, Encoding};
 pub struct Sent {
     /// Ascending.
     pub(super) indices: Vec<u32>,
-    pub(super) values: Zeroizing<Vec<f32>>,
+    pub(super) values: Zeroizing<Vec<f64>>,
     /// The residual if all of it arrives, `[dim]`.
-    pub(super) left: Zeroizing<Vec<f32>>,
+    pub(super) left: Zeroizing<Vec<f64>>,
 }
 
 /// What the errors of [`Sent::from_bytes`] are about.
@@ -28,7 +28,7 @@ impl Sent {
     }
 
     /// The residual once the round is over: what was not opened stays in it.
-    pub(super) fn residual(&self, opened: impl Fn(u32) -> bool) -> Zeroizing<Vec<f32>> {
+    pub(super) fn residual(&self, opened: impl Fn(u32) -> bool) -> Zeroizing<Vec<f64>> {
         let mut residual = self.left.clone();
         for (&d, &value) in self.indices.iter().zip(self.values.iter()) {
             if !opened(d) {
@@ -38,11 +38,11 @@ impl Sent {
         residual
     }
 
-    /// The encoded form: a version byte (1), the number of coordinates (8 bytes, big-endian) and what is left of each
-    /// (IEEE 754 single precision, little-endian), the number of coordinates sent (8 bytes, big-endian), their indices
+    /// The encoded form: a version byte (2), the number of coordinates (8 bytes, big-endian) and what is left of each
+    /// (IEEE 754 double precision, little-endian), the number of coordinates sent (8 bytes, big-endian), their indices
     /// (4 bytes each, little-endian) and their values (as above).
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let mut saved = Saved::begin(4 * self.left.len() + 8 * self.indices.len());
+        let mut saved = Saved::begin(8 * self.left.len() + 12 * self.indices.len());
         saved.values(&self.left);
         saved.count(self.indices.len());
         saved.words(self.indices.iter().map(|index| index.to_le_bytes()));

@@ -329,10 +329,6 @@ fn encodings_without_a_bound_per_coordinate_have_no_history() {
         let encoding = spec(4, kind, 2, 1).validate().unwrap();
         assert!(rule(UpdateHistory::new(&encoding)).starts_with("clipping: "));
     }
-    for clip in [9e-31, 1.1e30] {
-        let refused = rule(UpdateHistory::new(&encoding(8, &[(3, 1.0), (4, clip)])));
-        assert!(refused.contains("1e-30 <= clip"), "{refused}");
-    }
 }
 
 #[test]
@@ -404,8 +400,12 @@ fn other_bounds_must_be_as_many_and_as_good() {
     let job = encoding(8, &[(3, 1.0), (2, 0.5)]);
     let refused = |clips: &[f64]| job.with_clips(clips).unwrap_err().to_string();
     assert_eq!(refused(&[1.0]), "clips: clips = 1 = tensors = 2");
-    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-101] {
-        assert!(refused(&[1.0, bad]).starts_with("clips: 1e-100 <= clips"));
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 9e-37, 1.1e30] {
+        let refused = refused(&[1.0, bad]);
+        assert!(
+            refused.starts_with("clips: 9.5367431640625e-37 <= clips"),
+            "{refused}"
+        );
     }
     let fixed = spec(4, EncodingKind::Fixed64 { clip: 1.0 }, 2, 1)
         .validate()

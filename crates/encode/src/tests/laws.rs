@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::{encode, quantised, seed, spec};
 use crate::{
-    ClipSpec, EncodeReport, Encoder, Encoding, EncodingKind, EncodingSpec, Judged, Rounding,
-    TensorSpec, largest_fixed64_clip,
+    ClipSpec, EncodeReport, Encoder, Encoding, EncodingKind, EncodingSpec, Judged, Precision,
+    Rounding, TensorSpec, largest_fixed64_clip,
 };
 use blindsum_math::words::Words;
 
@@ -16,7 +16,7 @@ const DIM: usize = 45;
 /// A valid encoding of `DIM` coordinates of every kind, for at most 6 parties.
 fn encodings() -> impl Strategy<Value = Encoding> {
     let rounding = prop_oneof![Just(Rounding::Stochastic), Just(Rounding::Nearest)];
-    let clip = || 1e-3..1e3_f64;
+    let clip = || prop_oneof![6 => 1e-3..1e3_f64, 1 => Just(1e-30), 1 => Just(1e29)];
     let quantised_spec = (2..=32_u32, clip(), 0..3, rounding, clip(), any::<bool>()).prop_map(
         |(bits, clip, bound, rounding, other_clip, two_tensors)| {
             let bound = match bound {
@@ -36,7 +36,7 @@ fn encodings() -> impl Strategy<Value = Encoding> {
             spec
         },
     );
-    let fixed = prop_oneof![clip(), Just(largest_fixed64_clip(6, 1000))]
+    let fixed = prop_oneof![1e-3..1e3_f64, Just(largest_fixed64_clip(6, 1000))]
         .prop_map(|clip| spec(DIM, EncodingKind::Fixed64 { clip }, 6, 1));
     let max_weight = prop_oneof![Just(1), 1..1000_u32];
     (prop_oneof![4 => quantised_spec, 1 => fixed], max_weight)
@@ -100,6 +100,10 @@ proptest! {
             let bound = encoding.max_error() + exact.abs() * 1e-15;
             prop_assert!((mean[i] - exact).abs() <= bound, "{} {} {}", mean[i], exact, bound);
             prop_assert_eq!(single[i], mean[i] as f32);
+            if encoding.precision() == Precision::Single {
+                let error = (f64::from(single[i]) - exact).abs();
+                prop_assert!(error <= bound, "{} {} {}", single[i], exact, bound);
+            }
         }
     }
 

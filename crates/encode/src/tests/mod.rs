@@ -8,6 +8,7 @@ mod judged;
 mod laws;
 mod limits;
 mod norm;
+mod reals;
 mod sparse;
 mod vectors;
 

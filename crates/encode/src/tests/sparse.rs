@@ -118,13 +118,11 @@ fn select(
     let (mut sum, mask) = (vec![0_u64; encoding.dim()], encoding.width().mask());
     let mut chosen = Vec::new();
     for (rank, (party, expected)) in parties.iter().zip(&round.parties).enumerate() {
-        let singles = |texts: &[String]| -> Vec<f32> {
-            texts.iter().map(|text| double(text) as f32).collect()
-        };
-        let update = singles(&expected.update);
-        let selection = party.select(encoding, number, &update).unwrap();
+        let doubles = |texts: &[String]| -> Vec<f64> { texts.iter().map(|t| double(t)).collect() };
+        let update = doubles(&expected.update);
+        let selection = party.select(encoding, number, &update[..]).unwrap();
         assert_eq!(selection.indices(), expected.indices);
-        assert_eq!(selection.values(), singles(&expected.values));
+        assert_eq!(selection.values(), doubles(&expected.values));
         let words = words_of(&selection, &expected.seed);
         assert_eq!(words, expected.words);
         for (&d, word) in selection.indices().iter().zip(words) {
@@ -233,14 +231,14 @@ fn a_round_that_fails_leaves_no_trace() {
     let encoding = layers(16, 4, &[(50, 1.0), (14, 0.1)]);
     let mut party = Sparsifier::new(&encoding, constant(0.25)).unwrap();
     let update: Vec<f32> = (0..64).map(|i| (i as f32).sin()).collect();
-    let first = party.select(&encoding, 0, &update).unwrap();
+    let first = party.select(&encoding, 0, &update[..]).unwrap();
     party.commit(first.into_sent(), |_| true);
     let before = party.to_bytes();
-    let lost = party.select(&encoding, 1, &update).unwrap();
+    let lost = party.select(&encoding, 1, &update[..]).unwrap();
     let indices = lost.indices().to_vec();
     drop(lost);
     assert_eq!(party.to_bytes(), before);
-    let again = party.select(&encoding, 1, &update).unwrap();
+    let again = party.select(&encoding, 1, &update[..]).unwrap();
     assert_eq!(again.indices(), indices);
 }
 
@@ -248,7 +246,9 @@ fn a_round_that_fails_leaves_no_trace() {
 fn coordinates_that_were_not_opened_are_sent_again() {
     let encoding = layers(16, 4, &[(4, 1.0)]);
     let mut party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
-    let sent = party.select(&encoding, 0, &[0.5, 0.1, -0.7, 0.2]).unwrap();
+    let sent = party
+        .select(&encoding, 0, &[0.5, 0.1, -0.7, 0.2][..])
+        .unwrap();
     assert_eq!(sent.indices(), [0, 2]);
     let sent = sent.into_sent();
     let left = sent.leftover(|d| d == 2);
@@ -257,7 +257,7 @@ fn coordinates_that_were_not_opened_are_sent_again() {
     assert_eq!(party.leftover(), left);
     assert_eq!(left.coordinates, 3);
     assert!((left.norm - 0.3_f64.sqrt()).abs() < 1e-7);
-    let sent = party.select(&encoding, 0, &[0.0; 4]).unwrap();
+    let sent = party.select(&encoding, 0, &[0.0; 4][..]).unwrap();
     assert_eq!(
         (sent.indices(), sent.values()),
         (&[0, 3][..], &[0.5, 0.2][..])
@@ -268,12 +268,16 @@ fn coordinates_that_were_not_opened_are_sent_again() {
 fn an_outlier_counts_for_no_more_than_in_a_dense_round() {
     let encoding = layers(16, 4, &[(4, 1.0)]);
     let mut party = Sparsifier::new(&encoding, constant(0.25)).unwrap();
-    let sent = party.select(&encoding, 0, &[1e30, 0.75, 0.0, 0.0]).unwrap();
+    let sent = party
+        .select(&encoding, 0, &[1e30, 0.75, 0.0, 0.0][..])
+        .unwrap();
     assert_eq!(sent.report().clipped, 1);
     party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.75, 0.0, 0.0]);
     // What several rounds have added up to is kept where the bound of one cuts it off, and counts as clipped.
-    let sent = party.select(&encoding, 1, &[0.0, 0.75, 0.0, 0.0]).unwrap();
+    let sent = party
+        .select(&encoding, 1, &[0.0, 0.75, 0.0, 0.0][..])
+        .unwrap();
     assert_eq!((sent.values(), sent.report().clipped), (&[1.5][..], 1));
     party.commit(sent.into_sent(), |_| true);
     assert_eq!(party.residual(), [0.0, 0.5, 0.0, 0.0]);
@@ -283,25 +287,37 @@ fn an_outlier_counts_for_no_more_than_in_a_dense_round() {
 
 #[test]
 fn numbers_that_are_none_are_refused() {
-    let encoding = layers(8, 4, &[(2, 1e100), (3, 1.0)]);
+    let encoding = layers(8, 4, &[(2, 1e30), (3, 1.0)]);
     let mut party = Sparsifier::new(&encoding, constant(0.2)).unwrap();
-    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let refused = party.select(&encoding, 0, &[0.0, 0.0, 0.0, bad, 0.0]);
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let refused = party.select(&encoding, 0, &[0.0, 0.0, 0.0, bad, 0.0][..]);
         assert_eq!(refused.err(), Some(EncodeError::NotFinite { index: 3 }));
     }
-    let refused = party.select(&encoding, 0, &[0.0; 4]);
+    let refused = party.select(&encoding, 0, &[0.0; 4][..]);
     assert_eq!(refused.err(), Some(EncodeError::Dim { got: 4, dim: 5 }));
     let other = layers(8, 4, &[(4, 1.0)]);
-    let refused = party.select(&other, 0, &[0.0; 4]);
+    let refused = party.select(&other, 0, &[0.0; 4][..]);
     assert_eq!(refused.err(), Some(EncodeError::Dim { got: 4, dim: 5 }));
+    let refused = party.select(&encoding, 0, &[0_u32; 5][..]);
+    assert_eq!(refused.err(), Some(EncodeError::Integers));
     // The sum with the residual is too large.
-    let sent = party
-        .select(&encoding, 0, &[f32::MAX, f32::MAX, 0.0, 0.0, 0.0])
-        .unwrap();
-    assert_eq!(sent.indices(), [0, 2]);
+    let mut bytes = party.to_bytes();
+    bytes[17..25].copy_from_slice(&f64::MAX.to_le_bytes());
+    party = Sparsifier::from_bytes(&encoding, constant(0.2), &bytes).unwrap();
+    let other = party.select(&encoding, 0, &[0.0, 1e30, 0.0, 0.0, 0.0][..]);
+    assert!(other.is_ok());
+}
+
+#[test]
+fn doubles_are_sent_as_doubles() {
+    let encoding = layers(16, 4, &[(4, 1.0)]);
+    let mut party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
+    let fine = 0.1 + f64::powi(2.0, -40);
+    let update = [0.7 + f64::powi(2.0, -40), fine, 0.9, 0.0];
+    let sent = party.select(&encoding, 0, &update[..]).unwrap();
+    assert_eq!(sent.values(), [update[0], 0.9]);
     party.commit(sent.into_sent(), |_| true);
-    let refused = party.select(&encoding, 0, &[0.0, f32::MAX, 0.0, 0.0, 0.0]);
-    assert_eq!(refused.err(), Some(EncodeError::NotFinite { index: 1 }));
+    assert_eq!(party.residual(), [0.0, fine, 0.0, 0.0]);
 }
 
 #[test]
@@ -326,12 +342,12 @@ fn damaged_residuals_are_refused() {
     let bytes = party.to_bytes();
     let read = |bytes: &[u8]| Sparsifier::from_bytes(&encoding, constant(0.5), bytes).err();
     assert_eq!(read(&bytes), None);
-    let mut changed = [(0, 2), (8, 4), (12, 0x7f)].map(|(at, byte)| {
+    let mut changed = [(0, 1), (8, 4), (16, 0x7f)].map(|(at, byte)| {
         let mut bytes = bytes.to_vec();
         bytes[at] = byte;
         bytes
     });
-    changed[2][11] = 0x80;
+    changed[2][15] = 0xf0;
     for bytes in changed {
         assert!(matches!(read(&bytes), Some(EncodeError::State { .. })));
     }
@@ -342,10 +358,10 @@ fn damaged_residuals_are_refused() {
 fn what_was_sent_is_read_again_and_nothing_else() {
     let encoding = layers(8, 4, &[(3, 1.0)]);
     let party = Sparsifier::new(&encoding, constant(0.5)).unwrap();
-    let sent = party.select(&encoding, 0, &[0.5, -0.25, 0.75]).unwrap();
+    let sent = party.select(&encoding, 0, &[0.5, -0.25, 0.75][..]).unwrap();
     let bytes = sent.into_sent().to_bytes();
     // The version, the dimension, what is left, how many were sent, which, and their values.
-    assert_eq!(bytes.len(), 1 + 8 + 3 * 4 + 8 + 2 * 4 + 2 * 4);
+    assert_eq!(bytes.len(), 1 + 8 + 3 * 8 + 8 + 2 * 4 + 2 * 8);
     let read = |bytes: &[u8]| Sent::from_bytes(&encoding, bytes).err();
     assert_eq!(read(&bytes), None);
     let changed = |changes: &[(usize, u8)]| {
@@ -354,14 +370,14 @@ fn what_was_sent_is_read_again_and_nothing_else() {
         bytes
     };
     let refused = [
-        (changed(&[(0, 2)]), "another version"),
+        (changed(&[(0, 1)]), "another version"),
         (changed(&[(8, 4)]), "4 coordinates must be 3"),
-        (changed(&[(11, 0x80), (12, 0x7f)]), "must be finite"),
-        (changed(&[(28, 4)]), "4 of 3 coordinates"),
-        (changed(&[(21, 0xff)]), "of 3 coordinates"),
-        (changed(&[(29, 2)]), "must ascend"),
-        (changed(&[(33, 3)]), "below 3"),
-        (changed(&[(39, 0x80), (40, 0x7f)]), "must be finite"),
+        (changed(&[(15, 0xf0), (16, 0x7f)]), "must be finite"),
+        (changed(&[(40, 4)]), "4 of 3 coordinates"),
+        (changed(&[(33, 0xff)]), "of 3 coordinates"),
+        (changed(&[(41, 2)]), "must ascend"),
+        (changed(&[(45, 3)]), "below 3"),
+        (changed(&[(55, 0xf0), (56, 0x7f)]), "must be finite"),
         (bytes[..bytes.len() - 1].to_vec(), "ends too soon"),
         ([&bytes[..], &[0]].concat(), "1 bytes too many"),
     ];
@@ -441,7 +457,7 @@ proptest! {
         let clips: Vec<f64> = tensors.iter().flat_map(|&(len, clip)| vec![clip; len]).collect();
         let (mut given, mut sent) = (vec![0.0; 60], vec![0.0; 60]);
         for (number, update) in updates.iter().enumerate() {
-            let selection = party.select(&encoding, 0, update).unwrap();
+            let selection = party.select(&encoding, 0, &update[..]).unwrap();
             let mut end = 0;
             for (len, _) in tensors {
                 let inside = selection.indices().iter().filter(|&&d| (end..end + len).contains(&(d as usize)));
@@ -454,15 +470,15 @@ proptest! {
                 given[d] += f64::from(update[d]).clamp(-clip, *clip);
             }
             for (&d, &value) in selection.indices().iter().zip(selection.values()).filter(|_| arrives) {
-                sent[d as usize] += f64::from(value).clamp(-clips[d as usize], clips[d as usize]);
+                sent[d as usize] += value.clamp(-clips[d as usize], clips[d as usize]);
             }
             if arrives {
                 party.commit(selection.into_sent(), |_| true);
             }
         }
         for d in 0..60 {
-            let kept = f64::from(party.residual()[d]);
-            prop_assert!((given[d] - sent[d] - kept).abs() < 1e-5, "{} {} {}", given[d], sent[d], kept);
+            let kept = party.residual()[d];
+            prop_assert!((given[d] - sent[d] - kept).abs() < 1e-14, "{} {} {}", given[d], sent[d], kept);
         }
     }
 

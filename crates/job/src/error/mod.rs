@@ -69,6 +69,9 @@ pub enum JobError {
     /// An update or a weight was refused. The caller may give another one.
     #[error("update: {0}")]
     Input(String),
+    /// The sum leads to a model that cannot be: one that is not finite.
+    #[error("{0}")]
+    Model(String),
     /// The coordinator announces another model than this party computes.
     #[error(
         "round {round}: the coordinator's model has hash {theirs}, this party computes {ours}; \

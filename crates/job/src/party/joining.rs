@@ -18,7 +18,7 @@ use super::state::Live;
 use crate::chunks::{Assembly, Pushed};
 use crate::error::wrong;
 use crate::pb::{self, RoundRefusalCode};
-use crate::{JobError, Model, history_len, sealed_len};
+use crate::{JobError, Model, model_len, sealed_len};
 
 impl Member {
     /// A round may be joined.
@@ -174,10 +174,11 @@ impl Member {
         let assembly = match assembly {
             Some(assembly) => assembly,
             None => {
-                let behind = self.job.as_deref().map_or(0, history_len) as u64;
+                let job = self.job.as_deref().ok_or_else(|| wrong("no Welcome"))?;
+                let length = model_len(job, name.dim);
                 let limit = match self.comes_sealed(&name) {
-                    true => sealed_len(4 * name.dim + behind),
-                    false => 4 * name.dim + behind,
+                    true => sealed_len(length),
+                    false => length,
                 };
                 Assembly::begin(chunk.total, limit).map_err(|e| wrong(e.to_string()))?
             }

@@ -1,9 +1,8 @@
 //! The part of its updates that a party has not sent yet, in sparse rounds.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blindsum_encode::{EncodeError, Selection, Sparsifier, Update, Values};
+use blindsum_encode::{EncodeError, Selection, Sparsifier, Update};
 use blindsum_protocol::Round;
 
 /// What a party has not sent of its updates yet, for all rounds of a job.
@@ -24,17 +23,6 @@ impl Leftover {
     /// What is sent of an update, and of what was left before it.
     pub fn select(&self, round: &Round, update: &Update) -> Result<Selection, EncodeError> {
         let before = round.number().saturating_sub(1);
-        let values = single(update.values());
-        self.with(|sparsifier| sparsifier.select(round.encoding(), before, &values))
-    }
-}
-
-/// Values in the precision that the residual has.
-fn single(values: Values<'_>) -> Cow<'_, [f32]> {
-    match values {
-        Values::F32(values) => Cow::Borrowed(values),
-        Values::F64(values) => Cow::Owned(values.iter().map(|&value| value as f32).collect()),
-        // Sparse jobs are of real numbers, which was checked when the update came: nothing fits then.
-        Values::Integers(_) => Cow::Owned(Vec::new()),
+        self.with(|sparsifier| sparsifier.select(round.encoding(), before, update.values()))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    Averaged, EncodeError, Encoder, Judged, Selection, Sent, Sparse, Update, Values,
+    Averaged, EncodeError, Encoder, Judged, Real, Reals, Selection, Sent, Sparse, Update, Values,
 };
 use blindsum_protocol::{
     Answer, Client, ClientSetup, Fault, FaultKind, Input, Job, Message, Round, RoundSum,
@@ -15,7 +15,7 @@ use blindsum_protocol::{
 use rand_chacha::ChaCha20Rng;
 
 use super::leftover::Leftover;
-use super::result::{Clipped, IntegerResult, RoundResult, Timings};
+use super::result::{Clipped, RoundResult, Timings};
 use super::state::JobState;
 use crate::{JobError, Model};
 
@@ -106,7 +106,7 @@ impl Step {
         let input: Option<&dyn Input> = match (&self.update, selection) {
             (None, _) => None,
             (Some(_), Some(selection)) => {
-                let values = Values::F32(selection.values());
+                let values = Values::F64(selection.values());
                 let words = Encoder::new(selection.encoding(), values, 1, seed);
                 *clipped = Some(selection.report().into());
                 sparse = SparseInput::new(selection.indices(), words.map_err(refused)?);
@@ -157,7 +157,7 @@ pub(super) fn result(
         survivors: survivors.map(|member| member.name.clone()).collect(),
         contributors: sum.contributors.clone(),
         mean: opened.mean,
-        integers: opened.integers,
+        sums: opened.sums,
         total_weight: opened.total_weight,
         model: opened.model,
         result,
@@ -170,8 +170,8 @@ pub(super) fn result(
 
 /// The numbers that follow from a sum.
 struct Opened {
-    mean: Vec<f32>,
-    integers: Option<IntegerResult>,
+    mean: Reals,
+    sums: Option<Vec<u128>>,
     total_weight: u64,
     model: Model,
 }
@@ -181,13 +181,13 @@ impl Opened {
         let job = round.job();
         if !job.tells_parties() {
             return Ok(Self {
-                mean: Vec::new(),
-                integers: None,
+                mean: Reals::Double(Vec::new()),
+                sums: None,
                 total_weight: 0,
                 model: model.clone(),
             });
         }
-        let mut mean = vec![0.0f32; job.spec().dim as usize];
+        let mut mean = Reals::zeros(job.encoding().precision(), job.spec().dim as usize);
         let (encoding, survivors) = (round.encoding(), sum.survivors.len());
         let dishonest = |e: EncodeError| {
             JobError::Coordinator(format!("no honest parties can have this sum: {e}"))
@@ -196,23 +196,18 @@ impl Opened {
             job.spec().least_contributors(),
             job.spec().divisor(survivors),
         );
-        let total_weight = match &sum.contributors {
-            None => round.decode_mean(&sum.sum, survivors, &mut mean),
-            // Sparse updates have the weight 1.
-            Some(counts) => encoding
-                .decode_sparse_mean(&sum.sum, counts, (least, divisor), &mut mean)
-                .map(|_| survivors as u64),
+        let total_weight = match &mut mean {
+            Reals::Single(mean) => decode(round, sum, mean),
+            Reals::Double(mean) => decode(round, sum, mean),
         };
         let total_weight = total_weight.map_err(dishonest)?;
-        let integers = match job.spec().encoding.integer_bits() {
+        let sums = match job.spec().encoding.integer_bits() {
             None => None,
             Some(_) => {
-                let (mut sums, mut mean) = (vec![0; mean.len()], vec![0.0; mean.len()]);
-                encoding
-                    .decode_sums(&sum.sum, survivors, &mut sums)
-                    .and_then(|_| round.decode_mean(&sum.sum, survivors, &mut mean))
-                    .map_err(dishonest)?;
-                Some(IntegerResult { sums, mean })
+                let mut sums = vec![0; mean.len()];
+                let decoded = encoding.decode_sums(&sum.sum, survivors, &mut sums);
+                decoded.map_err(dishonest)?;
+                Some(sums)
             }
         };
         let update = job.spec().model_update;
@@ -233,15 +228,32 @@ impl Opened {
                 model.after_sparse(&mean, of, update)
             }
         };
-        let mut after = after.map_err(dishonest)?;
+        let mut after = after.map_err(|error| match error {
+            EncodeError::Model { .. } => JobError::Model(error.to_string()),
+            other => dishonest(other),
+        })?;
         if job.hides_sum() {
             after = after.under_name_of(&model.named_after(told));
         }
         Ok(Self {
             mean,
-            integers,
+            sums,
             total_weight,
             model: after,
         })
+    }
+}
+
+/// Writes the mean out of the sum over `mean`, `[dim]`, and gives the weights of all survivors together.
+fn decode<R: Real>(round: &Round, sum: &RoundSum, mean: &mut [R]) -> Result<u64, EncodeError> {
+    let (survivors, spec) = (sum.survivors.len(), round.job().spec());
+    let opens = (spec.least_contributors(), spec.divisor(survivors));
+    match &sum.contributors {
+        None => round.decode_mean(&sum.sum, survivors, mean),
+        // Sparse updates have the weight 1.
+        Some(counts) => round
+            .encoding()
+            .decode_sparse_mean(&sum.sum, counts, opens, mean)
+            .map(|_| survivors as u64),
     }
 }

@@ -50,7 +50,7 @@ pub use exchange::{Begun, Effect, Identity, Input, LinkId, Over, Say, Settings, 
 pub use face::JobParty;
 pub use machine::check_update;
 pub use policy::{Cohort, Groups, Policy};
-pub use result::{Clipped, IntegerResult, RoundResult, Timings};
+pub use result::{Clipped, RoundResult, Timings};
 pub use sparse::kept_leftover;
 
 #[cfg(doc)]

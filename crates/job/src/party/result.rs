@@ -1,16 +1,17 @@
 //! What a caller gives to a round, and gets from it.
 
-use blindsum_encode::{EncodeReport, LeftoverSize};
+use blindsum_encode::{EncodeReport, LeftoverSize, Reals};
 
 use crate::Model;
 
 /// The result of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundResult {
-    /// The weighted mean of the survivors' updates, `[dim]`; empty where the servers alone learn results.
-    pub mean: Vec<f32>,
-    /// The result in full precision, if the job's encoding is of integers.
-    pub integers: Option<IntegerResult>,
+    /// The weighted mean of the survivors' updates in the precision of the job, `[dim]`; empty where the servers alone
+    /// learn results.
+    pub mean: Reals,
+    /// The exact weighted sums of the survivors' integers, `[dim]`, if the job's encoding is of integers.
+    pub sums: Option<Vec<u128>>,
     /// The sum of the survivors' weights; 0 where the servers alone learn it.
     pub total_weight: u64,
     /// The names of the parties whose updates are in the mean.
@@ -43,15 +44,6 @@ pub struct Timings {
     pub protect: f64,
     /// From the message that tells the result to the sum.
     pub open: f64,
-}
-
-/// The result of a round of integers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IntegerResult {
-    /// The exact weighted sums of the survivors' integers, `[dim]`.
-    pub sums: Vec<u128>,
-    /// Their weighted mean, `[dim]`.
-    pub mean: Vec<f64>,
 }
 
 /// What clipping did to a party's own update.

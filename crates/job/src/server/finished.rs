@@ -1,6 +1,6 @@
 //! What a round leads to: the next model, and the result for the coordinator's operator.
 
-use blindsum_encode::{Averaged, EncodeError};
+use blindsum_encode::{Averaged, EncodeError, Reals};
 use blindsum_protocol::{Outcome, Round, RoundKind};
 use bytes::Bytes;
 
@@ -63,8 +63,11 @@ fn next_model(
         (RoundKind::KeySetup, _) => (model.clone(), None),
         (RoundKind::Sum, None) => (model.named_after(told), None),
         (RoundKind::Sum, Some(sum)) => {
-            let mut mean = vec![0.0f32; spec.dim as usize];
-            let total_weight = round.decode_mean(sum, survivors, &mut mean)?;
+            let mut mean = Reals::zeros(round.encoding().precision(), spec.dim as usize);
+            let total_weight = match &mut mean {
+                Reals::Single(mean) => round.decode_mean(sum, survivors, mean),
+                Reals::Double(mean) => round.decode_mean(sum, survivors, mean),
+            }?;
             let of = Averaged {
                 survivors,
                 total_weight,

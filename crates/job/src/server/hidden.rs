@@ -14,7 +14,7 @@ use super::joining::ReadyParty;
 use crate::actor::Time;
 use crate::chunks::{Assembly, Pushed};
 use crate::pb::{self, RefusalCode};
-use crate::{foreign, history_len, sealed_len};
+use crate::{foreign, model_len, sealed_len};
 
 /// The current model, sealed by one party for the others.
 #[derive(Default)]
@@ -280,7 +280,7 @@ impl Lead {
             return;
         }
         let job = &self.parts.job;
-        let limit = sealed_len(4 * self.model.name().dim + history_len(job) as u64);
+        let limit = sealed_len(model_len(job, self.model.name().dim));
         let pushed = match part {
             Some(part) => Ok(part.assembly),
             None => Assembly::begin(chunk.total, limit),

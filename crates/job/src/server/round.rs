@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use blindsum_encode::EncodeError;
 use blindsum_protocol::{
     Closed, Excuse, Message, Outcome, Outgoing, Receipt, Round, RoundKind, Seat, Server,
 };
@@ -321,9 +322,10 @@ impl Lead {
         let told = message.clone().unwrap_or_default();
         let wanted = self.parts.results.is_some();
         let finished = (self.hand).work(move || finish(&of, &model, outcome, &told, wanted));
-        let mut finished = finished
-            .await?
-            .map_err(|e| Halt::Aborted(format!("no honest parties can have this sum: {e}")))?;
+        let mut finished = finished.await?.map_err(|error| match error {
+            EncodeError::Model { .. } => Halt::Aborted(error.to_string()),
+            other => Halt::Aborted(format!("no honest parties can have this sum: {other}")),
+        })?;
         if let Some(learnt) = finished.learnt.take() {
             self.keep_result(round.number(), learnt).await?;
         }

@@ -149,7 +149,7 @@ fn case_54_the_last_model_is_asked_for_over_the_next_connection() {
     scene.lose();
     assert!(scene.over.is_none());
     scene.connect();
-    let last = Model::first(&scene.job, vec![0.5; 4]);
+    let last = Model::first(&scene.job, vec![0.5; 4]).unwrap();
     let (bytes, version) = (last.to_bytes(), 1);
     let name = pb::ModelName {
         version,
@@ -208,7 +208,7 @@ fn case_54_a_last_model_that_is_coming_in_is_waited_for() {
     scene.hear_done();
     scene.lose();
     scene.connect();
-    let last = Model::first(&scene.job, vec![0.5; 140_000]);
+    let last = Model::first(&scene.job, vec![0.5; 140_000]).unwrap();
     let (bytes, version) = (last.to_bytes(), 1);
     let name = pb::ModelName {
         version,

@@ -232,7 +232,10 @@ impl Party {
                     survivors,
                     total_weight,
                 };
-                self.model = self.model.after(&self.mean, of, update).unwrap();
+                self.model = self
+                    .model
+                    .after(&self.mean.clone().into(), of, update)
+                    .unwrap();
                 self.result = result_name(round, message).to_vec();
                 None
             }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use blindsum_crypto::certificate::TrustAnchor;
 use blindsum_crypto::roster::{Member, Roster};
-use blindsum_encode::Averaged;
+use blindsum_encode::{Averaged, Reals};
 use blindsum_job::{Model, result_name};
-use blindsum_protocol::{JobSpec, Round};
+use blindsum_protocol::{Job, JobSpec, Round};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -27,6 +27,17 @@ impl Shown {
         assert_eq!(model.version(), self.version, "{shown}");
         assert_eq!(*model.to_bytes(), *self.bytes.0, "{shown}");
         assert_eq!(*model.hash(), self.hash.array(), "{shown}");
+    }
+}
+
+/// The first model out of its values; none where the job keeps none.
+fn first_of(job: &Job, values: &[u8]) -> Model {
+    match values {
+        [] => Model::initial(job),
+        _ => {
+            let values = Reals::from_bytes(job.encoding().precision(), values).unwrap();
+            Model::first(job, values).unwrap()
+        }
     }
 }
 
@@ -61,10 +72,12 @@ fn models_have_the_same_values_histories_and_names() {
         let job = spec.validate().unwrap();
         // What lies behind the values of the first model is nothing but zeros; the job makes it.
         let values = first.bytes.0.len() - blindsum_job::history_len(&job);
-        let mut model = Model::first(&job, singles(&first.bytes.0[..values]));
+        let mut model = first_of(&job, &first.bytes.0[..values]);
         first.check(&model, &shown);
         for step in rounds {
-            let (mean, update) = (singles(&step.mean.0), job.spec().model_update);
+            let precision = job.encoding().precision();
+            let mean = Reals::from_bytes(precision, &step.mean.0).unwrap();
+            let update = job.spec().model_update;
             let of = Averaged {
                 survivors: step.survivors,
                 total_weight: step.survivors as u64,
@@ -101,7 +114,7 @@ fn hidden_models_have_the_same_names() {
         let shown = format!("{spec:?}");
         let job = spec.validate().unwrap();
         let values = first.bytes.0.len() - blindsum_job::history_len(&job);
-        let mut model = Model::first(&job, singles(&first.bytes.0[..values]));
+        let mut model = first_of(&job, &first.bytes.0[..values]);
         first.check(&model, &shown);
         for step in rounds {
             model = model.named_after(&step.told.0);

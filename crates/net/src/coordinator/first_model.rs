@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use blindsum_encode::{Precision, Reals};
+
 use crate::NetError;
 
 /// Reads a vector: NumPy's `.npy` of little-endian f4 or f8 in C order, or else raw little-endian f32.
-pub(super) fn read_model(path: &Path) -> Result<Vec<f32>, NetError> {
+pub(super) fn read_model(path: &Path) -> Result<Reals, NetError> {
     let wrong =
         |rule: String| NetError::config("initial_model", format!("{}: {rule}", path.display()));
     let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
@@ -16,7 +18,7 @@ pub(super) fn read_model(path: &Path) -> Result<Vec<f32>, NetError> {
     Ok(values)
 }
 
-fn read_npy(rest: &[u8]) -> Result<Vec<f32>, &'static str> {
+fn read_npy(rest: &[u8]) -> Result<Reals, &'static str> {
     const CUT: &str = "the .npy file is cut short";
     let (version, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
     let (length, rest) = match version {
@@ -42,22 +44,14 @@ fn read_npy(rest: &[u8]) -> Result<Vec<f32>, &'static str> {
         return singles(data);
     }
     if header.contains("'descr':'<f8'") {
-        let (values, rest) = data.as_chunks::<8>();
-        let values = values.iter().map(|b| f64::from_le_bytes(*b) as f32);
-        return match rest {
-            [] => Ok(values.collect()),
-            _ => Err(CUT),
-        };
+        return Reals::from_bytes(Precision::Double, data).ok_or(CUT);
     }
     Err("must hold float32 or float64, little-endian")
 }
 
-fn singles(bytes: &[u8]) -> Result<Vec<f32>, &'static str> {
-    let (values, rest) = bytes.as_chunks::<4>();
-    match rest {
-        [] => Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect()),
-        _ => Err("must be .npy, or raw little-endian f32: its length is no multiple of 4"),
-    }
+fn singles(bytes: &[u8]) -> Result<Reals, &'static str> {
+    const RULE: &str = "must be .npy, or raw little-endian f32: its length is no multiple of 4";
+    Reals::from_bytes(Precision::Single, bytes).ok_or(RULE)
 }
 
 #[cfg(test)]
@@ -73,7 +67,7 @@ mod tests {
             .flat_map(|v| v.to_le_bytes())
             .collect();
         std::fs::write(&path, &raw).unwrap();
-        assert_eq!(read_model(&path).unwrap(), [1.5, -2.0]);
+        assert_eq!(read_model(&path).unwrap(), Reals::from(vec![1.5_f32, -2.0]));
         let npy = |descr: &str, order: &str, data: &[u8]| {
             let header =
                 format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2,)}}\n");
@@ -84,12 +78,18 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             read_model(&path)
         };
-        assert_eq!(npy("<f4", "False", &raw).unwrap(), [1.5, -2.0]);
+        assert_eq!(
+            npy("<f4", "False", &raw).unwrap(),
+            Reals::from(vec![1.5_f32, -2.0])
+        );
         let wide: Vec<u8> = [1.5f64, -2.0]
             .iter()
             .flat_map(|v| v.to_le_bytes())
             .collect();
-        assert_eq!(npy("<f8", "False", &wide).unwrap(), [1.5, -2.0]);
+        assert_eq!(
+            npy("<f8", "False", &wide).unwrap(),
+            Reals::from(vec![1.5, -2.0])
+        );
         assert!(npy("<f4", "True", &raw).is_err());
         assert!(npy("<i4", "False", &raw).is_err());
         assert!(npy("<f8", "False", &wide[1..]).is_err());

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindsum_crypto::certificate::TrustAnchor;
+use blindsum_encode::Reals;
 use blindsum_job::server::{JobServer, Parts, Settings};
 use blindsum_protocol::{Job, JobSpec, ServerIndex};
 use tokio::sync::{broadcast, watch};
@@ -39,7 +40,7 @@ use crate::serving::{listen, make_room, serve};
 use crate::store::{SqliteStore, Store};
 use crate::system::{Clock, entropy};
 use crate::tls::{CoordinatorSide, Credentials, Reload, Renewed};
-use crate::{Model, NetError, seconds};
+use crate::{Model, NetError, Room, Task, seconds};
 use driver::{Computing, Driver};
 pub use file::ConfigFile;
 use keys::KeyService;
@@ -70,8 +71,8 @@ pub struct Config {
 pub struct JobConfig {
     /// The job's specification.
     pub spec: JobSpec,
-    /// The model from which round 1 starts, `[dim]`; `None` means zeros.
-    pub initial_model: Option<Vec<f32>>,
+    /// The model from which round 1 starts, `[dim]`; `None` means zeros. It is rounded to the precision of the job.
+    pub initial_model: Option<Reals>,
     /// A folder for the results that the coordinator learns, a file for each round; `None` if nobody wants them. A job whose
     /// servers alone learn results needs it.
     pub results: Option<PathBuf>,
@@ -390,6 +391,7 @@ fn check_jobs(configs: Vec<JobConfig>, limits: &Limits) -> Result<Vec<CheckedJob
     }
     let mut names = std::collections::BTreeSet::new();
     let mut jobs = Vec::new();
+    let mut room = Room::now();
     for config in configs {
         let job = Arc::new(config.spec.validate()?);
         let name = &job.spec().job;
@@ -398,24 +400,17 @@ fn check_jobs(configs: Vec<JobConfig>, limits: &Limits) -> Result<Vec<CheckedJob
             return Err(NetError::config("jobs", rule));
         }
         let initial = match config.initial_model {
-            Some(values) if values.len() as u64 != job.spec().dim => {
-                let rule = format!(
-                    "initial_model of job {name:?} has {} values, dim is {}",
-                    values.len(),
-                    job.spec().dim
-                );
-                return Err(NetError::config("initial_model", rule));
-            }
-            Some(values) if !values.iter().all(|value| value.is_finite()) => {
-                let rule = format!("initial_model of job {name:?} holds NaN or infinities");
-                return Err(NetError::config("initial_model", rule));
-            }
-            Some(values) => Some(Model::first(&job, values)),
+            Some(values) => Some(Model::first(&job, values).map_err(|error| {
+                let rule = format!("initial_model of job {name:?}: {error}");
+                NetError::config("initial_model", rule)
+            })?),
             None => None,
         };
         let results = config.results;
         ResultFiles::check(results.as_deref(), &job)?;
         limits.check_memory(&job)?;
+        room.check(&job, Task::Coordinator)?;
+        room = room.without(&job, Task::Coordinator);
         jobs.push(CheckedJob {
             job,
             initial,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use blindsum_protocol::{Job, JobSpec, ServerIndex, ServerRole};
 
-use crate::NetError;
 use crate::address::check_address;
 use crate::limits::Limits;
 use crate::paths::check_path;
 use crate::results::ResultFiles;
 use crate::servers::Servers;
 use crate::tls::{Credentials, Renewed, ServerSide};
+use crate::{NetError, Room, Task};
 
 /// How a server begins that computes with a coordinator.
 pub struct FollowerConfig {
@@ -71,6 +71,7 @@ impl FollowerConfig {
             return Err(NetError::config("servers", rule));
         }
         self.limits.check_memory(&job)?;
+        Room::now().check(&job, Task::Coordinator)?;
         if self.results.is_some() {
             ResultFiles::check(self.results.as_deref(), &job)?;
         }

@@ -33,9 +33,7 @@ use std::time::{Duration, Instant};
 
 use blindsum_job::actor::Now;
 use blindsum_job::party::{Begun, Identity, Input, JobParty, LinkId, check_update};
-pub use blindsum_job::party::{
-    Clipped, IntegerResult, Policy, RoundResult, Settings, Timings, Update,
-};
+pub use blindsum_job::party::{Clipped, Policy, RoundResult, Settings, Timings, Update};
 use blindsum_job::records::Records;
 use blindsum_protocol::Job;
 use tokio::runtime::{Handle, Runtime};
@@ -47,7 +45,7 @@ use crate::address::Address;
 use crate::connect::Target;
 use crate::system::{Clock, entropy};
 use crate::tls::{OwnIdentity, Reload};
-use crate::{JobError, Model, NetError, seconds};
+use crate::{JobError, Model, NetError, Room, Task, seconds};
 pub use config::{MASK_MEMORY, PartyConfig};
 use driver::Driver;
 pub(crate) use driver::queued;
@@ -176,6 +174,10 @@ impl Party {
                 }
             };
             return Err(NetError::config("servers", rule));
+        }
+        if let Err(error) = Room::now().check(&job, Task::Party) {
+            let _ = commands.send(Input::Leave);
+            return Err(error);
         }
         let party = Self {
             name,

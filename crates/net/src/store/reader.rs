@@ -220,7 +220,7 @@ mod tests {
             state: RoundState::Done,
             ..offered
         };
-        let model = Model::new(number, vec![number as f32; 3]);
+        let model = Model::new(number, vec![number as f64; 3]);
         store.end_round("job", &done, Some(&model), None).unwrap();
     }
 
@@ -241,7 +241,7 @@ mod tests {
                 (number, number)
             );
             let model = reader.model("job", number).unwrap().unwrap();
-            assert_eq!(model.values()[..], [number as f32; 3]);
+            assert_eq!(model.values().to_doubles(), [number as f64; 3]);
         }
         reader.back_up(&copy).unwrap();
         round(&store, 4);

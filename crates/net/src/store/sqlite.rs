@@ -314,7 +314,9 @@ impl Store for SqliteStore {
             }
             Ok(())
         })?;
-        let model = model.map_or(0, |model| 4 * model.values().len());
+        let model = model.map_or(0, |model| {
+            model.values().len() * model.values().precision().bytes()
+        });
         let bytes = model + ending.map_or(0, |ending| ending.message.len());
         self.logged.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use blindsum_encode::{Precision, Reals};
 use blindsum_net::party::PartyConfig;
 use blindsum_net::report::{JobStatus, RoundReport, RoundState};
 use blindsum_protocol::{Adversary, JobSpec, ProtocolName};
@@ -42,7 +43,7 @@ fn job(protocol: ProtocolName, adversary: Adversary) -> JobSpec {
 
 /// A round in which the last `leaving` parties vanish instead of answering a stage, over the network: what the
 /// coordinator says of it, and the mean that a survivor has.
-fn over_the_network(spec: &JobSpec, stage: u8, leaving: usize) -> (RoundReport, Option<Vec<f32>>) {
+fn over_the_network(spec: &JobSpec, stage: u8, leaving: usize) -> (RoundReport, Option<Reals>) {
     let pki = Pki::new(1);
     let coordinator = Running::start(&pki, vec![spec.clone()], None);
     let url = coordinator.url();
@@ -134,7 +135,7 @@ fn is_as_simulated(spec: &JobSpec, stage: u8, leaving: usize) -> RoundState {
             let survivors = outcome.survivors.iter().map(|party| NAMES[party.rank()]);
             assert_eq!(report.survivors, survivors.collect::<Vec<_>>(), "{scene}");
             let simulated = run.last.mean.as_ref().unwrap();
-            let simulated: Vec<f32> = simulated.iter().map(|mean| *mean as f32).collect();
+            let simulated = Reals::Double(simulated.clone()).in_precision(Precision::Single);
             assert_eq!(mean, Some(simulated), "{scene}");
             let measured = report.stages.iter().map(|stage| stage.bytes["a"]);
             let measured: Vec<_> = measured.map(|bytes| (bytes.up, bytes.down)).collect();

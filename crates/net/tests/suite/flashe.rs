@@ -37,7 +37,7 @@ pub fn together(parties: &mut [Party]) -> (usize, Vec<f32>) {
         assert_eq!(result.survivors, results[0].survivors);
     }
     let first = &results[0];
-    (first.survivors.len(), first.model.values().to_vec())
+    (first.survivors.len(), first.model.values().to_doubles())
 }
 
 /// Whether rounds were key set-ups, and how they ended, oldest first. The round that was offered when the
@@ -148,7 +148,7 @@ fn a_key_set_up_is_no_cohort_to_subtract() {
 fn the_first_model_comes_from_the_coordinator() {
     let pki = Pki::new(1);
     let mut served = config(&pki, vec![flashe(2)], None);
-    served.jobs[0].initial_model = Some(vec![0.5; 5]);
+    served.jobs[0].initial_model = Some(vec![0.5; 5].into());
     let coordinator = Running::with(served).unwrap();
     let mut parties = join(&pki, &coordinator.url(), &["a", "b"]);
     assert_eq!(together(&mut parties), (2, vec![1.5; 5]));

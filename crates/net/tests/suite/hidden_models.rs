@@ -73,7 +73,7 @@ fn a_party_that_comes_when_the_job_is_done() {
     coordinator.wait_done("test");
     let final_model = |mut party: Party| {
         assert!(party.next_round().unwrap().is_none());
-        party.final_model().map(|model| model.values().to_vec())
+        party.final_model().map(|model| model.values().to_doubles())
     };
     assert_eq!(final_model(join_again(kept)), Some(vec![1.0; 5]));
     let without = join(&pki, &url, &["b"]).remove(0);

@@ -85,8 +85,11 @@ impl Killed {
         let result = round.result().unwrap();
         assert_eq!(result.mean, [2.0; 5]);
         let model = &result.model;
-        let value = 2.0 * version as f32;
-        assert_eq!((model.version(), model.values()[0]), (version, value));
+        let value = 2.0 * version as f64;
+        assert_eq!(
+            (model.version(), model.values().to_doubles()[0]),
+            (version, value)
+        );
         again
     }
 }

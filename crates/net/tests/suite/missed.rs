@@ -430,7 +430,10 @@ fn case_54_a_coordinator_stays_until_those_that_lost_the_last_round_hear_its_end
         "{error}"
     );
     assert!(cut_off.next_round().unwrap().is_none());
-    assert_eq!(cut_off.final_model().unwrap().values()[..], [2.0; 5]);
+    assert_eq!(
+        cut_off.final_model().unwrap().values().to_doubles(),
+        [2.0; 5]
+    );
     ending.join().unwrap().unwrap();
 }
 

@@ -63,7 +63,7 @@ fn check(parties: Honest, mean: f32, survivors: usize) {
         let rounds = party.join().unwrap().unwrap();
         let round = rounds.last().unwrap().as_ref().unwrap();
         assert_eq!(round.survivors.len(), survivors);
-        assert!(round.mean.iter().all(|value| *value == mean));
+        assert!(round.mean.iter().all(|value| value == f64::from(mean)));
     }
 }
 

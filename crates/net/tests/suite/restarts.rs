@@ -79,7 +79,10 @@ fn coordinator_dies(spec: JobSpec, end: fn(Running)) {
     let mut round = slow.next_round().unwrap().unwrap();
     assert_eq!((round.number(), round.model().version()), (3, 1));
     round.submit(vec![1.0f32; 5], 1).unwrap();
-    assert_eq!(round.result().unwrap().model.values()[..], [2.0; 5]);
+    assert_eq!(
+        round.result().unwrap().model.values().to_doubles(),
+        [2.0; 5]
+    );
     assert!(slow.next_round().unwrap().is_none());
     for party in steady {
         let rounds = party.join().unwrap().unwrap();
@@ -88,7 +91,7 @@ fn coordinator_dies(spec: JobSpec, end: fn(Running)) {
             .filter_map(|round| round.as_ref().ok())
             .collect();
         assert_eq!((rounds.len(), good.len()), (3, 2));
-        assert_eq!(good[1].model.values()[..], [2.0; 5]);
+        assert_eq!(good[1].model.values().to_doubles(), [2.0; 5]);
     }
     assert_eq!(coordinator.wait_done("test").state, JobState::Done);
     coordinator.stop().unwrap();

@@ -136,7 +136,7 @@ fn everybody_learns_the_exact_mean_and_the_same_model(spec: Spec) {
             assert_eq!(round.mean, [1.0; 5]);
             assert_eq!(round.total_weight, 5);
             assert_eq!(round.survivors, NAMES);
-            assert_eq!(round.model.values()[..], [i as f32 + 1.0; 5]);
+            assert_eq!(round.model.values().to_doubles(), [i as f64 + 1.0; 5]);
         }
         models.push(rounds[2].as_ref().unwrap().model.clone());
     }
@@ -222,11 +222,7 @@ fn vectors_of_many_chunks_arrive_whole(spec: Spec) {
     for party in parties {
         let rounds = party.join().unwrap().unwrap();
         let mean = &rounds[0].as_ref().unwrap().mean;
-        assert!(
-            mean.iter()
-                .enumerate()
-                .all(|(i, m)| *m == (i % 1000) as f32)
-        );
+        assert!(mean.iter().enumerate().all(|(i, m)| m == (i % 1000) as f64));
     }
     let report = coordinator.wait_done("test").round.unwrap();
     let up: u64 = report.stages.iter().map(|s| s.bytes["a"].up).sum();
@@ -263,8 +259,8 @@ fn a_late_joiner_gets_the_model(spec: Spec) {
         .unwrap()
         .unwrap();
     assert_eq!(last.survivors, NAMES);
-    assert_eq!((last.mean[0], last.model.version()), (2.0, 3));
-    assert_eq!(last.model.values()[..], [4.0; 5]);
+    assert_eq!((last.mean.to_doubles()[0], last.model.version()), (2.0, 3));
+    assert_eq!(last.model.values().to_doubles(), [4.0; 5]);
     assert_eq!(*party.final_model().unwrap(), last.model);
     for party in early {
         let rounds = party.join().unwrap().unwrap();
@@ -469,7 +465,7 @@ fn several_jobs_run_at_once_and_do_not_mix() {
         assert!(
             rounds
                 .iter()
-                .all(|round| round.as_ref().unwrap().mean == [value; 5])
+                .all(|round| round.as_ref().unwrap().mean == [f64::from(value); 5])
         );
     }
     assert_eq!(coordinator.wait_done("one").state, JobState::Done);

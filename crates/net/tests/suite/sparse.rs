@@ -49,8 +49,8 @@ fn check_fed_back(result: &RoundResult, rounds: usize) {
     assert_eq!(counts.iter().sum::<u32>(), 6);
     let (model, expected) = (result.model.values(), fed_back(&UPDATE, 2, rounds));
     let pairs = model.iter().zip(expected);
-    let error = pairs.fold(0.0_f32, |most, (got, expected)| {
-        most.max((got - expected).abs())
+    let error = pairs.fold(0.0_f64, |most, (got, expected)| {
+        most.max((got - f64::from(expected)).abs())
     });
     assert!(error < 0.002, "{model:?} instead of {expected:?}");
 }
@@ -129,7 +129,7 @@ fn what_stays_closed_is_left_over() {
         for result in together(&mut parties, &updates) {
             assert_eq!(result.contributors.as_deref(), Some(&counts[..]));
             let model = result.model.values();
-            let close = |(got, expected): (&f32, &f32)| (got - expected).abs() < 0.002;
+            let close = |(got, expected): (f64, &f64)| (got - expected).abs() < 0.002;
             assert!(
                 model.iter().zip(&expected).all(close),
                 "{model:?}, {expected:?}"

@@ -11,7 +11,7 @@ use crate::common::three::*;
 use crate::common::*;
 
 /// What every party that stays is told of the last round.
-fn all_have_heard(parties: Vec<Played>, expected: &[f32]) {
+fn all_have_heard(parties: Vec<Played>, expected: &[f64]) {
     for party in parties {
         let rounds = party.join().unwrap().unwrap();
         let last = rounds.last().unwrap().as_ref().unwrap();
@@ -191,7 +191,7 @@ fn large_uploads_and_letters_go_in_pieces() {
         let wrong = mean
             .iter()
             .zip(&expected)
-            .position(|(a, b)| (a - b).abs() > 1e-4);
+            .position(|(a, b)| (a - f64::from(*b)).abs() > 1e-4);
         assert_eq!(wrong, None);
     }
 }

@@ -21,9 +21,9 @@ use crate::errors::{IntoPyErr, OrRaise};
 use crate::gil::released;
 use crate::network::{Pem, credentials};
 use crate::party::read_policy;
-use crate::results::{copied, instance, unusable};
+use crate::results::{instance, unusable};
 use crate::system::{entropy, random};
-use crate::vectors::Vector;
+use crate::vectors::{Vector, copied};
 use crate::wait::locked;
 
 /// A party: frames in, frames out.
@@ -179,12 +179,13 @@ impl PartyMachine {
         let now = clocks(py, now, wall)?;
         let vector = Vector::borrow(update)?;
         let values = vector.values()?;
+        let copy = released(py, || copied(values)).or_raise(py)?;
         let submitted = released(py, || {
             let mut desk = locked(&self.desk);
             let Some(job) = desk.job.clone() else {
                 return Ok(());
             };
-            let (round, update) = (number, check_update(&job, copied(values), weight)?);
+            let (round, update) = (number, check_update(&job, copy, weight)?);
             desk.give(now, Input::Submit { round, update });
             Ok(())
         });

@@ -13,9 +13,9 @@ use blindsum_job::server::{
 use blindsum_job::session::{Count, Session};
 use blindsum_job::store::MemoryStore;
 use blindsum_job::{JobError, Model, chunks, seconds};
+use blindsum_net::{Room, Task};
 use blindsum_protocol::Job;
 use bytes::Bytes;
-use numpy::PyReadonlyArray1;
 use prost::Message as _;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -28,6 +28,7 @@ use crate::gil::released;
 use crate::results::instance;
 use crate::spec::read_job;
 use crate::system::entropy;
+use crate::vectors::read_model;
 use crate::wait::locked;
 
 /// The largest frame of a party, in bytes: a chunk, and what names it.
@@ -86,7 +87,7 @@ impl ServerMachine {
         ca: &str,
         revoked: Option<&str>,
         store: Option<&[u8]>,
-        model: Option<PyReadonlyArray1<'_, f32>>,
+        model: Option<&Bound<'_, PyAny>>,
         waits: &str,
         now: f64,
         wall: f64,
@@ -95,6 +96,7 @@ impl ServerMachine {
             .map_err(|error| raise(py, "ConfigError", ("waits", error.to_string())))?;
         let job = Arc::new(read_job(spec).or_raise(py)?);
         let anchor = Arc::new(TrustAnchor::from_pem(ca, revoked).or_raise(py)?);
+        Room::now().check(&job, Task::Coordinator).or_raise(py)?;
         let store = match store {
             None => MemoryStore::new(waits.models_kept),
             Some(bytes) => {
@@ -105,12 +107,14 @@ impl ServerMachine {
             }
         };
         let store = Arc::new(store);
-        let initial = model.map(|model| Ok(Model::first(&job, model.as_slice()?.to_vec())));
+        let initial = model.map(read_model).transpose()?;
+        let initial = initial.map(|values| {
+            let first = Model::first(&job, values);
+            first.map_err(|error| raise(py, "InputError", (format!("model: {error}"),)))
+        });
         let parts = Parts {
             job: job.clone(),
-            initial: initial
-                .transpose()
-                .map_err(|e: numpy::AsSliceError| PyErr::from(e))?,
+            initial: initial.transpose()?,
             store: store.clone(),
             anchor: anchor.clone(),
             results: None,

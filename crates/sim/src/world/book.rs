@@ -93,7 +93,7 @@ pub(super) enum Latest {
 pub(super) struct Sum {
     pub survivors: Vec<String>,
     sums: Vec<u128>,
-    mean: Vec<u32>,
+    mean: Vec<u64>,
     contributors: Option<Vec<u32>>,
     name: [u8; 32],
     model: [u8; 32],
@@ -101,10 +101,9 @@ pub(super) struct Sum {
 
 impl Sum {
     pub fn of(result: &RoundResult) -> Self {
-        let integers = result.integers.as_ref();
         Self {
             survivors: result.survivors.clone(),
-            sums: integers.map_or_else(Vec::new, |integers| integers.sums.clone()),
+            sums: result.sums.clone().unwrap_or_default(),
             mean: result.mean.iter().map(|value| value.to_bits()).collect(),
             contributors: result.contributors.clone(),
             name: result.result,

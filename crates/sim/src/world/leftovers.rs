@@ -14,7 +14,7 @@ pub(super) struct Choice {
     before: Vec<u8>,
     /// The coordinates that are sent, and their values, not clipped yet.
     pub indices: Vec<u32>,
-    pub values: Vec<f32>,
+    pub values: Vec<f64>,
     /// How they become words.
     pub encoding: Encoding,
     /// What clipping did to the update.
@@ -30,13 +30,13 @@ impl Choice {
         left: &Sparsifier,
         gift: &Gift,
     ) -> Result<Self, String> {
-        let update = gift.singles();
-        let selection = left.select(encoding, round.saturating_sub(1), &update);
+        let selection = left.select(encoding, round.saturating_sub(1), gift.values());
         let selection = selection.map_err(|e| e.to_string())?;
         let (report, compact) = (selection.report(), selection.encoding().clone());
         let factor = report.scaled_by.unwrap_or(1.0);
-        let clipped = |(values, clip): (&[f32], f64)| -> Vec<f64> {
-            let scaled = values.iter().map(|value| f64::from(*value) * factor);
+        let update = gift.doubles();
+        let clipped = |(values, clip): (&[f64], f64)| -> Vec<f64> {
+            let scaled = values.iter().map(|value| *value * factor);
             scaled.map(|value| value.clamp(-clip, clip)).collect()
         };
         let tensors = encoding.tensors();
@@ -62,14 +62,14 @@ impl Choice {
     /// What arrives of each coordinate where these were opened.
     pub fn arrived(&self, opened: &dyn Fn(u32) -> bool) -> Vec<f64> {
         let mut arrived = vec![0.0; self.given.len()];
-        let square = |value: &f32| f64::from(*value) * f64::from(*value);
+        let square = |value: &f64| value * value;
         let norm = self.values.iter().map(square).sum::<f64>().sqrt();
         let bound = self.encoding.norm_bound();
         let factor = bound.map_or(1.0, |bound| (bound / norm).min(1.0));
         for (run, clip) in self.encoding.tensors() {
             for (d, value) in self.indices[run.clone()].iter().zip(&self.values[run]) {
                 if opened(*d) {
-                    arrived[*d as usize] = (f64::from(*value) * factor).clamp(-clip, clip);
+                    arrived[*d as usize] = (*value * factor).clamp(-clip, clip);
                 }
             }
         }

@@ -3,8 +3,8 @@
 use blindsum_crypto::mask::MaskSeed;
 use blindsum_crypto::secret::Secret;
 use blindsum_encode::{
-    Averaged, EncodeReport, Encoder, Encoding, EncodingKind, Rounding, Sparse, UpdateHistory,
-    Values,
+    Averaged, EncodeReport, Encoder, Encoding, EncodingKind, Reals, Rounding, Sparse,
+    UpdateHistory, Values,
 };
 use blindsum_job::party::RoundResult;
 use blindsum_job::results::LearntResult;
@@ -56,13 +56,11 @@ impl Plain {
 
     /// Whether this is what a party was told: exactly of integers, within the error of the encoding of real numbers.
     fn is_told_by(&self, encoding: &Encoding, weight: u64, result: &RoundResult) -> bool {
-        let clips = encoding.tensors().map(|(_, clip)| clip);
-        let single = clips.fold(0.0, f64::max) * f64::powi(2.0, -24);
-        let off = encoding.max_error() + single;
-        let told = result.integers.iter().flat_map(|told| &told.sums);
-        let mut means = self.reals.iter().zip(&result.mean);
-        let near =
-            |(sum, mean): (&f64, &f32)| (sum / weight as f64 - f64::from(*mean)).abs() <= off;
+        // What is summed up here rounds, too.
+        let off = encoding.max_error() * (1.0 + 1e-9);
+        let told = result.sums.iter().flatten();
+        let mut means = self.reals.iter().zip(result.mean.iter());
+        let near = |(sum, mean): (&f64, f64)| (sum / weight as f64 - mean).abs() <= off;
         self.integers.iter().eq(told) && means.all(near)
     }
 }
@@ -100,7 +98,7 @@ impl Share {
     pub fn sparse(job: &Job, choice: Choice) -> Result<Self, String> {
         let mut words = vec![0; job.encoding().lanes()];
         let at = |d: usize| choice.indices.get(d).map_or(0, |index| *index as usize);
-        let values = Values::F32(&choice.values);
+        let values = Values::F64(&choice.values);
         encode(&choice.encoding, values, 1, |d, word| words[at(d)] = word)?;
         Ok(Self {
             words,
@@ -206,7 +204,7 @@ impl Total {
         let Ok(words) = Words::from_values(encoding.width(), &self.words) else {
             return false;
         };
-        let (dim, mut mean) = (encoding.dim(), vec![0.0f32; encoding.dim()]);
+        let (dim, mut mean) = (encoding.dim(), vec![0.0; encoding.dim()]);
         let decoded = match job.density() {
             None => encoding
                 .decode_mean(&words, self.survivors, &mut mean)
@@ -219,16 +217,17 @@ impl Total {
             }
         };
         let mut sums = vec![0; dim];
-        let exact = match &result.integers {
+        let exact = match &result.sums {
             None => job.spec().encoding.integer_bits().is_none(),
             Some(told) => {
                 let decoded = encoding.decode_sums(&words, self.survivors, &mut sums);
-                decoded.is_ok() && told.sums == sums
+                decoded.is_ok() && *told == sums
             }
         };
         let off = tolerance(job, encoding);
-        let mut pairs = mean.iter().zip(&result.mean);
-        let near = |(a, b): (&f32, &f32)| f64::from((a - b).abs()) <= off;
+        let mean = Reals::Double(mean).in_precision(encoding.precision());
+        let mut pairs = mean.iter().zip(result.mean.iter());
+        let near = |(a, b): (f64, f64)| (a - b).abs() <= off;
         let same = mean.len() == result.mean.len() && pairs.all(near);
         let plain = self.plain.as_ref();
         let plain = plain.is_none_or(|plain| plain.is_told_by(encoding, self.weight, result));
@@ -308,6 +307,8 @@ pub(super) fn model_after(
         return Ok(start.to_bytes().to_vec());
     }
     let mut history = history_of(job, start)?;
+    // A single is a double, too: the powers are the same.
+    let mean: Vec<f64> = result.mean.iter().collect();
     let observed = match (&mut history, &result.contributors) {
         (None, _) => Ok(()),
         (Some(history), None) => {
@@ -315,7 +316,7 @@ pub(super) fn model_after(
                 survivors: result.survivors.len(),
                 total_weight: result.total_weight,
             };
-            history.observe(&result.mean, of)
+            history.observe(&mean, of)
         }
         (Some(history), Some(counts)) => {
             let of = Sparse {
@@ -323,16 +324,18 @@ pub(super) fn model_after(
                 minimum: spec.least_contributors(),
                 divisor: spec.divisor(result.survivors.len()),
             };
-            history.observe_sparse(&result.mean, of)
+            history.observe_sparse(&mean, of)
         }
     };
     observed.map_err(|e| e.to_string())?;
-    let added = |(before, mean): (&f32, &f32)| match spec.model_update {
+    let added = |(before, mean): (f64, &f64)| match spec.model_update {
         ModelUpdate::Add => before + mean,
         _ => *mean,
     };
-    let values = start.values().iter().zip(&result.mean).map(added);
-    let mut bytes: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+    // The sum of two singles as a double, rounded to a single, is their sum in single precision.
+    let values = start.values().iter().zip(&mean).map(added).collect();
+    let values = Reals::Double(values).in_precision(job.encoding().precision());
+    let mut bytes = values.to_bytes();
     bytes.extend(history.iter().flat_map(UpdateHistory::to_bytes));
     Ok(bytes)
 }

@@ -83,15 +83,6 @@ impl Gift {
             Numbers::Small(_) | Numbers::Large(_) => Vec::new(),
         }
     }
-
-    /// The numbers in single precision; none of integers.
-    pub fn singles(&self) -> Vec<f32> {
-        match &self.numbers {
-            Numbers::Single(numbers) => numbers.clone(),
-            Numbers::Double(numbers) => numbers.iter().map(|number| *number as f32).collect(),
-            Numbers::Small(_) | Numbers::Large(_) => Vec::new(),
-        }
-    }
 }
 
 impl Numbers {

@@ -93,8 +93,11 @@ impl Connection {
         assert_eq!(party.results.len(), self.rounds.len());
         for (expected, (number, result)) in self.rounds.iter().zip(&party.results) {
             assert_eq!(*number, expected.number);
-            let mean: Vec<u8> = result.mean.iter().flat_map(|m| m.to_le_bytes()).collect();
-            assert_eq!(mean, expected.mean.0, "mean of round {number}");
+            assert_eq!(
+                result.mean.to_bytes(),
+                expected.mean.0,
+                "mean of round {number}"
+            );
             assert_eq!(result.survivors, expected.survivors);
             expected.model.check(&result.model);
             assert_eq!(result.result, expected.result_name.array());

@@ -118,7 +118,7 @@ impl World {
             server: coordinate(
                 &job,
                 &anchor,
-                initial.map(|i| Model::first(&job, singles(&i.0))),
+                initial.map(|i| Model::first(&job, singles(&i.0)).unwrap()),
                 now,
             ),
             recorded: connection.recorded,

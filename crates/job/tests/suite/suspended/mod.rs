@@ -165,7 +165,7 @@ fn pieces_of_messages_and_of_models_are_kept() {
                     first
                         .mean
                         .iter()
-                        .all(|mean| (least - 1e-3..0.26).contains(mean))
+                        .all(|mean| (least - 1e-3..0.26).contains(&mean))
                 );
             }
         }

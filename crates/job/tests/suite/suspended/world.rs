@@ -364,7 +364,7 @@ impl World {
                         .zip(values)
                         .for_each(|(sum, value)| *sum += u128::from(value));
                 }
-                assert_eq!(result.integers.as_ref().unwrap().sums, sums);
+                assert_eq!(*result.sums.as_ref().unwrap(), sums);
                 *rounds.entry(*round).or_insert(0) += 1;
             }
         }

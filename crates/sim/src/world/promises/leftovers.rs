@@ -53,7 +53,7 @@ impl Book {
         job: &Job,
         party: usize,
         round: u64,
-        residual: &[f32],
+        residual: &[f64],
     ) -> Option<bool> {
         let account = self.leftovers.accounts.get(&party);
         if account.is_some_and(|account| account.latest == Some(round)) {
@@ -79,7 +79,7 @@ impl Book {
         job: &Job,
         party: usize,
         round: u64,
-        residual: &[f32],
+        residual: &[f64],
     ) -> Option<Vec<i128>> {
         let shares = self.given.get(&(party, round))?;
         let endings = self.leftovers.endings(job, party, round);
@@ -97,7 +97,7 @@ impl Book {
     }
 
     /// Whether a party has had this left over before: nothing, or what any of its rounds has left.
-    fn had(&self, job: &Job, party: usize, residual: &[f32]) -> bool {
+    fn had(&self, job: &Job, party: usize, residual: &[f64]) -> bool {
         let shares = self.given.iter().filter(|((of, _), _)| *of == party);
         let mut left = shares.flat_map(|((_, round), shares)| {
             let choices = shares.iter().filter_map(|share| share.choice.as_ref());
@@ -112,8 +112,8 @@ impl Book {
     }
 
     /// Whether what was given is what was sent and this. A party without an account gets one.
-    fn adds_up_to(&mut self, job: &Job, party: usize, residual: &[f32]) -> bool {
-        let left = residual.iter().map(|value| units((*value).into()));
+    fn adds_up_to(&mut self, job: &Job, party: usize, residual: &[f64]) -> bool {
+        let left = residual.iter().map(|value| units(*value));
         let Some(account) = self.leftovers.accounts.get(&party) else {
             let account = Account {
                 owed: left.collect(),

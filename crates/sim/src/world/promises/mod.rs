@@ -136,7 +136,7 @@ impl Book {
         let of_rule = self.round_of(job, round, &survivors)?;
         let is_told = |total: &Total| match &of_rule {
             None => total.is_told_by(job, &encoding, result),
-            Some(round) => total.is_ruled(round, result.mean.iter().map(|it| f64::from(*it))),
+            Some(round) => total.is_ruled(round, result.mean.iter()),
         };
         match self.adds_up(job, round, &survivors, is_told) {
             true => Ok(()),

@@ -11,7 +11,7 @@ table! {
     Fixed64 = "fixed64";
     options {
         /// Bound on a coordinate.
-        clip: f64 = 1.0, within(1e-100, 1e100);
+        clip: f64 = 1.0, within(1e-30, 1e30);
         /// Largest weight of an update; 1 gives every party the same weight.
         max_weight: u32 = 1, at_least(1.0);
         /// Clipping bounds per tensor; empty applies `clip` to all coordinates.

@@ -14,11 +14,11 @@ table! {
         /// Bits of a value.
         bits: u32 = 16, within(2.0, 32.0);
         /// Bound on a coordinate or on the L2 norm, by `clipping`.
-        clip: f64 = 1.0, within(1e-100, 1e100);
+        clip: f64 = 1.0, within(1e-30, 1e30);
         /// What `clip` bounds.
         clipping: Clipping = Clipping::Tensor;
         /// Bound on the L2 norm of an update as it is sent; 0 has none.
-        max_norm: f64 = 0.0, within(0.0, 1e100);
+        max_norm: f64 = 0.0, within(0.0, 1e35);
         /// How values are rounded to levels.
         rounding: RoundingName = RoundingName::Stochastic;
         /// Largest weight of an update; 1 gives every party the same weight.

@@ -1,0 +1,29 @@
+//! The range of clipping bounds of a job, and of a round.
+
+use std::ops::RangeInclusive;
+
+use crate::EncodeError;
+
+/// Bounds of a job. Means and models of single precision stay in the normal range of a single, from 1.2e-38 to 3.4e38: the
+/// sums of many rounds above, and bounds of single rounds ([`NARROWEST`]) below. No square leaves the exponents of `f64`.
+pub(crate) const CLIP_RANGE: RangeInclusive<f64> = 1e-30..=1e30;
+
+/// The largest bound on a norm: that of 10^10 coordinates of 1e30. It is a single, too.
+pub(crate) const MAX_NORM: f64 = 1e35;
+
+/// How much narrower the bound of a single round may be than that of its job: 2^-20.
+pub(crate) const NARROWEST: f64 = 1.0 / (1 << 20) as f64;
+
+/// Checks that a bound is in a range; the error quotes the inequality.
+pub(crate) fn check_clip(
+    field: &'static str,
+    clip: f64,
+    range: &RangeInclusive<f64>,
+) -> Result<(), EncodeError> {
+    if range.contains(&clip) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    let rule = format!("{least:e} <= {field} = {clip:e} <= {most:e}");
+    Err(EncodeError::spec(field, rule))
+}

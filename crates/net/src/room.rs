@@ -1,0 +1,171 @@
+//! How much memory this process may still take. A job that needs more is refused with the number before it begins: where
+//! memory is limited, the allocator would end the process later.
+
+use std::fmt;
+
+use blindsum_protocol::Job;
+use rustix::process::{Resource, getrlimit};
+use sysinfo::{MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use crate::NetError;
+use crate::estimate::{Task, memory};
+
+/// What limits the memory of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The limit on address space, `ulimit -v`.
+    AddressSpace,
+    /// The control group, as of a container or a batch system.
+    ControlGroup,
+    /// Memory and swap space of the machine.
+    Machine,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AddressSpace => "its limit on address space (ulimit -v, LimitAS=)",
+            Self::ControlGroup => "the limit of its control group (memory.max)",
+            Self::Machine => "the memory and swap space of this machine",
+        })
+    }
+}
+
+/// The memory that this process may still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes.
+    pub bytes: u64,
+    /// What limits them.
+    pub bound: Bound,
+}
+
+impl Room {
+    /// The memory that this process may still take, by the tightest of all bounds. Memory of other processes that is taken
+    /// now may be free later, and counts as free.
+    pub fn now() -> Self {
+        let mut system = System::new();
+        system.refresh_memory_specifics(MemoryRefreshKind::everything());
+        let (mut mapped, mut resident) = (0, 0);
+        if let Ok(own) = sysinfo::get_current_pid() {
+            let what = ProcessRefreshKind::nothing().with_memory();
+            system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, what);
+            if let Some(process) = system.process(own) {
+                (mapped, resident) = (process.virtual_memory(), process.memory());
+            }
+        }
+        let machine = system.total_memory().saturating_add(system.total_swap());
+        let mut room = Self::of(Bound::Machine, machine, resident);
+        if let Some(group) = system.cgroup_limits() {
+            let bound = Self::of(Bound::ControlGroup, group.total_memory, group.rss);
+            room = room.or(bound);
+        }
+        if let Some(most) = getrlimit(Resource::As).current {
+            room = room.or(Self::of(Bound::AddressSpace, most, mapped));
+        }
+        room
+    }
+
+    fn of(bound: Bound, most: u64, taken: u64) -> Self {
+        let bytes = most.saturating_sub(taken);
+        Self { bytes, bound }
+    }
+
+    /// The smaller of both.
+    fn or(self, other: Self) -> Self {
+        match other.bytes < self.bytes {
+            true => other,
+            false => self,
+        }
+    }
+
+    /// What is left once a job has taken what it takes.
+    pub fn without(self, job: &Job, task: Task) -> Self {
+        let bytes = self.bytes.saturating_sub(memory(job, task));
+        Self { bytes, ..self }
+    }
+
+    /// Whether a job fits.
+    ///
+    /// # Errors
+    /// [`NetError::Memory`] says what the job needs, and what there is.
+    pub fn check(&self, job: &Job, task: Task) -> Result<(), NetError> {
+        let needed = memory(job, task);
+        if needed <= self.bytes {
+            return Ok(());
+        }
+        let spec = job.spec();
+        let parties = match task {
+            Task::Simulation { parties } => parties,
+            Task::Coordinator | Task::Party => spec.parties as usize,
+        };
+        Err(NetError::Memory {
+            job: spec.job.clone(),
+            task: task.to_string(),
+            parties,
+            dim: spec.dim,
+            needed,
+            room: self.bytes,
+            bound: self.bound.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindsum_protocol::{JobSpec, ProtocolName};
+
+    use super::*;
+
+    fn job(dim: u64) -> Job {
+        let spec = JobSpec {
+            job: "large".into(),
+            protocol: ProtocolName::Plain.into(),
+            dim,
+            ..JobSpec::default()
+        };
+        spec.validate().unwrap()
+    }
+
+    #[test]
+    fn the_tightest_bound_counts() {
+        let machine = Room::of(Bound::Machine, 1000, 10);
+        let group = Room::of(Bound::ControlGroup, 500, 600);
+        assert_eq!((machine.bytes, group.bytes), (990, 0));
+        assert_eq!(machine.or(group), group);
+        assert_eq!(group.or(machine), group);
+    }
+
+    #[test]
+    fn this_process_has_room_for_a_small_job_and_none_for_an_endless_one() {
+        let room = Room::now();
+        assert!(room.bytes > 0);
+        assert!(room.check(&job(10), Task::Party).is_ok());
+        assert!(room.check(&job(1 << 40), Task::Party).is_err());
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_is_refused_with_the_numbers() {
+        let (job, bound) = (job(1_000_000), Bound::AddressSpace);
+        for task in [
+            Task::Simulation { parties: 3 },
+            Task::Coordinator,
+            Task::Party,
+        ] {
+            let needed = memory(&job, task);
+            assert!(needed > 8_000_000, "{needed}");
+            let room = |bytes| Room { bytes, bound };
+            assert!(room(needed).check(&job, task).is_ok());
+            let error = room(needed - 1).check(&job, task).unwrap_err().to_string();
+            let said = [
+                "\"large\"".to_owned(),
+                task.to_string(),
+                format!("about {needed} bytes"),
+                format!("{} bytes more", needed - 1),
+                "ulimit -v".to_owned(),
+                "dim = 1000000".to_owned(),
+            ];
+            assert!(said.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+}
