@@ -220,7 +220,7 @@ mod tests {
             state: RoundState::Done,
             ..offered
         };
-        let model = Model::new(number, vec![number as f64; 3]);
+        let model = Model::new(number, vec![number as f32; 3]);
         store.end_round("job", &done, Some(&model), None).unwrap();
     }
 

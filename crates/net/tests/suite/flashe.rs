@@ -21,7 +21,7 @@ pub fn one(party: &mut Party) -> Result<RoundResult, NetError> {
 }
 
 /// All parties do one round; gives the number of survivors and the model.
-pub fn together(parties: &mut [Party]) -> (usize, Vec<f32>) {
+pub fn together(parties: &mut [Party]) -> (usize, Vec<f64>) {
     let results: Vec<RoundResult> = std::thread::scope(|scope| {
         let rounds: Vec<_> = parties
             .iter_mut()
@@ -334,7 +334,7 @@ fn case_48_a_folder_that_is_put_back_encrypts_nothing_again() {
     // What was uploaded counts, and nothing came after it.
     for round in &mut rounds {
         let result = round.result().unwrap();
-        assert_eq!((result.survivors.len(), result.mean), (3, vec![2.0; 5]));
+        assert_eq!((result.survivors.len(), result.mean.to_doubles()), (3, vec![2.0; 5]));
     }
     assert!(again.next_round().unwrap().is_none());
 }

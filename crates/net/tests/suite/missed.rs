@@ -384,7 +384,7 @@ fn case_54_what_was_sent_in_a_sparse_round_that_is_missed_is_not_sent_again() {
     );
     let sent = |round: &Result<_, _>| {
         let RoundResult { mean, .. } = round.as_ref().unwrap();
-        mean.iter().map(|mean| *mean > 0.01).collect::<Vec<_>>()
+        mean.iter().map(|mean| mean > 0.01).collect::<Vec<_>>()
     };
     assert_eq!(sent(&rounds[0]), [true, true, false, false, false]);
     assert_eq!(sent(&rounds[2]), [false, false, false, false, true]);
