@@ -48,13 +48,6 @@ fn play_until(job: &mut Ensemble, what: &str, holds: impl Fn(&Ensemble) -> bool)
     panic!("{what} does not come: {:?}", job.status());
 }
 
-/// Lets things happen until the coordinator says that no result may be opened.
-fn play_to_warning(job: &mut Ensemble) -> String {
-    let waits = |job: &Ensemble| job.status().warning.contains("may have a result");
-    play_until(job, "a warning", waits);
-    job.status().warning.clone()
-}
-
 /// This server sends its part of a result, and the third server is gone. Gives the number of the round.
 fn crash_after_opening(job: &mut Ensemble, by: ServerIndex, after: u64) -> u64 {
     let opens = |job: &Ensemble| {
